@@ -1,0 +1,62 @@
+/** A wake-up without data: many `notify` calls before one `wait` count once; a lost one costs latency only. */
+export class Wake {
+  #woken = false;
+  #waiter: (() => void) | null = null;
+
+  notify(): void {
+    this.#woken = true;
+    this.#waiter?.();
+  }
+
+  /** Resolves at the next (or a pending) `notify`, after `timeout_ms`, or when `signal` aborts. */
+  wait(timeout_ms?: number, signal?: AbortSignal): Promise<void> {
+    if (this.#woken || signal?.aborted) {
+      this.#woken = false;
+      return Promise.resolve();
+    }
+    return new Promise((resolve) => {
+      let timer: NodeJS.Timeout | undefined;
+      const done = () => {
+        clearTimeout(timer);
+        signal?.removeEventListener('abort', done);
+        this.#waiter = null;
+        this.#woken = false;
+        resolve();
+      };
+      if (timeout_ms !== undefined) timer = setTimeout(done, timeout_ms);
+      signal?.addEventListener('abort', done);
+      this.#waiter = done;
+    });
+  }
+}
+
+export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal?.aborted) return resolve();
+    const done = () => {
+      clearTimeout(timer);
+      signal?.removeEventListener('abort', done);
+      resolve();
+    };
+    const timer = setTimeout(done, ms);
+    signal?.addEventListener('abort', done);
+  });
+}
+
+/** Runs at most one task per key at a time, in the order of the calls. */
+export class KeyedQueue {
+  readonly #tails = new Map<string, Promise<unknown>>();
+
+  run<T>(key: string, task: () => Promise<T>): Promise<T> {
+    const result = (this.#tails.get(key) ?? Promise.resolve()).then(task, task);
+    const tail = result.then(
+      () => {},
+      () => {},
+    );
+    this.#tails.set(key, tail);
+    void tail.then(() => {
+      if (this.#tails.get(key) === tail) this.#tails.delete(key);
+    });
+    return result;
+  }
+}

@@ -1,0 +1,82 @@
+import type { Exit, Leftover } from './session.ts';
+
+export const agentStatuses = ['created', 'running', 'completed', 'failed', 'cancelled'] as const;
+export type AgentStatus = (typeof agentStatuses)[number];
+
+export const activities = ['starting', 'idle', 'working', 'needs_you', 'quiet'] as const;
+export type Activity = (typeof activities)[number];
+
+export const worktreeModes = ['use_existing', 'create_worktree'] as const;
+export type WorktreeMode = (typeof worktreeModes)[number];
+export const protocols = ['auto', 'acp', 'plain'] as const;
+export type Protocol = (typeof protocols)[number];
+export const restartPolicies = ['never', 'on_failure'] as const;
+export type RestartPolicy = (typeof restartPolicies)[number];
+export const onExits = ['kill', 'keep'] as const;
+export type OnExit = (typeof onExits)[number];
+
+/** An agent's record as clients see it (`interface.md` §3). */
+export interface Agent {
+  id: string;
+  name: string;
+  workdir: string;
+  command: string;
+  argv: string[] | null;
+  protocol: Protocol;
+  preset: string | null;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_ref: string | null;
+  worktree_branch: string | null;
+  node_id: string;
+  owner_id: string;
+  status: AgentStatus;
+  activity: Activity | null;
+  exit_code: number | null;
+  exit_signal: string | null;
+  reason: string | null;
+  session_id: string | null;
+  session_count: number;
+  labels: Record<string, string>;
+  env_keys: string[];
+  restart_policy: RestartPolicy;
+  pending_reviews: number;
+  last_seq: number;
+  stale_since: string | null;
+  created_at: string;
+  updated_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  stdin: boolean;
+  on_exit: OnExit;
+  leftovers: Leftover[];
+  cleanup: 'proven' | 'swept' | null;
+  pending: 'start' | null;
+}
+
+export function isFinal(status: AgentStatus): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
+const legal: Record<AgentStatus, readonly AgentStatus[]> = {
+  created: ['running', 'failed', 'cancelled'],
+  running: ['completed', 'failed', 'cancelled'],
+  completed: ['running', 'failed', 'cancelled'],
+  failed: ['running', 'failed', 'cancelled'],
+  cancelled: ['running', 'failed', 'cancelled'],
+};
+
+/**
+ * The next status, or a throw: an illegal transition is a bug and must not be stored. A start that never came to a
+ * process goes from where it was straight to `failed`, or to `cancelled` when it was stopped.
+ */
+export function transition(from: AgentStatus, to: AgentStatus): AgentStatus {
+  if (!legal[from].includes(to)) throw new Error(`illegal agent transition ${from} -> ${to}`);
+  return to;
+}
+
+/** The final status of a session: an accepted stop is a cancellation whatever the exit code. */
+export function finalStatus(exit: Exit, stop_accepted: boolean): AgentStatus {
+  if (stop_accepted) return 'cancelled';
+  return exit.reason === null && exit.exit_code === 0 ? 'completed' : 'failed';
+}

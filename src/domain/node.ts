@@ -1,0 +1,177 @@
+import type { StreamName } from './event.ts';
+import type { Cleanup, Exit, Launch, Leftover, StreamSizes } from './session.ts';
+
+/** The id of the node that every plane contains. */
+export const MAIN_NODE = 'main';
+export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * A place that executes agents. Three providers, one test suite: `runtime/` (this machine), `link/` (another one),
+ * `testing/simulated-node`. It knows files and processes; no teams, no ACP, no users.
+ *
+ * Every command is idempotent by its own key: start, stop and forget by session id, input by absolute offset,
+ * worktrees by agent id. Calls throw `Problem`s (`bad_gateway` when the node cannot be reached).
+ */
+export interface Node {
+  readonly id: string;
+
+  /**
+   * Begins the life of a link: calls `sink.snapshot` once with every session on the node's disk, then `fact` and
+   * `wake` as things happen. A later attach replaces the one before. Resolves when the snapshot was handed over.
+   */
+  attach(sink: NodeSink): Promise<void>;
+  detach(): Promise<void>;
+
+  /** Resolves when the process is known to run, or to have ended (a spawn that failed is an end, not a throw). */
+  start(launch: Launch): Promise<SessionView>;
+  /** TERM and CONT to the tree, KILL after the grace; resolves when two scans found the tree empty, or names survivors. */
+  stop(session_id: string, grace_ms: number): Promise<StopReport>;
+  /** Writes stdin bytes at an absolute offset; bytes already there are skipped. Answers the journal's new length. */
+  input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;
+  /** Up to `max` bytes of a spool from `from`; empty at its present end. `output_lost` Problem when the bytes are gone. */
+  read(session_id: string, stream: StreamName, from: number, max: number): Promise<Uint8Array>;
+  /** Everything before these offsets is committed; the node may give the disk space back. Facts up to `fact` too. */
+  committed(session_id: string, offsets: StreamSizes, fact: number): void;
+  /** The final status is committed: the session's directory may go. */
+  forget(session_id: string): Promise<void>;
+
+  readonly folders: Folders;
+  health(): Promise<NodeHealth>;
+}
+
+export interface NodeSink {
+  snapshot(sessions: SessionView[]): Promise<void>;
+  fact(fact: SessionFact): void;
+  /** There may be more to read in this session. Carries no data; a lost one costs latency. */
+  wake(session_id: string): void;
+}
+
+/** What a node's disk says of a session. */
+export interface SessionView {
+  session_id: string;
+  launch: Omit<Launch, 'env'> & { env_keys: string[] };
+  phase: 'starting' | 'running' | 'ended';
+  pid: number | null;
+  /** Unix ms, by the node's clock; for show only. */
+  started_at_ms: number | null;
+  /** Present when `phase` is `ended` and both spools are complete. */
+  end: SessionEnd | null;
+  stdin_bytes: number;
+  /** Facts that are still kept, oldest first. */
+  facts: SessionFact[];
+}
+
+export interface SessionEnd {
+  exit: Exit;
+  /** Final lengths of both spools: when these are committed, the last byte is. */
+  sizes: StreamSizes;
+  cleanup: Cleanup | null;
+  leftovers: Leftover[];
+  ended_at_ms: number;
+}
+
+/** Something that happened to a session. `number` counts from 1 per session; the plane keeps a cursor. */
+export interface SessionFact {
+  session_id: string;
+  number: number;
+  at_ms: number;
+  body:
+    | { kind: 'started'; pid: number; started_at_ms: number }
+    | { kind: 'ended'; end: SessionEnd }
+    | { kind: 'trouble'; code: TroubleCode; error: string; details: Record<string, unknown> };
+}
+
+export const troubleCodes = [
+  'output_paused',
+  'output_resumed',
+  'output_truncated',
+  'pump_restarted',
+  'feeder_restarted',
+] as const;
+export type TroubleCode = (typeof troubleCodes)[number];
+
+export interface StopReport {
+  /** Null while something survived. */
+  cleanup: Cleanup | null;
+  survivors: number[];
+}
+
+export interface NodeHealth {
+  version: string;
+  uptime_seconds: number;
+  sessions_live: number;
+  disk: { path: string; free_bytes: number; total_bytes: number; starts_allowed: boolean };
+}
+
+/** Workdirs, worktrees and git on a node. Paths come back real and absolute. */
+export interface Folders {
+  /** Checks a `use_existing` workdir: absolute, inside the safe paths once links are resolved, existing. */
+  resolve(workdir: string): Promise<string>;
+  /** Makes (or finds again, by `agent_id`) the workdir of a `create_worktree` agent. */
+  createWorktree(request: WorktreeRequest): Promise<Worktree>;
+  /** Removes a worktree that holds nothing unsaved, or any when `force`; otherwise keeps it and says why. */
+  removeWorktree(
+    worktree: Worktree,
+    options: { force: boolean },
+  ): Promise<{ removed: boolean; kept_because: string | null }>;
+  changes(worktree: ChangesRequest): Promise<Changes>;
+  change(worktree: ChangesRequest, path: string): Promise<FileChange>;
+}
+
+export interface WorktreeRequest {
+  agent_id: string;
+  name: string;
+  /** Null: derived from the node's default root. */
+  workdir: string | null;
+  /** Null: an empty folder. */
+  repo: string | null;
+  /** Commit-ish to start from; null: HEAD. */
+  ref: string | null;
+}
+
+export interface Worktree {
+  workdir: string;
+  repo: string | null;
+  branch: string | null;
+  /** Commit that the branch started from. */
+  base: string | null;
+}
+
+export interface ChangesRequest {
+  workdir: string;
+  /** Commit to compare with; null: HEAD. */
+  base: string | null;
+}
+
+export interface ChangedFile {
+  path: string;
+  /** Old path of a rename. */
+  from: string | null;
+  status:
+    | 'added'
+    | 'modified'
+    | 'deleted'
+    | 'renamed'
+    | 'copied'
+    | 'type_changed'
+    | 'untracked'
+    | 'conflicted';
+  /** Null for binary files. */
+  additions: number | null;
+  deletions: number | null;
+}
+
+export interface Changes {
+  git: boolean;
+  branch: string | null;
+  base: string | null;
+  head: string | null;
+  files: ChangedFile[];
+  truncated: boolean;
+}
+
+export interface FileChange extends ChangedFile {
+  /** Unified diff; empty for binary files. */
+  diff: string;
+  truncated: boolean;
+}

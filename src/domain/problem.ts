@@ -1,0 +1,101 @@
+/**
+ * An error that a client may see: a stable code, a message (the contract's own words) and a kind. It can be thrown
+ * on any floor; `contract/errors.ts` turns the kind into a status. Whatever is not a Problem is a 500 with nothing inside.
+ */
+export const problemKinds = [
+  'invalid',
+  'unauthenticated',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'conflict',
+  'too_large',
+  'unsupported_media_type',
+  'misdirected',
+  'rate_limited',
+  'bad_gateway',
+  'unavailable',
+] as const;
+export type ProblemKind = (typeof problemKinds)[number];
+
+export class Problem extends Error {
+  readonly kind: ProblemKind;
+  readonly code: string;
+  readonly retry_after_s: number | undefined;
+
+  constructor(kind: ProblemKind, code: string, message: string, options: { retry_after_s?: number } = {}) {
+    super(message);
+    this.name = 'Problem';
+    this.kind = kind;
+    this.code = code;
+    this.retry_after_s = options.retry_after_s;
+  }
+}
+
+/** A 400 for one field: `<field path> <what is wrong>`. */
+export function invalid(message: string, code = 'invalid_request'): Problem {
+  return new Problem('invalid', code, message);
+}
+
+function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
+  return () => new Problem(kind, code, message);
+}
+
+/** Every fixed message of the contract, once. */
+export const problems = {
+  missingToken: fixed('unauthenticated', 'missing_authorization_token', 'missing authorization token'),
+  invalidToken: fixed('unauthenticated', 'invalid_token', 'invalid token'),
+  rootRequired: fixed('unauthenticated', 'root_required', 'root required'),
+  rootAlreadyInitialized: fixed('unauthenticated', 'root_already_initialized', 'root already initialized'),
+  invalidJoinToken: fixed('unauthenticated', 'invalid_join_token', 'invalid join token'),
+  joinTokenExpired: fixed('unauthenticated', 'join_token_expired', 'join token expired'),
+  invalidPin: fixed('unauthenticated', 'invalid_pin', 'invalid pin'),
+  invalidLogin: fixed('unauthenticated', 'invalid_login', 'invalid username or password'),
+  notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
+
+  notFound: fixed('not_found', 'not_found', 'not found'),
+  agentNotFound: fixed('not_found', 'agent_not_found', 'agent not found'),
+  sessionNotFound: fixed('not_found', 'session_not_found', 'session not found'),
+  userNotFound: fixed('not_found', 'user_not_found', 'user not found'),
+  tokenNotFound: fixed('not_found', 'token_not_found', 'token not found'),
+  nodeNotFound: fixed('not_found', 'agent_node_not_found', 'agent node not found'),
+  fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
+
+  bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),
+  invalidCursor: fixed('invalid', 'invalid_cursor', 'invalid cursor'),
+  invalidLimit: fixed('invalid', 'invalid_limit', 'limit must be an integer from 1 to 200'),
+  invalidLastEventId: fixed('invalid', 'invalid_last_event_id', 'invalid last event id'),
+  nameRequired: fixed('invalid', 'name_required', 'name is required'),
+  commandRequired: fixed('invalid', 'command_required', 'command is required'),
+  acpNotSupported: fixed('invalid', 'acp_not_supported', 'protocol acp is not supported yet'),
+  workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),
+  workdirNotAbsolute: fixed('invalid', 'workdir_not_absolute', 'workdir must be absolute'),
+  workdirNotSafe: fixed('invalid', 'workdir_not_safe', 'workdir path must be within allowed safe paths'),
+  workdirMissing: fixed('invalid', 'workdir_missing', 'workdir does not exist'),
+  repoNotSafe: fixed('invalid', 'worktree_repo_not_safe', 'worktree_repo must be within allowed safe paths'),
+  nodeIdReserved: fixed('invalid', 'node_id_reserved', 'agent node id is reserved'),
+
+  agentAlreadyRunning: fixed('conflict', 'agent_already_running', 'agent is already running'),
+  agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
+  agentRunning: fixed('conflict', 'agent_running', 'agent is running'),
+  agentNoStdin: fixed('conflict', 'agent_no_stdin', 'agent has no stdin'),
+  usernameTaken: fixed('conflict', 'username_taken', 'username already exists'),
+  lastRoot: fixed('conflict', 'last_root', 'the last root user can be neither deleted nor demoted'),
+  idempotencyReused: fixed(
+    'conflict',
+    'idempotency_key_reused',
+    'idempotency key reused with a different request',
+  ),
+
+  bodyTooLarge: fixed('too_large', 'body_too_large', 'request body is too large'),
+  unsupportedMediaType: fixed(
+    'unsupported_media_type',
+    'unsupported_media_type',
+    'content type must be application/json',
+  ),
+  methodNotAllowed: fixed('method_not_allowed', 'method_not_allowed', 'method not allowed'),
+  unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
+  diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  draining: fixed('unavailable', 'draining', 'service is shutting down'),
+  nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
+} as const;

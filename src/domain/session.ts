@@ -1,0 +1,74 @@
+import type { StreamName } from './event.ts';
+
+/** One launch of an agent's process, start to exit. */
+export interface Session {
+  id: string;
+  agent_id: string;
+  node_id: string;
+  /** 1 for the agent's first session. */
+  number: number;
+  state: SessionState;
+  pid: number | null;
+  exit_code: number | null;
+  exit_signal: string | null;
+  reason: EndReason | null;
+  cleanup: Cleanup | null;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  stdout_bytes: number;
+  stderr_bytes: number;
+}
+
+/** `starting`: the intent is committed, the node has not said yet. `ending`: exit known, output still being read. */
+export const sessionStates = ['starting', 'running', 'ended'] as const;
+export type SessionState = (typeof sessionStates)[number];
+
+/** Why a session failed; absent on completed ones. */
+export const endReasons = [
+  'exit_code',
+  'signal',
+  'spawn_failed',
+  'workdir_refused',
+  'exit_status_unknown',
+  'host_restarted',
+  'session_lost',
+] as const;
+export type EndReason = (typeof endReasons)[number];
+
+/** `proven`: a cgroup was seen empty. `swept`: two scans found nothing (an escapee with a cleared environment can hide). */
+export const cleanups = ['proven', 'swept'] as const;
+export type Cleanup = (typeof cleanups)[number];
+
+/** How a session's main process ended, as its node observed it. */
+export interface Exit {
+  exit_code: number | null;
+  exit_signal: string | null;
+  /** Null for exit code 0. */
+  reason: EndReason | null;
+  /** Human words for the reason, for example the shell's own complaint; null when there are none. */
+  message: string | null;
+}
+
+export interface Leftover {
+  pid: number;
+  command: string;
+}
+
+/** What a node needs to launch a session. Everything but `env` may be written to the node's disk. */
+export interface Launch {
+  session_id: string;
+  plane_id: string;
+  agent_id: string;
+  agent_name: string;
+  owner_id: string;
+  /** Absolute real path; the wrapper checks again that it has not been swapped for a link. */
+  workdir: string;
+  argv: string[];
+  /** The agent's own variables, on top of the node's environment. */
+  env: Record<string, string>;
+  stdin: boolean;
+  on_exit: 'kill' | 'keep';
+}
+
+export type StreamSizes = Record<StreamName, number>;

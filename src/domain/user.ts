@@ -1,0 +1,21 @@
+export const roles = ['root', 'user'] as const;
+export type Role = (typeof roles)[number];
+
+export interface User {
+  id: string;
+  username: string;
+  role: Role;
+  /** RFC 3339. */
+  created_at: string;
+}
+
+export const USERNAME = /^[a-z0-9._-]{1,64}$/;
+
+/** Who makes a call, as far as rules care. `token_id` names the bearer token that authenticated it. */
+export interface Caller {
+  user_id: string;
+  username: string;
+  role: Role;
+  token_id: string;
+  ip: string | null;
+}

@@ -1,0 +1,202 @@
+/** Column types of every table, for Kysely. The SQL is in `migrations/`; times are Unix milliseconds, booleans 0 or 1. */
+import type { Generated } from 'kysely';
+
+type Bool = number;
+type Json = string;
+
+export interface Tables {
+  meta: { key: string; value: string };
+
+  users: {
+    id: string;
+    username: string;
+    role: 'root' | 'user';
+    password_hash: string;
+    created_at: number;
+    updated_at: number;
+  };
+  tokens: {
+    id: string;
+    user_id: string;
+    kind: 'session' | 'api';
+    /** SHA-256 of the opaque token. */
+    hash: Uint8Array;
+    name: string | null;
+    user_agent: string | null;
+    ip: string | null;
+    created_at: number;
+    last_used_at: number;
+    /** Idle end; null for API tokens without expiry. Moved on use. */
+    idle_expires_at: number | null;
+    expires_at: number | null;
+  };
+  join_challenges: {
+    id: number;
+    token_hash: Uint8Array;
+    pin_hash: Uint8Array;
+    tries_left: number;
+    expires_at: number;
+    used: Bool;
+  };
+  login_throttle: { key: string; failures: number; window_started_at: number; blocked_until: number };
+  audit: {
+    id: Generated<number>;
+    ts: number;
+    level: string;
+    event: string;
+    agent_id: string | null;
+    user_id: string | null;
+    ip: string | null;
+    workdir: string | null;
+    details: Json;
+    /** SHA-256 over the previous record's hash and this record's content. */
+    hash: Uint8Array;
+  };
+  idempotency: {
+    user_id: string;
+    key: string;
+    request_hash: Uint8Array;
+    /** Null while the first request is under way. */
+    status: number | null;
+    body: Json | null;
+    location: string | null;
+    created_at: number;
+  };
+  settings: { key: string; value: Json; updated_at: number; updated_by: string | null };
+
+  agents: {
+    num: Generated<number>;
+    id: string;
+    name: string;
+    owner_id: string;
+    node_id: string;
+    workdir: string;
+    command: string;
+    argv: Json | null;
+    protocol: string;
+    preset: string | null;
+    worktree_mode: string;
+    worktree_repo: string | null;
+    worktree_ref: string | null;
+    worktree_branch: string | null;
+    worktree_base: string | null;
+    env: Json;
+    labels: Json;
+    restart_policy: string;
+    stdin: Bool;
+    on_exit: string;
+    status: string;
+    activity: string | null;
+    exit_code: number | null;
+    exit_signal: string | null;
+    reason: string | null;
+    cleanup: string | null;
+    leftovers: Json;
+    session_id: string | null;
+    session_count: number;
+    /** Restarts in a row by the restart policy. */
+    restart_count: number;
+    pending: string | null;
+    stale_since: number | null;
+    created_at: number;
+    updated_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+  };
+  sessions: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    node_id: string;
+    number: number;
+    state: 'starting' | 'running' | 'ended';
+    /** A stop was accepted: the final status is `cancelled` whatever the exit code. */
+    stopping: Bool;
+    pid: number | null;
+    exit_code: number | null;
+    exit_signal: string | null;
+    reason: string | null;
+    cleanup: string | null;
+    created_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+    /** The agent's first event of this session, so that its output is found without a scan. */
+    first_seq: number;
+    /** Node facts up to here are consumed. */
+    fact: number;
+    /** Bytes of stdin given to the node's journal by intents so far. */
+    stdin_bytes: number;
+  };
+  /** Committed byte offsets: one row per session and stream. */
+  spools: {
+    session_num: number;
+    /** 1 stdout, 2 stderr. */
+    stream: number;
+    offset: number;
+    /** Last ≤ 64 committed bytes. */
+    tail: Uint8Array;
+  };
+  /** The head of each agent's log; apart from `agents` because every batch of output moves it. */
+  heads: {
+    agent_num: number;
+    last_seq: number;
+    /** Oldest event that is kept; last_seq + 1 when none is. */
+    first_seq: number;
+    /** Bytes of kept events, rows and segments. */
+    bytes: number;
+  };
+  /** Recent events; older ones live in segments. */
+  events: {
+    id: Generated<number>;
+    agent_num: number;
+    seq: number;
+    ts: number;
+    /** 1 output, 2 status, 3 acp_event, 4 error. */
+    type: number;
+    session_num: number | null;
+    /** Output: 1 stdout, 2 stderr. */
+    stream: number | null;
+    /** Output: position in the stream. */
+    offset: number | null;
+    /** Output: 1 when the line goes on. */
+    partial: number | null;
+    /** Output: raw bytes. Else the frame's further fields as JSON. */
+    data: Uint8Array;
+  };
+  segments: {
+    id: Generated<number>;
+    agent_num: number;
+    first_seq: number;
+    last_seq: number;
+    first_ts: number;
+    last_ts: number;
+    /** File name below `{data_dir}/log`. */
+    path: string;
+    bytes: number;
+    /** Block index, see `events/segment.ts`. */
+    blocks: Uint8Array;
+  };
+  /** What `/api/events` tells: a record as it was after a change. Kept 24 hours. */
+  feed: {
+    id: Generated<number>;
+    ts: number;
+    kind: string;
+    /** Who may see it besides root. */
+    owner_id: string;
+    record: Json;
+  };
+
+  facts: { id: Generated<number>; ts: number; kind: string; ref: string; payload: Json };
+  fact_cursors: { consumer: string; fact_id: number };
+  outbox: {
+    id: Generated<number>;
+    node_id: string;
+    session_id: string;
+    kind: string;
+    payload: Json;
+    created_at: number;
+    attempts: number;
+    next_at: number;
+  };
+  timers: { kind: string; ref: string; due_at: number; payload: Json };
+}
