@@ -49,4 +49,11 @@ export const limits = {
   disk_no_start_share: 0.05,
   disk_pause_bytes: 1 * GIB,
   disk_pause_share: 0.02,
+
+  exec_drain_ms: 2_000,
+  git_timeout_ms: 30_000,
+  git_checkout_timeout_ms: 10 * 60 * 1000,
+  git_output_bytes_max: 8 * MIB,
+  diff_bytes_max: 1 * MIB,
+  changed_files_max: 2_000,
 } as const;
