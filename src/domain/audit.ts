@@ -1,0 +1,52 @@
+/** The names of what is audited, and the record as clients see it. */
+export const auditEvents = [
+  'user_login',
+  'user_login_failed',
+  'user_login_throttled',
+  'user_logout',
+  'token_refreshed',
+  'session_ended',
+  'password_changed',
+  'api_token_created',
+  'api_token_deleted',
+  'join_challenge_created',
+  'join_failed',
+  'user_created',
+  'user_updated',
+  'user_deleted',
+
+  'agent_created',
+  'agent_updated',
+  'agent_deleted',
+  'agent_started',
+  'agent_stopped',
+  'agent_restarted',
+  'agent_input_sent',
+  'worktree_removed',
+
+  'node_registered',
+  'node_updated',
+  'node_deleted',
+  'bootstrap_token_rotated',
+  'permission_reviewed',
+  'config_changed',
+] as const;
+export type AuditEvent = (typeof auditEvents)[number];
+
+export const auditLevels = ['info', 'warn'] as const;
+export type AuditLevel = (typeof auditLevels)[number];
+
+export interface AuditRecord {
+  id: number;
+  /** RFC 3339. */
+  timestamp: string;
+  level: AuditLevel;
+  event: AuditEvent;
+  agent_id: string | null;
+  user_id: string | null;
+  ip: string | null;
+  workdir: string | null;
+  details: Record<string, unknown>;
+  /** SHA-256 over the hash of the record before and this record's content, hex. */
+  hash: string;
+}
