@@ -29,6 +29,8 @@ export const limits = {
 
   event_output_bytes_max: 64 * KIB,
   ingest_read_bytes: 1 * MIB,
+  ingest_retry_ms: 100,
+  ingest_retry_ms_max: 5_000,
   spool_check_bytes: 64,
   spool_keep_bytes: 64 * MIB,
   group_commit_ms: 3,

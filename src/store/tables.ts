@@ -133,6 +133,8 @@ export interface Tables {
     /** 1 stdout, 2 stderr. */
     stream: number;
     offset: number;
+    /** Position in the file = offset - base; moves when a spool was found truncated. */
+    base: Generated<number>;
     /** Last ≤ 64 committed bytes. */
     tail: Uint8Array;
   };

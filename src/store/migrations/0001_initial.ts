@@ -139,6 +139,7 @@ CREATE TABLE spools (
   session_num INTEGER NOT NULL REFERENCES sessions(num) ON DELETE CASCADE,
   stream INTEGER NOT NULL,
   offset INTEGER NOT NULL,
+  base INTEGER NOT NULL DEFAULT 0,
   tail BLOB NOT NULL,
   PRIMARY KEY (session_num, stream)
 );

@@ -1,0 +1,87 @@
+/**
+ * Cuts a stream's bytes into output events (pure). An event holds whole lines where it can, never more than 64 KiB,
+ * never half a UTF-8 character, and never mixes text with lines that are not UTF-8 where telling them apart is cheap.
+ */
+import { isUtf8 } from 'node:buffer';
+import { limits } from '../base/limits.ts';
+
+export interface Cut {
+  /** Bytes of the chunk that the events use; the rest waits for more. */
+  used: number;
+  /** Exclusive ends of the events, ascending. */
+  ends: number[];
+  /** Per event: the line goes on. */
+  partial: boolean[];
+}
+
+export interface CutOptions {
+  /** More bytes are known to follow: an unfinished line at the end may wait for them. */
+  more: boolean;
+  /** The stream is over: whatever is there goes out. */
+  last: boolean;
+  event_bytes_max?: number;
+}
+
+const NEWLINE = 0x0a;
+/** More changes between text and other bytes than this within one event, and it goes out as one. */
+const RUNS_MAX = 16;
+
+export function cut(chunk: Uint8Array, options: CutOptions): Cut {
+  const bytes = Buffer.from(chunk.buffer, chunk.byteOffset, chunk.byteLength);
+  const max = options.event_bytes_max ?? limits.event_output_bytes_max;
+  const result: Cut = { used: 0, ends: [], partial: [] };
+  while (result.used < bytes.length) {
+    const end = eventEnd(bytes, result.used, max, options);
+    if (end === result.used) break;
+    for (const stop of runs(bytes, result.used, end)) {
+      result.ends.push(stop);
+      result.partial.push(bytes[stop - 1] !== NEWLINE);
+    }
+    result.used = end;
+  }
+  const at_end = result.used === bytes.length;
+  if (options.last && at_end && result.partial.length > 0) result.partial[result.partial.length - 1] = false;
+  return result;
+}
+
+/** End of the event that begins at `from`; `from` itself when its bytes should wait. */
+function eventEnd(bytes: Buffer, from: number, max: number, options: CutOptions): number {
+  const window = Math.min(bytes.length, from + max);
+  const newline = bytes.lastIndexOf(NEWLINE, window - 1);
+  const full = window === from + max;
+  if (newline >= from && (full || newline + 1 === window)) return newline + 1;
+  if (!full) {
+    if (options.more) return newline >= from ? newline + 1 : from;
+    if (options.last) return window;
+  }
+  return characterEnd(bytes, from, window);
+}
+
+/** `end`, or up to 3 bytes less where it would cut a UTF-8 character that has begun but not finished. */
+function characterEnd(bytes: Buffer, from: number, end: number): number {
+  for (let back = 1; back <= 3 && end - back >= from; back++) {
+    const byte = bytes[end - back]!;
+    if ((byte & 0xc0) === 0x80) continue;
+    const length = byte >= 0xf0 && byte <= 0xf4 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc2 ? 2 : 1;
+    return byte >= 0xc2 && byte <= 0xf4 && length > back ? end - back : end;
+  }
+  return end;
+}
+
+/** Ends of the runs of lines that are all UTF-8 or all not. */
+function runs(bytes: Buffer, from: number, end: number): number[] {
+  if (isUtf8(bytes.subarray(from, end))) return [end];
+  const stops: number[] = [];
+  let valid: boolean | null = null;
+  for (let start = from; start < end; ) {
+    const newline = bytes.indexOf(NEWLINE, start);
+    const stop = newline === -1 || newline >= end ? end : newline + 1;
+    const line_valid = isUtf8(bytes.subarray(start, stop));
+    if (valid !== null && valid !== line_valid) stops.push(start);
+    if (stops.length > RUNS_MAX) return [end];
+    valid = line_valid;
+    start = stop;
+  }
+  stops.push(end);
+  return stops;
+}

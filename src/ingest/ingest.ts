@@ -1,0 +1,280 @@
+/**
+ * Reads what a node's sessions wrote and commits it: bytes become events together with the offset that was read to.
+ * One reader per session, woken without data. Facts of a session are handed on in order; its end only after the last
+ * byte is committed. It decides nothing about agents: `settle` and `rebase` are the services' transactions.
+ */
+import { sleep, Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { type StreamName, streamNames } from '../domain/event.ts';
+import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
+import { Problem } from '../domain/problem.ts';
+import type { StreamSizes } from '../domain/session.ts';
+import type { Store } from '../store/store.ts';
+import { cut } from './framing.ts';
+
+/** How far a stream is committed. `offset` counts the stream's bytes; `offset - base` is the place in the spool file. */
+export interface StreamCursor {
+  offset: number;
+  base: number;
+  /** The last ≤ 64 committed bytes. */
+  tail: Uint8Array;
+}
+
+export interface SessionCursor {
+  session_id: string;
+  agent_id: string;
+  streams: Record<StreamName, StreamCursor>;
+  /** Number of the last consumed fact. */
+  fact: number;
+}
+
+export interface IngestOptions {
+  node: Node;
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  /** The committed cursor of a session; null when the plane no longer follows it. */
+  load(session_id: string): Promise<SessionCursor | null>;
+  /** Commits what a fact means, and the fact's number with it. */
+  settle(session_id: string, fact: SessionFact): Promise<void>;
+  /** Commits that a spool lost bytes: what it holds from its beginning on goes on at the stream's offset. */
+  rebase(session_id: string, stream: StreamName): Promise<void>;
+}
+
+export class Ingest {
+  readonly #options: IngestOptions;
+  readonly #readers = new Map<string, SessionReader>();
+  #closing = false;
+
+  constructor(options: IngestOptions) {
+    this.#options = options;
+  }
+
+  /** Follows a session from its committed cursor; facts already known may come along. Following twice is a wake. */
+  follow(session_id: string, facts: readonly SessionFact[] = []): void {
+    if (this.#closing) return;
+    let reader = this.#readers.get(session_id);
+    if (!reader) {
+      reader = new SessionReader(this.#options, session_id, () => this.#readers.delete(session_id));
+      this.#readers.set(session_id, reader);
+    }
+    for (const fact of facts) reader.add(fact);
+    reader.wake();
+  }
+
+  fact(fact: SessionFact): void {
+    this.follow(fact.session_id, [fact]);
+  }
+
+  wake(session_id: string): void {
+    this.#readers.get(session_id)?.wake();
+  }
+
+  /** Stops reading after the commits under way; what is not read yet is read by the next plane. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.all([...this.#readers.values()].map((reader) => reader.close()));
+  }
+}
+
+class SessionReader {
+  readonly #options: IngestOptions;
+  readonly #id: string;
+  readonly #wake = new Wake();
+  readonly #stop = new AbortController();
+  readonly #facts: SessionFact[] = [];
+  readonly #done: Promise<void>;
+  #cursor: SessionCursor | null = null;
+  #verified: Record<StreamName, boolean> = { stdout: false, stderr: false };
+  /** Streams whose spool lost bytes: the end's sizes no longer bind them. */
+  readonly #lost = new Set<StreamName>();
+
+  constructor(options: IngestOptions, session_id: string, onDone: () => void) {
+    this.#options = options;
+    this.#id = session_id;
+    this.#done = this.#run().finally(onDone);
+  }
+
+  add(fact: SessionFact): void {
+    if (this.#facts.some((known) => known.number === fact.number)) return;
+    this.#facts.push(fact);
+    this.#facts.sort((a, b) => a.number - b.number);
+  }
+
+  wake(): void {
+    this.#wake.notify();
+  }
+
+  close(): Promise<void> {
+    this.#stop.abort();
+    return this.#done;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let retry_ms = 0;
+    while (!signal.aborted) {
+      try {
+        this.#cursor ??= await this.#load();
+        if (!this.#cursor) return;
+        const ended = await this.#catchUp(this.#cursor);
+        retry_ms = 0;
+        if (ended) return;
+        await this.#wake.wait(undefined, signal);
+      } catch (error) {
+        // Nothing is lost: the bytes stay in the spool, and the cursor is read again from the database.
+        this.#cursor = null;
+        retry_ms = Math.min(Math.max(retry_ms * 2, limits.ingest_retry_ms), limits.ingest_retry_ms_max);
+        this.#options.log.warn(
+          { session_id: this.#id, err: describe(error), retry_ms },
+          'output is not committed; trying again',
+        );
+        await sleep(retry_ms, signal);
+      }
+    }
+  }
+
+  async #load(): Promise<SessionCursor | null> {
+    this.#verified = { stdout: false, stderr: false };
+    const cursor = await this.#options.load(this.#id);
+    if (cursor) this.#forgetFacts(cursor.fact);
+    return cursor;
+  }
+
+  /** Reads and settles until nothing is left to do; true when the session is over. */
+  async #catchUp(cursor: SessionCursor): Promise<boolean> {
+    for (let progress = true; progress && !this.#stop.signal.aborted; ) {
+      const end_known = this.#end();
+      progress = false;
+      for (const stream of streamNames) progress = (await this.#readStream(cursor, stream)) || progress;
+      if (end_known && !progress) await this.#giveUpLostBytes(cursor, end_known);
+      for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
+        if (fact.body.kind === 'ended' && !this.#complete(cursor, fact.body.end)) break;
+        await this.#options.settle(this.#id, fact);
+        cursor.fact = fact.number;
+        this.#forgetFacts(fact.number);
+        this.#confirm(cursor);
+        if (fact.body.kind === 'ended') return true;
+        progress = true;
+      }
+    }
+    return false;
+  }
+
+  #end(): SessionEnd | null {
+    const fact = this.#facts.at(-1);
+    return fact?.body.kind === 'ended' ? fact.body.end : null;
+  }
+
+  #complete(cursor: SessionCursor, end: SessionEnd): boolean {
+    return streamNames.every(
+      (stream) => this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream],
+    );
+  }
+
+  /** The end counts bytes that the spool no longer holds: told as lost, instead of waiting for them for ever. */
+  async #giveUpLostBytes(cursor: SessionCursor, end: SessionEnd): Promise<void> {
+    for (const stream of streamNames) {
+      if (this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream]) continue;
+      await this.#rebase(cursor, stream);
+    }
+  }
+
+  async #rebase(cursor: SessionCursor, stream: StreamName): Promise<void> {
+    await this.#options.rebase(this.#id, stream);
+    const state = cursor.streams[stream];
+    state.base = state.offset;
+    state.tail = new Uint8Array();
+    this.#lost.add(stream);
+  }
+
+  async #readStream(cursor: SessionCursor, stream: StreamName): Promise<boolean> {
+    const { store, clock } = this.#options;
+    const state = cursor.streams[stream];
+    const max = limits.ingest_read_bytes;
+    const check = this.#verified[stream] ? 0 : Math.min(state.tail.length, place(cursor, stream));
+    const read = await this.#read(stream, place(cursor, stream) - check, max + check);
+    if (!read || !sameBytes(read.subarray(0, check), lastOf(state.tail, check))) {
+      await this.#rebase(cursor, stream);
+      return true;
+    }
+    this.#verified[stream] = true;
+    const chunk = read.subarray(check);
+    if (chunk.length === 0) return false;
+
+    const full = chunk.length === max;
+    const pieces = cut(chunk, {
+      more: full,
+      last: this.#isLast(place(cursor, stream) + chunk.length, stream),
+    });
+    if (pieces.used === 0) return false;
+    const bytes = chunk.subarray(0, pieces.used);
+    const tail = lastBytes(state.tail, bytes);
+    await store.ingest({
+      agent_id: cursor.agent_id,
+      session_id: this.#id,
+      stream,
+      from: state.offset,
+      to: state.offset + pieces.used,
+      tail,
+      ts_ms: clock.now(),
+      bytes,
+      ends: pieces.ends,
+      partial: pieces.partial,
+    });
+    state.offset += pieces.used;
+    state.tail = tail;
+    this.#confirm(cursor);
+    return true;
+  }
+
+  /** Null when the spool no longer holds these bytes. */
+  async #read(stream: StreamName, from: number, max: number): Promise<Uint8Array | null> {
+    try {
+      return await this.#options.node.read(this.#id, stream, from, max);
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'output_lost') return null;
+      throw error;
+    }
+  }
+
+  #isLast(position: number, stream: StreamName): boolean {
+    return this.#facts.some((fact) => fact.body.kind === 'ended' && fact.body.end.sizes[stream] === position);
+  }
+
+  #confirm(cursor: SessionCursor): void {
+    const places: StreamSizes = { stdout: place(cursor, 'stdout'), stderr: place(cursor, 'stderr') };
+    this.#options.node.committed(this.#id, places, cursor.fact);
+  }
+
+  #forgetFacts(up_to: number): void {
+    while (this.#facts[0] && this.#facts[0].number <= up_to) this.#facts.shift();
+  }
+}
+
+function place(cursor: SessionCursor, stream: StreamName): number {
+  const { offset, base } = cursor.streams[stream];
+  return offset - base;
+}
+
+function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
+  const keep = limits.spool_check_bytes;
+  if (bytes.length >= keep) return bytes.slice(bytes.length - keep);
+  const joined = Buffer.concat([before, bytes]);
+  return joined.subarray(Math.max(0, joined.length - keep));
+}
+
+/** The last `count` bytes (unlike `slice(-count)`, none for 0). */
+function lastOf(bytes: Uint8Array, count: number): Uint8Array {
+  return bytes.subarray(bytes.length - count);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}
+
+function describe(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
