@@ -1,0 +1,278 @@
+/**
+ * Loads the configuration: flag over environment over file over default (live changes come on top, in
+ * `services/settings.ts`). Refuses unknown keys, wrong types and combinations that would be unsafe; every message names
+ * the key and where it stands. Reads files; changes nothing.
+ */
+import { existsSync, readFileSync, statSync } from 'node:fs';
+import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { closest, distance } from 'fastest-levenshtein';
+import { parse, TomlError } from 'smol-toml';
+import {
+  type Config,
+  type ConfigEntry,
+  type ConfigKey,
+  type ConfigValues,
+  checkValue,
+  configKeyNames,
+  configKeys,
+  envName,
+  isConfigKey,
+  isLoopback,
+  parseAddress,
+} from '../contract/config.ts';
+import { invalid } from '../domain/problem.ts';
+
+export interface ConfigSources {
+  env: Readonly<Record<string, string | undefined>>;
+  /** Values of flags, already as text, with the flag that said so; paths may be relative to `cwd`. */
+  flags?: ReadonlyMap<ConfigKey, { text: string; flag: string }>;
+  /** The file named by `--config`; it must exist. */
+  file?: string | undefined;
+  cwd: string;
+  home: string;
+  /** Standard error is a terminal: the log defaults to text. */
+  tty?: boolean;
+  /** Where a system-wide file may lie; a test names another place. */
+  system_file?: string;
+}
+
+/** Variables that are no configuration keys: client settings, and what agents find in their environment. */
+const OTHER_VARIABLES =
+  /^SVC_(CONFIG|URL|TOKEN|FAILPOINT|NO_COLOR|(AGENT|SESSION|TEAM|RUN|MEMBER|ACTOR|STEP|TEST)(_.*)?)$/;
+
+/** Throws a Problem (`invalid_config`) whose message lists everything that is wrong, one per line. */
+export function loadConfig(sources: ConfigSources): Config {
+  const errors: string[] = [];
+  const warnings: string[] = [];
+  const entries = new Map<ConfigKey, ConfigEntry>();
+  const file = findFile(sources);
+
+  const offer = (
+    key: ConfigKey,
+    value: unknown,
+    origin: 'flag' | 'env' | 'file',
+    source: string,
+    base: string,
+  ) => {
+    const checked = checkValue(key, atBase(key, value, base, sources.home));
+    if (checked.ok) entries.set(key, { value: checked.value, origin, source });
+    else errors.push(`${checked.error} (${source})`);
+  };
+
+  if (file !== null) {
+    for (const { path, value, line } of readToml(file, errors, warnings)) {
+      if (!isConfigKey(path)) errors.push(`${unknownKey(path)} (${file}:${line()})`);
+      else if (value !== '') offer(path, value, 'file', `${file}:${line()}`, dirname(file));
+    }
+  }
+  for (const key of configKeyNames) {
+    const found = fromEnvironment(sources, key, errors);
+    if (found) offer(key, fromText(key, found.text), 'env', found.source, sources.cwd);
+    const flag = sources.flags?.get(key);
+    if (flag && flag.text !== '') offer(key, fromText(key, flag.text), 'flag', flag.flag, sources.cwd);
+  }
+  warnings.push(...strangeVariables(sources.env));
+  if (errors.length > 0) throw invalid(errors.join('\n'), 'invalid_config');
+
+  const entry = <K extends ConfigKey>(key: K): ConfigEntry<ConfigValues[K]> => {
+    const set = entries.get(key) ?? { value: configKeys[key].default, origin: 'default', source: null };
+    return set as ConfigEntry<ConfigValues[K]>;
+  };
+  const derive = <K extends ConfigKey>(key: K, value: ConfigValues[K]) => {
+    if (!entries.has(key)) entries.set(key, { value, origin: 'default', source: null });
+  };
+  derive('data_dir', join(xdg(sources, 'XDG_DATA_HOME', '.local/share'), 'svc'));
+  derive('internal_grpc.security.cert_dir', join(entry('data_dir').value, 'internal-grpc'));
+  const repo = findRepository(sources.cwd);
+  derive('worktree.repo_roots', repo === null ? [] : [repo]);
+  derive('logging.format', sources.tty && entry('logging.output').value === null ? 'text' : 'json');
+
+  return { entry, get: (key) => entry(key).value, file, warnings };
+}
+
+/** Why the plane must not start with this configuration; none when it may. */
+export function refusals(config: Config): string[] {
+  const found: string[] = [];
+  const listen = config.get('server.listen');
+  const host = parseAddress(listen)?.host ?? '';
+  const cert = config.get('server.tls.cert');
+  const key = config.get('server.tls.key');
+  if ((cert === null) !== (key === null)) {
+    found.push(`server.tls.${cert === null ? 'cert' : 'key'} is missing: server.tls needs both cert and key`);
+  } else if (!isLoopback(host) && cert === null && !config.get('server.behind_proxy')) {
+    found.push(
+      `server.listen ${listen} can be reached from other machines and would be unencrypted: set server.tls.cert and ` +
+        'server.tls.key, or server.behind_proxy = true when a proxy in front does TLS',
+    );
+  }
+  if (config.get('server.role') === 'node') {
+    found.push('server.role "node" is not supported yet: this release runs the control plane only');
+  }
+  if (
+    config.get('internal_grpc.security.mode') === 'disabled' &&
+    !config.get('internal_grpc.allow_disabled')
+  ) {
+    found.push('internal_grpc.security.mode "disabled" needs internal_grpc.allow_disabled = true');
+  }
+  return found;
+}
+
+/** `$NAME` when it is an absolute path (others are to be ignored, says the XDG specification), else below home. */
+export function xdg(sources: Pick<ConfigSources, 'env' | 'home'>, name: string, fallback: string): string {
+  const value = sources.env[name];
+  return value && isAbsolute(value) ? value : join(sources.home, fallback);
+}
+
+function findFile(sources: ConfigSources): string | null {
+  const named = sources.file ?? (sources.env.SVC_CONFIG || undefined);
+  if (named !== undefined) {
+    const path = resolve(sources.cwd, named);
+    if (!existsSync(path)) throw invalid(`config file ${path} does not exist`, 'invalid_config');
+    return path;
+  }
+  const places = [
+    join(xdg(sources, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
+    sources.system_file ?? '/etc/svc/config.toml',
+  ];
+  return places.find((place) => existsSync(place)) ?? null;
+}
+
+interface FileKey {
+  path: string;
+  value: unknown;
+  line: () => number;
+}
+
+function readToml(file: string, errors: string[], warnings: string[]): FileKey[] {
+  let text: string;
+  let table: Record<string, unknown>;
+  try {
+    text = readFileSync(file, 'utf8');
+    table = parseToml(text);
+  } catch (error) {
+    errors.push(
+      error instanceof TomlError
+        ? `${file}:${error.line}: ${error.message.split('\n')[0]}`
+        : `config file ${file} cannot be read: ${(error as Error).message}`,
+    );
+    return [];
+  }
+  const found: FileKey[] = [];
+  const walk = (node: Record<string, unknown>, above: string[]) => {
+    for (const [name, value] of Object.entries(node)) {
+      const path = [...above, name];
+      const dotted = path.join('.');
+      if (isTable(value) && !isConfigKey(dotted)) walk(value, path);
+      else found.push({ path: dotted, value, line: () => lineOf(text, path) });
+    }
+  };
+  walk(table, []);
+  const holdsSecret = found.some(({ path }) => isConfigKey(path) && configKeys[path].secret);
+  if (holdsSecret && (statSync(file).mode & 0o077) !== 0) {
+    warnings.push(`${file} holds a secret and other users can read it: chmod 600 ${file}`);
+  }
+  return found;
+}
+
+function parseToml(text: string): Record<string, unknown> {
+  return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 8 });
+}
+
+/** The parser tells no positions, so we ask it: the key stands where the file first parses with it, after it last did without. */
+function lineOf(text: string, path: readonly string[]): number {
+  const lines = text.split('\n');
+  let before = 0;
+  for (let n = 1; n <= lines.length; n++) {
+    let table: unknown;
+    try {
+      table = parseToml(lines.slice(0, n).join('\n'));
+    } catch {
+      continue;
+    }
+    for (const name of path) table = isTable(table) ? table[name] : undefined;
+    if (table !== undefined) break;
+    before = n;
+  }
+  return before + 1;
+}
+
+function isTable(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || prototype === Object.prototype;
+}
+
+function unknownKey(path: string): string {
+  const near = closest(path, configKeyNames);
+  const close = distance(path, near) <= Math.max(3, path.length / 3);
+  const sameName = configKeyNames.find((key) => key.endsWith(`.${path}`));
+  const guess = close ? near : sameName;
+  return `unknown key ${path}${guess ? `: did you mean ${guess}?` : `, nearest known key: ${near}`}`;
+}
+
+function fromEnvironment(
+  { env, cwd }: ConfigSources,
+  key: ConfigKey,
+  errors: string[],
+): { text: string; source: string } | null {
+  const name = envName(key);
+  const direct = env[name];
+  if (direct) return { text: direct, source: name };
+  const from = env[`${name}_FILE`];
+  if (!from) return null;
+  try {
+    const text = readFileSync(resolve(cwd, from), 'utf8').replace(/\r?\n$/, '');
+    return text === '' ? null : { text, source: `${name}_FILE` };
+  } catch (error) {
+    errors.push(`${key} cannot be read from ${from}: ${(error as Error).message} (${name}_FILE)`);
+    return null;
+  }
+}
+
+/** Text of a flag or variable in the form that the key's kind has in TOML; what cannot be read stays text and is refused. */
+export function fromText(key: ConfigKey, text: string): unknown {
+  switch (configKeys[key].kind) {
+    case 'integer':
+      return /^-?\d+$/.test(text.trim()) ? Number(text) : text;
+    case 'boolean':
+      return (
+        ({ true: true, false: false, '1': true, '0': false } as const)[text.trim().toLowerCase()] ?? text
+      );
+    case 'list':
+    case 'paths':
+      return text
+        .split(/[,\n]/)
+        .map((part) => part.trim())
+        .filter((part) => part !== '');
+    default:
+      return text;
+  }
+}
+
+/** Paths may be relative to the file that names them (or to the working directory), or begin with `~/`. */
+function atBase(key: ConfigKey, value: unknown, base: string, home: string): unknown {
+  const absolute = (path: unknown) => {
+    if (typeof path !== 'string' || path === '') return path;
+    return path === '~' || path.startsWith('~/') ? join(home, path.slice(1)) : resolve(base, path);
+  };
+  const { kind } = configKeys[key];
+  if (kind === 'path') return absolute(value);
+  return kind === 'paths' && Array.isArray(value) ? value.map(absolute) : value;
+}
+
+function strangeVariables(env: ConfigSources['env']): string[] {
+  const known = new Set(configKeyNames.flatMap((key) => [envName(key), `${envName(key)}_FILE`]));
+  return Object.keys(env)
+    .filter((name) => name.startsWith('SVC_') && !known.has(name) && !OTHER_VARIABLES.test(name))
+    .map((name) => {
+      const near = closest(name, [...known]);
+      return `unknown variable ${name} is ignored${distance(name, near) <= 4 ? `: did you mean ${near}?` : ''}`;
+    });
+}
+
+function findRepository(from: string): string | null {
+  for (let folder = from; ; folder = dirname(folder)) {
+    if (existsSync(join(folder, '.git'))) return folder;
+    if (folder === dirname(folder)) return null;
+  }
+}
