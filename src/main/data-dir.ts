@@ -1,0 +1,55 @@
+/**
+ * The data directory: made on first use, closed to other users, refused where the database could not trust the file
+ * system (network mounts) or where it belongs to somebody else.
+ */
+import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
+import { invalid } from '../domain/problem.ts';
+
+/** Types of the mount table whose locks and fsync reach over a network. */
+const NETWORK =
+  /^(nfs\d?|cifs|smbfs|smb3|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|beegfs|afpfs|webdav|fuse\.(sshfs|rclone|s3fs|gcsfuse|davfs2?|glusterfs|ceph|ceph-fuse|nfs.*|smbnetfs|curlftpfs))$/;
+
+/** Makes the directory ready and answers its real path. */
+export async function prepareDataDir(path: string): Promise<string> {
+  await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+    throw invalid(`data_dir ${path} cannot be made: ${error.code ?? error.message}`, 'invalid_config');
+  });
+  const real = await realpath(path);
+  const found = await stat(real);
+  if (!found.isDirectory()) throw invalid(`data_dir ${real} is not a directory`, 'invalid_config');
+  const uid = process.getuid?.();
+  if (uid !== undefined && found.uid !== uid) {
+    throw invalid(`data_dir ${real} belongs to user id ${found.uid}, not to ${uid}`, 'invalid_config');
+  }
+  if ((found.mode & 0o077) !== 0) await chmod(real, 0o700);
+  const type = await fileSystemOf(real);
+  if (type !== null && NETWORK.test(type)) {
+    throw invalid(
+      `data_dir ${real} is on a network file system (${type}), whose locks cannot be trusted: use a local disk`,
+      'invalid_config',
+    );
+  }
+  return real;
+}
+
+/** Type of the file system that holds a path; null where there is no mount table to read (macOS). */
+async function fileSystemOf(path: string): Promise<string | null> {
+  const table = await readFile('/proc/self/mountinfo', 'utf8').catch(() => null);
+  return table === null ? null : mountedType(table, path);
+}
+
+/** The type of the innermost mount above `path`; of mounts on one place the last one covers the others. */
+export function mountedType(mountinfo: string, path: string): string | null {
+  let best: { point: string; type: string } | null = null;
+  for (const line of mountinfo.split('\n')) {
+    const [left, right] = line.split(' - ');
+    const point = left
+      ?.split(' ')[4]
+      ?.replace(/\\(\d{3})/g, (_, octal: string) => String.fromCharCode(Number.parseInt(octal, 8)));
+    const type = right?.split(' ')[0];
+    if (!point || !type) continue;
+    const covers = point === '/' || path === point || path.startsWith(`${point}/`);
+    if (covers && point.length >= (best?.point.length ?? 0)) best = { point, type };
+  }
+  return best?.type ?? null;
+}

@@ -1,0 +1,122 @@
+/**
+ * One plane per data directory. The lock is an exclusive transaction on the SQLite file `plane.lock`, so the kernel frees
+ * it however the holder ends; `plane.json` beside it says who holds it. That file alone proves nothing and is never
+ * believed without the lock.
+ */
+import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { hostname } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+import { Problem } from '../domain/problem.ts';
+
+const holderSchema = z.object({
+  pid: z.int().positive(),
+  host: z.string(),
+  /** RFC 3339. */
+  since: z.string(),
+  /** Base URL once the listener is bound, else null. */
+  url: z.string().nullable(),
+  /** Start of the process in clock ticks since boot, so that a pid used again is not mistaken; null off Linux. */
+  start: z.string().nullable(),
+});
+export type Holder = z.infer<typeof holderSchema>;
+
+export interface PlaneLock {
+  /** Notes where the plane can be reached, for a second start and for the CLI. */
+  listening(url: string): void;
+  release(): void;
+}
+
+/** Throws a Problem (`data_dir_in_use`) that names the holder. */
+export function lockDataDir(data_dir: string, since: string): PlaneLock {
+  const database = tryLock(data_dir, 'hold');
+  if (database === null) {
+    const holder = readHolder(data_dir);
+    const who = holder
+      ? `by pid ${holder.pid} on ${holder.host} since ${holder.since}`
+      : 'by another process';
+    const where = holder?.url ? `, listening on ${holder.url}` : '';
+    throw new Problem('conflict', 'data_dir_in_use', `data directory ${data_dir} is in use ${who}${where}`);
+  }
+  const path = join(data_dir, 'plane.json');
+  const write = (url: string | null) => {
+    const holder: Holder = { pid: process.pid, host: hostname(), since, url, start: startOf(process.pid) };
+    writeFileSync(`${path}.tmp`, `${JSON.stringify(holder)}\n`, { mode: 0o600 });
+    renameSync(`${path}.tmp`, path);
+  };
+  write(null);
+  return {
+    listening: write,
+    release: () => {
+      rmSync(path, { force: true });
+      if (database.isOpen) database.close();
+    },
+  };
+}
+
+/** Who runs a plane on this data directory now; null when nobody does. */
+export function holderOf(data_dir: string): Holder | null {
+  if (!existsSync(join(data_dir, 'plane.lock'))) return null;
+  const database = tryLock(data_dir, 'look');
+  if (database !== null) {
+    database.close();
+    return null;
+  }
+  const holder = readHolder(data_dir);
+  if (holder === null) {
+    throw new Problem(
+      'conflict',
+      'data_dir_in_use',
+      `data directory ${data_dir} is in use by another process`,
+    );
+  }
+  return holder;
+}
+
+/** True when the process that wrote `plane.json` is still that process; a new holder may not have written its own yet. */
+export function isAlive(holder: Holder): boolean {
+  try {
+    process.kill(holder.pid, 0);
+  } catch {
+    return false;
+  }
+  return holder.start === null || holder.start === startOf(holder.pid);
+}
+
+/** Looking holds a shared lock for a moment; whoever wants to hold waits that moment out. */
+function tryLock(data_dir: string, purpose: 'hold' | 'look'): DatabaseSync | null {
+  const hold = purpose === 'hold';
+  const database = new DatabaseSync(join(data_dir, 'plane.lock'), {
+    timeout: hold ? limits.lock_wait_ms : 0,
+  });
+  try {
+    database.exec('PRAGMA journal_mode = MEMORY');
+    if (hold) database.exec('PRAGMA locking_mode = EXCLUSIVE; BEGIN EXCLUSIVE');
+    else database.exec('SELECT count(*) FROM sqlite_schema');
+    return database;
+  } catch (error) {
+    database.close();
+    if (/locked|busy/i.test((error as Error).message)) return null;
+    throw error;
+  }
+}
+
+function readHolder(data_dir: string): Holder | null {
+  try {
+    const holder = holderSchema.parse(JSON.parse(readFileSync(join(data_dir, 'plane.json'), 'utf8')));
+    return isAlive(holder) ? holder : null;
+  } catch {
+    return null;
+  }
+}
+
+function startOf(pid: number): string | null {
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null;
+  } catch {
+    return null;
+  }
+}
