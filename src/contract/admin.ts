@@ -1,0 +1,141 @@
+/** What only root does: users, the audit log, live settings; and the challenge that makes the first root. */
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+import { auditEvents, auditLevels } from '../domain/audit.ts';
+import { roles } from '../domain/user.ts';
+import { userRecord } from './accounts.ts';
+import { id, list, pageQuery, password, time, username } from './fields.ts';
+import { route } from './route.ts';
+
+export const auditRecord = z
+  .object({
+    id: z.int(),
+    timestamp: time,
+    level: z.enum(auditLevels),
+    event: z.enum(auditEvents),
+    agent_id: id.nullable(),
+    user_id: id.nullable(),
+    ip: z.string().nullable(),
+    workdir: z.string().nullable(),
+    details: z.record(z.string(), z.unknown()),
+    hash: z.string().meta({ description: 'SHA-256 over the record before and this one, hex.' }),
+  })
+  .meta({ id: 'AuditRecord' });
+
+const setting = z
+  .object({
+    key: z.string(),
+    value: z.unknown().meta({ description: 'Secrets are masked.' }),
+    origin: z.enum(['flag', 'env', 'live', 'file', 'default']),
+    live: z.boolean().meta({ description: 'Can be changed while the service runs.' }),
+    description: z.string(),
+  })
+  .meta({ id: 'Setting' });
+
+const instant = z.iso.datetime({ offset: true }).optional();
+
+export const adminRoutes = {
+  createJoinChallenge: route({
+    method: 'POST',
+    path: '/api/admin/join-challenge',
+    loopback: true,
+    action: 'session.open',
+    tag: 'Administration',
+    summary: 'Make a new join challenge',
+    description: 'Only from this machine, and only while there is no root user.',
+    answers: {
+      200: z
+        .object({ url: z.string(), token: z.string(), pin: z.string(), expires_at: time })
+        .meta({ id: 'JoinChallenge' }),
+    },
+    errors: ['rootAlreadyInitialized', 'notAllowed'],
+    secret_answer: true,
+  }),
+  listUsers: route({
+    method: 'GET',
+    path: '/api/admin/users',
+    action: 'users.manage',
+    tag: 'Administration',
+    summary: 'All users',
+    query: z.object(pageQuery),
+    answers: { 200: list(userRecord) },
+  }),
+  createUser: route({
+    method: 'POST',
+    path: '/api/admin/users',
+    action: 'users.manage',
+    tag: 'Administration',
+    summary: 'Create a user',
+    body: z.object({ username, password, role: z.enum(roles).default('user') }),
+    answers: { 201: userRecord },
+    errors: ['usernameTaken'],
+    idempotent: true,
+  }),
+  getUser: route({
+    method: 'GET',
+    path: '/api/admin/users/{user_id}',
+    action: 'users.manage',
+    tag: 'Administration',
+    summary: 'One user',
+    answers: { 200: userRecord },
+    errors: ['userNotFound'],
+  }),
+  updateUser: route({
+    method: 'PATCH',
+    path: '/api/admin/users/{user_id}',
+    action: 'users.manage',
+    tag: 'Administration',
+    summary: "Change a user's name, role or password",
+    description: 'A change of role or password ends the tokens of that user.',
+    body: z.object({
+      username: username.optional(),
+      password: password.optional(),
+      role: z.enum(roles).optional(),
+    }),
+    answers: { 200: userRecord },
+    errors: ['userNotFound', 'usernameTaken', 'lastRoot'],
+  }),
+  deleteUser: route({
+    method: 'DELETE',
+    path: '/api/admin/users/{user_id}',
+    action: 'users.manage',
+    tag: 'Administration',
+    summary: 'Delete a user',
+    answers: { 204: null },
+    errors: ['userNotFound', 'lastRoot'],
+  }),
+  listAudit: route({
+    method: 'GET',
+    path: '/api/admin/audit',
+    action: 'audit.read',
+    tag: 'Administration',
+    summary: 'The audit log, newest first',
+    query: z.object({
+      ...pageQuery,
+      event: z.string().optional(),
+      user_id: z.string().optional(),
+      agent_id: z.string().optional(),
+      since: instant.meta({ description: 'Records at or after this time.' }),
+      until: instant.meta({ description: 'Records before this time.' }),
+    }),
+    answers: { 200: list(auditRecord) },
+  }),
+  getConfig: route({
+    method: 'GET',
+    path: '/api/admin/config',
+    action: 'config.manage',
+    tag: 'Administration',
+    summary: 'Every setting, its value and where the value comes from',
+    answers: { 200: z.array(setting) },
+  }),
+  updateConfig: route({
+    method: 'PATCH',
+    path: '/api/admin/config',
+    action: 'config.manage',
+    tag: 'Administration',
+    summary: 'Change live settings',
+    description: 'All of them or none. `null` takes a live value away, so that the next origin counts again.',
+    body: z.record(z.string().max(limits.name_chars_max), z.unknown()),
+    answers: { 200: z.array(setting) },
+  }),
+};

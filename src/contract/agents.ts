@@ -1,0 +1,479 @@
+/** Agents: their records, their lives, and what they wrote. */
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+import {
+  activities,
+  agentStatuses,
+  onExits,
+  protocols,
+  restartPolicies,
+  worktreeModes,
+} from '../domain/agent.ts';
+import { eventTypes, streamNames } from '../domain/event.ts';
+import { MAIN_NODE } from '../domain/node.ts';
+import { problems } from '../domain/problem.ts';
+import { cleanups, endReasons, sessionStates } from '../domain/session.ts';
+import {
+  bounded,
+  id,
+  list,
+  name,
+  nodeId,
+  pageQuery,
+  position,
+  queryFlag,
+  queryInteger,
+  time,
+} from './fields.ts';
+import { route } from './route.ts';
+
+export const agentRecord = z
+  .object({
+    id,
+    name: z.string(),
+    workdir: z.string().meta({ description: 'Absolute path on the node.' }),
+    command: z.string().meta({ description: 'Run by `/bin/sh -c`; with `argv` the quoted form of it.' }),
+    argv: z.array(z.string()).nullable(),
+    protocol: z.enum(protocols),
+    preset: z.string().nullable(),
+    worktree_mode: z.enum(worktreeModes),
+    worktree_repo: z.string().nullable(),
+    worktree_ref: z.string().nullable(),
+    worktree_branch: z.string().nullable(),
+    node_id: z.string(),
+    owner_id: id,
+    status: z.enum(agentStatuses),
+    activity: z.enum(activities).nullable().meta({ description: 'Only while running.' }),
+    exit_code: z.int().nullable(),
+    exit_signal: z.string().nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: `Why it failed: ${endReasons.join(', ')}.` }),
+    session_id: id.nullable(),
+    session_count: z.int(),
+    labels: z.record(z.string(), z.string()),
+    env_keys: z
+      .array(z.string())
+      .meta({ description: 'Names of the own variables; values are never shown.' }),
+    restart_policy: z.enum(restartPolicies),
+    pending_reviews: z.int(),
+    last_seq: z.int().meta({ description: "The number of the log's newest event; 0 while there is none." }),
+    stale_since: time
+      .nullable()
+      .meta({ description: 'Last contact with the node, when it cannot be reached.' }),
+    created_at: time,
+    updated_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    stdin: z.boolean(),
+    on_exit: z.enum(onExits),
+    leftovers: z
+      .array(z.object({ pid: z.int(), command: z.string() }))
+      .meta({ description: 'What the command left running, with `on_exit: keep`.' }),
+    cleanup: z.enum(cleanups).nullable().meta({
+      description: '`proven`: the cgroup was seen empty. `swept`: two scans found no process.',
+    }),
+    pending: z.literal('start').nullable().meta({ description: '`start` while a node has not answered.' }),
+  })
+  .meta({ id: 'Agent' });
+
+export const sessionRecord = z
+  .object({
+    id,
+    agent_id: id,
+    node_id: z.string(),
+    number: z.int().meta({ description: "1 for the agent's first session." }),
+    state: z.enum(sessionStates),
+    pid: z.int().nullable(),
+    exit_code: z.int().nullable(),
+    exit_signal: z.string().nullable(),
+    reason: z.enum(endReasons).nullable(),
+    cleanup: z.enum(cleanups).nullable(),
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    stdout_bytes: z.int(),
+    stderr_bytes: z.int(),
+  })
+  .meta({ id: 'Session', description: "One launch of an agent's process, start to exit." });
+
+export const eventRecord = z
+  .looseObject({
+    type: z.enum(eventTypes),
+    agent_id: id,
+    session_id: id.nullable(),
+    seq: z.int(),
+    ts: z.number().meta({ description: 'Unix seconds.' }),
+  })
+  .meta({
+    id: 'Event',
+    description: "One numbered entry of an agent's log; further fields depend on `type`.",
+  });
+
+const changedFile = z
+  .object({
+    path: z.string(),
+    from: z.string().nullable().meta({ description: 'Old path of a rename.' }),
+    status: z.enum([
+      'added',
+      'modified',
+      'deleted',
+      'renamed',
+      'copied',
+      'type_changed',
+      'untracked',
+      'conflicted',
+    ]),
+    additions: z.int().nullable().meta({ description: 'Null for binary files.' }),
+    deletions: z.int().nullable().meta({ description: 'Null for binary files.' }),
+  })
+  .meta({ id: 'ChangedFile' });
+
+export const changesRecord = z
+  .object({
+    git: z.boolean(),
+    branch: z.string().nullable(),
+    base: z.string().nullable(),
+    head: z.string().nullable(),
+    files: z.array(changedFile),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'Changes' });
+
+export const fileChangeRecord = changedFile
+  .extend({
+    diff: z.string().meta({ description: 'Unified diff; empty for binary files.' }),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'FileChange' });
+
+const searchHit = z
+  .object({
+    seq: z.int(),
+    ts: z.number(),
+    session_id: id.nullable(),
+    stream: z.enum(streamNames).nullable(),
+    snippet: z.string(),
+  })
+  .meta({ id: 'SearchHit' });
+
+const command = bounded(limits.command_chars_max);
+const argv = z
+  .array(command)
+  .min(1, { error: 'must not be empty' })
+  .max(limits.argv_items_max, { error: `must have at most ${limits.argv_items_max} entries` })
+  .refine((words) => words[0] !== '', { error: 'must begin with a program' });
+const env = z
+  .record(
+    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' }),
+    bounded(limits.env_value_chars_max),
+  )
+  .refine((all) => Object.keys(all).length <= limits.env_items_max, {
+    error: `must have at most ${limits.env_items_max} entries`,
+  });
+const labels = z
+  .record(
+    z.string().regex(/^[A-Za-z0-9._/-]{1,64}$/, {
+      error: 'must be 1 to 64 of letters, digits, ".", "_", "/" and "-"',
+    }),
+    bounded(limits.label_chars_max),
+  )
+  .refine((all) => Object.keys(all).length <= limits.label_items_max, {
+    error: `must have at most ${limits.label_items_max} entries`,
+  });
+const optionalText = z.string().nullable().default(null);
+
+export const createAgentBody = z
+  .object({
+    name,
+    command: command.nullable().default(null).meta({ description: 'A shell command, run by `/bin/sh -c`.' }),
+    argv: argv
+      .nullable()
+      .default(null)
+      .meta({ description: 'A program and its arguments, run as they are.' }),
+    workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
+    worktree_mode: z.enum(worktreeModes).default('use_existing'),
+    worktree_repo: optionalText.meta({
+      description: 'Git repository for `create_worktree`; none: an empty folder.',
+    }),
+    worktree_ref: optionalText.meta({ description: 'Where the branch starts; default `HEAD`.' }),
+    node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
+    env: env.default({}).meta({ description: 'Own variables. Values are never returned.' }),
+    protocol: z.enum(protocols).default('auto'),
+    labels: labels.default({}),
+    restart_policy: z.enum(restartPolicies).default('never'),
+    stdin: z.boolean().default(false).meta({ description: 'An open stdin; otherwise it is `/dev/null`.' }),
+    on_exit: z.enum(onExits).default('kill').meta({
+      description: 'What becomes of processes that the command leaves behind.',
+    }),
+    start: z.boolean().default(false).meta({ description: 'Start at once.' }),
+  })
+  .refine((body) => body.command?.trim() || body.argv, { error: problems.commandRequired().message })
+  .meta({ id: 'CreateAgent' });
+
+const streamQuery = {
+  after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),
+};
+
+const one = '/api/agents/{agent_id}' as const;
+
+export const agentRoutes = {
+  listAgents: route({
+    method: 'GET',
+    path: '/api/agents',
+    action: 'agents.list',
+    tag: 'Agents',
+    summary: 'Agents, newest first',
+    description: "Root sees all agents, a user the own ones. Filters do not change the answer's form.",
+    query: z.object({
+      ...pageQuery,
+      status: z.enum(agentStatuses).optional(),
+      node_id: z.string().optional(),
+      name: z.string().optional().meta({ description: 'Agents of exactly this name.' }),
+    }),
+    answers: { 200: list(agentRecord) },
+  }),
+  createAgent: route({
+    method: 'POST',
+    path: '/api/agents',
+    action: 'agents.create',
+    tag: 'Agents',
+    summary: 'Create an agent',
+    description: 'Checks the workdir, or makes the worktree, at once. Needs `command` or `argv`.',
+    body: createAgentBody,
+    answers: { 201: agentRecord },
+    errors: [
+      'nameRequired',
+      'commandRequired',
+      'workdirRequired',
+      'workdirNotAbsolute',
+      'workdirNotSafe',
+      'workdirMissing',
+      'repoNotSafe',
+      'acpNotSupported',
+      'nodeNotFound',
+      'nodeUnreachable',
+      'diskSpace',
+    ],
+    idempotent: true,
+  }),
+  getAgent: route({
+    method: 'GET',
+    path: one,
+    action: 'agent.read',
+    tag: 'Agents',
+    summary: 'One agent',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound'],
+  }),
+  updateAgent: route({
+    method: 'PATCH',
+    path: one,
+    action: 'agent.change',
+    tag: 'Agents',
+    summary: 'Change an agent',
+    description:
+      'Name and labels at any time; command, argv, env and restart policy while it is not running.',
+    body: z.object({
+      name: name.optional(),
+      labels: labels.optional(),
+      command: command.refine((text) => text.trim() !== '', { error: 'is required' }).optional(),
+      argv: argv.optional(),
+      env: env.optional(),
+      restart_policy: z.enum(restartPolicies).optional(),
+    }),
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentRunning'],
+  }),
+  deleteAgent: route({
+    method: 'DELETE',
+    path: one,
+    action: 'agent.delete',
+    tag: 'Agents',
+    summary: 'Delete an agent',
+    description:
+      'A worktree that holds uncommitted or unpushed work is kept, and the answer is then 200 and says so.',
+    query: z.object({
+      force: queryFlag.optional().meta({ description: 'Stop it first when it is running.' }),
+      delete_worktree: queryFlag.optional().meta({ description: 'Delete the worktree whatever it holds.' }),
+    }),
+    answers: {
+      204: null,
+      200: z
+        .object({ id, worktree_kept: z.object({ workdir: z.string(), reason: z.string() }) })
+        .meta({ id: 'AgentDeleted' }),
+    },
+    errors: ['agentNotFound', 'agentRunning', 'nodeUnreachable'],
+  }),
+  startAgent: route({
+    method: 'POST',
+    path: `${one}/start`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Start an agent',
+    description: 'Answers once the process is known to run, or to have failed (then the record says so).',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentAlreadyRunning', 'diskSpace', 'nodeUnreachable'],
+    idempotent: true,
+  }),
+  stopAgent: route({
+    method: 'POST',
+    path: `${one}/stop`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Stop an agent with everything that it started',
+    description: 'TERM, and KILL after the grace. Answers when the whole process tree is gone.',
+    body: z.object({ grace_seconds: graceSeconds() }),
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
+  }),
+  restartAgent: route({
+    method: 'POST',
+    path: `${one}/restart`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Stop an agent if it is running, and start it',
+    body: z.object({ grace_seconds: graceSeconds() }),
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
+    idempotent: true,
+  }),
+  sendInput: route({
+    method: 'POST',
+    path: `${one}/input`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: "Write to an agent's stdin",
+    body: z
+      .object({
+        data: z.string().default(''),
+        eof: z.boolean().default(false).meta({ description: 'Close stdin after the data.' }),
+      })
+      .refine((body) => body.data !== '' || body.eof, { error: 'is required', path: ['data'] }),
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentNotRunning', 'agentNoStdin', 'nodeUnreachable'],
+    idempotent: true,
+  }),
+  listSessions: route({
+    method: 'GET',
+    path: `${one}/sessions`,
+    action: 'agent.read',
+    tag: 'Agents',
+    summary: "An agent's sessions, newest first",
+    query: z.object(pageQuery),
+    answers: { 200: list(sessionRecord) },
+    errors: ['agentNotFound'],
+  }),
+  getOutput: route({
+    method: 'GET',
+    path: `${one}/output`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: 'The raw bytes that an agent wrote',
+    description:
+      'Takes `Range`. Without `session_id` the latest session, without `stream` stdout and stderr in the order of arrival.',
+    query: z.object({
+      session_id: z.string().optional(),
+      stream: z.enum(streamNames).optional(),
+      tail: queryInteger(0).optional().meta({ description: 'Only the last bytes.' }),
+    }),
+    answers: { 200: z.string().meta({ wire: { type: 'string', format: 'binary' } }) },
+    errors: ['agentNotFound', 'sessionNotFound'],
+    raw: 'bytes',
+  }),
+  getLog: route({
+    method: 'GET',
+    path: `${one}/log`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: "A part of an agent's log, oldest first",
+    description: `At most ${limits.page_items_max} events. From the start, after \`after\`, or the ones right before \`before\`.`,
+    query: z.object({
+      ...pageQuery,
+      after: queryInteger(0).optional(),
+      before: queryInteger(0).optional(),
+      type: z
+        .string()
+        .refine((text) => text.split(',').every((type) => (eventTypes as readonly string[]).includes(type)), {
+          error: `must be one of: ${eventTypes.join(', ')}`,
+        })
+        .transform((text) => text.split(',') as (typeof eventTypes)[number][])
+        .optional()
+        .meta({ description: 'Event types, separated by commas.', wire: { type: 'string' } }),
+    }),
+    answers: { 200: list(eventRecord) },
+    errors: ['agentNotFound'],
+  }),
+  searchLog: route({
+    method: 'GET',
+    path: `${one}/search`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: "Search an agent's output",
+    description: 'The index is built in the background and may be seconds behind.',
+    query: z.object({
+      ...pageQuery,
+      q: bounded(limits.search_chars_max).refine((text) => text.trim() !== '', { error: 'is required' }),
+    }),
+    answers: { 200: list(searchHit) },
+    errors: ['agentNotFound'],
+  }),
+  getChanges: route({
+    method: 'GET',
+    path: `${one}/changes`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: "What differs in an agent's workdir from its base commit",
+    answers: { 200: changesRecord },
+    errors: ['agentNotFound', 'nodeUnreachable'],
+  }),
+  getChange: route({
+    method: 'GET',
+    path: `${one}/changes/{path*}`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: 'The unified diff of one changed file',
+    answers: { 200: fileChangeRecord },
+    errors: ['agentNotFound', 'fileNotFound', 'nodeUnreachable'],
+  }),
+  followAgent: route({
+    method: 'GET',
+    path: `${one}/events`,
+    action: 'agent.read',
+    tag: 'Events',
+    summary: "An agent's log as a stream, from where the client was, then live",
+    description:
+      'Server-Sent Events. Each frame has `id` (the number of the event), `event` (its type) and one line of JSON. Without a position the whole retained log comes first. `HEAD` answers the headers only.',
+    query: z.object({
+      ...streamQuery,
+      tail: queryInteger(0).optional().meta({ description: 'Start this many events before the newest.' }),
+    }),
+    answers: { 200: eventRecord },
+    errors: ['agentNotFound', 'invalidLastEventId'],
+    raw: 'sse',
+  }),
+  followAll: route({
+    method: 'GET',
+    path: '/api/events',
+    action: 'agents.list',
+    tag: 'Events',
+    summary: 'A stream of every change that the caller may see, without output',
+    description:
+      'Server-Sent Events: `agent` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
+    query: z.object(streamQuery),
+    answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
+    errors: ['invalidLastEventId'],
+    raw: 'sse',
+  }),
+};
+
+function graceSeconds() {
+  const max = limits.stop_grace_ms_max / 1000;
+  const error = `must be an integer from 0 to ${max}`;
+  return z
+    .int({ error })
+    .min(0, { error })
+    .max(max, { error })
+    .default(limits.stop_grace_ms / 1000);
+}

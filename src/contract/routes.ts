@@ -1,0 +1,22 @@
+/** Every route of the service, joined. To add one, see `docs/adding-an-endpoint.md`. */
+import { accountRoutes } from './accounts.ts';
+import { adminRoutes } from './admin.ts';
+import { agentRoutes } from './agents.ts';
+import { metaRoutes } from './meta.ts';
+import { nodeRoutes } from './nodes.ts';
+import type { Route } from './route.ts';
+
+export const routes = {
+  ...accountRoutes,
+  ...agentRoutes,
+  ...nodeRoutes,
+  ...adminRoutes,
+  ...metaRoutes,
+} as const satisfies Record<string, Route>;
+
+export type Routes = typeof routes;
+/** The stable name of an operation, also in the API description. */
+export type OperationId = keyof Routes;
+export type RouteOf<Op extends OperationId> = Routes[Op];
+
+export const operationIds = Object.keys(routes) as OperationId[];
