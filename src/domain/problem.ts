@@ -79,6 +79,8 @@ export const problems = {
   agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
   agentRunning: fixed('conflict', 'agent_running', 'agent is running'),
   agentNoStdin: fixed('conflict', 'agent_no_stdin', 'agent has no stdin'),
+  userHasAgents: fixed('conflict', 'user_has_agents', 'user has agents'),
+  tooManyTokens: fixed('conflict', 'too_many_tokens', 'too many tokens'),
   usernameTaken: fixed('conflict', 'username_taken', 'username already exists'),
   lastRoot: fixed('conflict', 'last_root', 'the last root user can be neither deleted nor demoted'),
   idempotencyReused: fixed(

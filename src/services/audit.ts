@@ -1,0 +1,149 @@
+/**
+ * The audit trail: one record per change, written in the transaction of the change, each hashed over the one before.
+ * After the commit the record also goes to the log, with its hash, so that a cut-off tail of the table can be told from
+ * the log. Details never hold secrets: who records leaves them out.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { rfc3339 } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { AuditEvent, AuditLevel, AuditRecord } from '../domain/audit.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
+import { type Page, type PageRequest, page, readCursor } from './page.ts';
+
+export interface AuditEntry {
+  event: AuditEvent;
+  /** Who did it; null when nobody is known, for example at a failed login. */
+  user_id: string | null;
+  ip: string | null;
+  agent_id?: string | null;
+  workdir?: string | null;
+  level?: AuditLevel;
+  details?: Record<string, unknown>;
+}
+
+export interface AuditFilter {
+  event?: string | undefined;
+  user_id?: string | undefined;
+  agent_id?: string | undefined;
+  /** Unix milliseconds; `since` inclusive, `until` exclusive. */
+  since?: number | undefined;
+  until?: number | undefined;
+}
+
+export interface Verdict {
+  records: number;
+  /** The first record whose hash does not follow from the one before and its own content; null when all do. */
+  broken_id: number | null;
+  /** Hash of the last sound record, hex. */
+  head: string;
+}
+
+type Row = { [K in keyof Tables['audit']]: K extends 'id' ? number : Tables['audit'][K] };
+
+const GENESIS = new Uint8Array(32);
+const VERIFY_ROWS = 1_000;
+
+export class Audit {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+
+  constructor(deps: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  /** Writes one record, to be committed or thrown away with the act that it tells of. */
+  record(tx: Tx, entry: AuditEntry): void {
+    const before = tx.get(tx.sql.selectFrom('audit').select(['id', 'hash']).orderBy('id', 'desc').limit(1));
+    const row = {
+      id: (before?.id ?? 0) + 1,
+      ts: this.#clock.now(),
+      level: entry.level ?? 'info',
+      event: entry.event,
+      agent_id: entry.agent_id ?? null,
+      user_id: entry.user_id,
+      ip: entry.ip,
+      workdir: entry.workdir ?? null,
+      details: JSON.stringify(entry.details ?? {}),
+    };
+    const hash = link(before?.hash ?? GENESIS, row);
+    tx.run(tx.sql.insertInto('audit').values({ ...row, hash }));
+    tx.afterCommit(() => {
+      const { id, ts, level, details, ...fields } = row;
+      this.#log[row.level](
+        { ...fields, details: entry.details ?? {}, audit_id: id, audit_hash: hash.toString('hex') },
+        entry.event,
+      );
+    });
+  }
+
+  /** Newest first; without a limit the newest page. */
+  list(filter: AuditFilter, request: PageRequest): Promise<Page<AuditRecord>> {
+    const limit = request.limit ?? limits.page_items_max;
+    const before = readCursor(request.cursor, 'number')?.[0];
+    return this.#store.read((reader) => {
+      let query = reader.sql.selectFrom('audit').selectAll().orderBy('id', 'desc');
+      if (filter.event !== undefined) query = query.where('event', '=', filter.event);
+      if (filter.user_id !== undefined) query = query.where('user_id', '=', filter.user_id);
+      if (filter.agent_id !== undefined) query = query.where('agent_id', '=', filter.agent_id);
+      if (filter.since !== undefined) query = query.where('ts', '>=', filter.since);
+      if (filter.until !== undefined) query = query.where('ts', '<', filter.until);
+      if (before !== undefined) query = query.where('id', '<', before);
+      const rows = reader.all(query.limit(limit + 1)) as Row[];
+      return page(rows, limit, shape, (row) => [row.id]);
+    });
+  }
+
+  /** Walks the whole chain, in slices, from committed rows. */
+  async verify(): Promise<Verdict> {
+    let hash: Uint8Array = GENESIS;
+    let records = 0;
+    for (let last = 0; ; ) {
+      const rows = await this.#store.read((reader) => slice(reader, last));
+      for (const row of rows) {
+        const expected = link(hash, row);
+        if (!expected.equals(row.hash)) return { records, broken_id: row.id, head: hex(hash) };
+        hash = expected;
+        last = row.id;
+        records += 1;
+      }
+      if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash) };
+    }
+  }
+}
+
+function slice(reader: Reader, after: number): Row[] {
+  return reader.all(
+    reader.sql.selectFrom('audit').selectAll().where('id', '>', after).orderBy('id').limit(VERIFY_ROWS),
+  ) as Row[];
+}
+
+function link(before: Uint8Array, row: Omit<Row, 'hash'>): Buffer {
+  const { id, ts, level, event, agent_id, user_id, ip, workdir, details } = row;
+  const content = JSON.stringify([id, ts, level, event, agent_id, user_id, ip, workdir, details]);
+  return createHash('sha256').update(before).update(content).digest();
+}
+
+function shape(row: Row): AuditRecord {
+  return {
+    id: row.id,
+    timestamp: rfc3339(row.ts),
+    level: row.level as AuditLevel,
+    event: row.event as AuditEvent,
+    agent_id: row.agent_id,
+    user_id: row.user_id,
+    ip: row.ip,
+    workdir: row.workdir,
+    details: JSON.parse(row.details) as Record<string, unknown>,
+    hash: hex(row.hash),
+  };
+}
+
+function hex(bytes: Uint8Array): string {
+  return Buffer.from(bytes).toString('hex');
+}
