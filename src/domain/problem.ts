@@ -73,6 +73,12 @@ export const problems = {
   workdirNotSafe: fixed('invalid', 'workdir_not_safe', 'workdir path must be within allowed safe paths'),
   workdirMissing: fixed('invalid', 'workdir_missing', 'workdir does not exist'),
   repoNotSafe: fixed('invalid', 'worktree_repo_not_safe', 'worktree_repo must be within allowed safe paths'),
+  expiryPassed: fixed('invalid', 'expiry_passed', 'expires_at must be in the future'),
+  usernameInvalid: fixed(
+    'invalid',
+    'username_invalid',
+    'username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"',
+  ),
   nodeIdReserved: fixed('invalid', 'node_id_reserved', 'agent node id is reserved'),
 
   agentAlreadyRunning: fixed('conflict', 'agent_already_running', 'agent is already running'),
