@@ -14,6 +14,9 @@ export const limits = {
   request_timeout_ms: 30_000,
   connections_check_ms: 5_000,
   path_chars_max: 4_096,
+  refused_body_bytes_max: 1 * MIB,
+  refused_body_ms: 2_000,
+  rate_buckets_max: 10_000,
   path_segment_bytes_max: 255,
   ref_chars_max: 1_024,
   name_chars_max: 200,
@@ -66,6 +69,7 @@ export const limits = {
   timer_retry_ms: 1_000,
   outbox_retry_ms: 500,
   outbox_retry_ms_max: 10_000,
+  settle_ms: 60_000,
   restart_backoff_ms: 10_000,
   restart_backoff_ms_max: 300_000,
   quiet_after_ms: 600_000,
@@ -86,6 +90,7 @@ export const limits = {
   quick_check_bytes_max: 32 * MIB,
   backup_pages_per_step: 256,
   event_row_bytes: 48,
+  sessions_cached_max: 10_000,
 
   stop_grace_ms: 10_000,
   stop_grace_ms_max: 60_000,
@@ -100,6 +105,9 @@ export const limits = {
   retention_disk_share: 0.2,
 
   lock_wait_ms: 500,
+  terminal_sequence_chars_max: 4 * KIB,
+  cli_backoff_ms: [1_000, 2_000, 4_000, 8_000, 30_000],
+  completion_wait_ms: 1_500,
 
   disk_no_start_bytes: 2 * GIB,
   disk_no_start_share: 0.05,
@@ -110,6 +118,8 @@ export const limits = {
   git_timeout_ms: 30_000,
   git_checkout_timeout_ms: 10 * 60 * 1000,
   git_output_bytes_max: 8 * MIB,
+  git_index_bytes_max: 64 * MIB,
   diff_bytes_max: 1 * MIB,
   changed_files_max: 2_000,
+  untracked_bytes_max: 16 * MIB,
 } as const;

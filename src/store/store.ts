@@ -12,6 +12,8 @@ export interface Reader {
   readonly sql: Kysely<Tables>;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
+  /** For many rows: each as an array, in the order of the selected columns, until `visit` answers false. */
+  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
 }
 
 export interface Tx extends Reader {
@@ -30,11 +32,41 @@ export interface Store {
   write<T>(fn: (tx: Tx) => T): Promise<T>;
   /** The byte path: `bytes became these events` and `the offset is now k`, in the current group. */
   ingest(batch: IngestBatch): Promise<Appended>;
+  /** Hears of every committed batch, in the order of the commits; answers how to stop hearing. */
+  onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
+  /** Gives up to `pages_max` free pages back to the file system; answers how many free ones are left. */
+  vacuum(pages_max: number): Promise<number>;
+  /** For `openReader` in a worker. */
+  readonly source: StoreSource;
+  /** Whether the last stop was not clean and the database was too large to be checked while opening. */
+  readonly unchecked: boolean;
   /** A consistent copy of the live database in a new file. */
   backup(path: string): Promise<void>;
   /** Runs `quick_check`; answers the problems found, none when it is sound. */
   check(): Promise<string[]>;
   close(): Promise<void>;
+}
+
+/** Where a store's data is; can be sent to a worker. */
+export interface StoreSource {
+  kind: 'sqlite';
+  path: string;
+}
+
+/** A batch that does not begin at the committed offset; nothing of it was stored. */
+export class StaleBatch extends Error {
+  constructor() {
+    super('stale ingest batch');
+    this.name = 'StaleBatch';
+  }
+}
+
+/** The database cannot be trusted. The message says what was found and what to do. */
+export class StoreDamaged extends Error {
+  constructor(path: string, found: string) {
+    super(`database ${path} is damaged: ${found}; restore a backup with svc restore FILE`);
+    this.name = 'StoreDamaged';
+  }
 }
 
 export interface IngestBatch {

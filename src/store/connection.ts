@@ -1,0 +1,104 @@
+/**
+ * A SQLite connection that runs what Kysely builds: statements are prepared once and kept, results come back as plain
+ * rows. It owns pragmas and the statement cache; it decides nothing about transactions.
+ */
+import { closeSync, openSync } from 'node:fs';
+import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
+import {
+  type Compilable,
+  DummyDriver,
+  Kysely,
+  SqliteAdapter,
+  SqliteIntrospector,
+  SqliteQueryCompiler,
+} from 'kysely';
+import { limits } from '../base/limits.ts';
+import type { Reader } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export const kysely = new Kysely<Tables>({
+  dialect: {
+    createAdapter: () => new SqliteAdapter(),
+    createDriver: () => new DummyDriver(),
+    createIntrospector: (db) => new SqliteIntrospector(db),
+    createQueryCompiler: () => new SqliteQueryCompiler(),
+  },
+});
+
+export class Connection implements Reader {
+  readonly db: DatabaseSync;
+  readonly sql = kysely;
+  /** By SQL text, oldest use first. */
+  readonly #statements = new Map<string, StatementSync>();
+
+  constructor(db: DatabaseSync) {
+    this.db = db;
+  }
+
+  all<Row>(query: Compilable<Row>): Row[] {
+    const { sql, parameters } = query.compile();
+    return this.statement(sql).all(...(parameters as SQLInputValue[])) as Row[];
+  }
+
+  get<Row>(query: Compilable<Row>): Row | undefined {
+    const { sql, parameters } = query.compile();
+    return this.statement(sql).get(...(parameters as SQLInputValue[])) as Row | undefined;
+  }
+
+  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
+    const { sql, parameters } = query.compile();
+    // Not from the cache: a visitor may ask the same again.
+    const statement = this.db.prepare(sql, { returnArrays: true });
+    for (const row of statement.iterate(...(parameters as SQLInputValue[]))) {
+      if (!visit(row as unknown as unknown[])) break;
+    }
+  }
+
+  run(query: Compilable<unknown>): { changes: number } {
+    const { sql, parameters } = query.compile();
+    return { changes: Number(this.statement(sql).run(...(parameters as SQLInputValue[])).changes) };
+  }
+
+  /** The prepared statement of a text; the least recently used one leaves when there are too many. */
+  statement(sql: string): StatementSync {
+    let statement = this.#statements.get(sql);
+    if (statement) this.#statements.delete(sql);
+    else statement = this.db.prepare(sql);
+    this.#statements.set(sql, statement);
+    if (this.#statements.size > limits.statements_cached_max) {
+      this.#statements.delete(this.#statements.keys().next().value!);
+    }
+    return statement;
+  }
+
+  close(): void {
+    this.#statements.clear();
+    if (this.db.isOpen) this.db.close();
+  }
+}
+
+/** The only connection that writes. Makes the file, for nobody but us. */
+export function openWriter(path: string): Connection {
+  closeSync(openSync(path, 'a', 0o600));
+  const db = new DatabaseSync(path, { timeout: limits.database_busy_ms, enableForeignKeyConstraints: true });
+  try {
+    // The first two bind only before the first table.
+    db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
+    db.exec('PRAGMA auto_vacuum = INCREMENTAL');
+    db.exec('PRAGMA journal_mode = WAL');
+    db.exec('PRAGMA synchronous = FULL');
+    db.exec(`PRAGMA wal_autocheckpoint = ${limits.wal_pages_max}`);
+    db.exec(`PRAGMA journal_size_limit = ${limits.wal_kept_bytes_max}`);
+    db.exec(`PRAGMA cache_size = -${limits.database_cache_bytes / 1024}`);
+    // Without these, fsync on macOS does not reach the disk.
+    if (process.platform === 'darwin') db.exec('PRAGMA fullfsync = ON; PRAGMA checkpoint_fullfsync = ON');
+    return new Connection(db);
+  } catch (error) {
+    db.close();
+    throw error;
+  }
+}
+
+export function openReadOnly(path: string): Connection {
+  return new Connection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
+}

@@ -1,0 +1,66 @@
+/**
+ * Whether a database can be trusted: before it is opened (its write-ahead log), while it is opened after an unclean stop
+ * (small ones whole, large ones later, in the background) and what SQLite's complaints mean to a client.
+ */
+import { statSync } from 'node:fs';
+import type { DatabaseSync } from 'node:sqlite';
+import { Problem, problems } from '../domain/problem.ts';
+import { StoreDamaged } from './store.ts';
+import { inspectWal } from './wal.ts';
+
+/** Throws `StoreDamaged` when committed transactions are missing from the write-ahead log; true after an unclean stop. */
+export function checkWal(path: string): boolean {
+  const wal = inspectWal(path);
+  if (!wal) return false;
+  const { sound_frames, committed_frames } = wal;
+  if (committed_frames !== null && committed_frames > sound_frames) {
+    throw new StoreDamaged(
+      path,
+      `its write-ahead log holds ${committed_frames} committed frames, of which ${committed_frames - sound_frames} cannot be read`,
+    );
+  }
+  return true;
+}
+
+/** The problems that `quick_check` finds, none in a sound database. */
+export function quickCheck(db: DatabaseSync): string[] {
+  try {
+    const rows = db.prepare('PRAGMA quick_check(20)').all();
+    const found = rows.map((row) => String(Object.values(row)[0]));
+    return found.length === 1 && found[0] === 'ok' ? [] : found;
+  } catch (error) {
+    if (isDamage(error)) return [(error as Error).message];
+    throw error;
+  }
+}
+
+export function databaseBytes(path: string): number {
+  return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
+}
+
+const FULL = 13;
+const IOERR = 10;
+const IOERR_SHMSIZE = IOERR | (19 << 8);
+const CORRUPT = 11;
+const NOTADB = 26;
+
+function code(error: unknown): number | null {
+  const errcode = (error as { errcode?: unknown } | null)?.errcode;
+  return typeof errcode === 'number' ? errcode : null;
+}
+
+export function isDamage(error: unknown): boolean {
+  const number = code(error);
+  return number !== null && ((number & 0xff) === CORRUPT || (number & 0xff) === NOTADB);
+}
+
+/** A failure of the database itself as a client may see it; null for anything else, for example a broken constraint. */
+export function storageProblem(error: unknown): Problem | null {
+  const number = code(error);
+  if (number === null) return null;
+  if (number === FULL || number === IOERR_SHMSIZE) return problems.diskSpace();
+  if ((number & 0xff) === IOERR)
+    return new Problem('unavailable', 'storage_failed', 'storage does not answer');
+  if (isDamage(error)) return new Problem('unavailable', 'storage_damaged', 'storage is damaged');
+  return null;
+}

@@ -1,0 +1,41 @@
+/**
+ * Brings a database to the program's schema: numbered steps, each in a transaction of its own together with its number
+ * (`PRAGMA user_version`). It refuses a database that is newer than the program and never goes backwards.
+ */
+import type { DatabaseSync } from 'node:sqlite';
+import { sql as initial } from './migrations/0001_initial.ts';
+
+/** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
+export const migrations: readonly string[] = [initial];
+
+export class DatabaseTooNew extends Error {
+  constructor(path: string, found: number, known: number) {
+    super(
+      `database ${path} has schema version ${found}, but this svc knows versions up to ${known}: ` +
+        'start the newer svc, or restore a backup with svc restore FILE',
+    );
+    this.name = 'DatabaseTooNew';
+  }
+}
+
+export function schemaVersion(db: DatabaseSync): number {
+  return Number(db.prepare('PRAGMA user_version').get()!.user_version);
+}
+
+/** Runs the missing steps; answers how many there were. */
+export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): number {
+  const found = schemaVersion(db);
+  if (found > steps.length) throw new DatabaseTooNew(path, found, steps.length);
+  for (let version = found; version < steps.length; version++) {
+    db.exec('BEGIN IMMEDIATE');
+    try {
+      db.exec(steps[version]!);
+      db.exec(`PRAGMA user_version = ${version + 1}`);
+      db.exec('COMMIT');
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK');
+      throw error;
+    }
+  }
+  return steps.length - found;
+}

@@ -1,0 +1,151 @@
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from './sqlite.ts';
+import { StaleBatch, type Store, type Tx } from './store.ts';
+import { addAgent, addSession, batch } from './testing.ts';
+
+let folder: string;
+let store: Store;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-store-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const setMeta = (tx: Tx, key: string, value: string) =>
+  tx.run(tx.sql.insertInto('meta').values({ key, value }));
+const metaKeys = () =>
+  store.read((r) => r.all(r.sql.selectFrom('meta').select('key').orderBy('key')).map((row) => row.key));
+
+test('a write is seen by reads once it is acknowledged', async () => {
+  await store.write((tx) => setMeta(tx, 'a', '1'));
+  expect(await metaKeys()).toEqual(['a']);
+});
+
+test('a throw undoes its own write and nobody else’s', async () => {
+  const results = await Promise.allSettled([
+    store.write((tx) => setMeta(tx, 'a', '1')),
+    store.write((tx) => {
+      setMeta(tx, 'b', '1');
+      throw new Error('no');
+    }),
+    store.write((tx) => setMeta(tx, 'c', '1')),
+  ]);
+  expect(results.map((result) => result.status)).toEqual(['fulfilled', 'rejected', 'fulfilled']);
+  expect(await metaKeys()).toEqual(['a', 'c']);
+});
+
+test('callbacks after a commit run in order, and never for what was undone', async () => {
+  const seen: string[] = [];
+  await Promise.allSettled([
+    store.write((tx) => tx.afterCommit(() => seen.push('first'))),
+    store.write((tx) => {
+      tx.afterCommit(() => seen.push('undone'));
+      throw new Error('no');
+    }),
+    store.write((tx) => {
+      tx.afterCommit(() => seen.push('second'));
+      tx.afterCommit(() => seen.push('third'));
+    }),
+  ]);
+  expect(seen).toEqual(['first', 'second', 'third']);
+});
+
+test('an asynchronous transaction body is refused', async () => {
+  await expect(store.write(async (tx) => setMeta(tx, 'a', '1'))).rejects.toThrow('asynchronous');
+  expect(await metaKeys()).toEqual([]);
+});
+
+test('ingest stores events and the offset together, with numbers that have no hole', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const heard: number[] = [];
+  store.onIngested((_, appended) => heard.push(appended.last_seq));
+  const first = await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n', 'two\n']));
+  const second = await store.ingest(batch('agt_1', 'ses_1', 8, ['three\n']));
+  expect([first.first_seq, first.last_seq, second.first_seq, second.last_seq]).toEqual([1, 2, 3, 3]);
+  expect(heard).toEqual([2, 3]);
+  const rows = await store.read((r) =>
+    r.all(r.sql.selectFrom('events').select(['seq', 'offset']).orderBy('seq')),
+  );
+  expect(rows.map((row) => [row.seq, row.offset])).toEqual([
+    [1, 0],
+    [2, 4],
+    [3, 8],
+  ]);
+});
+
+test('ingest refuses a batch that does not begin at the committed offset, and stores nothing of it', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
+  for (const from of [0, 3, 5]) {
+    await expect(store.ingest(batch('agt_1', 'ses_1', from, ['x']))).rejects.toBeInstanceOf(StaleBatch);
+  }
+  const head = await store.read((r) => r.get(r.sql.selectFrom('heads').selectAll()));
+  expect(head!.last_seq).toBe(1);
+});
+
+test('ingest refuses the session of a deleted agent', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
+  await store.write((tx) => tx.run(tx.sql.deleteFrom('agents').where('num', '=', num)));
+  await expect(store.ingest(batch('agt_1', 'ses_1', 4, ['x']))).rejects.toThrow();
+});
+
+test('a number that was undone and given out again does not lead a batch to the wrong agent', async () => {
+  const undone = store.write((tx) => {
+    tx.run(tx.sql.insertInto('meta').values({ key: 'x', value: '' }));
+    throw new Error('no');
+  });
+  await expect(undone).rejects.toThrow('no');
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const appended = await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
+  expect(appended).toEqual({ agent_id: 'agt_1', first_seq: 1, last_seq: 1 });
+});
+
+test('database files are for nobody but their owner', async () => {
+  await store.write((tx) => setMeta(tx, 'a', '1'));
+  for (const name of ['svc.db', 'svc.db-wal', 'svc.db-shm']) {
+    expect((await stat(join(folder, name))).mode & 0o077).toBe(0);
+  }
+});
+
+test('a backup is a whole database, and never overwrites a file', async () => {
+  await store.write((tx) => setMeta(tx, 'a', '1'));
+  const path = join(folder, 'copy.db');
+  await store.backup(path);
+  await expect(store.backup(path)).rejects.toThrow('EEXIST');
+  const copy = await openSqlite({ path, log: silentLog });
+  expect(await copy.read((r) => r.all(r.sql.selectFrom('meta').select('key')))).toHaveLength(1);
+  await copy.close();
+});
+
+test('a sound database checks without problems', async () => {
+  await store.write((tx) => setMeta(tx, 'a', '1'));
+  expect(await store.check()).toEqual([]);
+});
+
+test('vacuum gives the pages of deleted rows back', async () => {
+  await store.write((tx) => setMeta(tx, 'a', 'x'.repeat(1_000_000)));
+  await store.write((tx) => tx.run(tx.sql.deleteFrom('meta')));
+  const left = await store.vacuum(50);
+  expect(left).toBeGreaterThan(0);
+  expect(await store.vacuum(10_000)).toBe(0);
+});
+
+test('a closed store refuses writes and has finished those before', async () => {
+  const pending = store.write((tx) => setMeta(tx, 'a', '1'));
+  await store.close();
+  await pending;
+  await expect(store.write(() => 1)).rejects.toThrow('closed');
+});

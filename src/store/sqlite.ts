@@ -1,0 +1,320 @@
+/**
+ * SQLite behind `Store`. One connection writes, in groups: whatever waits runs in one transaction, each `write` in a
+ * savepoint of its own, and everybody is answered after the group's fsync. Another connection reads committed rows.
+ * Checkpoints and checks run in a second thread. It invents no ids, reads no wall clock, and acknowledges nothing that
+ * is not on the disk.
+ */
+import { constants } from 'node:fs';
+import { open, unlink } from 'node:fs/promises';
+import { backup, DatabaseSync } from 'node:sqlite';
+import type { Compilable } from 'kysely';
+import { failpoint } from '../base/failpoint.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { type Connection, kysely, openReadOnly, openWriter } from './connection.ts';
+import { checkWal, databaseBytes, isDamage, quickCheck, storageProblem } from './integrity.ts';
+import { migrate } from './migrate.ts';
+import { ByteRows } from './rows.ts';
+import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
+import { StoreWorker } from './worker-client.ts';
+
+export interface SqliteOptions {
+  path: string;
+  log: Logger;
+}
+
+/** Opens or makes the database. Throws `StoreDamaged`, `DatabaseTooNew`. */
+export async function openSqlite(options: SqliteOptions): Promise<Store> {
+  const { path, log } = options;
+  const unclean = checkWal(path);
+  let writer: Connection | undefined;
+  try {
+    writer = openWriter(path);
+    const small = databaseBytes(path) <= limits.quick_check_bytes_max;
+    if (unclean && small) {
+      const found = quickCheck(writer.db);
+      if (found.length > 0) throw new StoreDamaged(path, found.join(', '));
+    }
+    const steps = migrate(writer.db, path);
+    if (steps > 0) log.info({ path, steps }, 'database schema is up to date');
+    return new SqliteStore(options, writer, openReadOnly(path), unclean && !small);
+  } catch (error) {
+    writer?.close();
+    if (isDamage(error)) throw new StoreDamaged(path, (error as Error).message);
+    throw error;
+  }
+}
+
+/** A reader for another thread. */
+export function openReader(source: Store['source']): {
+  read<T>(fn: (reader: Reader) => T): T;
+  close(): void;
+} {
+  const connection = openReadOnly(source.path);
+  return { read: (fn) => snapshot(connection, fn), close: () => connection.close() };
+}
+
+interface Item {
+  run(): unknown;
+  bytes: number;
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+type Outcome = { item: Item; value: unknown } | { item: Item; error: unknown };
+
+class SqliteStore implements Store {
+  readonly source: Store['source'];
+  readonly unchecked: boolean;
+  readonly #log: Logger;
+  readonly #writer: Connection;
+  readonly #reader: Connection;
+  readonly #rows: ByteRows;
+  readonly #worker: StoreWorker;
+  readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
+  #queue: Item[] = [];
+  #scheduled = false;
+  #group_ended_ms = 0;
+  #callbacks: (() => void)[] = [];
+  #since_checkpoint_bytes = 0;
+  #closing: Promise<void> | null = null;
+  #idle: (() => void) | null = null;
+
+  constructor(options: SqliteOptions, writer: Connection, reader: Connection, unchecked: boolean) {
+    this.source = { kind: 'sqlite', path: options.path };
+    this.unchecked = unchecked;
+    this.#log = options.log;
+    this.#writer = writer;
+    this.#reader = reader;
+    this.#rows = new ByteRows(writer);
+    this.#worker = new StoreWorker(options.path);
+  }
+
+  async read<T>(fn: (reader: Reader) => T): Promise<T> {
+    try {
+      return snapshot(this.#reader, fn);
+    } catch (error) {
+      throw this.#explain(error);
+    }
+  }
+
+  write<T>(fn: (tx: Tx) => T): Promise<T> {
+    const run = () => {
+      const value = fn(new WriteTx(this.#writer, this.#callbacks));
+      if (value instanceof Promise) throw new Error('the body of a transaction must not be asynchronous');
+      return value;
+    };
+    return this.#enqueue(run, 0) as Promise<T>;
+  }
+
+  ingest(batch: IngestBatch): Promise<Appended> {
+    const run = () => {
+      const appended = this.#rows.insert(batch);
+      this.#callbacks.push(() => {
+        for (const listener of this.#listeners) listener(batch, appended);
+      });
+      return appended;
+    };
+    return this.#enqueue(run, batch.bytes.length) as Promise<Appended>;
+  }
+
+  onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
+  }
+
+  vacuum(pages_max: number): Promise<number> {
+    const run = () => {
+      this.#writer.db.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages_max)})`);
+      return Number(this.#writer.db.prepare('PRAGMA freelist_count').get()!.freelist_count);
+    };
+    return this.#enqueue(run, 0) as Promise<number>;
+  }
+
+  async backup(path: string): Promise<void> {
+    const file = await open(path, constants.O_CREAT | constants.O_EXCL | constants.O_WRONLY, 0o600);
+    await file.close();
+    const source = new DatabaseSync(this.source.path, { readOnly: true, timeout: limits.database_busy_ms });
+    try {
+      // A snapshot held open: without it the copy begins again at every commit.
+      source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
+      await backup(source, path, { rate: limits.backup_pages_per_step });
+    } catch (error) {
+      await unlink(path).catch(() => {});
+      throw this.#explain(error);
+    } finally {
+      source.close();
+    }
+  }
+
+  check(): Promise<string[]> {
+    return this.#worker.run('check');
+  }
+
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
+    if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.#worker.close();
+    this.#reader.close();
+    // The last connection to close takes the write-ahead log with it: none left is the mark of a clean stop.
+    this.#writer.close();
+  }
+
+  #enqueue(run: () => unknown, bytes: number): Promise<unknown> {
+    if (this.#closing) return Promise.reject(new Error('the store is closed'));
+    return new Promise((resolve, reject) => {
+      this.#queue.push({ run, bytes, resolve, reject });
+      this.#schedule();
+    });
+  }
+
+  /** At once when idle; right after a group, wait for company. */
+  #schedule(): void {
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    const wait_ms = this.#group_ended_ms + limits.group_commit_ms - performance.now();
+    if (wait_ms <= 0 || this.#closing) setImmediate(() => this.#runGroup());
+    else setTimeout(() => this.#runGroup(), wait_ms);
+  }
+
+  #runGroup(): void {
+    const outcomes = this.#commit(() => this.#queue.shift());
+    this.#group_ended_ms = performance.now();
+    for (const outcome of outcomes) {
+      if ('error' in outcome) outcome.item.reject(outcome.error);
+      else outcome.item.resolve(outcome.value);
+    }
+    this.#scheduled = false;
+    if (this.#queue.length > 0) this.#schedule();
+    else this.#idle?.();
+    if (this.#since_checkpoint_bytes >= limits.wal_checkpoint_bytes) this.#checkpoint();
+  }
+
+  /** Commits the next items as one group; when that is impossible, each of them alone, so that small ones get through. */
+  #commit(next: () => Item | undefined): Outcome[] {
+    const group: Item[] = [];
+    try {
+      return this.#transaction(next, group);
+    } catch (error) {
+      if (group.length === 1) return [{ item: group[0]!, error: this.#explain(error) }];
+      this.#log.warn(
+        { err: error, items: group.length },
+        'a group could not be committed; trying its items alone',
+      );
+      return group.flatMap((item) => {
+        const alone = [item];
+        return this.#commit(() => alone.shift());
+      });
+    }
+  }
+
+  #transaction(next: () => Item | undefined, group: Item[]): Outcome[] {
+    const { db } = this.#writer;
+    const outcomes: Outcome[] = [];
+    const end_ms = performance.now() + limits.group_run_ms_max;
+    let bytes = 0;
+    this.#callbacks = [];
+    try {
+      for (let item = next(); item; item = next()) {
+        group.push(item);
+        if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
+        outcomes.push(this.#savepoint(item));
+        bytes += item.bytes;
+        if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
+      }
+      failpoint('commit');
+      this.#writer.statement('COMMIT').run();
+      failpoint('committed');
+    } catch (error) {
+      if (db.isTransaction) db.exec('ROLLBACK');
+      this.#rows.forget();
+      throw error;
+    }
+    this.#since_checkpoint_bytes += bytes + outcomes.length * limits.database_page_bytes;
+    for (const callback of this.#callbacks) {
+      try {
+        callback();
+      } catch (error) {
+        this.#log.error({ err: error }, 'a callback after a commit failed');
+      }
+    }
+    return outcomes;
+  }
+
+  /** Runs one item; its throw undoes it alone, unless SQLite undid the whole transaction. */
+  #savepoint(item: Item): Outcome {
+    const callbacks = this.#callbacks.length;
+    this.#writer.statement('SAVEPOINT item').run();
+    try {
+      const value = item.run();
+      this.#writer.statement('RELEASE item').run();
+      return { item, value };
+    } catch (error) {
+      if (!this.#writer.db.isTransaction) throw error;
+      this.#writer.statement('ROLLBACK TO item').run();
+      this.#writer.statement('RELEASE item').run();
+      this.#callbacks.length = callbacks;
+      this.#rows.forget();
+      return { item, error: this.#explain(error) };
+    }
+  }
+
+  #checkpoint(): void {
+    this.#since_checkpoint_bytes = 0;
+    this.#worker.run('checkpoint').catch((error) => {
+      this.#log.warn({ err: error }, 'the write-ahead log could not be copied back');
+    });
+  }
+
+  #explain(error: unknown): unknown {
+    const problem = storageProblem(error);
+    if (!problem) return error;
+    const hint = isDamage(error) ? 'restore a backup with svc restore FILE' : undefined;
+    this.#log.error({ err: error, path: this.source.path, hint }, problem.message);
+    return problem;
+  }
+}
+
+class WriteTx implements Tx {
+  readonly sql = kysely;
+  readonly #connection: Connection;
+  readonly #callbacks: (() => void)[];
+
+  constructor(connection: Connection, callbacks: (() => void)[]) {
+    this.#connection = connection;
+    this.#callbacks = callbacks;
+  }
+
+  all<Row>(query: Compilable<Row>): Row[] {
+    return this.#connection.all(query);
+  }
+
+  get<Row>(query: Compilable<Row>): Row | undefined {
+    return this.#connection.get(query);
+  }
+
+  each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
+    this.#connection.each(query, visit);
+  }
+
+  run(query: Compilable<unknown>): { changes: number } {
+    return this.#connection.run(query);
+  }
+
+  afterCommit(fn: () => void): void {
+    this.#callbacks.push(fn);
+  }
+}
+
+function snapshot<T>(connection: Connection, fn: (reader: Reader) => T): T {
+  connection.statement('BEGIN').run();
+  try {
+    return fn(connection);
+  } finally {
+    if (connection.db.isTransaction) connection.statement('COMMIT').run();
+  }
+}

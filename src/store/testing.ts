@@ -1,0 +1,83 @@
+/** Rows that tests of the store and of what stands on it need before anything else. */
+import type { IngestBatch, Store } from './store.ts';
+
+export function addAgent(store: Store, id: string): Promise<number> {
+  return store.write((tx) => {
+    const { num } = tx.get(
+      tx.sql
+        .insertInto('agents')
+        .values({
+          id,
+          name: id,
+          owner_id: 'usr_1',
+          node_id: 'main',
+          workdir: '/tmp',
+          command: 'true',
+          protocol: 'plain',
+          worktree_mode: 'use_existing',
+          env: '{}',
+          labels: '{}',
+          restart_policy: 'never',
+          stdin: 0,
+          on_exit: 'kill',
+          leftovers: '[]',
+          status: 'created',
+          session_count: 0,
+          restart_count: 0,
+          created_at: 0,
+          updated_at: 0,
+        })
+        .returning('num'),
+    )!;
+    tx.run(tx.sql.insertInto('heads').values({ agent_num: num, last_seq: 0, first_seq: 1, bytes: 0 }));
+    return num;
+  });
+}
+
+export function addSession(store: Store, agent_num: number, id: string, number = 1): Promise<number> {
+  return store.write((tx) => {
+    const head = tx.get(tx.sql.selectFrom('heads').select('last_seq').where('agent_num', '=', agent_num))!;
+    return tx.get(
+      tx.sql
+        .insertInto('sessions')
+        .values({
+          id,
+          agent_num,
+          node_id: 'main',
+          number,
+          state: 'running',
+          stopping: 0,
+          created_at: 0,
+          first_seq: head.last_seq + 1,
+          fact: 0,
+          stdin_bytes: 0,
+        })
+        .returning('num'),
+    )!.num;
+  });
+}
+
+/** A batch of whole events from text. */
+export function batch(
+  agent_id: string,
+  session_id: string,
+  from: number,
+  texts: readonly (string | Uint8Array)[],
+  options: { stream?: 'stdout' | 'stderr'; ts_ms?: number } = {},
+): IngestBatch {
+  const pieces = texts.map((text) => Buffer.from(text as string));
+  const bytes = Buffer.concat(pieces);
+  let end = 0;
+  return {
+    agent_id,
+    session_id,
+    stream: options.stream ?? 'stdout',
+    from,
+    to: from + bytes.length,
+    tail: bytes.subarray(Math.max(0, bytes.length - 64)),
+    ts_ms: options.ts_ms ?? 1_700_000_000_123,
+    bytes,
+    ends: pieces.map((piece) => (end += piece.length)),
+    partial: pieces.map(() => false),
+  };
+}
