@@ -1,0 +1,43 @@
+/** How a command ends: the exit codes, and the error that carries one. */
+import { Problem } from '../domain/problem.ts';
+
+export const exitCodes = {
+  ok: 0,
+  failed: 1,
+  usage: 2,
+  /** The thing that was waited for failed or was cancelled. */
+  bad_end: 3,
+  unauthenticated: 4,
+  timeout: 124,
+  interrupted: 130,
+} as const;
+export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
+
+/** Ends the command with a code; an empty message ends it silently. */
+export class Failure extends Error {
+  readonly exit: ExitCode;
+
+  constructor(exit: ExitCode, message: string) {
+    super(message);
+    this.name = 'Failure';
+    this.exit = exit;
+  }
+}
+
+export function usage(message: string): Failure {
+  return new Failure(exitCodes.usage, message);
+}
+
+export function failed(message: string): Failure {
+  return new Failure(exitCodes.failed, message);
+}
+
+/** The exit code and words of whatever was thrown. */
+export function asFailure(error: unknown): Failure {
+  if (error instanceof Failure) return error;
+  if (error instanceof Problem) {
+    const exit = error.kind === 'unauthenticated' ? exitCodes.unauthenticated : exitCodes.failed;
+    return new Failure(exit, error.message);
+  }
+  return failed(error instanceof Error ? error.message : String(error));
+}

@@ -1,0 +1,78 @@
+/**
+ * What commands print: data on stdout, talk on stderr. JSON when asked, a table on a terminal, and plain
+ * tab-separated rows without a heading into a pipe.
+ */
+import { styleText } from 'node:util';
+import stringWidth from 'string-width';
+import type { Io } from './context.ts';
+import { visible } from './terminal.ts';
+
+export interface OutputOptions {
+  json?: boolean | undefined;
+}
+
+export interface Column<T> {
+  title: string;
+  value: (row: T) => string | number | null | undefined;
+}
+
+export function colours(stream: { isTTY?: boolean }, env: Io['env']): boolean {
+  return Boolean(stream.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
+}
+
+/** Writes data; resolves when it was taken, so that a slow reader slows us down. */
+export async function print(io: Io, data: string | Uint8Array): Promise<void> {
+  if (data.length === 0) return;
+  await new Promise<void>((resolve, reject) => {
+    io.stdout.write(data, (error) => (error ? reject(error) : resolve()));
+  });
+}
+
+/** A line for the person at the terminal; never data. */
+export function say(io: Io, line: string): void {
+  io.stderr.write(`${line}\n`);
+}
+
+export async function printJson(io: Io, value: unknown): Promise<void> {
+  await print(io, `${JSON.stringify(value, null, io.stdout.isTTY ? 2 : undefined)}\n`);
+}
+
+export async function printRows<T>(
+  io: Io,
+  rows: readonly T[],
+  columns: readonly Column<T>[],
+  options: OutputOptions,
+): Promise<void> {
+  if (options.json) return printJson(io, rows);
+  const cells = rows.map((row) => columns.map((column) => visible(String(column.value(row) ?? '-'))));
+  if (!io.stdout.isTTY) return print(io, cells.map((row) => `${row.join('\t')}\n`).join(''));
+  if (rows.length === 0) return say(io, 'none');
+  const titles = columns.map((column) => column.title);
+  const widths = titles.map((title, at) =>
+    Math.max(title.length, ...cells.map((row) => stringWidth(row[at]!))),
+  );
+  const line = (row: string[]) =>
+    row.map((cell, at) => (at === row.length - 1 ? cell : pad(cell, widths[at]!))).join('  ');
+  const heading = line(titles);
+  const styled = colours(io.stdout, io.env) ? styleText('dim', heading, { validateStream: false }) : heading;
+  await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
+}
+
+/** One record: JSON when asked, else `field  value` lines. */
+export async function printRecord(io: Io, record: object, options: OutputOptions): Promise<void> {
+  if (options.json) return printJson(io, record);
+  const fields = Object.entries(record).filter(([, value]) => !isEmpty(value));
+  const width = Math.max(...fields.map(([name]) => name.length));
+  const text = (value: unknown) => (typeof value === 'string' ? value : JSON.stringify(value));
+  await print(io, fields.map(([name, value]) => `${name.padEnd(width)}  ${visible(text(value))}\n`).join(''));
+}
+
+function isEmpty(value: unknown): boolean {
+  return (
+    value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)
+  );
+}
+
+function pad(text: string, width: number): string {
+  return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
+}

@@ -1,0 +1,52 @@
+/** Asks the person at the terminal. Secrets are typed without echo and never come from arguments. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import { Writable } from 'node:stream';
+import { text as readAll } from 'node:stream/consumers';
+import type { Io } from './context.ts';
+import { exitCodes, Failure, usage } from './failure.ts';
+
+/** One line from the terminal; `secret` ones are not echoed. */
+export async function ask(io: Io, question: string, options: { secret?: boolean } = {}): Promise<string> {
+  if (!io.stdin.isTTY) throw usage(`${question} cannot be asked: standard input is not a terminal`);
+  io.stderr.write(`${question}: `);
+  // readline echoes what is typed to its output; a secret's output swallows everything.
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({
+    input: io.stdin,
+    output: options.secret ? nowhere : io.stderr,
+    terminal: true,
+    historySize: 0,
+  });
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      const stop = () => reject(new Failure(exitCodes.interrupted, ''));
+      lines.once('line', resolve);
+      lines.once('SIGINT', stop);
+      lines.once('close', stop);
+      io.signal.addEventListener('abort', stop, { once: true });
+    });
+  } finally {
+    lines.close();
+    if (options.secret) io.stderr.write('\n');
+  }
+}
+
+/** A password: from the named file, else typed, else the first line of standard input. */
+export async function password(
+  io: Io,
+  question: string,
+  file: string | undefined,
+  options: { twice?: boolean } = {},
+): Promise<string> {
+  const firstLine = (all: string) => all.split(/\r?\n/, 1)[0]!;
+  if (file === '-') return firstLine(await readAll(io.stdin));
+  if (file !== undefined) return firstLine(await readFile(resolve(io.cwd, file), 'utf8'));
+  if (!io.stdin.isTTY) return firstLine(await readAll(io.stdin));
+  const typed = await ask(io, question, { secret: true });
+  if (options.twice && (await ask(io, `${question} again`, { secret: true })) !== typed) {
+    throw usage('the two passwords are not the same');
+  }
+  return typed;
+}
