@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { type BannerFacts, banner } from './banner.ts';
+
+const facts: BannerFacts = {
+  version: '1.0.0',
+  url: 'http://localhost:8080',
+  data_dir: '/home/ana/.local/share/svc',
+  home: '/home/ana',
+  join: { url: 'http://localhost:8080/join#t=abc', pin: '48291374', expires_at: '2026-01-02T10:42:00.000Z' },
+  adopted: 0,
+  warnings: [],
+  ssh: null,
+  colours: false,
+};
+
+test('the first start shows the link and the PIN in two groups', () => {
+  const text = banner(facts);
+  expect(text).toContain('svc 1.0.0   control plane   http://localhost:8080   data ~/.local/share/svc\n');
+  expect(text).toContain('    Open   http://localhost:8080/join#t=abc\n');
+  expect(text).toContain('    PIN    4829 1374\n');
+  expect(text).not.toContain('\x1b');
+});
+
+test('later starts show no link, but what goes on and what is odd', () => {
+  const text = banner({
+    ...facts,
+    join: null,
+    adopted: 2,
+    warnings: ['odd\x1b[2J'],
+    ssh: { user: 'ana', host: 'box' },
+  });
+  expect(text).not.toContain('PIN');
+  expect(text).toContain('2 running agents go on');
+  expect(text).toContain('  ! odd\n');
+  expect(text).toContain('ssh -L 8080:127.0.0.1:8080 ana@box');
+});
