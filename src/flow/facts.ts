@@ -1,0 +1,107 @@
+/**
+ * Facts: what services tell each other. A service records a fact in the transaction that made it true; whoever cares
+ * consumes it with a cursor of its own, in a transaction that also moves the cursor, so exactly once.
+ */
+import { sql } from 'kysely';
+import { Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { Store, Tx } from '../store/store.ts';
+
+/** Every kind of fact with its payload. */
+export interface FactPayloads {
+  session_ended: { agent_id: string; session_id: string; status: string; started_at_ms: number | null };
+}
+export type FactKind = keyof FactPayloads;
+
+export interface Fact<K extends FactKind = FactKind> {
+  id: number;
+  ts_ms: number;
+  kind: K;
+  /** Id of what it is about. */
+  ref: string;
+  payload: FactPayloads[K];
+}
+
+export type FactHandlers = { [K in FactKind]?: (tx: Tx, fact: Fact<K>) => void };
+
+export class Facts {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #wakes = new Set<Wake>();
+  readonly #stop = new AbortController();
+  readonly #consumers: Promise<void>[] = [];
+
+  constructor(options: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  record<K extends FactKind>(tx: Tx, kind: K, ref: string, payload: FactPayloads[K]): void {
+    tx.run(
+      tx.sql
+        .insertInto('facts')
+        .values({ ts: this.#clock.now(), kind, ref, payload: JSON.stringify(payload) }),
+    );
+    tx.afterCommit(() => {
+      for (const wake of this.#wakes) wake.notify();
+    });
+  }
+
+  /** Starts a consumer; its name keeps its cursor for ever, so it never changes. */
+  consume(name: string, handlers: FactHandlers): void {
+    const wake = new Wake();
+    this.#wakes.add(wake);
+    this.#consumers.push(this.#run(name, handlers, wake));
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await Promise.all(this.#consumers);
+  }
+
+  async #run(name: string, handlers: FactHandlers, wake: Wake): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        const more = await this.#store.write((tx) => this.#step(tx, name, handlers));
+        if (!more) await wake.wait(undefined, signal);
+      } catch (error) {
+        this.#log.error({ err: error, consumer: name }, 'a fact could not be consumed; trying again');
+        await wake.wait(limits.fact_retry_ms, signal);
+      }
+    }
+  }
+
+  /** Consumes one fact; false when there is none. */
+  #step(tx: Tx, name: string, handlers: FactHandlers): boolean {
+    const cursor =
+      tx.get(tx.sql.selectFrom('fact_cursors').select('fact_id').where('consumer', '=', name))?.fact_id ?? 0;
+    const row = tx.get(
+      tx.sql.selectFrom('facts').selectAll().where('id', '>', cursor).orderBy('id').limit(1),
+    );
+    if (!row) return false;
+    const handler = handlers[row.kind as FactKind] as ((tx: Tx, fact: Fact) => void) | undefined;
+    handler?.(tx, {
+      id: row.id,
+      ts_ms: row.ts,
+      kind: row.kind as FactKind,
+      ref: row.ref,
+      payload: JSON.parse(row.payload),
+    });
+    tx.run(
+      tx.sql
+        .insertInto('fact_cursors')
+        .values({ consumer: name, fact_id: row.id })
+        .onConflict((conflict) => conflict.column('consumer').doUpdateSet({ fact_id: row.id })),
+    );
+    // What every consumer has passed is of no use to anyone.
+    tx.run(
+      tx.sql.deleteFrom('facts').where('id', '<=', sql<number>`(SELECT min(fact_id) FROM fact_cursors)`),
+    );
+    return true;
+  }
+}

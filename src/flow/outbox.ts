@@ -1,0 +1,212 @@
+/**
+ * The outbox: what must happen on a node. A service enqueues an intent in the transaction that decides it; the
+ * dispatcher carries it out in order per session, in parallel across sessions, and again after a crash, so handlers
+ * are idempotent. A node that cannot be reached is tried again; any other failure is the handler's own to settle.
+ */
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { Problem } from '../domain/problem.ts';
+import type { Store, Tx } from '../store/store.ts';
+
+export interface IntentPayloads {
+  start: Record<string, never>;
+  stop: { grace_ms: number };
+  /** `data` is base64. */
+  input: { offset: number; data: string; eof: boolean };
+}
+export type IntentKind = keyof IntentPayloads;
+
+export interface Intent<K extends IntentKind = IntentKind> {
+  id: number;
+  node_id: string;
+  session_id: string;
+  kind: K;
+  payload: IntentPayloads[K];
+}
+
+/** What carrying out an intent answered; waiters get it, a crash loses it. */
+export type IntentHandlers = { [K in IntentKind]: (intent: Intent<K>) => Promise<unknown> };
+
+interface Waiter {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface Lane {
+  queue: Intent[];
+  running: boolean;
+  retry: NodeJS.Timeout | null;
+  retry_ms: number;
+}
+
+export class Outbox {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #waiters = new Map<number, Waiter[]>();
+  #handlers: IntentHandlers | null = null;
+  #closed = false;
+
+  constructor(options: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  /** Starts dispatching, beginning with what an earlier process left undone. */
+  async open(handlers: IntentHandlers): Promise<void> {
+    this.#handlers = handlers;
+    const rows = await this.#store.read((reader) =>
+      reader.all(reader.sql.selectFrom('outbox').selectAll().orderBy('id')),
+    );
+    for (const row of rows) {
+      this.#push({
+        id: row.id,
+        node_id: row.node_id,
+        session_id: row.session_id,
+        kind: row.kind as IntentKind,
+        payload: JSON.parse(row.payload),
+      });
+    }
+  }
+
+  /** Answers the intent's id; `outcome` waits for it once the transaction has committed. */
+  enqueue<K extends IntentKind>(
+    tx: Tx,
+    node_id: string,
+    session_id: string,
+    kind: K,
+    payload: IntentPayloads[K],
+  ): number {
+    const row = tx.get(
+      tx.sql
+        .insertInto('outbox')
+        .values({
+          node_id,
+          session_id,
+          kind,
+          payload: JSON.stringify(payload),
+          created_at: this.#clock.now(),
+          attempts: 0,
+          next_at: 0,
+        })
+        .returning('id'),
+    );
+    const id = row!.id;
+    tx.afterCommit(() => this.#push({ id, node_id, session_id, kind, payload }));
+    return id;
+  }
+
+  /** Drops what is not yet dispatched for a session. */
+  discard(tx: Tx, session_id: string): void {
+    tx.run(tx.sql.deleteFrom('outbox').where('session_id', '=', session_id));
+    tx.afterCommit(() => {
+      const lane = this.#lanes.get(session_id);
+      if (!lane) return;
+      // The one under way stays: its handler finds that the session is gone.
+      lane.queue.splice(lane.running ? 1 : 0);
+      if (lane.retry) clearTimeout(lane.retry);
+      if (!lane.running) this.#lanes.delete(session_id);
+    });
+  }
+
+  /** What the handler answered; rejects with its error, also with one that will be tried again. Call it right after the commit. */
+  outcome(id: number): Promise<unknown> {
+    return new Promise((resolve, reject) => {
+      const waiters = this.#waiters.get(id) ?? [];
+      waiters.push({ resolve, reject });
+      this.#waiters.set(id, waiters);
+    });
+  }
+
+  /** A node is back: what waits for it goes on now. */
+  retryNow(node_id: string): void {
+    for (const [session_id, lane] of this.#lanes) {
+      if (lane.queue[0]?.node_id !== node_id || !lane.retry) continue;
+      clearTimeout(lane.retry);
+      lane.retry = null;
+      void this.#drain(session_id, lane);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const lane of this.#lanes.values()) if (lane.retry) clearTimeout(lane.retry);
+    for (const waiters of this.#waiters.values()) {
+      for (const waiter of waiters)
+        waiter.reject(new Problem('unavailable', 'draining', 'service is shutting down'));
+    }
+    this.#waiters.clear();
+  }
+
+  #push(intent: Intent): void {
+    let lane = this.#lanes.get(intent.session_id);
+    if (!lane) {
+      lane = { queue: [], running: false, retry: null, retry_ms: 0 };
+      this.#lanes.set(intent.session_id, lane);
+    }
+    lane.queue.push(intent);
+    void this.#drain(intent.session_id, lane);
+  }
+
+  async #drain(session_id: string, lane: Lane): Promise<void> {
+    if (lane.running || lane.retry || !this.#handlers) return;
+    lane.running = true;
+    // The caller's commit resolves first, so that it can wait for the outcome.
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      for (let intent = lane.queue[0]; intent && !this.#closed; intent = lane.queue[0]) {
+        if (!(await this.#carryOut(intent, lane))) return;
+        lane.queue.shift();
+        lane.retry_ms = 0;
+      }
+    } finally {
+      lane.running = false;
+      if (lane.queue.length === 0) this.#lanes.delete(session_id);
+    }
+  }
+
+  /** True when the intent is done with; false when it waits for another try. */
+  async #carryOut(intent: Intent, lane: Lane): Promise<boolean> {
+    try {
+      const handler = this.#handlers![intent.kind] as (intent: Intent) => Promise<unknown>;
+      const answer = await handler(intent);
+      await this.#forget(intent.id);
+      this.#settle(intent.id, (waiter) => waiter.resolve(answer));
+      return true;
+    } catch (error) {
+      if (this.#closed) return false;
+      const again = !(error instanceof Problem) || error.kind === 'bad_gateway';
+      if (!again) {
+        await this.#forget(intent.id);
+        this.#settle(intent.id, (waiter) => waiter.reject(error));
+        return true;
+      }
+      lane.retry_ms = Math.min(
+        Math.max(lane.retry_ms * 2, limits.outbox_retry_ms),
+        limits.outbox_retry_ms_max,
+      );
+      this.#log.warn(
+        { err: error, intent: intent.kind, session_id: intent.session_id, retry_ms: lane.retry_ms },
+        'an intent failed; trying again',
+      );
+      lane.retry = setTimeout(() => {
+        lane.retry = null;
+        void this.#drain(intent.session_id, lane);
+      }, lane.retry_ms);
+      this.#settle(intent.id, (waiter) => waiter.reject(error));
+      return false;
+    }
+  }
+
+  async #forget(id: number): Promise<void> {
+    await this.#store.write((tx) => tx.run(tx.sql.deleteFrom('outbox').where('id', '=', id)));
+  }
+
+  #settle(id: number, tell: (waiter: Waiter) => void): void {
+    for (const waiter of this.#waiters.get(id) ?? []) tell(waiter);
+    this.#waiters.delete(id);
+  }
+}

@@ -1,0 +1,143 @@
+/**
+ * What a plane finds when it comes (back) to a node: sessions that it knows go on from their committed cursor, ended ones
+ * may be forgotten, and live ones that the database has lost become `recovered` agents. Nothing is killed or doubled.
+ */
+
+import { newId } from '../../base/ids.ts';
+import { showArgv } from '../../domain/command.ts';
+import type { NodeSink, SessionView } from '../../domain/node.ts';
+import type { Ingest } from '../../ingest/ingest.ts';
+import {
+  findAgent,
+  findSession,
+  insertAgent,
+  insertSession,
+  liveSessions,
+  updateAgent,
+} from '../../store/agents.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { AgentsContext } from './context.ts';
+import type { Settlement } from './settle.ts';
+
+export function nodeSink(
+  context: AgentsContext,
+  settlement: Settlement,
+  node_id: string,
+  ingest: Ingest,
+): NodeSink {
+  return {
+    snapshot: (views) => adopt(context, settlement, node_id, ingest, views),
+    fact: (fact) => ingest.fact(fact),
+    wake: (session_id) => ingest.wake(session_id),
+  };
+}
+
+async function adopt(
+  context: AgentsContext,
+  settlement: Settlement,
+  node_id: string,
+  ingest: Ingest,
+  views: SessionView[],
+): Promise<void> {
+  const { store, logger } = context.options;
+  const seen = new Set(views.map((view) => view.session_id));
+  for (const view of views) {
+    const state = await store.read((reader) => findSession(reader, view.session_id)?.state ?? null);
+    if (state === 'ended') {
+      await context.node(node_id).forget(view.session_id);
+      continue;
+    }
+    if (state === null) {
+      await store.write((tx) => recover(context, tx, node_id, view));
+      logger.warn(
+        { session_id: view.session_id, agent_id: view.launch.agent_id },
+        'found a session that the database does not know; it goes on',
+      );
+    }
+    ingest.follow(view.session_id, view.facts);
+  }
+  for (const session of await store.read((reader) => lostSessions(reader, node_id, seen))) {
+    const message = 'the session directory is gone';
+    await settlement.settleWithoutProcess(session.id, {
+      exit_code: null,
+      exit_signal: null,
+      reason: 'session_lost',
+      message,
+    });
+  }
+}
+
+/** Live by our books, unknown to the node, and not waiting in the outbox to be started there. */
+function lostSessions(reader: Reader, node_id: string, seen: Set<string>) {
+  return liveSessions(reader, node_id).filter((session) => {
+    if (seen.has(session.id)) return false;
+    const intents = reader.sql
+      .selectFrom('outbox')
+      .select('id')
+      .where('session_id', '=', session.id)
+      .where('kind', '=', 'start');
+    return reader.get(intents) === undefined;
+  });
+}
+
+function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionView): void {
+  const { launch } = view;
+  const now = context.now();
+  const known = findAgent(tx, launch.agent_id);
+  const root = tx.get(
+    tx.sql.selectFrom('users').select('id').where('role', '=', 'root').orderBy('created_at').limit(1),
+  );
+  const owner = tx.get(tx.sql.selectFrom('users').select('id').where('id', '=', launch.owner_id)) ?? root;
+  const agent_id =
+    known && known.session_state !== 'ended' && known.session_state !== null ? newId('agt') : launch.agent_id;
+  const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
+  const num =
+    known && agent_id === known.id
+      ? known.num
+      : insertAgent(tx, {
+          id: agent_id,
+          name: launch.agent_name,
+          owner_id: owner?.id ?? launch.owner_id,
+          node_id,
+          workdir: launch.workdir,
+          command: shell ? launch.argv[2]! : showArgv(launch.argv),
+          argv: shell ? null : JSON.stringify(launch.argv),
+          protocol: 'auto',
+          worktree_mode: 'use_existing',
+          env: '{}',
+          labels: JSON.stringify({ recovered: 'true' }),
+          restart_policy: 'never',
+          stdin: launch.stdin ? 1 : 0,
+          on_exit: launch.on_exit,
+          status: 'created',
+          leftovers: '[]',
+          session_count: 0,
+          restart_count: 0,
+          created_at: now,
+          updated_at: now,
+        });
+  if (num !== known?.num) context.options.log.create(tx, num);
+  const row = findAgent(tx, agent_id)!;
+  const number = row.session_count + 1;
+  insertSession(tx, {
+    id: view.session_id,
+    agent_num: num,
+    node_id,
+    number,
+    state: 'starting',
+    stopping: 0,
+    created_at: now,
+    first_seq: (row.last_seq ?? 0) + 1,
+    fact: 0,
+    stdin_bytes: view.stdin_bytes,
+  });
+  updateAgent(tx, num, { session_id: view.session_id, session_count: number, updated_at: now });
+  context.error(
+    tx,
+    agent_id,
+    view.session_id,
+    'recovered',
+    'found running on its node, unknown to the database; environment and settings are lost',
+  );
+  context.publish(tx, agent_id);
+}

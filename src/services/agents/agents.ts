@@ -1,0 +1,365 @@
+/**
+ * Agents as clients see them: create, list, change, delete, and the doors to their lives. Rules stand here; the life of
+ * a session is in `lifecycle.ts`, what nodes observed becomes true in `settle.ts`.
+ */
+import { idFrom, newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../../domain/agent.ts';
+import { showArgv } from '../../domain/command.ts';
+import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
+import { type Action, authorize } from '../../domain/policy.ts';
+import { problems } from '../../domain/problem.ts';
+import type { Session } from '../../domain/session.ts';
+import type { Caller } from '../../domain/user.ts';
+import {
+  type AgentRow,
+  deleteAgent,
+  findAgent,
+  findSession,
+  insertAgent,
+  listAgents,
+  sessionsOf,
+  spoolsOf,
+  toSession,
+  updateAgent,
+  updateSession,
+} from '../../store/agents.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { type Page, type PageRequest, page, readCursor } from '../page.ts';
+import type { AgentsContext, Doer } from './context.ts';
+import type { Lifecycle } from './lifecycle.ts';
+
+export interface CreateAgent {
+  name: string;
+  command: string | null;
+  argv: string[] | null;
+  workdir: string | null;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_ref: string | null;
+  node_id: string;
+  env: Record<string, string>;
+  protocol: Protocol;
+  labels: Record<string, string>;
+  restart_policy: RestartPolicy;
+  stdin: boolean;
+  on_exit: OnExit;
+  start: boolean;
+}
+
+export interface UpdateAgent {
+  name?: string | undefined;
+  labels?: Record<string, string> | undefined;
+  command?: string | undefined;
+  argv?: string[] | null | undefined;
+  env?: Record<string, string> | undefined;
+  restart_policy?: RestartPolicy | undefined;
+}
+
+export interface AgentListFilter {
+  status?: string | undefined;
+  node_id?: string | undefined;
+  name?: string | undefined;
+}
+
+export interface Deleted {
+  /** Null when no worktree was left behind. */
+  worktree_kept: { workdir: string; reason: string } | null;
+}
+
+export class Agents {
+  readonly #context: AgentsContext;
+  readonly #lifecycle: Lifecycle;
+
+  constructor(context: AgentsContext, lifecycle: Lifecycle) {
+    this.#context = context;
+    this.#lifecycle = lifecycle;
+  }
+
+  get(caller: Caller, agent_id: string): Promise<Agent> {
+    return this.#context.options.store.read((reader) =>
+      this.#context.record(find(reader, caller, 'agent.read', agent_id)),
+    );
+  }
+
+  list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
+    authorize(caller, 'agents.list');
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#context.options.store.read((reader) => {
+      const rows = listAgents(reader, {
+        owner_id: caller.role === 'root' ? null : caller.user_id,
+        ...filter,
+        before_num,
+        limit: paged ? limit + 1 : undefined,
+      });
+      return page(
+        rows,
+        paged ? limit : rows.length,
+        (row) => this.#context.record(row),
+        (row) => [row.num],
+      );
+    });
+  }
+
+  async create(caller: Caller, request: CreateAgent, idempotency_key: string | null): Promise<Agent> {
+    authorize(caller, 'agents.create');
+    if (request.protocol === 'acp') throw problems.acpNotSupported();
+    const node = this.#context.node(request.node_id);
+    const id = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
+    const known = await this.#context.options.store.read((reader) => findAgent(reader, id));
+    if (!known) {
+      const worktree = await place(node.folders, id, request);
+      await this.#context.options.store.write((tx) => this.#insert(tx, caller, id, request, worktree));
+    }
+    if (request.start) await this.start(caller, id, idempotency_key);
+    return this.get(caller, id);
+  }
+
+  async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
+    await this.#context.options.store.write((tx) => {
+      const row = find(tx, caller, 'agent.change', agent_id);
+      const { name, labels, command, argv, env, restart_policy } = changes;
+      const needs_rest = [command, argv, env, restart_policy].some((value) => value !== undefined);
+      if (needs_rest && isLive(row)) throw problems.agentRunning();
+      if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
+      updateAgent(tx, row.num, {
+        ...(name !== undefined && { name }),
+        ...(labels !== undefined && { labels: JSON.stringify(labels) }),
+        ...(command !== undefined && { command, argv: null }),
+        ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
+        ...(env !== undefined && { env: JSON.stringify(env) }),
+        ...(restart_policy !== undefined && { restart_policy }),
+        updated_at: this.#context.now(),
+      });
+      if (restart_policy === 'never') this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
+      const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
+      this.#audit(tx, caller, 'agent_updated', row, { changed });
+      this.#context.publish(tx, agent_id);
+    });
+    return this.get(caller, agent_id);
+  }
+
+  async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
+    const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
+    await this.#lifecycle.start(
+      (reader) => find(reader, caller, 'agent.drive', agent_id),
+      doer(caller),
+      session_id,
+    );
+    return this.get(caller, agent_id);
+  }
+
+  async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
+    await this.#lifecycle.stop(
+      (reader) => find(reader, caller, 'agent.drive', agent_id),
+      doer(caller),
+      grace_ms,
+    );
+    return this.get(caller, agent_id);
+  }
+
+  async restart(
+    caller: Caller,
+    agent_id: string,
+    grace_ms: number,
+    idempotency_key: string | null,
+  ): Promise<Agent> {
+    const row = await this.#context.options.store.read((reader) =>
+      find(reader, caller, 'agent.drive', agent_id),
+    );
+    const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
+    const done = session_id !== undefined && row.session_id === session_id;
+    if (isLive(row) && !done) await this.stop(caller, agent_id, grace_ms);
+    return this.start(caller, agent_id, idempotency_key);
+  }
+
+  /** Writes to stdin: committed first, then carried to the node's journal in order. */
+  async input(caller: Caller, agent_id: string, data: string, eof: boolean): Promise<Agent> {
+    const { store, outbox } = this.#context.options;
+    const bytes = Buffer.from(data);
+    const intent_id = await store.write((tx) => {
+      const row = find(tx, caller, 'agent.drive', agent_id);
+      if (row.status !== 'running' || row.session_id === null) throw problems.agentNotRunning();
+      if (row.stdin !== 1) throw problems.agentNoStdin();
+      const session = findSession(tx, row.session_id)!;
+      updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
+      this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
+      const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
+      return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
+    });
+    await outbox.outcome(intent_id);
+    return this.get(caller, agent_id);
+  }
+
+  async delete(
+    caller: Caller,
+    agent_id: string,
+    options: { force: boolean; delete_worktree: boolean },
+  ): Promise<Deleted> {
+    const { store } = this.#context.options;
+    const row = await store.read((reader) => find(reader, caller, 'agent.delete', agent_id));
+    if (isLive(row)) {
+      if (!options.force) throw problems.agentRunning();
+      await this.#lifecycle.stop(
+        (reader) => find(reader, caller, 'agent.delete', agent_id),
+        doer(caller),
+        limits.stop_grace_ms,
+      );
+    }
+    const kept = await this.#removeWorktree(row, options.delete_worktree);
+    await store.write((tx) => {
+      const now = find(tx, caller, 'agent.delete', agent_id);
+      if (isLive(now)) throw problems.agentRunning();
+      const record = this.#context.record(now);
+      this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
+      this.#context.options.log.drop(tx, now.num);
+      deleteAgent(tx, now.num);
+      this.#audit(tx, caller, 'agent_deleted', now, {
+        name: now.name,
+        ...(kept && { worktree_kept: kept.reason }),
+      });
+      this.#context.options.feed.append(tx, 'agent', now.owner_id, { ...record, deleted: true });
+    });
+    return { worktree_kept: kept };
+  }
+
+  sessions(caller: Caller, agent_id: string, request: PageRequest): Promise<Page<Session>> {
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_number = readCursor(request.cursor, 'number')?.[0];
+    return this.#context.options.store.read((reader) => {
+      const row = find(reader, caller, 'agent.read', agent_id);
+      const rows = sessionsOf(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
+      return page(
+        rows,
+        paged ? limit : rows.length,
+        (one) => toSession(one, spoolsOf(reader, one.num)),
+        (one) => [one.number],
+      );
+    });
+  }
+
+  async changes(caller: Caller, agent_id: string): Promise<Changes> {
+    const { folders, request } = await this.#workdir(caller, agent_id);
+    return folders.changes(request);
+  }
+
+  async change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
+    const { folders, request } = await this.#workdir(caller, agent_id);
+    return folders.change(request, path);
+  }
+
+  /** For streams and pages of the log: throws unless the caller may read the agent. */
+  async mayRead(caller: Caller, agent_id: string): Promise<void> {
+    await this.get(caller, agent_id);
+  }
+
+  async #workdir(caller: Caller, agent_id: string): Promise<{ folders: Folders; request: ChangesRequest }> {
+    const row = await this.#context.options.store.read((reader) =>
+      find(reader, caller, 'agent.read', agent_id),
+    );
+    return {
+      folders: this.#context.node(row.node_id).folders,
+      request: { workdir: row.workdir, base: row.worktree_base },
+    };
+  }
+
+  async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {
+    if (row.worktree_mode !== 'create_worktree') return null;
+    const worktree: Worktree = {
+      workdir: row.workdir,
+      repo: row.worktree_repo,
+      branch: row.worktree_branch,
+      base: row.worktree_base,
+    };
+    const { removed, kept_because } = await this.#context
+      .node(row.node_id)
+      .folders.removeWorktree(worktree, { force });
+    return removed ? null : { workdir: row.workdir, reason: kept_because ?? 'it could not be removed' };
+  }
+
+  #insert(tx: Tx, caller: Caller, id: string, request: CreateAgent, worktree: Worktree): void {
+    const now = this.#context.now();
+    const num = insertAgent(tx, {
+      id,
+      name: request.name,
+      owner_id: caller.user_id,
+      node_id: request.node_id,
+      workdir: worktree.workdir,
+      command: request.argv ? showArgv(request.argv) : request.command!,
+      argv: request.argv ? JSON.stringify(request.argv) : null,
+      protocol: request.protocol,
+      preset: null,
+      worktree_mode: request.worktree_mode,
+      worktree_repo: worktree.repo,
+      worktree_ref: request.worktree_ref,
+      worktree_branch: worktree.branch,
+      worktree_base: worktree.base,
+      env: JSON.stringify(request.env),
+      labels: JSON.stringify(request.labels),
+      restart_policy: request.restart_policy,
+      stdin: request.stdin ? 1 : 0,
+      on_exit: request.on_exit,
+      status: 'created',
+      leftovers: '[]',
+      session_count: 0,
+      restart_count: 0,
+      created_at: now,
+      updated_at: now,
+    });
+    this.#context.options.log.create(tx, num);
+    const row = findAgent(tx, id)!;
+    this.#audit(tx, caller, 'agent_created', row, { name: row.name, command: row.command });
+    this.#context.publish(tx, id);
+  }
+
+  #audit(
+    tx: Tx,
+    caller: Caller,
+    event: Parameters<AgentsContext['options']['audit']['record']>[1]['event'],
+    row: AgentRow,
+    details: Record<string, unknown>,
+  ): void {
+    this.#context.options.audit.record(tx, {
+      event,
+      agent_id: row.id,
+      workdir: row.workdir,
+      ...doer(caller),
+      details,
+    });
+  }
+}
+
+/** Finds an agent that the caller may treat so; another's is as good as none. */
+function find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
+  const row = findAgent(reader, agent_id);
+  if (!row) throw problems.agentNotFound();
+  authorize(caller, action, row, problems.agentNotFound);
+  return row;
+}
+
+function isLive(row: AgentRow): boolean {
+  return row.session_state === 'starting' || row.session_state === 'running';
+}
+
+function doer(caller: Caller): Doer {
+  return { user_id: caller.user_id, ip: caller.ip };
+}
+
+/** Checks or makes the workdir. */
+async function place(folders: Folders, agent_id: string, request: CreateAgent): Promise<Worktree> {
+  if (request.worktree_mode === 'create_worktree') {
+    return folders.createWorktree({
+      agent_id,
+      name: request.name,
+      workdir: request.workdir,
+      repo: request.worktree_repo,
+      ref: request.worktree_ref,
+    });
+  }
+  if (request.workdir === null || request.workdir === '') throw problems.workdirRequired();
+  await folders.resolve(request.workdir);
+  return { workdir: request.workdir, repo: null, branch: null, base: null };
+}

@@ -1,0 +1,134 @@
+/** What the agents' room works with, and what its parts share: publishing a changed record, and waiting for a change. */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import { type Agent, type AgentStatus, transition } from '../../domain/agent.ts';
+import type { Node } from '../../domain/node.ts';
+import { problems } from '../../domain/problem.ts';
+import type { Feed } from '../../events/feed.ts';
+import type { EventLog } from '../../events/log.ts';
+import type { Facts } from '../../flow/facts.ts';
+import type { Outbox } from '../../flow/outbox.ts';
+import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
+import type { Timers } from '../../timers/timers.ts';
+import type { Audit } from '../audit.ts';
+
+export interface AgentsOptions {
+  store: Store;
+  log: EventLog;
+  feed: Feed;
+  facts: Facts;
+  outbox: Outbox;
+  timers: Timers;
+  audit: Audit;
+  clock: Clock;
+  logger: Logger;
+  plane_id: string;
+  /** Null for a node that is not registered. */
+  node(id: string): Node | null;
+}
+
+/** Who does something: a signed-in caller, or the service itself (restart policy, adoption). */
+export interface Doer {
+  user_id: string | null;
+  ip: string | null;
+}
+export const SERVICE: Doer = { user_id: null, ip: null };
+
+export class AgentsContext {
+  readonly options: AgentsOptions;
+  readonly #waiting = new Map<string, Set<() => void>>();
+
+  constructor(options: AgentsOptions) {
+    this.options = options;
+  }
+
+  now(): number {
+    return this.options.clock.now();
+  }
+
+  node(id: string): Node {
+    const node = this.options.node(id);
+    if (!node) throw problems.nodeNotFound();
+    return node;
+  }
+
+  record(row: AgentRow): Agent {
+    return toAgent(row, this.now(), limits.quiet_after_ms);
+  }
+
+  mustFind(reader: Reader, agent_id: string): AgentRow {
+    const row = findAgent(reader, agent_id);
+    if (!row) throw problems.agentNotFound();
+    return row;
+  }
+
+  /** Tells the fleet stream what the record is now. Call it last in a transaction. */
+  publish(tx: Tx, agent_id: string): void {
+    const row = this.mustFind(tx, agent_id);
+    this.options.feed.append(tx, 'agent', row.owner_id, { ...this.record(row) });
+  }
+
+  /** Appends the status event of a transition; throws on an illegal one. The caller updates the row. */
+  changeStatus(
+    tx: Tx,
+    row: AgentRow,
+    session_id: string,
+    to: AgentStatus,
+    fields: Record<string, unknown>,
+  ): AgentStatus {
+    const from = row.status as AgentStatus;
+    const status = transition(from, to);
+    this.options.log.append(tx, row.id, [
+      { type: 'status', session_id, ts_ms: this.now(), fields: { status, previous_status: from, ...fields } },
+    ]);
+    return status;
+  }
+
+  error(
+    tx: Tx,
+    agent_id: string,
+    session_id: string | null,
+    code: string,
+    error: string,
+    details: object = {},
+  ): void {
+    this.options.log.append(tx, agent_id, [
+      { type: 'error', session_id, ts_ms: this.now(), fields: { code, error, ...details } },
+    ]);
+  }
+
+  /** Tells whoever waits for a session that something about it was committed. */
+  changed(session_id: string): void {
+    for (const wake of this.#waiting.get(session_id) ?? []) wake();
+  }
+
+  /** Resolves when `check` answers true on committed rows; looks again at each change of the session. */
+  async until(session_id: string, check: (reader: Reader) => boolean, timeout_ms: number): Promise<boolean> {
+    const waiters = this.#waiting.get(session_id) ?? new Set();
+    this.#waiting.set(session_id, waiters);
+    const deadline = performance.now() + timeout_ms;
+    try {
+      for (;;) {
+        let wake = () => {};
+        const woken = new Promise<void>((resolve) => {
+          wake = resolve;
+        });
+        waiters.add(wake);
+        try {
+          if (await this.options.store.read(check)) return true;
+          const left_ms = deadline - performance.now();
+          if (left_ms <= 0) return false;
+          const timer = setTimeout(wake, left_ms);
+          await woken;
+          clearTimeout(timer);
+        } finally {
+          waiters.delete(wake);
+        }
+      }
+    } finally {
+      if (waiters.size === 0) this.#waiting.delete(session_id);
+    }
+  }
+}

@@ -1,0 +1,267 @@
+/**
+ * Starting, stopping and restarting: each decision is one transaction that leaves rows and an intent; the outbox carries
+ * the intent to the node, and the settlement tells what came of it. A crash anywhere leaves rows that go on.
+ */
+
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { AuditEvent } from '../../domain/audit.ts';
+import type { StopReport } from '../../domain/node.ts';
+import { Problem, problems } from '../../domain/problem.ts';
+import type { IntentHandlers } from '../../flow/outbox.ts';
+import type { Ingest } from '../../ingest/ingest.ts';
+import {
+  type AgentRow,
+  deleteSession,
+  findSession,
+  insertSession,
+  type SessionRow,
+  sessionsOf,
+  updateAgent,
+  updateSession,
+} from '../../store/agents.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { AgentsContext, Doer } from './context.ts';
+import type { Settlement } from './settle.ts';
+
+export class Lifecycle {
+  readonly #context: AgentsContext;
+  readonly #settlement: Settlement;
+  readonly #ingest: (node_id: string) => Ingest;
+  /** Stops under way, so that a second one joins the first. */
+  readonly #stops = new Map<string, Promise<StopReport>>();
+
+  constructor(context: AgentsContext, settlement: Settlement, ingest: (node_id: string) => Ingest) {
+    this.#context = context;
+    this.#settlement = settlement;
+    this.#ingest = ingest;
+  }
+
+  /** Inside a transaction: a new session and the intent to start it. Throws when the agent runs. */
+  begin(
+    tx: Tx,
+    row: AgentRow,
+    doer: Doer,
+    session_id = newId('ses'),
+  ): { session_id: string; intent_id: number } {
+    if (row.session_state === 'starting' || row.session_state === 'running')
+      throw problems.agentAlreadyRunning();
+    const { outbox, timers } = this.#context.options;
+    const now = this.#context.now();
+    const number = row.session_count + 1;
+    insertSession(tx, {
+      id: session_id,
+      agent_num: row.num,
+      node_id: row.node_id,
+      number,
+      state: 'starting',
+      created_at: now,
+      first_seq: (row.last_seq ?? 0) + 1,
+      stopping: 0,
+      fact: 0,
+      stdin_bytes: 0,
+    });
+    updateAgent(tx, row.num, { session_id, session_count: number, pending: null, updated_at: now });
+    timers.clear(tx, 'agent_restart', row.id);
+    this.#audit(tx, 'agent_started', row, doer, { session_id });
+    return { session_id, intent_id: outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
+  }
+
+  /** Starts an agent and waits until its process is known to run, or its failure is settled. */
+  async start(find: (reader: Reader) => AgentRow, doer: Doer, session_id?: string): Promise<void> {
+    const begun = await this.#context.options.store.write((tx) => {
+      const row = find(tx);
+      if (row.session_id !== null && row.session_id === session_id) return { session_id, intent_id: null };
+      // A start that its node has not answered is joined, not doubled.
+      if (row.pending === 'start') return { session_id: row.session_id!, intent_id: null };
+      updateAgent(tx, row.num, { restart_count: 0 });
+      return this.begin(tx, row, doer, session_id);
+    });
+    if (begun.intent_id !== null) await this.#context.options.outbox.outcome(begun.intent_id);
+    else if (await this.#isPending(begun.session_id)) throw problems.nodeUnreachable();
+    await this.#context.until(
+      begun.session_id,
+      (reader) => !isStarting(reader, begun.session_id),
+      limits.settle_ms,
+    );
+  }
+
+  /** Stops the whole tree and waits until it is gone and the last byte is committed. Throws when something survives. */
+  async stop(find: (reader: Reader) => AgentRow, doer: Doer, grace_ms: number): Promise<void> {
+    const { store } = this.#context.options;
+    const row = await store.read(find);
+    const session_id = liveSession(row);
+    let stop = this.#stops.get(session_id);
+    if (!stop) {
+      stop = this.#beginStop(find, doer, grace_ms, session_id).finally(() => this.#stops.delete(session_id));
+      this.#stops.set(session_id, stop);
+    }
+    const { survivors } = await stop;
+    if (survivors.length > 0) {
+      throw new Problem(
+        'conflict',
+        'agent_processes_survived',
+        `agent processes survived: ${survivors.join(', ')}`,
+      );
+    }
+    await this.#context.until(
+      session_id,
+      (reader) => findSession(reader, session_id)?.state !== 'running',
+      limits.settle_ms,
+    );
+  }
+
+  async #beginStop(
+    find: (reader: Reader) => AgentRow,
+    doer: Doer,
+    grace_ms: number,
+    session_id: string,
+  ): Promise<StopReport> {
+    const { store, outbox } = this.#context.options;
+    const intent_id = await store.write((tx) => {
+      const row = find(tx);
+      if (liveSession(row) !== session_id) throw problems.agentNotRunning();
+      const session = findSession(tx, session_id)!;
+      updateSession(tx, session.num, { stopping: 1 });
+      this.#audit(tx, 'agent_stopped', row, doer, { session_id });
+      return outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
+    });
+    return (await outbox.outcome(intent_id)) as StopReport;
+  }
+
+  /** How intents reach the node. */
+  handlers(): IntentHandlers {
+    return {
+      start: (intent) => this.#dispatchStart(intent.session_id),
+      stop: (intent) => this.#dispatchStop(intent.session_id, intent.payload.grace_ms),
+      input: async ({ session_id, payload }) => {
+        const session = await this.#liveSession(session_id);
+        if (!session) return;
+        const node = this.#context.node(session.node_id);
+        await node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
+      },
+    };
+  }
+
+  async #dispatchStart(session_id: string): Promise<void> {
+    const found = await this.#context.options.store.read((reader) => {
+      const session = findSession(reader, session_id);
+      // A stop was accepted before the node heard of the start: the stop's own intent settles it.
+      return session?.state === 'starting' && !session.stopping
+        ? { session, agent: this.#context.mustFind(reader, session.agent_id) }
+        : null;
+    });
+    if (!found) return;
+    const { session, agent } = found;
+    const node = this.#context.node(agent.node_id);
+    try {
+      const workdir = await node.folders.resolve(agent.workdir);
+      const view = await node.start({
+        session_id,
+        plane_id: this.#context.options.plane_id,
+        agent_id: agent.id,
+        agent_name: agent.name,
+        owner_id: agent.owner_id,
+        workdir,
+        argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
+        env: JSON.parse(agent.env),
+        stdin: agent.stdin === 1,
+        on_exit: agent.on_exit as 'kill' | 'keep',
+      });
+      this.#ingest(agent.node_id).follow(session_id, view.facts);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (error.kind === 'invalid') {
+        const exit = {
+          exit_code: null,
+          exit_signal: null,
+          reason: 'workdir_refused',
+          message: error.message,
+        } as const;
+        return this.#settlement.settleWithoutProcess(session_id, exit);
+      }
+      if (error.kind === 'bad_gateway') await this.#markPending(agent.id, session);
+      else await this.#undoStart(agent.id, session);
+      throw error;
+    }
+  }
+
+  async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const session = await this.#liveSession(session_id);
+    if (!session) return { cleanup: null, survivors: [] };
+    const report = await this.#context.node(session.node_id).stop(session_id, grace_ms);
+    // A start that failed before any process: there is nothing whose end could be told.
+    if (session.state === 'starting' && !(await this.#isKnown(session))) {
+      const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
+      await this.#settlement.settleWithoutProcess(session_id, exit);
+    }
+    return report;
+  }
+
+  /** The node's disk says whether it ever heard of the session. */
+  async #isKnown(session: SessionRow): Promise<boolean> {
+    try {
+      await this.#context.node(session.node_id).read(session.id, 'stdout', 0, 0);
+      return true;
+    } catch (error) {
+      if (error instanceof Problem && error.kind === 'not_found') return false;
+      throw error;
+    }
+  }
+
+  async #markPending(agent_id: string, session: SessionRow): Promise<void> {
+    await this.#context.options.store.write((tx) => {
+      const row = this.#context.mustFind(tx, agent_id);
+      if (row.session_id !== session.id || row.pending === 'start') return;
+      updateAgent(tx, row.num, { pending: 'start', updated_at: this.#context.now() });
+      this.#context.publish(tx, agent_id);
+    });
+  }
+
+  /** The node refused before anything happened: as if the start had not been asked for. */
+  async #undoStart(agent_id: string, session: SessionRow): Promise<void> {
+    await this.#context.options.store.write((tx) => {
+      const row = this.#context.mustFind(tx, agent_id);
+      this.#context.options.outbox.discard(tx, session.id);
+      deleteSession(tx, session.num);
+      const previous = sessionsOf(tx, row.num, { limit: 1 })[0];
+      updateAgent(tx, row.num, {
+        session_id: previous?.id ?? null,
+        session_count: session.number - 1,
+        pending: null,
+        updated_at: this.#context.now(),
+      });
+      tx.afterCommit(() => this.#context.changed(session.id));
+    });
+  }
+
+  #isPending(session_id: string): Promise<boolean> {
+    return this.#context.options.store.read((reader) => isStarting(reader, session_id));
+  }
+
+  async #liveSession(session_id: string): Promise<SessionRow | null> {
+    const session = await this.#context.options.store.read((reader) => findSession(reader, session_id));
+    return session && session.state !== 'ended' ? session : null;
+  }
+
+  #audit(tx: Tx, event: AuditEvent, row: AgentRow, doer: Doer, details: Record<string, unknown>): void {
+    this.#context.options.audit.record(tx, {
+      event,
+      agent_id: row.id,
+      user_id: doer.user_id,
+      ip: doer.ip,
+      workdir: row.workdir,
+      details,
+    });
+  }
+}
+
+function isStarting(reader: Reader, session_id: string): boolean {
+  return findSession(reader, session_id)?.state === 'starting';
+}
+
+function liveSession(row: AgentRow): string {
+  if (row.session_id === null || row.session_state === null || row.session_state === 'ended')
+    throw problems.agentNotRunning();
+  return row.session_id;
+}

@@ -1,0 +1,211 @@
+/** Queries about agents and their sessions: rows in, rows and records out. Rules stand in `services/agents/`. */
+import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { Agent } from '../domain/agent.ts';
+import type { StreamName } from '../domain/event.ts';
+import type { Cleanup, EndReason, Session } from '../domain/session.ts';
+import type { Reader, Tx } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export type AgentRow = Selectable<Tables['agents']> & {
+  last_seq: number | null;
+  session_state: Tables['sessions']['state'] | null;
+  /** When the newest event was written; null before the first. */
+  last_event_at: number | null;
+};
+export type SessionRow = Selectable<Tables['sessions']> & { agent_id: string };
+
+export const streamNumbers = { stdout: 1, stderr: 2 } as const satisfies Record<StreamName, number>;
+
+function agentQuery(reader: Reader) {
+  return reader.sql
+    .selectFrom('agents')
+    .leftJoin('heads', 'heads.agent_num', 'agents.num')
+    .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+    .selectAll('agents')
+    .select(['heads.last_seq', 'sessions.state as session_state'])
+    .select((eb) => lastEventAt(eb).as('last_event_at'));
+}
+
+function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('events')
+    .select('events.ts')
+    .whereRef('events.agent_num', '=', 'agents.num')
+    .orderBy('events.seq', 'desc')
+    .limit(1);
+}
+
+export function findAgent(reader: Reader, id: string): AgentRow | undefined {
+  return reader.get(agentQuery(reader).where('agents.id', '=', id)) as AgentRow | undefined;
+}
+
+export interface AgentFilter {
+  /** Null: everyone's. */
+  owner_id: string | null;
+  status?: string;
+  node_id?: string;
+  /** Agents older than this one (by `num`). */
+  before_num?: number;
+  limit?: number;
+}
+
+/** Newest first. */
+export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
+  let query = agentQuery(reader).orderBy('agents.num', 'desc');
+  if (filter.owner_id !== null) query = query.where('agents.owner_id', '=', filter.owner_id);
+  if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
+  if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
+  if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query) as AgentRow[];
+}
+
+/** Answers the new row's `num`. */
+export function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): number {
+  return tx.get(tx.sql.insertInto('agents').values(row).returning('num'))!.num;
+}
+
+export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
+  tx.run(tx.sql.updateTable('agents').set(changes).where('num', '=', num));
+}
+
+export function deleteAgent(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
+}
+
+export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent {
+  return {
+    id: row.id,
+    name: row.name,
+    workdir: row.workdir,
+    command: row.command,
+    argv: row.argv === null ? null : JSON.parse(row.argv),
+    protocol: row.protocol as Agent['protocol'],
+    preset: row.preset,
+    worktree_mode: row.worktree_mode as Agent['worktree_mode'],
+    worktree_repo: row.worktree_repo,
+    worktree_ref: row.worktree_ref,
+    worktree_branch: row.worktree_branch,
+    node_id: row.node_id,
+    owner_id: row.owner_id,
+    status: row.status as Agent['status'],
+    activity: activity(row, now_ms, quiet_after_ms),
+    exit_code: row.exit_code,
+    exit_signal: row.exit_signal,
+    reason: row.reason,
+    session_id: row.session_id,
+    session_count: row.session_count,
+    labels: JSON.parse(row.labels),
+    env_keys: Object.keys(JSON.parse(row.env)),
+    restart_policy: row.restart_policy as Agent['restart_policy'],
+    pending_reviews: 0,
+    last_seq: row.last_seq ?? 0,
+    stale_since: rfc3339OrNull(row.stale_since),
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+    started_at: rfc3339OrNull(row.started_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+    stdin: row.stdin === 1,
+    on_exit: row.on_exit as Agent['on_exit'],
+    leftovers: JSON.parse(row.leftovers),
+    cleanup: row.cleanup as Agent['cleanup'],
+    pending: row.pending as Agent['pending'],
+  };
+}
+
+/** Silence is a label: an agent that says nothing for long is `quiet`, and runs on. */
+function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
+  if (row.status !== 'running') return row.session_state === 'starting' ? 'starting' : null;
+  return now_ms - (row.last_event_at ?? row.started_at ?? now_ms) > quiet_after_ms ? 'quiet' : 'working';
+}
+
+function sessionQuery(reader: Reader) {
+  return reader.sql
+    .selectFrom('sessions')
+    .innerJoin('agents', 'agents.num', 'sessions.agent_num')
+    .selectAll('sessions')
+    .select('agents.id as agent_id');
+}
+
+export function findSession(reader: Reader, id: string): SessionRow | undefined {
+  return reader.get(sessionQuery(reader).where('sessions.id', '=', id));
+}
+
+/** Sessions of a node that are not known to have ended. */
+export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
+  return reader.all(
+    sessionQuery(reader).where('sessions.node_id', '=', node_id).where('sessions.state', '<>', 'ended'),
+  );
+}
+
+/** Newest first. */
+export function sessionsOf(
+  reader: Reader,
+  agent_num: number,
+  page: { before_number?: number; limit?: number } = {},
+): SessionRow[] {
+  let query = sessionQuery(reader).where('agent_num', '=', agent_num).orderBy('number', 'desc');
+  if (page.before_number !== undefined) query = query.where('number', '<', page.before_number);
+  if (page.limit !== undefined) query = query.limit(page.limit);
+  return reader.all(query);
+}
+
+/** A session row with both of its spools at zero. */
+export function insertSession(tx: Tx, row: Insertable<Tables['sessions']>): number {
+  const num = tx.get(tx.sql.insertInto('sessions').values(row).returning('num'))!.num;
+  for (const stream of Object.values(streamNumbers)) {
+    tx.run(
+      tx.sql.insertInto('spools').values({ session_num: num, stream, offset: 0, tail: new Uint8Array() }),
+    );
+  }
+  return num;
+}
+
+export function updateSession(tx: Tx, num: number, changes: Updateable<Tables['sessions']>): void {
+  tx.run(tx.sql.updateTable('sessions').set(changes).where('num', '=', num));
+}
+
+export function deleteSession(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('sessions').where('num', '=', num));
+}
+
+export type SpoolRow = Selectable<Tables['spools']>;
+
+export function spoolsOf(reader: Reader, session_num: number): Record<StreamName, SpoolRow> {
+  const rows = reader.all(reader.sql.selectFrom('spools').selectAll().where('session_num', '=', session_num));
+  const pick = (stream: StreamName) => rows.find((row) => row.stream === streamNumbers[stream])!;
+  return { stdout: pick('stdout'), stderr: pick('stderr') };
+}
+
+/** What the spool file holds from its beginning on goes on at the stream's present offset. */
+export function rebaseSpool(tx: Tx, session_num: number, stream: StreamName): SpoolRow {
+  return tx.get(
+    tx.sql
+      .updateTable('spools')
+      .set((eb) => ({ base: eb.ref('offset'), tail: new Uint8Array() }))
+      .where('session_num', '=', session_num)
+      .where('stream', '=', streamNumbers[stream])
+      .returningAll(),
+  )!;
+}
+
+export function toSession(row: SessionRow, spools: Record<StreamName, SpoolRow>): Session {
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    node_id: row.node_id,
+    number: row.number,
+    state: row.state,
+    pid: row.pid,
+    exit_code: row.exit_code,
+    exit_signal: row.exit_signal,
+    reason: row.reason as EndReason | null,
+    cleanup: row.cleanup as Cleanup | null,
+    created_at: rfc3339(row.created_at),
+    started_at: rfc3339OrNull(row.started_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+    stdout_bytes: spools.stdout.offset,
+    stderr_bytes: spools.stderr.offset,
+  };
+}
