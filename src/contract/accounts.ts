@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { roles } from '../domain/user.ts';
-import { bounded, id, list, name, pageQuery, password, time } from './fields.ts';
+import { bounded, id, list, name, pageQuery, password, time, username } from './fields.ts';
 import { route } from './route.ts';
 
 export const userRecord = z
@@ -54,13 +54,7 @@ export const accountRoutes = {
     summary: 'Create the first root user',
     description:
       'Takes the token and the PIN of the join challenge that the service printed at its first start. Five wrong PINs burn the challenge.',
-    // A missing field is told only to who may join: that root exists, the token and the PIN are checked first.
-    body: z.object({
-      token: secretText.default(''),
-      pin: secretText.default(''),
-      username: secretText.default(''),
-      password: password.default(''),
-    }),
+    body: z.object({ token: secretText, pin: secretText, username, password }),
     answers: { 201: signedIn },
     errors: ['rootAlreadyInitialized', 'invalidJoinToken', 'joinTokenExpired', 'invalidPin'],
     secret_answer: true,
