@@ -1,0 +1,197 @@
+/**
+ * How the first root user comes to be: a challenge that only the operator of this machine sees (a link with a token,
+ * and a PIN), good for ten minutes, five tries and one use. `join.json` holds the clear text for `svc join-link` and
+ * goes away with the challenge; the database holds hashes, the PIN's keyed with the token.
+ */
+import { createHmac, hash, randomInt, timingSafeEqual } from 'node:crypto';
+import { readFile, rm } from 'node:fs/promises';
+import { KeyedQueue } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { rfc3339 } from '../base/clock.ts';
+import { writeFileAtomic } from '../base/files.ts';
+import { newId, newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import { problems } from '../domain/problem.ts';
+import type { Reader, Store } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
+import { type Accounts, checkUsername, hasRoot, type SignedIn } from './accounts.ts';
+import type { Audit } from './audit.ts';
+import type { Passwords } from './passwords.ts';
+import { type Client, newToken, type Tokens } from './tokens.ts';
+
+export interface JoinChallenge {
+  /** `{base_url}/join#t=<token>`: the fragment never reaches a server's log. */
+  url: string;
+  token: string;
+  pin: string;
+  /** RFC 3339. */
+  expires_at: string;
+}
+
+export interface JoinRequest {
+  token: string;
+  pin: string;
+  username: string;
+  password: string;
+}
+
+export interface JoinDeps {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  accounts: Accounts;
+  tokens: Tokens;
+  passwords: Passwords;
+  /** `{data_dir}/join.json`. */
+  file: string;
+}
+
+type Row = Tables['join_challenges'];
+const PIN_DIGITS = 8;
+
+export class Join {
+  readonly #deps: JoinDeps;
+  /** One join at a time: of a hundred at once one wins, and the rest see its root. */
+  readonly #queue = new KeyedQueue();
+
+  constructor(deps: JoinDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * For the start of the service: a valid challenge while there is no root, the one of before where it still is good;
+   * null, and no file, once there is one.
+   */
+  async ensureChallenge(base_url: string): Promise<JoinChallenge | null> {
+    const { store, file } = this.#deps;
+    if (await store.read(hasRoot)) {
+      await rm(file, { force: true });
+      return null;
+    }
+    return (await this.#standing(base_url)) ?? (await this.createChallenge(base_url, null));
+  }
+
+  /** A new challenge in place of any other. Throws `root already initialized`. */
+  async createChallenge(base_url: string, ip: string | null): Promise<JoinChallenge> {
+    return await this.#queue.run('join', async () => {
+      const { store, clock, audit, file } = this.#deps;
+      const token = newSecret();
+      const pin = String(randomInt(10 ** PIN_DIGITS)).padStart(PIN_DIGITS, '0');
+      const expires_at = clock.now() + limits.join_challenge_ms;
+      const row: Row = {
+        id: 1,
+        token_hash: hash('sha256', token, 'buffer'),
+        pin_hash: pinHash(token, pin),
+        tries_left: limits.join_pin_tries,
+        expires_at,
+        used: 0,
+      };
+      await store.write((tx) => {
+        if (hasRoot(tx)) throw problems.rootAlreadyInitialized();
+        tx.run(tx.sql.deleteFrom('join_challenges'));
+        tx.run(tx.sql.insertInto('join_challenges').values(row));
+        audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
+      });
+      const challenge = { url: link(base_url, token), token, pin, expires_at: rfc3339(expires_at) };
+      await writeFileAtomic(file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
+      return challenge;
+    });
+  }
+
+  /**
+   * Makes the first root and signs it in. Checked in this order: no root yet, token, not over, PIN, username, password.
+   * Only a wrong PIN costs a try.
+   */
+  async join(request: JoinRequest, client: Client): Promise<SignedIn> {
+    const { store } = this.#deps;
+    await store.read((reader) => {
+      if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
+      mustMatch(reader, request.token);
+    });
+    return await this.#queue.run('join', () => this.#join(request, client));
+  }
+
+  async #join(request: JoinRequest, client: Client): Promise<SignedIn> {
+    const { store, audit, accounts, tokens, passwords, file } = this.#deps;
+    const right = await store.write((tx) => {
+      if (this.#isRight(tx, request)) return true;
+      const { tries_left } = mustMatch(tx, request.token);
+      tx.run(tx.sql.updateTable('join_challenges').set({ tries_left: tries_left - 1 }));
+      const details = { reason: 'invalid pin', tries_left: tries_left - 1 };
+      audit.record(tx, { event: 'join_failed', user_id: null, ip: client.ip, level: 'warn', details });
+      return false;
+    });
+    if (!right) throw problems.invalidPin();
+    checkUsername(request.username);
+    passwords.check(request.password);
+    const password_hash = await passwords.hash(request.password);
+    const id = newId('usr');
+    const token = newToken();
+    const signedIn = await store.write((tx): SignedIn => {
+      if (!this.#isRight(tx, request)) throw problems.invalidPin();
+      tx.run(tx.sql.updateTable('join_challenges').set({ used: 1 }));
+      const { username } = request;
+      const user = accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
+      const { token_id, ...issued } = tokens.issue(tx, id, token, client);
+      audit.record(tx, { event: 'user_login', user_id: id, ip: client.ip, details: { token_id } });
+      return { ...issued, user };
+    });
+    await rm(file, { force: true });
+    return signedIn;
+  }
+
+  #isRight(reader: Reader, { token, pin }: JoinRequest): boolean {
+    if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
+    const row = mustMatch(reader, token);
+    if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())
+      throw problems.joinTokenExpired();
+    return timingSafeEqual(pinHash(token, pin), row.pin_hash);
+  }
+
+  /** The challenge in `join.json`, when it is the one in the database and can be used for a minute more. */
+  async #standing(base_url: string): Promise<JoinChallenge | null> {
+    const { store, clock, file } = this.#deps;
+    const kept = readChallenge(await readFile(file, 'utf8').catch(() => ''));
+    if (!kept) return null;
+    const row = await store.read((reader) => find(reader));
+    const good =
+      row !== undefined &&
+      !row.used &&
+      row.tries_left > 0 &&
+      row.expires_at > clock.now() + 60_000 &&
+      timingSafeEqual(hash('sha256', kept.token, 'buffer'), row.token_hash) &&
+      timingSafeEqual(pinHash(kept.token, kept.pin), row.pin_hash);
+    if (!good) return null;
+    const challenge = { ...kept, url: link(base_url, kept.token), expires_at: rfc3339(row.expires_at) };
+    await writeFileAtomic(file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
+    return challenge;
+  }
+}
+
+function find(reader: Reader): Row | undefined {
+  return reader.get(reader.sql.selectFrom('join_challenges').selectAll());
+}
+
+function mustMatch(reader: Reader, token: string): Row {
+  const row = find(reader);
+  if (!row || !timingSafeEqual(hash('sha256', token, 'buffer'), row.token_hash))
+    throw problems.invalidJoinToken();
+  return row;
+}
+
+function pinHash(token: string, pin: string): Buffer {
+  return createHmac('sha256', token).update(pin).digest();
+}
+
+function link(base_url: string, token: string): string {
+  return `${base_url}/join#t=${token}`;
+}
+
+function readChallenge(text: string): { token: string; pin: string } | null {
+  try {
+    const { token, pin } = JSON.parse(text) as Record<string, unknown>;
+    return typeof token === 'string' && typeof pin === 'string' ? { token, pin } : null;
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,510 @@
+/**
+ * Bearer tokens: opaque, 256 random bits, SHA-256 at rest. `session` tokens come from a sign-in and end when idle or
+ * old; `api` tokens are named, and end when told or when they say so. A refresh changes the secret and keeps the
+ * record, so that open streams, which are bound to the record's id, stay.
+ *
+ * Every request asks here, so live tokens are kept in memory; the transaction that ends a token takes it out of there
+ * right after its commit, before anybody hears of the commit.
+ */
+import { hash } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import { newId, newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { problems } from '../domain/problem.ts';
+import type { Caller, Role } from '../domain/user.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import type { Audit } from './audit.ts';
+import { type Page, type PageRequest, page, readCursor } from './page.ts';
+
+export interface Issued {
+  token: string;
+  /** Seconds until the token ends when it is not used. */
+  expires_in: number;
+}
+
+export interface SignIn {
+  id: string;
+  user_agent: string | null;
+  ip: string | null;
+  created_at: string;
+  last_used_at: string;
+  expires_at: string;
+  current: boolean;
+}
+
+export interface ApiToken {
+  id: string;
+  name: string;
+  created_at: string;
+  last_used_at: string | null;
+  expires_at: string | null;
+}
+
+export interface Client {
+  ip: string | null;
+  user_agent: string | null;
+}
+
+interface Live {
+  id: string;
+  hash: string;
+  user_id: string;
+  username: string;
+  role: Role;
+  kind: 'session' | 'api';
+  last_used_at: number;
+  idle_expires_at: number | null;
+  expires_at: number | null;
+  written_at: number;
+  ip: string | null;
+}
+
+/** Who asks to end tokens, for the audit trail. */
+interface Actor {
+  user_id: string;
+  ip: string | null;
+}
+
+const TOKEN = /^svc_[A-Za-z0-9_-]{43}$/;
+
+export class Tokens {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #audit: Audit;
+  readonly #byHash = new Map<string, Live>();
+  readonly #byId = new Map<string, Live>();
+  readonly #used = new Map<string, Live>();
+  /** The secret (hashed) that each caller came with: a refresh ends exactly that one. */
+  readonly #presented = new WeakMap<Caller, string>();
+  /** Moves with every commit that ends or changes tokens: rows read before it may be stale. */
+  #generation = 0;
+
+  constructor(deps: { store: Store; clock: Clock; log: Logger; audit: Audit }) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+    this.#audit = deps.audit;
+  }
+
+  /** Who comes with this token. Throws `invalid token` for whatever is malformed, expired or ended. */
+  async authenticate(token: string, ip: string | null): Promise<Caller> {
+    if (!TOKEN.test(token)) throw problems.invalidToken();
+    const digest = hash('sha256', token, 'base64url');
+    const live = this.#byHash.get(digest) ?? (await this.#load('hash', Buffer.from(digest, 'base64url')));
+    const now = this.#clock.now();
+    if (!live || isOver(live, now)) {
+      if (live) this.#forget([live.id]);
+      throw problems.invalidToken();
+    }
+    this.#touch(live, now, ip);
+    const caller = {
+      user_id: live.user_id,
+      username: live.username,
+      role: live.role,
+      token_id: live.id,
+      ip,
+    };
+    this.#presented.set(caller, digest);
+    return caller;
+  }
+
+  /** Whether the token of an open stream still holds; looking does not count as use. */
+  async isLive(token_id: string): Promise<boolean> {
+    const live = this.#byId.get(token_id) ?? (await this.#load('id', token_id));
+    return live !== undefined && !isOver(live, this.#clock.now());
+  }
+
+  /** A new session token, in the transaction of the sign-in. The least recently used one makes room. */
+  issue(tx: Tx, user_id: string, token: string, client: Client): Issued & { token_id: string } {
+    const now = this.#clock.now();
+    const crowd = tx.all(
+      tx.sql
+        .selectFrom('tokens')
+        .select('id')
+        .where('user_id', '=', user_id)
+        .where('kind', '=', 'session')
+        .orderBy('last_used_at', 'desc')
+        .limit(limits.tokens_per_user)
+        .offset(limits.tokens_per_user - 1),
+    );
+    this.#end(
+      tx,
+      crowd.map((row) => row.id),
+    );
+    const id = newId('tok');
+    const expires_at = now + limits.token_absolute_ms;
+    const idle_expires_at = now + limits.token_idle_ms;
+    tx.run(
+      tx.sql.insertInto('tokens').values({
+        id,
+        user_id,
+        kind: 'session',
+        hash: digestOf(token),
+        name: null,
+        user_agent: client.user_agent?.slice(0, limits.user_agent_chars_max) ?? null,
+        ip: client.ip,
+        created_at: now,
+        last_used_at: now,
+        idle_expires_at,
+        expires_at,
+      }),
+    );
+    return { token_id: id, token, expires_in: seconds(now, idle_expires_at, expires_at) };
+  }
+
+  async logout(caller: Caller): Promise<void> {
+    await this.#store.write((tx) => {
+      if (this.#end(tx, [caller.token_id]) === 0) throw problems.invalidToken();
+      this.#audit.record(tx, {
+        event: 'user_logout',
+        user_id: caller.user_id,
+        ip: caller.ip,
+        details: { token_id: caller.token_id },
+      });
+    });
+  }
+
+  /**
+   * A new secret for the caller's sign-in; the absolute end stays. Of two refreshes with one token one wins, the other
+   * is told `invalid token`. API tokens have no idle end and are not refreshed: 403.
+   */
+  async refresh(caller: Caller): Promise<Issued> {
+    const token = newToken();
+    return await this.#store.write((tx) => {
+      const row = tx.get(
+        tx.sql.selectFrom('tokens').select(['kind', 'hash', 'expires_at']).where('id', '=', caller.token_id),
+      );
+      if (!row || encode(row.hash) !== this.#presented.get(caller)) throw problems.invalidToken();
+      if (row.kind !== 'session') throw problems.notAllowed();
+      const now = this.#clock.now();
+      const idle_expires_at = now + limits.token_idle_ms;
+      tx.run(
+        tx.sql
+          .updateTable('tokens')
+          .set({ hash: digestOf(token), last_used_at: now, idle_expires_at })
+          .where('id', '=', caller.token_id),
+      );
+      this.#audit.record(tx, {
+        event: 'token_refreshed',
+        user_id: caller.user_id,
+        ip: caller.ip,
+        details: { token_id: caller.token_id },
+      });
+      this.#changed(tx, [caller.token_id]);
+      return { token, expires_in: seconds(now, idle_expires_at, row.expires_at) };
+    });
+  }
+
+  /** Ends all tokens of a user but `keep`, API tokens too; answers how many. For password and role changes. */
+  endAll(tx: Tx, user_id: string, keep: string | null = null): number {
+    const rows = tx.all(tx.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id));
+    return this.#end(
+      tx,
+      rows.map((row) => row.id).filter((id) => id !== keep),
+    );
+  }
+
+  /** The user's tokens stay and are read anew, with the user's new name. */
+  renamed(tx: Tx, user_id: string): void {
+    const rows = tx.all(tx.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id));
+    this.#changed(
+      tx,
+      rows.map((row) => row.id),
+    );
+  }
+
+  /** Where the caller is signed in, newest first. */
+  listSignIns(caller: Caller, request: PageRequest): Promise<Page<SignIn>> {
+    return this.#list(caller, 'session', request, (row) => ({
+      id: row.id,
+      user_agent: row.user_agent,
+      ip: row.ip,
+      created_at: rfc3339(row.created_at),
+      last_used_at: rfc3339(row.last_used_at),
+      expires_at: rfc3339(Math.min(row.expires_at ?? Infinity, row.idle_expires_at ?? Infinity)),
+      current: row.id === caller.token_id,
+    }));
+  }
+
+  async endSignIn(caller: Caller, id: string): Promise<void> {
+    await this.#store.write((tx) => {
+      if (!this.#owns(tx, caller, 'session', id)) throw problems.sessionNotFound();
+      this.#end(tx, [id]);
+      this.#record(tx, 'session_ended', caller, { token_id: id });
+    });
+  }
+
+  listApi(caller: Caller, request: PageRequest): Promise<Page<ApiToken>> {
+    return this.#list(caller, 'api', request, shapeApi);
+  }
+
+  /**
+   * A named token, shown in this answer only. `id` is the one that an idempotency key stands for: when it exists the
+   * first answer was never given, and the record gets a new secret. An API token cannot make others: 403.
+   */
+  async createApi(
+    caller: Caller,
+    wanted: { id?: string | undefined; name: string; expires_at: number | null },
+  ): Promise<ApiToken & { token: string }> {
+    const token = newToken();
+    const id = wanted.id ?? newId('tok');
+    return await this.#store.write((tx) => {
+      if (!this.#owns(tx, caller, 'session', caller.token_id)) throw problems.notAllowed();
+      const now = this.#clock.now();
+      if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
+      if (this.#owns(tx, caller, 'api', id)) {
+        tx.run(
+          tx.sql
+            .updateTable('tokens')
+            .set({ hash: digestOf(token) })
+            .where('id', '=', id),
+        );
+        this.#changed(tx, [id]);
+      } else {
+        if (this.#count(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
+        const row = {
+          id,
+          user_id: caller.user_id,
+          kind: 'api' as const,
+          hash: digestOf(token),
+          name: wanted.name,
+        };
+        const times = {
+          created_at: now,
+          last_used_at: now,
+          idle_expires_at: null,
+          expires_at: wanted.expires_at,
+        };
+        tx.run(tx.sql.insertInto('tokens').values({ ...row, ...times, user_agent: null, ip: null }));
+        const details = { token_id: id, name: wanted.name, expires_at: rfc3339OrNull(wanted.expires_at) };
+        this.#record(tx, 'api_token_created', caller, details);
+      }
+      const row = tx.get(tx.sql.selectFrom('tokens').selectAll().where('id', '=', id))!;
+      return { ...shapeApi(row), token };
+    });
+  }
+
+  async deleteApi(caller: Caller, id: string): Promise<void> {
+    await this.#store.write((tx) => {
+      if (!this.#owns(tx, caller, 'api', id)) throw problems.tokenNotFound();
+      this.#end(tx, [id]);
+      this.#record(tx, 'api_token_deleted', caller, { token_id: id });
+    });
+  }
+
+  /** Writes down when tokens were last used. Called by itself about once a minute, and at the end of the service. */
+  async flush(): Promise<void> {
+    const used = [...this.#used.values()];
+    this.#used.clear();
+    if (used.length === 0) return;
+    const now = this.#clock.now();
+    for (const live of used) live.written_at = now;
+    await this.#store.write((tx) => {
+      for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
+        tx.run(
+          tx.sql
+            .updateTable('tokens')
+            .set({ last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) })
+            .where('id', '=', id),
+        );
+    });
+  }
+
+  /** Deletes tokens that are over. */
+  async sweep(): Promise<number> {
+    const now = this.#clock.now();
+    await this.flush();
+    return await this.#store.write((tx) => {
+      const rows = tx.all(
+        tx.sql
+          .selectFrom('tokens')
+          .select('id')
+          .where((where) => where.or([where('expires_at', '<=', now), where('idle_expires_at', '<=', now)])),
+      );
+      return this.#end(
+        tx,
+        rows.map((row) => row.id),
+      );
+    });
+  }
+
+  #record(
+    tx: Tx,
+    event: 'session_ended' | 'api_token_created' | 'api_token_deleted',
+    actor: Actor,
+    details: Record<string, unknown>,
+  ): void {
+    this.#audit.record(tx, { event, user_id: actor.user_id, ip: actor.ip, details });
+  }
+
+  #owns(tx: Tx, caller: Caller, kind: Live['kind'], id: string): boolean {
+    const row = tx.get(tx.sql.selectFrom('tokens').select(['user_id', 'kind']).where('id', '=', id));
+    return row?.user_id === caller.user_id && row.kind === kind;
+  }
+
+  #count(tx: Tx, user_id: string): number {
+    const query = tx.sql.selectFrom('tokens').where('user_id', '=', user_id).where('kind', '=', 'api');
+    return Number(tx.get(query.select((where) => where.fn.countAll().as('n')))!.n);
+  }
+
+  #end(tx: Tx, ids: string[]): number {
+    let changes = 0;
+    for (const id of ids) changes += tx.run(tx.sql.deleteFrom('tokens').where('id', '=', id)).changes;
+    this.#changed(tx, ids);
+    return changes;
+  }
+
+  #changed(tx: Tx, ids: string[]): void {
+    if (ids.length === 0) return;
+    tx.afterCommit(() => {
+      this.#generation += 1;
+      this.#forget(ids);
+    });
+  }
+
+  #forget(ids: string[]): void {
+    for (const id of ids) {
+      const live = this.#byId.get(id);
+      if (!live) continue;
+      this.#byId.delete(id);
+      this.#byHash.delete(live.hash);
+      this.#used.delete(id);
+    }
+  }
+
+  async #load(column: 'hash' | 'id', value: Uint8Array | string): Promise<Live | undefined> {
+    for (;;) {
+      const generation = this.#generation;
+      const row = await this.#store.read((reader) => find(reader, column, value));
+      if (generation !== this.#generation) continue;
+      if (!row) return undefined;
+      const known = this.#byId.get(row.id);
+      if (known) return known;
+      const { hash: bytes, ...rest } = row;
+      const live: Live = { ...rest, hash: encode(bytes), written_at: row.last_used_at };
+      this.#remember(live);
+      return live;
+    }
+  }
+
+  #remember(live: Live): void {
+    const oldest = this.#byId.size >= limits.tokens_cached_max ? this.#byId.values().next().value : undefined;
+    if (oldest) {
+      if (this.#used.has(oldest.id)) this.#flushSoon();
+      this.#byId.delete(oldest.id);
+      this.#byHash.delete(oldest.hash);
+    }
+    this.#byId.set(live.id, live);
+    this.#byHash.set(live.hash, live);
+  }
+
+  #touch(live: Live, now: number, ip: string | null): void {
+    live.last_used_at = now;
+    live.ip = ip;
+    if (live.kind === 'session') live.idle_expires_at = now + limits.token_idle_ms;
+    this.#used.set(live.id, live);
+    if (now - live.written_at >= limits.token_touch_ms) this.#flushSoon();
+  }
+
+  #flushSoon(): void {
+    this.flush().catch((error: unknown) => this.#log.error({ err: error }, 'token use was not written down'));
+  }
+
+  #list<Item>(
+    caller: Caller,
+    kind: Live['kind'],
+    request: PageRequest,
+    shape: (row: TokenRow) => Item,
+  ): Promise<Page<Item>> {
+    const limit =
+      request.limit ?? (request.cursor === undefined ? limits.tokens_per_user : limits.page_items_default);
+    const after = readCursor(request.cursor, 'number', 'string');
+    const now = this.#clock.now();
+    return this.#store.read((reader) => {
+      let query = reader.sql
+        .selectFrom('tokens')
+        .selectAll()
+        .where('user_id', '=', caller.user_id)
+        .where('kind', '=', kind)
+        .orderBy('created_at', 'desc')
+        .orderBy('id', 'desc');
+      if (after)
+        query = query.where((where) =>
+          where.or([
+            where('created_at', '<', after[0]),
+            where.and([where('created_at', '=', after[0]), where('id', '<', after[1])]),
+          ]),
+        );
+      const rows = reader.all(query.limit(limit + 1)).map((row) => ({ ...row, ...this.#inMemory(row.id) }));
+      const { items, ...rest } = page(
+        rows,
+        limit,
+        (row) => row,
+        (row) => [row.created_at, row.id],
+      );
+      return { items: items.filter((row) => !isOver(row, now)).map(shape), ...rest };
+    });
+  }
+
+  #inMemory(id: string): Pick<Live, 'last_used_at' | 'idle_expires_at'> | undefined {
+    const live = this.#byId.get(id);
+    return live && { last_used_at: live.last_used_at, idle_expires_at: live.idle_expires_at };
+  }
+}
+
+interface TokenRow {
+  id: string;
+  name: string | null;
+  user_agent: string | null;
+  ip: string | null;
+  created_at: number;
+  last_used_at: number;
+  idle_expires_at: number | null;
+  expires_at: number | null;
+}
+
+/** A new token, to be made outside of transactions. The prefix lets scanners find leaked ones. */
+export function newToken(): string {
+  return `svc_${newSecret()}`;
+}
+
+function find(reader: Reader, column: 'hash' | 'id', value: Uint8Array | string) {
+  return reader.get(
+    reader.sql
+      .selectFrom('tokens')
+      .innerJoin('users', 'users.id', 'tokens.user_id')
+      .select(['tokens.id', 'tokens.hash', 'tokens.user_id', 'tokens.kind', 'tokens.ip'])
+      .select(['tokens.last_used_at', 'tokens.idle_expires_at', 'tokens.expires_at'])
+      .select(['users.username', 'users.role'])
+      .where(`tokens.${column}`, '=', value),
+  );
+}
+
+function shapeApi(row: TokenRow): ApiToken {
+  return {
+    id: row.id,
+    name: row.name ?? '',
+    created_at: rfc3339(row.created_at),
+    last_used_at: row.last_used_at > row.created_at ? rfc3339(row.last_used_at) : null,
+    expires_at: rfc3339OrNull(row.expires_at),
+  };
+}
+
+function isOver(token: { idle_expires_at: number | null; expires_at: number | null }, now: number): boolean {
+  return now >= (token.idle_expires_at ?? Infinity) || now >= (token.expires_at ?? Infinity);
+}
+
+function seconds(now: number, idle_expires_at: number, expires_at: number | null): number {
+  return Math.max(0, Math.floor((Math.min(idle_expires_at, expires_at ?? Infinity) - now) / 1000));
+}
+
+function digestOf(token: string): Buffer {
+  return hash('sha256', token, 'buffer');
+}
+
+function encode(digest: Uint8Array): string {
+  return Buffer.from(digest).toString('base64url');
+}
