@@ -13,6 +13,7 @@ export const limits = {
   headers_timeout_ms: 10_000,
   request_timeout_ms: 30_000,
   connections_check_ms: 5_000,
+  keep_alive_ms: 72_000,
   path_chars_max: 4_096,
   refused_body_bytes_max: 1 * MIB,
   refused_body_ms: 2_000,
@@ -114,6 +115,7 @@ export const limits = {
   disk_pause_bytes: 1 * GIB,
   disk_pause_share: 0.02,
 
+  path_bytes_max: 4_095,
   exec_drain_ms: 2_000,
   git_timeout_ms: 30_000,
   git_checkout_timeout_ms: 10 * 60 * 1000,
@@ -121,5 +123,6 @@ export const limits = {
   git_index_bytes_max: 64 * MIB,
   diff_bytes_max: 1 * MIB,
   changed_files_max: 2_000,
-  untracked_bytes_max: 16 * MIB,
+  untracked_file_bytes_max: 4 * MIB,
+  untracked_bytes_max: 64 * MIB,
 } as const;

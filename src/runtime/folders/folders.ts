@@ -1,0 +1,66 @@
+/** The `Folders` of the machine that this process runs on: safe workdirs, worktrees, changes. */
+import { join } from 'node:path';
+import { KeyedQueue } from '../../base/async.ts';
+import type { Folders } from '../../domain/node.ts';
+import { problems } from '../../domain/problem.ts';
+import type { Exec } from '../exec.ts';
+import type { RunAs } from '../run-as.ts';
+import { listChanges, showChange } from './changes.ts';
+import { Git } from './git.ts';
+import { locateInside, pathProblem, realRoots, requireFolder } from './paths.ts';
+import { createWorktree, removeWorktree, type WorktreeOptions } from './worktrees.ts';
+
+/** Paths are read at each call: they can change while the service runs. */
+export interface FoldersOptions {
+  data_dir: string;
+  safe_paths: () => readonly string[];
+  /** Where worktrees without a path of their own go; null: nowhere. It is always safe. */
+  worktree_root: () => string | null;
+  /** Where repositories may lie beside the safe paths. */
+  repo_roots: () => readonly string[];
+  exec: Exec;
+  /** The service's environment. */
+  env: Record<string, string | undefined>;
+  run_as: RunAs | null;
+}
+
+export function openFolders(options: FoldersOptions): Folders {
+  const { exec, env, run_as } = options;
+  const workdir_roots = () => {
+    const root = options.worktree_root();
+    return [...options.safe_paths(), join(options.data_dir, 'worktrees'), ...(root === null ? [] : [root])];
+  };
+  const repo_roots = () => realRoots([...workdir_roots(), ...options.repo_roots()]);
+  const git = new Git({ exec, env, run_as, roots: repo_roots });
+  const worktrees: WorktreeOptions = {
+    git,
+    exec,
+    env,
+    run_as,
+    queue: new KeyedQueue(),
+    worktree_root: options.worktree_root,
+    workdir_roots,
+    repo_roots,
+  };
+
+  const resolve = async (workdir: string): Promise<string> => {
+    if (workdir === '') throw problems.workdirRequired();
+    const problem = pathProblem('workdir', workdir);
+    if (problem) throw problem;
+    const located = await locateInside(workdir, workdir_roots(), problems.workdirNotSafe);
+    await requireFolder('workdir', located);
+    return located.path;
+  };
+
+  return {
+    resolve,
+    createWorktree: (request) => createWorktree(worktrees, request),
+    removeWorktree: (worktree, { force }) => removeWorktree(worktrees, worktree, force),
+    async changes({ workdir, base }) {
+      return listChanges(git, { workdir: await resolve(workdir), base }, await repo_roots());
+    },
+    async change({ workdir, base }, path) {
+      return showChange(git, { workdir: await resolve(workdir), base }, path, await repo_roots());
+    },
+  };
+}

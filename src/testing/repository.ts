@@ -1,0 +1,52 @@
+/** Real git repositories in temporary folders, for tests. Everything goes with `remove`. */
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+
+export interface TemporaryFolder {
+  path: string;
+  remove(): void;
+}
+
+export function temporaryFolder(): TemporaryFolder {
+  const path = realpathSync(mkdtempSync(join(tmpdir(), 'svc-test-')));
+  return { path, remove: () => rmSync(path, { recursive: true, force: true }) };
+}
+
+/** Runs git in a folder, as a person would, apart from the machine's own configuration. */
+export function git(folder: string, ...args: string[]): string {
+  return execFileSync('git', ['-C', folder, ...args], {
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: {
+      PATH: process.env.PATH,
+      HOME: '/nonexistent',
+      LC_ALL: 'C',
+      GIT_CONFIG_NOSYSTEM: '1',
+      GIT_AUTHOR_NAME: 'Test',
+      GIT_AUTHOR_EMAIL: 'test@example.com',
+      GIT_COMMITTER_NAME: 'Test',
+      GIT_COMMITTER_EMAIL: 'test@example.com',
+    },
+  }).replace(/\n$/, '');
+}
+
+/** Makes a repository with these files in one commit on `main`; without files it has no commit. */
+export function makeRepository(path: string, files: Record<string, string> = {}): string {
+  mkdirSync(path, { recursive: true });
+  git(path, 'init', '--quiet', '--initial-branch=main');
+  if (Object.keys(files).length > 0) commit(path, files, 'first');
+  return path;
+}
+
+/** Writes files and commits them; answers the commit. */
+export function commit(path: string, files: Record<string, string>, message: string): string {
+  for (const [name, text] of Object.entries(files)) {
+    mkdirSync(dirname(join(path, name)), { recursive: true });
+    writeFileSync(join(path, name), text);
+  }
+  git(path, 'add', '--all');
+  git(path, 'commit', '--quiet', '--message', message);
+  return git(path, 'rev-parse', 'HEAD');
+}
