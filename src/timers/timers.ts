@@ -33,6 +33,7 @@ export class Timers {
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
   #running: Promise<void> = Promise.resolve();
+  #firing: { kind: string; ref: string } | null = null;
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -72,10 +73,19 @@ export class Timers {
         const wait_ms = await this.#store.write((tx) => this.#step(tx, handlers));
         if (wait_ms > 0) await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
-        this.#log.error({ err: error }, 'a timer failed; trying again');
-        await this.#wake.wait(limits.timer_retry_ms, signal);
+        this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
+        await this.#postpone().catch(() => this.#wake.wait(limits.timer_retry_ms, signal));
       }
     }
+  }
+
+  /** A timer that fails must not hold up the others. */
+  async #postpone(): Promise<void> {
+    const { kind, ref } = this.#firing ?? { kind: '', ref: '' };
+    const due_at = this.#clock.now() + limits.timer_retry_ms;
+    await this.#store.write((tx) =>
+      tx.run(tx.sql.updateTable('timers').set({ due_at }).where('kind', '=', kind).where('ref', '=', ref)),
+    );
   }
 
   /** Fires the first due timer; answers how long to wait for the next one. */
@@ -85,6 +95,7 @@ export class Timers {
     const wait_ms = row.due_at - this.#clock.now();
     if (wait_ms > 0) return wait_ms;
     const kind = row.kind as TimerKind;
+    this.#firing = { kind, ref: row.ref };
     this.clear(tx, kind, row.ref);
     const handler = handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
     handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });

@@ -1,0 +1,133 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { type Fact, Facts } from './facts.ts';
+import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
+
+let folder: string;
+let store: Store;
+const common = () => ({ store, clock: systemClock, log: silentLog });
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-flow-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const payload = { agent_id: 'agt_1', session_id: 'ses_1', status: 'failed', started_at_ms: null };
+
+test('a fact reaches every consumer once, also one that starts later', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  const note = (who: string) => ({
+    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+  });
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
+  facts.consume('one', note('one'));
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1']));
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1', 'one ses_2']));
+  await facts.close();
+
+  const again = new Facts(common());
+  again.consume('one', note('again'));
+  await store.write((tx) => again.record(tx, 'session_ended', 'ses_3', payload));
+  await vi.waitFor(() => expect(seen.at(-1)).toBe('again ses_3'));
+  expect(seen).toHaveLength(3);
+  await again.close();
+});
+
+test('a fact of a rolled-back transaction is never seen', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  facts.consume('one', { session_ended: (_tx, fact) => void seen.push(fact.ref) });
+  const undone = store.write((tx) => {
+    facts.record(tx, 'session_ended', 'ses_1', payload);
+    throw new Error('undone');
+  });
+  await expect(undone).rejects.toThrow('undone');
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
+  await vi.waitFor(() => expect(seen).toEqual(['ses_2']));
+  await facts.close();
+});
+
+function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
+  return { start: carryOut, stop: carryOut, input: carryOut };
+}
+
+test('intents of a session are carried out in order, of different sessions side by side', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  let release = () => {};
+  const blocked = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await outbox.open(
+    handlers(async (intent) => {
+      if (intent.session_id === 'ses_a' && intent.kind === 'start') await blocked;
+      done.push(`${intent.session_id} ${intent.kind}`);
+    }),
+  );
+  const last = await store.write((tx) => {
+    outbox.enqueue(tx, 'main', 'ses_a', 'start', {});
+    outbox.enqueue(tx, 'main', 'ses_b', 'start', {});
+    return outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 });
+  });
+  const outcome = outbox.outcome(last);
+  await vi.waitFor(() => expect(done).toEqual(['ses_b start']));
+  release();
+  await outcome;
+  expect(done).toEqual(['ses_b start', 'ses_a start', 'ses_a stop']);
+  outbox.close();
+});
+
+test('what an earlier process left undone is carried out by the next', async () => {
+  const first = new Outbox(common());
+  await store.write((tx) => first.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 7 }));
+  first.close();
+  const second = new Outbox(common());
+  const seen: Intent[] = [];
+  await second.open(handlers(async (intent) => void seen.push(intent)));
+  await vi.waitFor(() => expect(seen).toHaveLength(1));
+  expect(seen[0]).toMatchObject({ session_id: 'ses_a', kind: 'stop', payload: { grace_ms: 7 } });
+  second.close();
+});
+
+test('an unreachable node is told to the waiter and tried again', async () => {
+  const outbox = new Outbox(common());
+  let tries = 0;
+  await outbox.open(
+    handlers(async () => {
+      tries += 1;
+      if (tries === 1) throw problems.nodeUnreachable();
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  outbox.retryNow('far');
+  await vi.waitFor(async () => {
+    expect(tries).toBe(2);
+    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
+  });
+  outbox.close();
+});
+
+test('a refusal is final: the intent is gone and the waiter has the reason', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(
+    handlers(() => Promise.reject(new Problem('unavailable', 'disk_space', 'not enough disk space'))),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('not enough disk space');
+  expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
+  outbox.close();
+});

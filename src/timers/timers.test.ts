@@ -1,0 +1,79 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { Timers } from './timers.ts';
+
+let folder: string;
+let store: Store;
+let now = 1_000_000;
+const clock = { now: () => now };
+const payload = { session_id: 'ses_1' };
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-timers-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('due timers fire once and in the order of their times, later ones wait', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  await store.write((tx) => {
+    timers.set(tx, 'agent_restart', 'later', now + 60_000, payload);
+    timers.set(tx, 'agent_restart', 'second', now - 1, payload);
+    timers.set(tx, 'agent_restart', 'first', now - 2, payload);
+  });
+  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second']));
+  now += 60_001;
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'wake', now, payload));
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second', 'later', 'wake']));
+  await timers.close();
+});
+
+test('a timer set again moves, a cleared one never fires', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  await store.write((tx) => {
+    timers.set(tx, 'agent_restart', 'moved', now - 1, payload);
+    timers.set(tx, 'agent_restart', 'moved', now + 60_000, payload);
+    timers.set(tx, 'agent_restart', 'cleared', now - 1, payload);
+    timers.clear(tx, 'agent_restart', 'cleared');
+    timers.set(tx, 'agent_restart', 'due', now - 1, payload);
+  });
+  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['due']));
+  await timers.close();
+});
+
+test('a timer whose handler failed holds up no other and is still there for the next process', async () => {
+  const first = new Timers({ store, clock, log: silentLog });
+  let tries = 0;
+  let other = 0;
+  await store.write((tx) => {
+    first.set(tx, 'agent_restart', 'one', now - 2, payload);
+    first.set(tx, 'agent_restart', 'other', now - 1, payload);
+  });
+  first.open({
+    agent_restart: (_tx, timer) => {
+      if (timer.ref === 'other') return void (other += 1);
+      tries += 1;
+      throw new Error('not now');
+    },
+  });
+  await vi.waitFor(() => expect([tries, other]).toEqual([1, 1]));
+  await first.close();
+  now += 60_000;
+  const second = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  second.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['one']));
+  await second.close();
+});
