@@ -63,6 +63,10 @@ export const limits = {
   stream_recheck_ms: 10_000,
   stream_queue_bytes_max: 1 * MIB,
   tail_ring_bytes_max: 1 * MIB,
+  tail_coalesce_ms: 10,
+  tail_coalesce_bytes: 64 * KIB,
+  tail_coalesce_from_followers: 8,
+  replay_part_bytes: 256 * KIB,
 
   event_output_bytes_max: 64 * KIB,
   ingest_read_bytes: 1 * MIB,
@@ -106,6 +110,7 @@ export const limits = {
   retention_disk_share: 0.2,
 
   lock_wait_ms: 500,
+  restore_jump_events: 1_000_000_000,
   terminal_sequence_chars_max: 4 * KIB,
   cli_backoff_ms: [1_000, 2_000, 4_000, 8_000, 30_000],
   completion_wait_ms: 1_500,

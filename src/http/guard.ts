@@ -1,0 +1,119 @@
+/**
+ * Who a request says it is for and where it says it comes from: an exact list of hosts against DNS rebinding, an exact
+ * list of origins against other sites. There is no CORS and there are no cookies; the bearer token is the only key.
+ */
+import type { IncomingMessage } from 'node:http';
+import { isIP } from 'node:net';
+import { invalid, Problem, problems } from '../domain/problem.ts';
+
+export interface GuardOptions {
+  scheme: 'http' | 'https';
+  /** What the listener was told to bind, and the port that it got. */
+  host: string;
+  port: number;
+  /** The origin that people use, `scheme://host[:port]`, when it differs from the listener's own. */
+  public_origin: string | null;
+}
+
+export class Guard {
+  readonly #hosts = new Set<string>();
+  readonly #origins = new Set<string>();
+  readonly #scheme: 'http' | 'https';
+  readonly #port: number;
+  /** Bound to every address: an address that a connection really came to is ours; names are not. */
+  readonly #any_address: boolean;
+
+  constructor(options: GuardOptions) {
+    this.#scheme = options.scheme;
+    this.#port = options.port;
+    this.#any_address = options.host === '0.0.0.0' || options.host === '::';
+    for (const name of new Set([options.host, 'localhost', '127.0.0.1', '::1'])) {
+      for (const host of hostForms(name, options.port, options.scheme)) {
+        this.#hosts.add(host);
+        this.#origins.add(`${options.scheme}://${host}`);
+      }
+    }
+    if (options.public_origin !== null) {
+      const url = new URL(options.public_origin);
+      this.#origins.add(url.origin);
+      this.#hosts.add(url.host);
+      if (url.port === '') this.#hosts.add(`${url.hostname}:${url.protocol === 'https:' ? 443 : 80}`);
+    }
+  }
+
+  /** Throws unless exactly one known Host, and no foreign Origin. `page`: a page that people may be led to by a link. */
+  check(request: IncomingMessage, page: boolean): void {
+    const host = this.#host(request);
+    const local = this.#any_address && host === localHost(request, this.#port);
+    if (!local && !this.#hosts.has(host)) throw problems.unknownHost();
+
+    const { origin } = request.headers;
+    if (
+      origin !== undefined &&
+      !this.#origins.has(origin) &&
+      !(local && origin === `${this.#scheme}://${host}`)
+    ) {
+      throw foreign();
+    }
+    if (request.headers['sec-fetch-site'] === 'cross-site') {
+      const led = page && request.headers['sec-fetch-mode'] === 'navigate';
+      if (!led || request.method !== 'GET') throw foreign();
+    }
+  }
+
+  /** The one Host header, and no header with a name that JavaScript knows as something else. */
+  #host(request: IncomingMessage): string {
+    const raw = request.rawHeaders;
+    let host: string | undefined;
+    for (let i = 0; i < raw.length; i += 2) {
+      const name = raw[i]!;
+      if (name.length === 4 && name.toLowerCase() === 'host') {
+        if (host !== undefined) throw invalid('duplicate host header', 'duplicate_host');
+        host = raw[i + 1]!;
+      } else if (name === '__proto__') {
+        throw invalid('__proto__ is not allowed', 'forbidden_header');
+      }
+    }
+    if (!host) throw invalid('missing host header', 'missing_host');
+    return host.toLowerCase();
+  }
+}
+
+function hostForms(name: string, port: number, scheme: 'http' | 'https'): string[] {
+  const host = isIP(name) === 6 ? `[${name}]` : name.toLowerCase();
+  const standard = port === (scheme === 'https' ? 443 : 80);
+  return standard ? [host, `${host}:${port}`] : [`${host}:${port}`];
+}
+
+function localHost(request: IncomingMessage, port: number): string {
+  const address = plainAddress(request.socket.localAddress) ?? '';
+  return `${isIP(address) === 6 ? `[${address}]` : address}:${port}`;
+}
+
+/** An address without the IPv6 dress of an IPv4 one. */
+export function plainAddress(address: string | undefined): string | null {
+  if (address === undefined) return null;
+  return address.startsWith('::ffff:') && isIP(address.slice(7)) === 4 ? address.slice(7) : address;
+}
+
+const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
+
+/** Whether the caller is a process of this machine, and not somebody behind a proxy on it. */
+export function isFromHere(request: IncomingMessage): boolean {
+  const address = plainAddress(request.socket.remoteAddress);
+  if (address === null || FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
+  return address === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
+}
+
+/** The client's address: the peer's, or behind a proxy the last one that the proxy names. */
+export function clientAddress(request: IncomingMessage, behind_proxy: boolean): string | null {
+  const peer = plainAddress(request.socket.remoteAddress);
+  if (!behind_proxy) return peer;
+  const forwarded = request.headers['x-forwarded-for'];
+  const last = (Array.isArray(forwarded) ? forwarded.join(',') : forwarded)?.split(',').at(-1)?.trim();
+  return last && isIP(last) ? plainAddress(last) : peer;
+}
+
+function foreign(): Problem {
+  return new Problem('forbidden', 'origin_not_allowed', 'origin not allowed');
+}

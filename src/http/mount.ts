@@ -1,0 +1,316 @@
+/**
+ * Puts handlers under the routes of the contract. Every route goes the same way: Host and Origin, token, route, policy,
+ * body, handler, answer. It decides nothing about resources; handlers ask the services, which ask the policy.
+ */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { isPublic, pathParams, type Route } from '../contract/route.ts';
+import { type OperationId, operationIds, routes } from '../contract/routes.ts';
+import { validate } from '../contract/validate.ts';
+import type { Idempotency, StoredAnswer } from '../domain/idempotency.ts';
+import { authorize } from '../domain/policy.ts';
+import { invalid, problems } from '../domain/problem.ts';
+import type { Caller } from '../domain/user.ts';
+import { parseBody, readBody } from './body.ts';
+import type { Call, Handlers } from './call.ts';
+import { clientAddress, isFromHere } from './guard.ts';
+import type { Rate, RateLimiter } from './rate.ts';
+
+export interface MountOptions {
+  /** Whose token this is; throws `problems.invalidToken()`. Asked at every request. */
+  authenticate(token: string, ip: string | null): Promise<Caller> | Caller;
+  idempotency: Idempotency;
+  rate(): Rate;
+  body_bytes_max(): number;
+  behind_proxy: boolean;
+  log: Logger;
+  /** Compares every answer with its schema, and fails loudly: for tests. */
+  check_answers?: boolean;
+}
+
+export interface Mounted extends MountOptions {
+  limiter: RateLimiter;
+  draining: AbortSignal;
+}
+
+/** The handler forms of all operations, seen without their single types. */
+type AnyCall = Call<OperationId>;
+type AnyHandle = (call: AnyCall) => unknown;
+interface AnyHandler {
+  before: ((call: AnyCall) => Promise<void> | void) | null;
+  handle: AnyHandle;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: OperationId;
+  }
+  interface FastifyRequest {
+    caller: Caller | null;
+    ip_address: string | null;
+  }
+}
+
+export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: Mounted): void {
+  app.decorateRequest('caller', null);
+  app.decorateRequest('ip_address', null);
+  app.addHook('onRequest', async (request) => {
+    const operation = request.routeOptions.config.operation;
+    request.ip_address = clientAddress(request.raw, options.behind_proxy);
+    if (operation === undefined && !isApiPath(request.url)) return;
+    const open = operation !== undefined && isPublic(routes[operation]);
+    if (open) options.limiter.take(addressKey(request), options.rate());
+    else request.caller = await signIn(request, options);
+  });
+
+  const methodsOf = new Map<string, Set<string>>();
+  for (const operation of operationIds) {
+    const route: Route = routes[operation];
+    const url = route.path.replace(/\{[a-z_]+\*\}$/, '*').replace(/\{([a-z_]+)\}/g, ':$1');
+    const method = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
+    const given = handlers[operation];
+    const handler = (typeof given === 'function' ? { before: null, handle: given } : given) as AnyHandler;
+    const mounted = { operation, route, handler, params: pathParams(route.path) };
+    app.route({
+      method,
+      url,
+      exposeHeadRoute: false,
+      config: { operation },
+      handler: (request, reply) => answer(mounted, options, request, reply),
+    });
+    const methods = methodsOf.get(url) ?? new Set();
+    for (const name of method) methods.add(name);
+    methodsOf.set(url, methods);
+  }
+  for (const [url, methods] of methodsOf) {
+    const allow = [...methods].join(', ');
+    app.route({
+      method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
+        (name) => !methods.has(name),
+      ),
+      url,
+      exposeHeadRoute: false,
+      handler: (_request, reply) => {
+        reply.header('allow', allow);
+        throw problems.methodNotAllowed();
+      },
+    });
+  }
+}
+
+/** Whether a path belongs to the API, however it is written. */
+function isApiPath(url: string): boolean {
+  const path = url.split('?', 1)[0]!;
+  try {
+    return /^\/+api(\/|$)/i.test(decodeURIComponent(path));
+  } catch {
+    return true;
+  }
+}
+
+async function signIn(request: FastifyRequest, options: Mounted): Promise<Caller> {
+  try {
+    const caller = await bearerCaller(request, options);
+    options.limiter.take(`token ${caller.token_id}`, options.rate());
+    return caller;
+  } catch (error) {
+    if (request.caller === null && !isRateProblem(error))
+      options.limiter.take(addressKey(request), options.rate());
+    throw error;
+  }
+}
+
+/** Whose bearer token a request carries. */
+export async function bearerCaller(request: FastifyRequest, options: MountOptions): Promise<Caller> {
+  const header = request.headers.authorization;
+  if (header === undefined) throw problems.missingToken();
+  const token = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(header)?.[1];
+  if (token === undefined) throw problems.invalidToken();
+  return await options.authenticate(token, request.ip_address);
+}
+
+function isRateProblem(error: unknown): boolean {
+  return error instanceof Error && 'kind' in error && error.kind === 'rate_limited';
+}
+
+function addressKey(request: FastifyRequest): string {
+  return `ip ${request.ip_address}`;
+}
+
+interface MountedRoute {
+  operation: OperationId;
+  route: Route;
+  handler: AnyHandler;
+  params: { name: string; rest: boolean }[];
+}
+
+async function answer(
+  mounted: MountedRoute,
+  options: Mounted,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { route, handler } = mounted;
+  authorize(request.caller, route.action);
+  if (route.loopback && !isFromHere(request.raw)) throw problems.notAllowed();
+  const call = new RequestCall(mounted, request, reply, options.draining);
+  if (handler.before) await handler.before(call as unknown as AnyCall);
+
+  let raw: Buffer | null = null;
+  if (route.method === 'GET') {
+    if (route.query) call.query = validate(route.query, request.query, 'query');
+  } else {
+    raw = await readBody(request.raw, options.body_bytes_max());
+    const value = raw === null ? {} : parseBody(raw);
+    if (route.query) call.query = validate(route.query, request.query, 'query');
+    if (route.body) call.body = validate(route.body, value, 'body');
+  }
+  const run = () => handler.handle(call as unknown as AnyCall);
+  if (route.raw) {
+    await runRaw(run, request, call, options.log);
+    return call.hijacked ? reply : undefined;
+  }
+  const key = route.idempotent ? idempotencyKey(request.raw) : null;
+  const given =
+    key === null || request.caller === null
+      ? shape(route, await run(), options)
+      : await once(options, request, key, raw, call, route, async () => shape(route, await run(), options));
+  if (given.location !== null) reply.header('location', given.location);
+  return reply.code(given.status).send(given.body);
+}
+
+/** Runs a handler that writes the response itself. Once it has taken the response over, a throw only ends it. */
+async function runRaw(
+  run: () => unknown,
+  request: FastifyRequest,
+  call: RequestCall,
+  log: Logger,
+): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!call.hijacked) throw error;
+    log.error({ err: error, request_id: request.id, operation: call.operation }, 'a response broke off');
+    request.raw.socket.destroy();
+  }
+  if (!call.hijacked) throw new Error(`${call.operation} did not write a response`);
+}
+
+function shape(route: Route, result: unknown, options: MountOptions): StoredAnswer {
+  if (result === undefined) return { status: 204, location: null };
+  const { answers } = route;
+  if ('201' in answers) {
+    const { location, body } = result as { location: string; body: unknown };
+    if (options.check_answers) answers[201].parse(body);
+    return { status: 201, location, body };
+  }
+  if (!('200' in answers)) throw new Error('an answer without a body was given one');
+  if (options.check_answers) answers[200].parse(result);
+  return { status: 200, location: null, body: result };
+}
+
+function idempotencyKey(request: IncomingMessage): string | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (
+    typeof key !== 'string' ||
+    !/^[\x21-\x7e]+$/.test(key) ||
+    key.length > limits.idempotency_key_chars_max
+  ) {
+    throw invalid(
+      `Idempotency-Key must be 1 to ${limits.idempotency_key_chars_max} visible ASCII characters`,
+      'invalid_idempotency_key',
+    );
+  }
+  return key;
+}
+
+async function once(
+  options: MountOptions,
+  request: FastifyRequest,
+  key: string,
+  body: Buffer | null,
+  call: RequestCall,
+  route: Route,
+  run: () => Promise<StoredAnswer>,
+): Promise<StoredAnswer> {
+  const hash = createHash('sha256')
+    .update(`${route.method} ${request.url}\n`)
+    .update(body ?? '')
+    .digest();
+  const begun = await options.idempotency.begin(request.caller!, key, hash);
+  if ('stored' in begun) return begun.stored;
+  call.idempotency_key = key;
+  try {
+    const given = await run();
+    await begun.first.keep(given, { secret: route.secret_answer === true });
+    return given;
+  } catch (error) {
+    await begun.first.release();
+    throw error;
+  }
+}
+
+/** A request as its handler sees it. */
+class RequestCall {
+  readonly operation: OperationId;
+  readonly method: string;
+  readonly caller: Caller | null;
+  readonly params: Record<string, string>;
+  readonly headers: IncomingMessage['headers'];
+  readonly ip: string | null;
+  readonly request_id: string;
+  query: unknown = {};
+  body: unknown;
+  idempotency_key: string | null = null;
+  hijacked = false;
+  readonly #reply: FastifyReply;
+  readonly #draining: AbortSignal;
+  #signal: AbortSignal | null = null;
+
+  constructor(mounted: MountedRoute, request: FastifyRequest, reply: FastifyReply, draining: AbortSignal) {
+    this.operation = mounted.operation;
+    this.method = request.method;
+    this.caller = request.caller;
+    this.params = paramsOf(mounted, request.params as Record<string, string>);
+    this.headers = request.headers;
+    this.ip = request.ip_address;
+    this.request_id = request.id;
+    this.#reply = reply;
+    this.#draining = draining;
+  }
+
+  get signal(): AbortSignal {
+    if (this.#signal === null) {
+      const gone = new AbortController();
+      this.#reply.raw.once('close', () => gone.abort());
+      if (this.#reply.raw.destroyed) gone.abort();
+      this.#signal = AbortSignal.any([gone.signal, this.#draining]);
+    }
+    return this.#signal;
+  }
+
+  hijack(): ServerResponse {
+    const response = this.#reply.raw;
+    this.hijacked = true;
+    this.#reply.hijack();
+    for (const [name, value] of Object.entries(this.#reply.getHeaders())) {
+      if (value !== undefined) response.setHeader(name, value);
+    }
+    return response;
+  }
+}
+
+/** Parameters by the names of the contract; what would be a bad id in any list is a not-found here. */
+function paramsOf(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
+  const params: Record<string, string> = {};
+  for (const { name, rest } of mounted.params) {
+    const value = (rest ? given['*'] : given[name]) ?? '';
+    if (value === '' || value.includes('\0')) throw problems.notFound();
+    params[name] = value;
+  }
+  return params;
+}

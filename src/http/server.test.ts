@@ -1,0 +1,400 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { isPublic, isRootOnly, type Route } from '../contract/route.ts';
+import { operationIds, routes } from '../contract/routes.ts';
+import { invalid, problems } from '../domain/problem.ts';
+import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
+import type { HttpServer } from './server.ts';
+
+let server: HttpServer;
+let served: string[];
+
+beforeEach(async () => {
+  served = [];
+  server = await openFakeHttp({
+    getMe: (call) => {
+      served.push('getMe');
+      return { ...me(call.caller.username), role: call.caller.role };
+    },
+    createUser: (call) => {
+      served.push(call.body.username);
+      return {
+        location: '/api/admin/users/usr_1',
+        body: { id: 'usr_1', username: call.body.username, role: call.body.role, created_at: AT },
+      };
+    },
+    listUsers: (call) => (call.query.limit ? { items: [], next_cursor: String(call.query.limit) } : []),
+    startAgent: () => {
+      throw problems.agentAlreadyRunning();
+    },
+    getAgent: () => {
+      throw new Error('secret detail');
+    },
+    deleteAgent: (call) =>
+      call.query.force
+        ? { id: call.params.agent_id, worktree_kept: { workdir: '/w', reason: 'uncommitted changes' } }
+        : undefined,
+    getChange: (call) => {
+      throw invalid(`path ${call.params.path}`);
+    },
+    join: {
+      before: () => {
+        throw problems.rootAlreadyInitialized();
+      },
+      handle: () => {
+        throw new Error('not reached');
+      },
+    },
+    createJoinChallenge: () => ({ url: 'u', token: 't', pin: '1', expires_at: AT }),
+    followAgent: (call) => {
+      const response = call.hijack();
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      if (call.method === 'HEAD') response.end();
+      else {
+        response.write('retry: 1000\n\n');
+        call.signal.addEventListener('abort', () => response.end());
+      }
+      return undefined;
+    },
+  });
+});
+afterEach(() => server.drain());
+
+const AT = '2026-01-02T03:04:05.678Z';
+const me = (username: string) => ({
+  id: 'usr_1',
+  username,
+  role: 'user' as const,
+  created_at: AT,
+  passkeys: [],
+});
+const root = { authorization: `Bearer ${ROOT_TOKEN}` };
+const user = { authorization: `Bearer ${USER_TOKEN}` };
+const json = { 'content-type': 'application/json' };
+
+async function ask(path: string, init: RequestInit = {}) {
+  const response = await fetch(`${server.url}${path}`, init);
+  const text = await response.text();
+  return {
+    status: response.status,
+    headers: response.headers,
+    text,
+    body: text === '' ? null : JSON.parse(text),
+  };
+}
+const post = (path: string, body: string, headers: Record<string, string> = {}) =>
+  ask(path, { method: 'POST', headers: { ...root, ...json, ...headers }, body });
+
+describe('every route', () => {
+  const filled = (route: Route) => route.path.replace(/\{[a-z_]+\*?\}/g, 'x');
+
+  test.each(operationIds.filter((operation) => !isPublic(routes[operation])))(
+    '%s refuses a request without a token, and one with a bad token',
+    async (operation) => {
+      const route: Route = routes[operation];
+      const none = await ask(filled(route), { method: route.method });
+      expect([none.status, none.body]).toEqual([401, { error: 'missing authorization token' }]);
+      const bad = await ask(filled(route), {
+        method: route.method,
+        headers: { authorization: 'Bearer nope' },
+      });
+      expect([bad.status, bad.body]).toEqual([401, { error: 'invalid token' }]);
+    },
+  );
+
+  test.each(operationIds.filter((operation) => isRootOnly(routes[operation])))(
+    '%s refuses a user who is not root, whatever the body',
+    async (operation) => {
+      const route: Route = routes[operation];
+      const init = route.method === 'GET' ? {} : { body: '{', headers: { ...user, ...json } };
+      const answer = await ask(filled(route), { method: route.method, headers: user, ...init });
+      expect([answer.status, answer.body]).toEqual([401, { error: 'root required' }]);
+    },
+  );
+
+  test('only signing in needs no token', () => {
+    expect(operationIds.filter((operation) => isPublic(routes[operation]))).toEqual([
+      'join',
+      'login',
+      'createJoinChallenge',
+    ]);
+  });
+});
+
+describe('order of checks', () => {
+  test('an unknown path below /api asks for the token first', async () => {
+    for (const path of ['/api/nothing', '/api', '/%61pi/nothing', '//api/x']) {
+      expect((await ask(path)).body).toEqual({ error: 'missing authorization token' });
+      const known = await ask(path, { headers: user });
+      expect([known.status, known.body, known.headers.get('x-error-code')]).toEqual([
+        404,
+        { error: 'not found' },
+        'not_found',
+      ]);
+    }
+  });
+
+  test('a known path with another method says which ones it takes', async () => {
+    const answer = await ask('/api/me', { method: 'PUT', headers: user });
+    expect([answer.status, answer.headers.get('allow'), answer.body]).toEqual([
+      405,
+      'GET, HEAD',
+      { error: 'method not allowed' },
+    ]);
+    expect((await ask('/api/me', { method: 'PUT' })).status).toBe(401);
+  });
+
+  test('what a route refuses before its body is refused whatever the body', async () => {
+    for (const body of ['{', '', '{"token":1}', '[]']) {
+      const answer = await ask('/api/join', { method: 'POST', headers: json, body });
+      expect([answer.status, answer.body]).toEqual([401, { error: 'root already initialized' }]);
+    }
+  });
+
+  test('the scheme of the token is Bearer, in any case', async () => {
+    expect((await ask('/api/me', { headers: { authorization: `bearer ${USER_TOKEN}` } })).status).toBe(200);
+    for (const authorization of [`Basic ${USER_TOKEN}`, USER_TOKEN, 'Bearer', 'Bearer a b', '']) {
+      expect((await ask('/api/me', { headers: { authorization } })).body).toEqual({ error: 'invalid token' });
+    }
+  });
+
+  test('a token in the URL is no token', async () => {
+    for (const query of ['token', 'access_token', 'authorization']) {
+      expect((await ask(`/api/me?${query}=${USER_TOKEN}`)).body).toEqual({
+        error: 'missing authorization token',
+      });
+    }
+  });
+});
+
+describe('answers', () => {
+  test('a creation is 201 with its location', async () => {
+    const answer = await post('/api/admin/users', '{"username":"bob","password":"x","more":1}');
+    expect([answer.status, answer.headers.get('location')]).toEqual([201, '/api/admin/users/usr_1']);
+    expect(answer.body).toEqual({ id: 'usr_1', username: 'bob', role: 'user', created_at: AT });
+  });
+
+  test('a deletion is 204 unless there is something to say', async () => {
+    const plain = await ask('/api/agents/agt_1', { method: 'DELETE', headers: user });
+    expect([plain.status, plain.text]).toEqual([204, '']);
+    const kept = await ask('/api/agents/agt_1?force=true', { method: 'DELETE', headers: user });
+    expect([kept.status, kept.body.worktree_kept.reason]).toEqual([200, 'uncommitted changes']);
+  });
+
+  test('HEAD answers as GET does, without the body', async () => {
+    const head = await ask('/api/me', { method: 'HEAD', headers: user });
+    expect([head.status, head.text]).toEqual([200, '']);
+    expect((await ask('/api/me', { method: 'HEAD' })).status).toBe(401);
+    const stream = await ask('/api/agents/agt_1/events', { method: 'HEAD', headers: user });
+    expect([stream.status, stream.headers.get('content-type')]).toEqual([200, 'text/event-stream']);
+  });
+
+  test('every answer carries the security headers and a request id of its own', async () => {
+    const ids = new Set<string>();
+    for (const answer of [
+      await ask('/api/me', { headers: user }),
+      await ask('/api/me'),
+      await ask('/nothing'),
+      await ask('/healthz'),
+      await ask('/api/agents/agt_1/events', { method: 'HEAD', headers: user }),
+    ]) {
+      expect(answer.headers.get('content-security-policy')).toContain("default-src 'none'");
+      expect(answer.headers.get('x-content-type-options')).toBe('nosniff');
+      expect(answer.headers.get('cache-control')).toBe('no-store');
+      expect(answer.headers.get('access-control-allow-origin')).toBeNull();
+      expect(answer.headers.get('set-cookie')).toBeNull();
+      ids.add(answer.headers.get('x-request-id')!);
+    }
+    expect(ids.size).toBe(5);
+  });
+
+  test('a rest-of-path parameter keeps its slashes, encoded or not', async () => {
+    for (const path of ['a/b%20c.txt', 'a%2Fb%20c.txt']) {
+      const answer = await ask(`/api/agents/agt_1/changes/${path}`, { headers: user });
+      expect(answer.body).toEqual({ error: 'path a/b c.txt' });
+    }
+  });
+});
+
+describe('errors', () => {
+  test('a problem is its message and its code', async () => {
+    const answer = await post('/api/agents/agt_1/start', '');
+    expect([answer.status, answer.text]).toEqual([409, '{"error":"agent is already running"}']);
+    expect(answer.headers.get('x-error-code')).toBe('agent_already_running');
+  });
+
+  test('anything else is a 500 with nothing inside', async () => {
+    const answer = await ask('/api/agents/agt_1', { headers: user });
+    expect([answer.status, answer.text]).toEqual([500, '{"error":"internal server error"}']);
+    expect(JSON.stringify([...answer.headers])).not.toContain('secret detail');
+  });
+
+  test.each([
+    ['{}', 'username is required'],
+    ['{"username":5}', 'username must be a string'],
+    ['{"username":"A b","password":"x"}', 'username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"'],
+    ['{"username":"bob","password":"x","role":"king"}', 'role must be one of: root, user'],
+    ['[]', 'body must be an object'],
+    ['null', 'body must be an object'],
+    ['5', 'body must be an object'],
+    ['', 'username is required'],
+    ['{', 'request body is not valid JSON'],
+    ['{"a":NaN}', 'request body is not valid JSON'],
+    ['\ufeff{}', 'request body is not valid JSON'],
+    ['{"__proto__":{"username":"x"},"username":"bob","password":"x"}', '__proto__ is not allowed'],
+    ['{"username":"bob","password":"x","a":[{"__proto__":1}]}', '__proto__ is not allowed'],
+    [`{"a":${'['.repeat(64)}${']'.repeat(64)}}`, 'request body is nested more than 64 levels deep'],
+    [`${'['.repeat(10_000)}${']'.repeat(10_000)}`, 'request body is nested more than 64 levels deep'],
+    [`${'{"a":'.repeat(10_000)}1${'}'.repeat(10_000)}`, 'request body is nested more than 64 levels deep'],
+  ])('the body %.40s is refused: %s', async (body, message) => {
+    const answer = await post('/api/admin/users', body);
+    expect([answer.status, answer.body]).toEqual([400, { error: message }]);
+    expect(served).toEqual([]);
+  });
+
+  test('nesting up to the limit is taken', async () => {
+    const deep = `${'['.repeat(62)}${']'.repeat(62)}`;
+    const answer = await post('/api/admin/users', `{"username":"bob","password":"x","a":${deep}}`);
+    expect(answer.status).toBe(201);
+  });
+
+  test('invalid UTF-8 is not JSON', async () => {
+    const answer = await ask('/api/admin/users', {
+      method: 'POST',
+      headers: { ...root, ...json },
+      body: Buffer.from([0x22, 0xff, 0x22]),
+    });
+    expect(answer.body).toEqual({ error: 'request body is not valid JSON' });
+  });
+
+  test.each(['0', '201', '-1', '1.5', 'ten', '', '1e1', '0x10', ' 1', '1&limit=2', '99999999999999999999'])(
+    'limit=%s is refused',
+    async (limit) => {
+      const answer = await ask(`/api/admin/users?limit=${limit}`, { headers: root });
+      expect([answer.status, answer.body, answer.headers.get('x-error-code')]).toEqual([
+        400,
+        { error: 'limit must be an integer from 1 to 200' },
+        'invalid_limit',
+      ]);
+    },
+  );
+
+  test('limits from 1 to 200 are taken, and change the form of a list', async () => {
+    expect((await ask('/api/admin/users', { headers: root })).body).toEqual([]);
+    for (const limit of ['1', '200']) {
+      const answer = await ask(`/api/admin/users?limit=${limit}`, { headers: root });
+      expect(answer.body).toEqual({ items: [], next_cursor: limit });
+    }
+  });
+});
+
+describe('bodies', () => {
+  test.each([
+    'text/plain',
+    'application/x-www-form-urlencoded',
+    'multipart/form-data; boundary=x',
+    'application/jsonp',
+    'nonsense',
+    '',
+  ])('the content type "%s" is refused', async (type) => {
+    const answer = await post('/api/admin/users', '{"username":"bob","password":"x"}', {
+      'content-type': type,
+    });
+    expect([answer.status, answer.body]).toEqual([415, { error: 'content type must be application/json' }]);
+  });
+
+  test('an empty form post is refused too', async () => {
+    const answer = await ask('/api/agents/agt_1/start', {
+      method: 'POST',
+      headers: { ...user, 'content-type': 'text/plain' },
+    });
+    expect(answer.status).toBe(415);
+  });
+
+  test('a compressed body is refused unread', async () => {
+    const answer = await post('/api/admin/users', 'xxx', { 'content-encoding': 'gzip' });
+    expect([answer.status, answer.headers.get('x-error-code')]).toEqual([415, 'content_encoding_refused']);
+  });
+
+  test('1 MiB is taken, one byte more is refused', async () => {
+    const frame = '{"username":"bob","password":"x","a":""}';
+    const sized = (bytes: number) => frame.replace('""', `"${'a'.repeat(bytes - frame.length)}"`);
+    expect((await post('/api/admin/users', sized(1024 * 1024))).status).toBe(201);
+    const answer = await post('/api/admin/users', sized(1024 * 1024 + 1));
+    expect([answer.status, answer.body]).toEqual([413, { error: 'request body is too large' }]);
+  });
+
+  test('an endless chunked body is refused and cut off', async () => {
+    const text = await rawRequest(server.url, (socket) => {
+      socket.write(
+        `POST /api/admin/users HTTP/1.1\r\nHost: ${new URL(server.url).host}\r\nAuthorization: Bearer ${ROOT_TOKEN}\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n`,
+      );
+      const chunk = `10000\r\n${' '.repeat(65_536)}\r\n`;
+      const more = () => {
+        while (!socket.destroyed && socket.write(chunk));
+        if (!socket.destroyed) socket.once('drain', more);
+      };
+      more();
+    });
+    expect(text).toContain('HTTP/1.1 413');
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+
+  test('a body that is refused before it is read does not go on for ever', async () => {
+    const text = await rawRequest(server.url, (socket) => {
+      socket.write(
+        `POST /api/admin/users HTTP/1.1\r\nHost: ${new URL(server.url).host}\r\nContent-Type: application/json\r\nContent-Length: 100000000\r\n\r\n`,
+      );
+      const more = () => {
+        while (!socket.destroyed && socket.write(' '.repeat(65_536)));
+        if (!socket.destroyed) socket.once('drain', more);
+      };
+      more();
+    });
+    expect(text).toContain('missing authorization token');
+  });
+});
+
+describe('idempotency keys', () => {
+  const body = '{"username":"bob","password":"x"}';
+  const key = { 'idempotency-key': 'k-1' };
+
+  test('the same request gets the first answer, and is served once', async () => {
+    const first = await post('/api/admin/users', body, key);
+    const second = await post('/api/admin/users', body, key);
+    expect([second.status, second.text, second.headers.get('location')]).toEqual([
+      201,
+      first.text,
+      first.headers.get('location'),
+    ]);
+    expect(served).toEqual(['bob']);
+  });
+
+  test('another request with the same key is a conflict', async () => {
+    await post('/api/admin/users', body, key);
+    const answer = await post('/api/admin/users', body.replace('bob', 'eve'), key);
+    expect([answer.status, answer.body]).toEqual([
+      409,
+      { error: 'idempotency key reused with a different request' },
+    ]);
+  });
+
+  test('a request that failed leaves its key free', async () => {
+    expect((await post('/api/agents/agt_1/start', '', key)).status).toBe(409);
+    expect((await post('/api/admin/users', body, key)).status).toBe(201);
+  });
+
+  test('a key is bounded', async () => {
+    const answer = await post('/api/admin/users', body, { 'idempotency-key': 'k'.repeat(256) });
+    expect(answer.body).toEqual({ error: 'Idempotency-Key must be 1 to 255 visible ASCII characters' });
+  });
+});
+
+describe('the end', () => {
+  test('draining ends streams and then the listener', async () => {
+    const response = await fetch(`${server.url}/api/agents/agt_1/events`, { headers: user });
+    const reading = response.text();
+    await server.drain();
+    expect(await reading).toBe('retry: 1000\n\n');
+    await expect(fetch(`${server.url}/healthz`)).rejects.toThrow();
+  });
+});

@@ -1,0 +1,195 @@
+/**
+ * The public HTTP listener: socket limits, the order of checks that every request passes, the form of every error, and
+ * the end. What it serves comes from `mount.ts` and the small doors beside it.
+ */
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { AddressInfo, Socket } from 'node:net';
+import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest } from 'fastify';
+import { newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { INTERNAL_ERROR, statusOf } from '../contract/errors.ts';
+import { invalid, Problem, problems } from '../domain/problem.ts';
+import { dropRest } from './body.ts';
+import type { Handlers } from './call.ts';
+import { Guard } from './guard.ts';
+import { mountHealth } from './health.ts';
+import { Metrics } from './metrics.ts';
+import { type MountOptions, mountRoutes } from './mount.ts';
+import { RateLimiter } from './rate.ts';
+
+export interface HttpOptions extends MountOptions {
+  /** Address to bind; port 0 takes a free one. */
+  host: string;
+  port: number;
+  /** PEM texts; null: plain HTTP. */
+  tls: { cert: string; key: string } | null;
+  /** `web.rp_origin`: the origin that people use. */
+  public_origin: string | null;
+  handlers: Handlers;
+  /** Whether the parts behind are up; asked by `/readyz`. */
+  ready(): boolean;
+  /** Shared by other parts of the plane that count things. */
+  metrics?: Metrics;
+}
+
+export interface HttpServer {
+  /** `http(s)://host:port`, as a process on this machine reaches it. */
+  url: string;
+  address: AddressInfo;
+  /**
+   * Refuses new requests (503), ends streams politely, waits for the rest up to `limits.drain_ms`, cuts what is left.
+   */
+  drain(): Promise<void>;
+}
+
+/** Headers of every answer. The policy lets a page load from here and nowhere else. */
+const SECURITY_HEADERS = {
+  'content-security-policy':
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'",
+  'x-content-type-options': 'nosniff',
+  'x-frame-options': 'DENY',
+  'referrer-policy': 'no-referrer',
+  'cross-origin-resource-policy': 'same-origin',
+  'cross-origin-opener-policy': 'same-origin',
+  'permissions-policy': 'camera=(), geolocation=(), microphone=(), payment=(), usb=()',
+  'cache-control': 'no-store',
+} as const;
+
+export async function openHttp(options: HttpOptions): Promise<HttpServer> {
+  const metrics = options.metrics ?? new Metrics();
+  const draining = new AbortController();
+  const boot = newSecret(6);
+  let requests = 0;
+  const socketLimits = {
+    maxHeaderSize: limits.header_bytes_max,
+    headersTimeout: limits.headers_timeout_ms,
+    requestTimeout: limits.request_timeout_ms,
+    connectionsCheckingInterval: limits.connections_check_ms,
+    requireHostHeader: false,
+  };
+  const app = fastify({
+    ...(options.tls === null
+      ? { http: socketLimits }
+      : { https: { ...options.tls, ...socketLimits, minVersion: 'TLSv1.2' as const } }),
+    requestTimeout: limits.request_timeout_ms,
+    keepAliveTimeout: limits.keep_alive_ms,
+    forceCloseConnections: false,
+    return503OnClosing: false,
+    exposeHeadRoutes: false,
+    routerOptions: { maxParamLength: limits.path_chars_max },
+    genReqId: () => `req_${boot}${(requests++).toString(36)}`,
+    clientErrorHandler: (error, socket) => refuseAtSocket(error as NodeJS.ErrnoException, socket as Socket),
+    frameworkErrors: (error, request, reply) =>
+      sendError(error, request as FastifyRequest, reply as FastifyReply, options.log),
+  }) as unknown as FastifyInstance;
+
+  let guard: Guard | null = null;
+  app.addHook('onRequest', async (request, reply) => {
+    reply.headers(SECURITY_HEADERS);
+    if (options.tls !== null) reply.header('strict-transport-security', 'max-age=31536000');
+    reply.header('x-request-id', request.id);
+    if (draining.signal.aborted) {
+      reply.header('connection', 'close');
+      throw problems.draining();
+    }
+    guard?.check(request.raw, !request.url.startsWith('/api'));
+  });
+  app.addHook('onResponse', async (request, reply) => {
+    const operation = request.routeOptions.config.operation ?? 'none';
+    metrics.request(operation, reply.statusCode, reply.elapsedTime / 1000);
+    options.log.debug(
+      {
+        request_id: request.id,
+        operation,
+        method: request.method,
+        status: reply.statusCode,
+        ip: request.ip_address,
+      },
+      'request',
+    );
+  });
+  app.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.log));
+  app.setNotFoundHandler(() => {
+    throw problems.notFound();
+  });
+  // Bodies are read by `body.ts`, after authorization.
+  app.removeAllContentTypeParsers();
+  app.addContentTypeParser('*', (_request, _payload, done) => done(null));
+
+  mountRoutes(app, options.handlers, { ...options, limiter: new RateLimiter(), draining: draining.signal });
+  mountHealth(app, { ...options, metrics });
+
+  await app.listen({ host: options.host, port: options.port });
+  const address = app.server.address() as AddressInfo;
+  const scheme = options.tls === null ? 'http' : 'https';
+  guard = new Guard({ scheme, host: options.host, port: address.port, public_origin: options.public_origin });
+
+  const drain = async () => {
+    draining.abort();
+    const closed = app.close();
+    app.server.closeIdleConnections();
+    const cut = setTimeout(() => app.server.closeAllConnections(), limits.drain_ms);
+    await closed.finally(() => clearTimeout(cut));
+  };
+  let drained: Promise<void> | null = null;
+  return { url: localUrl(scheme, address), address, drain: () => (drained ??= drain()) };
+}
+
+function localUrl(scheme: string, address: AddressInfo): string {
+  const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[address.address];
+  return `${scheme}://${local ?? (address.family === 'IPv6' ? `[${address.address}]` : address.address)}:${address.port}`;
+}
+
+/** Fastify's own complaints, in the contract's words. */
+const frameworkProblems: Record<string, () => Problem> = {
+  FST_ERR_CTP_INVALID_MEDIA_TYPE: problems.unsupportedMediaType,
+  FST_ERR_BAD_URL: () => invalid('request path is not valid', 'invalid_path'),
+  FST_ERR_MAX_PARAM_LENGTH: problems.notFound,
+};
+
+function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): void {
+  const code = (error as { code?: unknown } | null)?.code;
+  const problem =
+    error instanceof Problem ? error : typeof code === 'string' ? frameworkProblems[code]?.() : undefined;
+  if (problem === undefined) {
+    log.error(
+      { err: error, request_id: request.id, operation: request.routeOptions.config.operation },
+      'request failed',
+    );
+  }
+  reply.header('x-request-id', request.id);
+  reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
+  if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
+  dropRest(request.raw, reply.raw);
+  void reply
+    .code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status)
+    .type('application/json; charset=utf-8')
+    .send(JSON.stringify({ error: problem?.message ?? INTERNAL_ERROR.message }));
+}
+
+/** What is not HTTP, too long or too slow never becomes a request: one plain answer, and the connection ends. */
+function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (socket.destroyed || error.code === 'ECONNRESET' || !socket.writable) {
+    socket.destroy();
+    return;
+  }
+  const [status, message] =
+    error.code === 'HPE_HEADER_OVERFLOW'
+      ? ['431 Request Header Fields Too Large', 'request headers are too large']
+      : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
+        ? ['408 Request Timeout', 'request took too long']
+        : ['400 Bad Request', 'request is not valid HTTP'];
+  // A response that is under way on this connection must not get another one in its middle.
+  const current = (socket as Socket & { _httpMessage?: ServerResponse & { req: IncomingMessage } })
+    ._httpMessage;
+  if (current?.headersSent) {
+    socket.destroy();
+    return;
+  }
+  const body = JSON.stringify({ error: message });
+  socket.end(
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    () => socket.destroySoon(),
+  );
+}

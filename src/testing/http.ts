@@ -1,0 +1,85 @@
+/** An HTTP listener with fake handlers and two callers, for tests of the HTTP floor alone. */
+import { createHash } from 'node:crypto';
+import { connect, type Socket } from 'node:net';
+import { silentLog } from '../base/log.ts';
+import type { Idempotency, StoredAnswer } from '../domain/idempotency.ts';
+import { problems } from '../domain/problem.ts';
+import type { Caller } from '../domain/user.ts';
+import type { Handlers } from '../http/call.ts';
+import { type HttpOptions, type HttpServer, openHttp } from '../http/server.ts';
+import { fakeHandlers } from './handlers.ts';
+
+export const ROOT_TOKEN = 'root-token';
+export const USER_TOKEN = 'user-token';
+const callers: Record<string, Caller> = {
+  [ROOT_TOKEN]: { user_id: 'usr_root', username: 'root', role: 'root', token_id: 'tok_root', ip: null },
+  [USER_TOKEN]: { user_id: 'usr_ada', username: 'ada', role: 'user', token_id: 'tok_ada', ip: null },
+};
+
+export function openFakeHttp(
+  handlers: Partial<Handlers>,
+  options: Partial<HttpOptions> = {},
+): Promise<HttpServer> {
+  return openHttp({
+    host: '127.0.0.1',
+    port: 0,
+    tls: null,
+    public_origin: null,
+    behind_proxy: false,
+    log: silentLog,
+    check_answers: true,
+    ready: () => true,
+    rate: () => ({ per_second: 10_000, burst: 10_000 }),
+    body_bytes_max: () => 1024 * 1024,
+    authenticate(token, ip) {
+      const caller = callers[token];
+      if (!caller) throw problems.invalidToken();
+      return { ...caller, ip };
+    },
+    idempotency: memoryIdempotency(),
+    handlers: fakeHandlers(handlers),
+    ...options,
+  });
+}
+
+/** Keeps answers in memory; a second request under way is not awaited. */
+export function memoryIdempotency(): Idempotency {
+  const answers = new Map<string, { hash: string; answer: StoredAnswer }>();
+  return {
+    async begin(caller, key, request_hash) {
+      const id = `${caller.user_id} ${key}`;
+      const hash = createHash('sha256').update(request_hash).digest('hex');
+      const known = answers.get(id);
+      if (known) {
+        if (known.hash !== hash) throw problems.idempotencyReused();
+        return { stored: known.answer };
+      }
+      return {
+        first: {
+          keep: async (answer) => {
+            answers.set(id, { hash, answer });
+          },
+          release: async () => {},
+        },
+      };
+    },
+  };
+}
+
+/** Writes bytes to the listener as they are; answers everything that came back until the server closed. */
+export function rawRequest(url: string, write: (socket: Socket) => void): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    socket.setEncoding('latin1');
+    socket.on('data', (chunk) => {
+      text += chunk;
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
+    });
+    socket.on('close', () => resolve(text));
+    socket.on('connect', () => write(socket));
+  });
+}
