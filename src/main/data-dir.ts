@@ -5,6 +5,9 @@
 import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
 import { invalid } from '../domain/problem.ts';
 
+/** The database, below the data directory. */
+export const DATABASE_FILE = 'svc.db';
+
 /** Types of the mount table whose locks and fsync reach over a network. */
 const NETWORK =
   /^(nfs\d?|cifs|smbfs|smb3|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|beegfs|afpfs|webdav|fuse\.(sshfs|rclone|s3fs|gcsfuse|davfs2?|glusterfs|ceph|ceph-fuse|nfs.*|smbnetfs|curlftpfs))$/;

@@ -1,0 +1,146 @@
+import { execFileSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { addAgent, addSession, batch } from '../store/testing.ts';
+import { backup, restore } from './backup.ts';
+import { lockDataDir } from './lock.ts';
+
+const now = Date.parse('2026-01-02T03:04:05.678Z');
+let top: string;
+let data: string;
+let file: string;
+
+beforeEach(() => {
+  top = mkdtempSync(join(tmpdir(), 'svc-backup-'));
+  data = join(top, 'data');
+  file = join(top, 'copy.tar.gz');
+  mkdirSync(data);
+});
+afterEach(() => rmSync(top, { recursive: true, force: true }));
+
+async function withStore<T>(fn: (store: Store) => Promise<T>): Promise<T> {
+  const store = await openSqlite({ path: join(data, 'svc.db'), log: silentLog });
+  try {
+    return await fn(store);
+  } finally {
+    await store.close();
+  }
+}
+
+const heads = (store: Store) =>
+  store.read((reader) => reader.all(reader.sql.selectFrom('heads').select(['agent_num', 'last_seq'])));
+
+test('a backup taken while the store is open comes back whole, and the old files stay aside', async () => {
+  await withStore(async (store) => {
+    const num = await addAgent(store, 'agt_1');
+    await addSession(store, num, 'ses_1');
+    await store.write((tx) => {
+      tx.run(
+        tx.sql.insertInto('spools').values({ session_num: 1, stream: 1, offset: 0, tail: new Uint8Array() }),
+      );
+    });
+    await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n', 'two\n']));
+    mkdirSync(join(data, 'log/1'), { recursive: true });
+    writeFileSync(join(data, 'log/1/a.seg'), 'segment');
+    await store.write((tx) => {
+      const values = { agent_num: num, first_ts: 0, last_ts: 0, bytes: 7, blocks: new Uint8Array() };
+      const insert = tx.sql.insertInto('segments');
+      tx.run(insert.values({ ...values, first_seq: 1, last_seq: 1, path: '1/a.seg' }));
+      tx.run(insert.values({ ...values, first_seq: 2, last_seq: 2, path: '1/gone.seg' }));
+    });
+    const made = await backup(data, file, '1.0.0', now);
+    expect(made).toEqual({ file, bytes: statSync(file).size });
+    expect(statSync(file).mode & 0o777).toBe(0o600);
+    expect(readdirSync(data).filter((name) => name.startsWith('backup-'))).toEqual([]);
+    await store.ingest(batch('agt_1', 'ses_1', 8, ['three\n', 'four\n', 'five\n']));
+  });
+  writeFileSync(join(data, 'log/1/a.seg'), 'changed');
+
+  const { aside } = await restore(data, file, now);
+  expect(readFileSync(join(data, 'log/1/a.seg'), 'utf8')).toBe('segment');
+  expect(readFileSync(join(aside!, 'log/1/a.seg'), 'utf8')).toBe('changed');
+  expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual([]);
+  await withStore(async (store) => {
+    // 5 was given out before; what comes now is above it, and the hole is told.
+    expect(await heads(store)).toEqual([{ agent_num: 1, last_seq: 6 }]);
+    const event = await store.read((reader) =>
+      reader.get(reader.sql.selectFrom('events').selectAll().where('seq', '=', 6)),
+    );
+    expect(event).toMatchObject({ type: 4, ts: now });
+    expect(JSON.parse(Buffer.from(event!.data).toString())).toMatchObject({
+      code: 'log_gap',
+      from: 3,
+      to: 5,
+    });
+  });
+});
+
+test('a restore over a damaged database jumps over any number that may have been given out', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  writeFileSync(join(data, 'svc.db'), 'rubbish'.repeat(1000));
+  await restore(data, file, now);
+  const [head] = await withStore(heads);
+  expect(head!.last_seq).toBeGreaterThan(1_000_000);
+});
+
+test('a restore with nothing in between leaves the logs as they are', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  await restore(data, file, now);
+  expect(await withStore(heads)).toEqual([{ agent_num: 1, last_seq: 0 }]);
+});
+
+test('a restore refuses a data directory that a plane holds', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  const lock = lockDataDir(data, 'now');
+  try {
+    await expect(restore(data, file, now)).rejects.toThrow(`data directory ${data} is in use by pid`);
+  } finally {
+    lock.release();
+  }
+});
+
+test('what is no backup is refused and nothing is touched', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  const text = join(top, 'text');
+  writeFileSync(text, 'hello');
+  await expect(restore(data, text, now)).rejects.toThrow(`${text} cannot be unpacked: `);
+  const stranger = join(top, 'stranger.tar');
+  execFileSync('tar', ['-cf', stranger, '-C', top, 'text']);
+  await expect(restore(data, stranger, now)).rejects.toThrow(`${stranger} is not a backup of svc`);
+  expect(readdirSync(data).filter((name) => /restore/.test(name))).toEqual([]);
+  expect(existsSync(join(data, 'svc.db'))).toBe(true);
+});
+
+test('a backup overwrites no file', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  writeFileSync(file, 'mine');
+  await expect(backup(data, file, '1.0.0', now)).rejects.toThrow('exists already');
+  expect(readFileSync(file, 'utf8')).toBe('mine');
+});
+
+test('a copy is a database of its own', async () => {
+  await withStore((store) => addAgent(store, 'agt_1'));
+  await backup(data, file, '1.0.0', now);
+  execFileSync('tar', ['-xf', file, '-C', top, './svc.db']);
+  const db = new DatabaseSync(join(top, 'svc.db'), { readOnly: true });
+  expect(db.prepare('SELECT id FROM agents').all()).toEqual([{ id: 'agt_1' }]);
+  db.close();
+});

@@ -1,0 +1,130 @@
+/**
+ * Backup and restore of a whole data directory: the database as one snapshot and the log's segment files, as one tar
+ * file (compressed when its name ends in `.gz` or `.tgz`). A backup may be taken while the plane runs; a restore takes
+ * the plane's lock, deletes nothing, and puts what was there aside. Sessions on disk are not in it: they belong to live
+ * processes.
+ */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import {
+  chmod,
+  link,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rename,
+  rm,
+  stat,
+  writeFile,
+} from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { promisify } from 'node:util';
+import { z } from 'zod';
+import { rfc3339 } from '../base/clock.ts';
+import { Problem } from '../domain/problem.ts';
+import { copyDatabase, damageOf, moveLogsOn, segmentPaths } from '../store/copy.ts';
+import { DATABASE_FILE } from './data-dir.ts';
+import { lockDataDir } from './lock.ts';
+
+const manifestSchema = z.object({
+  format: z.literal(1),
+  version: z.string(),
+  created_at: z.string(),
+  /** Segments that retention took away while the backup was made. */
+  missing: z.array(z.string()),
+});
+const MANIFEST = 'svc-backup.json';
+const execute = promisify(execFile);
+
+export async function backup(
+  data_dir: string,
+  file: string,
+  version: string,
+  now_ms: number,
+): Promise<{ file: string; bytes: number }> {
+  if (existsSync(file)) throw refused(`${file} exists already: it is left as it is`);
+  if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} holds no database`);
+  const staging = await mkdtemp(join(data_dir, 'backup-'));
+  const part = `${file}.part`;
+  try {
+    const copy = join(staging, DATABASE_FILE);
+    await copyDatabase(join(data_dir, DATABASE_FILE), copy);
+    const missing = await linkSegments(data_dir, staging, segmentPaths(copy));
+    const manifest = { format: 1, version, created_at: rfc3339(now_ms), missing };
+    await writeFile(join(staging, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
+    await writeFile(part, '', { mode: 0o600, flag: 'wx' });
+    const compress = /\.(gz|tgz)$/.test(file) ? ['-z'] : [];
+    await execute('tar', ['-c', ...compress, '-f', part, '-C', staging, '.']);
+    await rename(part, file);
+    return { file, bytes: (await stat(file)).size };
+  } finally {
+    await rm(part, { force: true });
+    await rm(staging, { recursive: true, force: true });
+  }
+}
+
+/** Segments are never changed, only removed, so links are a snapshot of them. */
+async function linkSegments(data_dir: string, staging: string, paths: string[]): Promise<string[]> {
+  const missing: string[] = [];
+  for (const path of paths) {
+    const to = join(staging, 'log', path);
+    await mkdir(dirname(to), { recursive: true, mode: 0o700 });
+    await link(join(data_dir, 'log', path), to).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+      missing.push(path);
+    });
+  }
+  return missing;
+}
+
+/** Files of a data directory that a restore replaces. */
+const REPLACED = /^(svc\.db(-wal|-shm)?|search\.db(-wal|-shm)?|log)$/;
+
+export async function restore(
+  data_dir: string,
+  file: string,
+  now_ms: number,
+): Promise<{ aside: string | null }> {
+  const lock = lockDataDir(data_dir, rfc3339(now_ms));
+  const staging = await mkdtemp(join(data_dir, 'restore-'));
+  try {
+    await execute('tar', ['-x', '--no-same-owner', '-f', file, '-C', staging]).catch((error) => {
+      throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
+    });
+    const manifest = await readFile(join(staging, MANIFEST), 'utf8').catch(() => '');
+    if (!isManifest(manifest)) throw refused(`${file} is not a backup of svc`);
+    const copy = join(staging, DATABASE_FILE);
+    const damage = damageOf(copy);
+    if (damage.length > 0) throw refused(`the database in ${file} is damaged: ${damage[0]}`);
+    for (const path of segmentPaths(copy)) {
+      if (isAbsolute(path) || path.split('/').includes('..')) throw refused(`${file} is not a backup of svc`);
+    }
+    moveLogsOn(copy, join(data_dir, DATABASE_FILE), now_ms);
+    await chmod(copy, 0o600);
+
+    const old = (await readdir(data_dir)).filter((name) => REPLACED.test(name));
+    const aside = join(data_dir, `before-restore-${rfc3339(now_ms).replace(/[:.]/g, '-')}`);
+    if (old.length > 0) await mkdir(aside, { mode: 0o700 });
+    for (const name of old) await rename(join(data_dir, name), join(aside, name));
+    for (const name of ['log', DATABASE_FILE]) {
+      if (existsSync(join(staging, name))) await rename(join(staging, name), join(data_dir, name));
+    }
+    return { aside: old.length > 0 ? aside : null };
+  } finally {
+    await rm(staging, { recursive: true, force: true });
+    lock.release();
+  }
+}
+
+function isManifest(text: string): boolean {
+  try {
+    return manifestSchema.safeParse(JSON.parse(text)).success;
+  } catch {
+    return false;
+  }
+}
+
+function refused(message: string): Problem {
+  return new Problem('conflict', 'backup_refused', message);
+}
