@@ -165,7 +165,7 @@ class SqliteStore implements Store {
   }
 
   #enqueue(run: () => unknown, bytes: number): Promise<unknown> {
-    if (this.#closing) return Promise.reject(new Error('the store is closed'));
+    if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
     return new Promise((resolve, reject) => {
       this.#queue.push({ run, bytes, resolve, reject });
       this.#schedule();
@@ -177,7 +177,7 @@ class SqliteStore implements Store {
     if (this.#scheduled) return;
     this.#scheduled = true;
     const wait_ms = this.#group_ended_ms + limits.group_commit_ms - performance.now();
-    if (wait_ms <= 0 || this.#closing) setImmediate(() => this.#runGroup());
+    if (wait_ms <= 0 || this.#closing !== null) setImmediate(() => this.#runGroup());
     else setTimeout(() => this.#runGroup(), wait_ms);
   }
 

@@ -1,0 +1,211 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { addAgent, addSession, batch } from '../store/testing.ts';
+import { type EventLog, openEventLog } from './log.ts';
+import { type Position, parsePosition } from './position.ts';
+import { type Frame, parseFrames } from './testing.ts';
+
+let folder: string;
+let store: Store;
+let events: EventLog;
+let num: number;
+let offset: number;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-events-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  events = openEventLog({ store, data_dir: folder, clock: systemClock, log: silentLog });
+  num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  offset = 0;
+});
+afterEach(async () => {
+  await events.close();
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function output(...texts: (string | Uint8Array)[]): Promise<void> {
+  const made = batch('agt_1', 'ses_1', offset, texts);
+  offset = made.to;
+  await store.ingest(made);
+}
+
+/** Follows until `enough` says so. */
+async function follow(
+  position: Position,
+  enough: (frames: Frame[]) => boolean,
+  log: EventLog = events,
+): Promise<Frame[]> {
+  const stop = new AbortController();
+  let text = '';
+  for await (const bytes of log.follow('agt_1', position, stop.signal)) {
+    text += bytes.toString();
+    if (enough(parseFrames(text))) stop.abort();
+  }
+  return parseFrames(text);
+}
+
+const count = (n: number) => (frames: Frame[]) => frames.length >= n;
+const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
+
+test('a frame is exactly what the interface says', async () => {
+  await output('héllo\n', Buffer.from([0xff, 0x00]), 'a"\u0000\\\r');
+  const stop = new AbortController();
+  let text = '';
+  for await (const bytes of events.follow('agt_1', 'start', stop.signal)) {
+    text += bytes.toString();
+    if (text.includes('"seq":3')) stop.abort();
+  }
+  const base = '"agent_id":"agt_1","session_id":"ses_1"';
+  expect(text).toBe(
+    'retry: 1000\n\n' +
+      `id: 1\nevent: output\ndata: {"type":"output",${base},"seq":1,"ts":1700000000.123,"stream":"stdout","data":"héllo\\n"}\n\n` +
+      `id: 2\nevent: output\ndata: {"type":"output",${base},"seq":2,"ts":1700000000.123,"stream":"stdout","data":"/wA=","encoding":"base64"}\n\n` +
+      `id: 3\nevent: output\ndata: {"type":"output",${base},"seq":3,"ts":1700000000.123,"stream":"stdout","data":"a\\"\\u0000\\\\\\r"}\n\n`,
+  );
+});
+
+test('live frames are byte for byte those of a replay', async () => {
+  const texts = ['é', Buffer.from([0xc3]), 'plain\n', '', '\u2028', '😀'];
+  const live = follow({ after: 0 }, count(7));
+  await output(...texts);
+  await store.write((tx) =>
+    events.append(tx, 'agt_1', [
+      { type: 'status', session_id: 'ses_1', ts_ms: 5, fields: { status: 'running', note: 'ü' } },
+    ]),
+  );
+  expect(await live).toEqual(await follow('start', count(7)));
+});
+
+test('a follower gets what was stored and what comes, each number once and in order', async () => {
+  await output('1', '2', '3');
+  const following = follow('start', count(6));
+  await output('4');
+  await output('5', '6');
+  expect(ids(await following)).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
+test('a follower goes on after its position, or some events before the newest', async () => {
+  await output('1', '2', '3');
+  expect(ids(await follow({ after: 1 }, count(2)))).toEqual([2, 3]);
+  expect(ids(await follow({ tail: 1 }, count(1)))).toEqual([3]);
+  expect(ids(await follow({ tail: 99 }, count(3)))).toEqual([1, 2, 3]);
+});
+
+test('a position beyond the head is told as a reset, and live events follow', async () => {
+  await output('1', '2');
+  for (const after of [3, 2 ** 63]) {
+    const following = follow({ after }, (frames) => frames.length >= 2);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    await output('x');
+    const [reset, next] = await following;
+    expect(reset!.event).toBe('error');
+    expect(reset!.data).toMatchObject({ type: 'error', code: 'reset', head: reset!.id });
+    expect(next!.id).toBe(reset!.id + 1);
+  }
+});
+
+test('events that are no longer kept are told, and the rest follows', async () => {
+  await output('1', '2', '3', '4');
+  await store.write((tx) => tx.run(tx.sql.deleteFrom('events').where('seq', '<=', 2)));
+  const frames = await follow({ after: 0 }, count(3));
+  expect(ids(frames)).toEqual([2, 3, 4]);
+  expect(frames[0]!.data).toMatchObject({
+    type: 'error',
+    code: 'events_truncated',
+    first_available: 3,
+    seq: 2,
+  });
+});
+
+test('a log of which nothing is kept says so, and goes on live', async () => {
+  await output('1', '2');
+  await store.write((tx) => tx.run(tx.sql.deleteFrom('events')));
+  const following = follow('start', count(2));
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await output('3');
+  const frames = await following;
+  expect(ids(frames)).toEqual([2, 3]);
+  expect(frames[0]!.data.first_available).toBe(3);
+});
+
+test('heartbeats repeat the position, take no number, and carry two fields', async () => {
+  const quick = openEventLog({
+    store,
+    data_dir: folder,
+    clock: systemClock,
+    log: silentLog,
+    heartbeat_ms: 10,
+  });
+  const before = await follow('start', count(1), quick);
+  expect(before[0]).toMatchObject({ id: 0, event: 'heartbeat' });
+  await output('1');
+  const frames = await follow('start', count(3), quick);
+  expect(ids(frames)).toEqual([1, 1, 1]);
+  expect(Object.keys(frames[1]!.data)).toEqual(['type', 'ts']);
+  expect(Number.isInteger(frames[1]!.data.ts)).toBe(true);
+  await quick.close();
+});
+
+test('many followers and many writers: everyone gets every event once', async () => {
+  const total = 300;
+  const followers = Array.from({ length: 20 }, (_, i) =>
+    follow(i % 2 ? 'start' : { after: 0 }, (frames) => frames.at(-1)?.id === total),
+  );
+  for (let i = 0; i < total; i += 3) {
+    await output(`${i}`, 'x', 'y');
+    if (i % 30 === 0) followers.push(follow({ after: i }, (frames) => frames.at(-1)?.id === total));
+  }
+  const expected = Array.from({ length: total }, (_, i) => i + 1);
+  for (const [i, frames] of (await Promise.all(followers)).entries()) {
+    expect(ids(frames)).toEqual(i < 20 ? expected : expected.slice((i - 20) * 30));
+  }
+});
+
+test('an unknown agent has no stream', async () => {
+  await expect(events.follow('agt_x', 'start', AbortSignal.abort()).next()).rejects.toThrow(
+    'agent not found',
+  );
+});
+
+test('an undone append leaves no number behind', async () => {
+  const body = { type: 'error', session_id: null, ts_ms: 1, fields: { code: 'x', error: 'x' } } as const;
+  const undone = store.write((tx) => {
+    events.append(tx, 'agt_1', [body]);
+    throw new Error('no');
+  });
+  await expect(undone).rejects.toThrow('no');
+  expect((await store.write((tx) => events.append(tx, 'agt_1', [body]))).first_seq).toBe(1);
+});
+
+test('pages go both ways and filter by type', async () => {
+  await output('1', '2', '3');
+  await store.write((tx) =>
+    events.append(tx, 'agt_1', [{ type: 'status', session_id: null, ts_ms: 1, fields: { status: 'x' } }]),
+  );
+  await output('5');
+  const seqs = async (options: Parameters<EventLog['page']>[1]) =>
+    (await events.page('agt_1', options)).map((item) => item.seq);
+  expect(await seqs({ limit: 2 })).toEqual([1, 2]);
+  expect(await seqs({ after: 2, limit: 2 })).toEqual([3, 4]);
+  expect(await seqs({ before: 5, limit: 2 })).toEqual([3, 4]);
+  expect(await seqs({ after: 1, before: 4, limit: 9 })).toEqual([2, 3]);
+  expect(await seqs({ limit: 9, types: ['status'] })).toEqual([4]);
+  expect(await seqs({ limit: 9, types: ['output'], before: 6 })).toEqual([1, 2, 3, 5]);
+});
+
+test('positions are numbers', () => {
+  expect(parsePosition({ last_event_id: '7', after: 3 })).toEqual({ after: 7 });
+  expect(parsePosition({ tail: 3 })).toEqual({ tail: 3 });
+  expect(parsePosition({})).toBe('start');
+  for (const bad of ['x', '-1', '1.5', '0x10', '']) {
+    expect(() => parsePosition({ last_event_id: bad })).toThrow('invalid last event id');
+  }
+});

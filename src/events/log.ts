@@ -1,0 +1,240 @@
+/**
+ * The event log of every agent: appending inside a service's transaction, following from any position. It owns the
+ * numbers, the shared tail, the hand-over from replay to live, and what is said when something is missing. It refuses
+ * positions that are no numbers; it knows nothing about who may read.
+ */
+import { join } from 'node:path';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { EventBody, EventRecord, StreamName } from '../domain/event.ts';
+import { streamNames } from '../domain/event.ts';
+import { problems } from '../domain/problem.ts';
+import type { Appended, Reader, Store, Tx } from '../store/store.ts';
+import {
+  batchFrames,
+  connectionError,
+  frame,
+  heartbeatFrame,
+  OUTPUT,
+  retryFrame,
+  type StoredEvent,
+  typeNumber,
+} from './frame.ts';
+import { type AgentRef, History, type PageOptions } from './history.ts';
+import type { Position } from './position.ts';
+import { Tail } from './tail.ts';
+
+export interface EventLogOptions {
+  store: Store;
+  data_dir: string;
+  clock: Clock;
+  log: Logger;
+  heartbeat_ms?: number;
+}
+
+export class EventLog {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #heartbeat_ms: number;
+  readonly #history: History;
+  readonly #agents = new Map<string, AgentRef>();
+  /** Only of agents that somebody follows. */
+  readonly #tails = new Map<string, Tail>();
+  readonly #stopListening: () => void;
+
+  constructor(options: EventLogOptions) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#heartbeat_ms = options.heartbeat_ms ?? limits.heartbeat_ms;
+    this.#history = new History(options.store, join(options.data_dir, 'log'));
+    this.#stopListening = this.#store.onIngested((batch, appended) => {
+      this.#tails.get(batch.agent_id)?.publish({
+        first_seq: appended.first_seq,
+        last_seq: appended.last_seq,
+        frames: batchFrames(batch, appended),
+      });
+    });
+  }
+
+  /** Makes the log of a new agent. */
+  create(tx: Tx, agent_num: number): void {
+    tx.run(tx.sql.insertInto('heads').values({ agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
+  }
+
+  /** Appends in the caller's transaction; followers hear of it after the commit. Throws `agent not found`. */
+  append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
+    const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id));
+    if (!agent) throw problems.agentNotFound();
+    const stored = bodies.map((body) => storedForm(body));
+    const cost = stored.reduce((sum, { data }) => sum + data.length + limits.event_row_bytes, 0);
+    const head = tx.get(
+      tx.sql
+        .updateTable('heads')
+        .set((eb) => ({ last_seq: eb('last_seq', '+', bodies.length), bytes: eb('bytes', '+', cost) }))
+        .where('agent_num', '=', agent.num)
+        .returning('last_seq'),
+    );
+    if (!head) throw problems.agentNotFound();
+    const first_seq = head.last_seq - bodies.length + 1;
+    const frames: Buffer[] = [];
+    for (const [i, event] of stored.entries()) {
+      event.seq = first_seq + i;
+      const body = bodies[i]!;
+      tx.run(
+        tx.sql.insertInto('events').values({
+          agent_num: agent.num,
+          seq: event.seq,
+          ts: event.ts_ms,
+          type: event.type,
+          session_num: event.session_id === null ? null : sessionNum(tx, event.session_id),
+          stream: event.stream,
+          offset: body.type === 'output' ? body.offset : null,
+          partial: event.partial,
+          data: event.data,
+        }),
+      );
+      frames.push(frame(agent_id, event));
+    }
+    const appended = { agent_id, first_seq, last_seq: head.last_seq };
+    tx.afterCommit(() => {
+      this.#tails.get(agent_id)?.publish({
+        first_seq,
+        last_seq: head.last_seq,
+        frames: frames.length === 1 ? frames[0]! : Buffer.concat(frames),
+      });
+    });
+    return appended;
+  }
+
+  /** Records of stored events, oldest first: after a number, or the last ones before a number. */
+  async page(agent_id: string, options: PageOptions): Promise<EventRecord[]> {
+    return this.#history.page(await this.#find(agent_id), options);
+  }
+
+  /**
+   * Ready SSE frames from `position` on, then live, until `signal` aborts or the agent is deleted. Every number comes
+   * once and in order; what is missing is told by an `events_truncated` or `reset` frame. Throws `agent not found`
+   * before the first frame.
+   */
+  async *follow(agent_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const agent = await this.#find(agent_id);
+    const tail = this.#tail(agent_id);
+    const wake = tail.join();
+    try {
+      tail.head = Math.max(tail.head, await this.#head(agent));
+      yield retryFrame;
+      let cursor = start(position, tail.head);
+      if (cursor > tail.head) {
+        cursor = tail.head;
+        const text = 'the position is newer than the log; it goes on from its newest event';
+        yield this.#error(agent, cursor, { code: 'reset', error: text, head: cursor });
+      }
+      let heartbeat_at = performance.now() + this.#heartbeat_ms;
+      while (!signal.aborted && !tail.closed) {
+        if (performance.now() >= heartbeat_at) {
+          heartbeat_at = performance.now() + this.#heartbeat_ms;
+          yield heartbeatFrame(cursor, this.#clock.now());
+        }
+        const shared = tail.after(cursor);
+        if (shared) {
+          yield shared.frames;
+          cursor = shared.last_seq;
+        } else if (cursor < tail.head) {
+          const head = tail.head;
+          for await (const part of this.#history.after(agent, cursor, () => tail.head)) {
+            if (part.first_seq > cursor + 1) yield this.#truncated(agent, part.first_seq);
+            yield part.frames;
+            cursor = part.last_seq;
+            if (signal.aborted || tail.after(cursor) || performance.now() >= heartbeat_at) break;
+          }
+          // Nothing is left of what was known when we looked.
+          if (cursor < head && !tail.after(cursor) && !signal.aborted && performance.now() < heartbeat_at) {
+            cursor = head;
+            yield this.#truncated(agent, cursor + 1);
+          }
+        } else {
+          await wake.wait(heartbeat_at - performance.now(), signal);
+        }
+      }
+    } finally {
+      tail.leave(wake);
+      if (tail.followers === 0 && this.#tails.get(agent_id) === tail) this.#tails.delete(agent_id);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stopListening();
+    for (const tail of this.#tails.values()) tail.close();
+    this.#tails.clear();
+  }
+
+  #tail(agent_id: string): Tail {
+    let tail = this.#tails.get(agent_id);
+    if (!tail) {
+      tail = new Tail();
+      this.#tails.set(agent_id, tail);
+    }
+    return tail;
+  }
+
+  #head(agent: AgentRef): Promise<number> {
+    return this.#store.read((reader) => {
+      const head = reader.get(
+        reader.sql.selectFrom('heads').select('last_seq').where('agent_num', '=', agent.num),
+      );
+      if (!head) throw problems.agentNotFound();
+      return head.last_seq;
+    });
+  }
+
+  async #find(agent_id: string): Promise<AgentRef> {
+    const known = this.#agents.get(agent_id);
+    if (known) return known;
+    const row = await this.#store.read((reader: Reader) =>
+      reader.get(reader.sql.selectFrom('agents').select('num').where('id', '=', agent_id)),
+    );
+    if (!row) throw problems.agentNotFound();
+    const agent = { num: row.num, id: agent_id };
+    if (this.#agents.size >= limits.sessions_cached_max) this.#agents.clear();
+    this.#agents.set(agent_id, agent);
+    return agent;
+  }
+
+  #truncated(agent: AgentRef, first_available: number): Buffer {
+    const error = `events before ${first_available} are no longer kept`;
+    return this.#error(agent, first_available - 1, { code: 'events_truncated', error, first_available });
+  }
+
+  #error(
+    agent: AgentRef,
+    position: number,
+    fields: { code: string; error: string; [detail: string]: unknown },
+  ) {
+    return connectionError(position, this.#clock.now(), fields, agent.id);
+  }
+}
+
+export function openEventLog(options: EventLogOptions): EventLog {
+  return new EventLog(options);
+}
+
+function start(position: Position, head: number): number {
+  if (position === 'start') return 0;
+  return 'after' in position ? position.after : Math.max(0, head - position.tail);
+}
+
+function sessionNum(tx: Tx, session_id: string): number {
+  const row = tx.get(tx.sql.selectFrom('sessions').select('num').where('id', '=', session_id));
+  if (!row) throw problems.sessionNotFound();
+  return row.num;
+}
+
+function storedForm(body: EventBody): StoredEvent {
+  const base = { seq: 0, ts_ms: body.ts_ms, type: typeNumber(body.type), session_id: body.session_id };
+  if (body.type === 'output') {
+    const stream = streamNames.indexOf(body.stream satisfies StreamName) + 1;
+    return { ...base, type: OUTPUT, stream, partial: body.partial ? 1 : 0, data: body.bytes };
+  }
+  return { ...base, stream: null, partial: null, data: Buffer.from(JSON.stringify(body.fields)) };
+}

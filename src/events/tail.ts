@@ -1,0 +1,94 @@
+/**
+ * The newest frames of one log, encoded once and shared by all who follow it. Bounded: who falls out of it reads from
+ * the database. With many followers small commits are gathered for some milliseconds, so that a chunk costs a write per
+ * follower and not a line.
+ */
+import { Wake } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+
+interface Chunk {
+  first_seq: number;
+  last_seq: number;
+  frames: Buffer;
+}
+
+export class Tail {
+  /** The newest event that followers may send; -1 until it is known. */
+  head = -1;
+  closed = false;
+  readonly #wakes = new Set<Wake>();
+  #chunks: Chunk[] = [];
+  #bytes = 0;
+  #pending: Chunk[] = [];
+  #pending_bytes = 0;
+  #timer: NodeJS.Timeout | undefined;
+
+  get followers(): number {
+    return this.#wakes.size;
+  }
+
+  join(): Wake {
+    const wake = new Wake();
+    this.#wakes.add(wake);
+    return wake;
+  }
+
+  leave(wake: Wake): void {
+    this.#wakes.delete(wake);
+    if (this.#wakes.size === 0) clearTimeout(this.#timer);
+  }
+
+  publish(chunk: Chunk): void {
+    this.#pending.push(chunk);
+    this.#pending_bytes += chunk.frames.length;
+    if (
+      this.#wakes.size < limits.tail_coalesce_from_followers ||
+      this.#pending_bytes >= limits.tail_coalesce_bytes
+    ) {
+      this.#flush();
+    } else {
+      this.#timer ??= setTimeout(() => this.#flush(), limits.tail_coalesce_ms);
+    }
+  }
+
+  /** The shared frames that begin right after `cursor`, if they are still here. */
+  after(cursor: number): Chunk | undefined {
+    for (let i = this.#chunks.length - 1; i >= 0; i--) {
+      const chunk = this.#chunks[i]!;
+      if (chunk.first_seq === cursor + 1) return chunk;
+      if (chunk.last_seq <= cursor) return undefined;
+    }
+    return undefined;
+  }
+
+  /** Ends everyone who follows. */
+  close(): void {
+    this.closed = true;
+    clearTimeout(this.#timer);
+    this.#wakeAll();
+  }
+
+  #flush(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    const pending = this.#pending;
+    this.#pending = [];
+    const [first] = pending;
+    const last = pending.at(-1);
+    if (!first || !last) return;
+    const frames = pending.length === 1 ? first.frames : Buffer.concat(pending.map((chunk) => chunk.frames));
+    this.#pending_bytes = 0;
+    // What a head that was read from the database already counts may be in here too: rings hold whole commits.
+    this.head = Math.max(this.head, last.last_seq);
+    this.#chunks.push({ first_seq: first.first_seq, last_seq: last.last_seq, frames });
+    this.#bytes += frames.length;
+    while (this.#bytes > limits.tail_ring_bytes_max && this.#chunks.length > 1) {
+      this.#bytes -= this.#chunks.shift()!.frames.length;
+    }
+    this.#wakeAll();
+  }
+
+  #wakeAll(): void {
+    for (const wake of this.#wakes) wake.notify();
+  }
+}
