@@ -5,7 +5,7 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
-import { open } from 'node:fs/promises';
+import { open, stat } from 'node:fs/promises';
 import { limits } from '../../base/limits.ts';
 import type { ChangedFile, Changes, ChangesRequest, FileChange } from '../../domain/node.ts';
 import { problems } from '../../domain/problem.ts';
@@ -71,11 +71,11 @@ export async function showChange(
   const record = records.find((each) => shownName(each.path) === path);
   if (!record) throw problems.fileNotFound();
   const file = await shownFile(view.workdir, record, { bytes: limits.untracked_bytes_max });
-  if (!hasText(record)) return { ...file, diff: '', truncated: false };
+  if (!(await hasText(view.workdir, record))) return { ...file, diff: '', truncated: false };
 
   const args =
     record.status === 'untracked'
-      ? [...DIFF, '--no-index', '--', '/dev/null', record.path.toString()]
+      ? [...DIFF, '--no-index', '--', '/dev/null', fileArgument(record.path)]
       : [
           ...DIFF,
           '--patch',
@@ -96,10 +96,23 @@ export async function showChange(
   return { ...file, diff: result.stdout.toString('utf8', 0, whole_lines), truncated: result.truncated };
 }
 
-/** False for binary files, and for what git cannot be asked about: a nested repository, a name that no argument can say. */
-function hasText(record: DiffRecord): boolean {
+/** False for binary files, and for what git cannot be asked about: a folder, a name that no argument can say. */
+async function hasText(workdir: string, record: DiffRecord): Promise<boolean> {
   if (record.status !== 'untracked') return record.additions !== null || record.status === 'conflicted';
-  return isUtf8(record.path) && record.path.at(-1) !== 0x2f;
+  // Outside the index git compares with what a link to a folder holds, not with the link.
+  return (
+    isUtf8(record.path) && !(await stat(absolute(workdir, record.path)).catch(() => null))?.isDirectory()
+  );
+}
+
+/** Outside the index git takes a lone dash for standard input. */
+function fileArgument(name: Buffer): string {
+  const text = name.toString();
+  return text === '-' ? './-' : text;
+}
+
+function absolute(workdir: string, name: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${workdir}/`), name]);
 }
 
 async function look(git: Git, request: ChangesRequest, roots: readonly string[]): Promise<View | null> {
@@ -126,22 +139,25 @@ async function emptyTree(git: Git, workdir: string): Promise<string> {
 
 async function changedRecords(git: Git, view: View): Promise<{ records: DiffRecord[]; truncated: boolean }> {
   const { workdir, tree } = view;
-  const diff = await git.run(workdir, [...DIFF, '--raw', '--numstat', '-z', '--relative', tree, '--', '.']);
-  if (diff.code !== 0) throw gitRefused(diff);
-  const others = await git.run(workdir, ['ls-files', '--others', '--exclude-standard', '-z', '--', '.'], {
-    filters_off: false,
-  });
-  if (others.code !== 0) throw gitRefused(others);
+  const list = (...what: string[]) =>
+    git.run(workdir, ['ls-files', ...what, '-z', '--', '.'], { filters_off: false });
+  const [diff, unmerged, others] = await Promise.all([
+    git.run(workdir, [...DIFF, '--raw', '--numstat', '-z', '--relative', tree, '--', '.']),
+    list('--unmerged'),
+    list('--others', '--exclude-standard'),
+  ]);
+  for (const result of [diff, unmerged, others]) if (result.code !== 0) throw gitRefused(result);
+
   const records = new Map(diffRecords(diff.stdout).map((each) => [each.path.toString('latin1'), each]));
+  const none = { from: null, additions: null, deletions: null };
+  for (const stage of fields(unmerged.stdout)) {
+    const path = stage.subarray(stage.indexOf(0x09) + 1);
+    const key = path.toString('latin1');
+    records.set(key, { ...none, path, ...records.get(key), status: 'conflicted' });
+  }
   for (const path of fields(others.stdout)) {
     // No longer in the index, still on the disk: what is on the disk is what the agent left.
-    records.set(path.toString('latin1'), {
-      status: 'untracked',
-      path,
-      from: null,
-      additions: null,
-      deletions: null,
-    });
+    records.set(path.toString('latin1'), { ...none, path, status: 'untracked' });
   }
   const sorted = [...records.values()].sort((one, other) => Buffer.compare(one.path, other.path));
   return { records: sorted, truncated: diff.truncated || others.truncated };
@@ -164,9 +180,8 @@ async function shownFile(
 
 /** Lines of an untracked file, as git would count them; null for what is binary, too long to look at, or no file. */
 async function countLines(workdir: string, name: Buffer, budget: { bytes: number }): Promise<number | null> {
-  const path = Buffer.concat([Buffer.from(`${workdir}/`), name]);
   const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
-  const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => error);
+  const file = await open(absolute(workdir, name), flags).catch((error: NodeJS.ErrnoException) => error);
   // A symlink is one line to git: where it points.
   if (file instanceof Error) return file.code === 'ELOOP' ? 1 : null;
   try {

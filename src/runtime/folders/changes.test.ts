@@ -1,0 +1,312 @@
+import { execFileSync } from 'node:child_process';
+import { chmodSync, mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import type { Folders } from '../../domain/node.ts';
+import {
+  commit,
+  git,
+  makeRepository,
+  type TemporaryFolder,
+  temporaryFolder,
+} from '../../testing/repository.ts';
+import { directExec } from '../exec.ts';
+import { openFolders } from './folders.ts';
+
+let folder: TemporaryFolder;
+let repo: string;
+let folders: Folders;
+
+beforeEach(() => {
+  folder = temporaryFolder();
+  const safe = join(folder.path, 'safe');
+  repo = makeRepository(join(safe, 'repo'), {
+    'keep.txt': 'one\ntwo\nthree\n',
+    'gone.txt': 'gone\n',
+    'old.txt': 'a\nb\nc\nd\ne\nf\n',
+    'type.txt': 'x\n',
+    'sub/inner.txt': 'inner\n',
+    '.gitignore': 'ignored\n',
+  });
+  folders = openFolders({
+    data_dir: join(folder.path, 'data'),
+    safe_paths: () => [safe],
+    worktree_root: () => null,
+    repo_roots: () => [],
+    exec: directExec,
+    env: { ...process.env, HOME: folder.path, XDG_CONFIG_HOME: '' },
+    run_as: null,
+  });
+});
+afterEach(() => folder.remove());
+
+const changes = (workdir = repo, base: string | null = null) => folders.changes({ workdir, base });
+const change = (path: string, base: string | null = null) => folders.change({ workdir: repo, base }, path);
+const write = (name: string, data: string | Buffer) => writeFileSync(join(repo, name), data);
+const numbers = (additions: number | null, deletions: number | null) => ({ additions, deletions });
+
+test('every kind of change is listed against HEAD, untracked files too', async () => {
+  write('keep.txt', 'one\n2\nthree\n');
+  rmSync(join(repo, 'gone.txt'));
+  git(repo, 'mv', 'old.txt', 'new.txt');
+  rmSync(join(repo, 'type.txt'));
+  symlinkSync('keep.txt', join(repo, 'type.txt'));
+  write('fresh.txt', 'x\ny');
+  write('added.txt', 'x\n');
+  git(repo, 'add', 'added.txt');
+  write('ignored', 'x');
+  const head = git(repo, 'rev-parse', 'HEAD');
+  expect(await changes()).toEqual({
+    git: true,
+    branch: 'main',
+    base: head,
+    head,
+    truncated: false,
+    files: [
+      { path: 'added.txt', from: null, status: 'added', ...numbers(1, 0) },
+      { path: 'fresh.txt', from: null, status: 'untracked', ...numbers(2, 0) },
+      { path: 'gone.txt', from: null, status: 'deleted', ...numbers(0, 1) },
+      { path: 'keep.txt', from: null, status: 'modified', ...numbers(1, 1) },
+      { path: 'new.txt', from: 'old.txt', status: 'renamed', ...numbers(0, 0) },
+      { path: 'type.txt', from: null, status: 'type_changed', ...numbers(1, 1) },
+    ],
+  });
+});
+
+test('commits since the base count as changes', async () => {
+  const base = git(repo, 'rev-parse', 'HEAD');
+  const head = commit(repo, { 'work.txt': 'x\n' }, 'work');
+  expect((await changes()).files).toEqual([]);
+  const since = await changes(repo, base);
+  expect(since).toMatchObject({ base, head });
+  expect(since.files).toEqual([{ path: 'work.txt', from: null, status: 'added', ...numbers(1, 0) }]);
+});
+
+test('a base that is no commit is replaced by HEAD, and the answer says so', async () => {
+  const head = git(repo, 'rev-parse', 'HEAD');
+  for (const base of ['0'.repeat(40), '--output=x', 'none'])
+    expect((await changes(repo, base)).base).toBe(head);
+});
+
+test('a folder without git has no changes', async () => {
+  const plain = join(folder.path, 'safe/plain');
+  mkdirSync(plain);
+  const none = { git: false, branch: null, base: null, head: null, files: [], truncated: false };
+  expect(await changes(plain)).toEqual(none);
+  await expect(folders.change({ workdir: plain, base: null }, 'x')).rejects.toThrow('file not found');
+});
+
+test('a working tree outside the safe paths is not shown', async () => {
+  mkdirSync(join(folder.path, 'outside'));
+  writeFileSync(join(folder.path, 'outside/secret'), 'secret');
+  git(repo, 'config', 'core.worktree', join(folder.path, 'outside'));
+  expect((await changes()).git).toBe(false);
+  await expect(change('secret')).rejects.toThrow('file not found');
+});
+
+test('a repository without commits shows everything as new', async () => {
+  const empty = makeRepository(join(folder.path, 'safe/empty'));
+  writeFileSync(join(empty, 'a'), 'x\n');
+  writeFileSync(join(empty, 'b'), 'x\n');
+  git(empty, 'add', 'a');
+  expect(await changes(empty)).toEqual({
+    git: true,
+    branch: 'main',
+    base: null,
+    head: null,
+    truncated: false,
+    files: [
+      { path: 'a', from: null, status: 'added', ...numbers(1, 0) },
+      { path: 'b', from: null, status: 'untracked', ...numbers(1, 0) },
+    ],
+  });
+});
+
+test('a workdir below the top shows what lies in it, by names from it', async () => {
+  write('keep.txt', 'changed\n');
+  write('sub/inner.txt', 'changed\n');
+  write('sub/new.txt', 'x\n');
+  const sub = join(repo, 'sub');
+  expect((await changes(sub)).files.map((each) => each.path)).toEqual(['inner.txt', 'new.txt']);
+  expect((await folders.change({ workdir: sub, base: null }, 'inner.txt')).diff).toContain('+changed');
+  expect((await folders.change({ workdir: sub, base: null }, 'new.txt')).diff).toContain('+x');
+});
+
+test('a conflict is one conflicted file', async () => {
+  git(repo, 'checkout', '--quiet', '-b', 'other');
+  commit(repo, { 'keep.txt': 'theirs\n' }, 'theirs');
+  git(repo, 'checkout', '--quiet', 'main');
+  commit(repo, { 'keep.txt': 'ours\n' }, 'ours');
+  expect(() => git(repo, 'merge', 'other')).toThrow();
+  const { files } = await changes();
+  expect(files.map(({ path, status }) => ({ path, status }))).toEqual([
+    { path: 'keep.txt', status: 'conflicted' },
+  ]);
+  await expect(change('keep.txt')).resolves.toMatchObject({ status: 'conflicted' });
+});
+
+test('the detached head of a rebase has no branch', async () => {
+  git(repo, 'checkout', '--quiet', '--detach');
+  expect((await changes()).branch).toBe(null);
+});
+
+test('a file’s diff is git’s own unified diff', async () => {
+  write('keep.txt', 'one\n2\nthree\n');
+  const shown = await change('keep.txt');
+  expect(shown).toMatchObject({ path: 'keep.txt', status: 'modified', truncated: false });
+  expect(shown.diff).toMatch(
+    /^diff --git a\/keep\.txt b\/keep\.txt\n[\s\S]*\n@@ -1,3 \+1,3 @@\n one\n-two\n\+2\n three\n$/,
+  );
+});
+
+test('the diff of a rename has both names, of an untracked file all its lines', async () => {
+  renameSync(join(repo, 'old.txt'), join(repo, 'new.txt'));
+  git(repo, 'add', '--all');
+  write('new.txt', 'a\nb\nc\nd\ne\nF\n');
+  expect((await change('new.txt')).diff).toContain('rename from old.txt\nrename to new.txt\n');
+  write('-', 'dash\n');
+  mkdirSync(join(repo, 'deep'));
+  write('deep/--output=x', 'option\n');
+  expect((await change('-')).diff).toContain('+dash\n');
+  expect((await change('deep/--output=x')).diff).toContain('+++ b/deep/--output=x\n@@ -0,0 +1 @@\n+option\n');
+});
+
+test('the settings of the repository do not change the form of a diff', async () => {
+  for (const [key, value] of [
+    ['diff.noprefix', 'true'],
+    ['diff.mnemonicPrefix', 'true'],
+    ['color.ui', 'always'],
+    ['color.diff', 'always'],
+    ['diff.renames', 'false'],
+    ['diff.relative', 'true'],
+    ['core.pager', 'false'],
+    ['status.showUntrackedFiles', 'no'],
+  ] as const) {
+    git(repo, 'config', key, value);
+  }
+  write('keep.txt', 'one\n2\nthree\n');
+  write('new.txt', 'x\n');
+  expect((await change('keep.txt')).diff).toContain('--- a/keep.txt\n+++ b/keep.txt\n@@ ');
+  expect((await change('new.txt')).diff).toContain('+++ b/new.txt\n');
+});
+
+test('binary files have no line counts and no diff', async () => {
+  write('keep.txt', Buffer.from([0, 1, 2, 3]));
+  write('new.bin', Buffer.from([0, 1, 2, 3]));
+  for (const path of ['keep.txt', 'new.bin']) {
+    expect(await change(path)).toMatchObject({ ...numbers(null, null), diff: '', truncated: false });
+  }
+});
+
+test('a path that is not one of the changed files is not found, wherever it leads', async () => {
+  write('keep.txt', 'x\n');
+  writeFileSync(join(folder.path, 'secret'), 'secret\n');
+  for (const path of [
+    '../../secret',
+    '/etc/passwd',
+    'sub/../keep.txt',
+    './keep.txt',
+    'gone.txt',
+    '',
+    '.',
+    '*',
+    ':/',
+  ]) {
+    await expect(change(path), path).rejects.toThrow('file not found');
+  }
+  await expect(change('keep.txt\0')).rejects.toThrow('file not found');
+});
+
+test('a link to a file elsewhere shows where it points, not what is there', async () => {
+  writeFileSync(join(folder.path, 'secret'), 'top secret\n');
+  symlinkSync(join(folder.path, 'secret'), join(repo, 'link'));
+  symlinkSync(folder.path, join(repo, 'linked-folder'));
+  expect((await changes()).files.map((each) => each.path)).toEqual(['link', 'linked-folder']);
+  const shown = await change('link');
+  expect(shown.diff).toContain(`+${join(folder.path, 'secret')}`);
+  expect(shown.diff).not.toContain('top secret');
+  writeFileSync(join(folder.path, 'null'), 'top secret\n');
+  expect((await change('linked-folder')).diff).toBe('');
+});
+
+test('special files are passed over without waiting for them', async () => {
+  execFileSync('mkfifo', [join(repo, 'fifo')]);
+  write('seen.txt', 'x\n');
+  expect((await changes()).files.map((each) => each.path)).toEqual(['seen.txt']);
+});
+
+test('odd names come through: spaces, quotes, newlines, stars, letters of all kinds', async () => {
+  const names = ['a b', '"q"', 'new\nline', 'st*r', 'tab\t', 'žluť.txt', ':(top)x', '[x]'];
+  for (const name of names) write(name, 'x\n');
+  const shown = (await changes()).files.map((each) => each.path);
+  expect(shown.sort()).toEqual(names.map((name) => (name === '"q"' ? '"\\"q\\""' : name)).sort());
+  for (const path of shown) expect((await change(path)).diff, path).toContain('+x');
+  git(repo, 'add', '--all');
+  for (const path of shown) expect((await change(path)).diff, path).toContain('+x');
+});
+
+test.runIf(process.platform === 'linux')(
+  'names that are not UTF-8 are quoted and can be asked for',
+  async () => {
+    const name = Buffer.from([0x63, 0xe9, 0x2e, 0x74]);
+    const path = Buffer.concat([Buffer.from(`${repo}/`), name]);
+    writeFileSync(path, 'x\n');
+    expect((await changes()).files).toEqual([
+      { path: '"c\\351.t"', from: null, status: 'untracked', ...numbers(1, 0) },
+    ]);
+    expect((await change('"c\\351.t"')).diff).toBe('');
+    git(repo, 'add', '--all');
+    expect((await change('"c\\351.t"')).diff).toContain('+x');
+  },
+);
+
+test('text that is not UTF-8 becomes valid text', async () => {
+  write('keep.txt', Buffer.from([0x61, 0xff, 0x0a]));
+  expect((await change('keep.txt')).diff).toContain('+a\ufffd\n');
+});
+
+test('a huge diff is cut at a line and says so', async () => {
+  const line = `${'x'.repeat(99)}\n`;
+  write('keep.txt', line.repeat((limits.diff_bytes_max / 100) * 3));
+  const shown = await change('keep.txt');
+  expect(shown.truncated).toBe(true);
+  expect(shown.diff.length).toBeLessThanOrEqual(limits.diff_bytes_max);
+  expect(shown.diff.endsWith(`+${line}`)).toBe(true);
+  write('huge.txt', line.repeat((limits.untracked_file_bytes_max / 100) * 2));
+  expect(await change('huge.txt')).toMatchObject({ ...numbers(null, null), truncated: true });
+});
+
+test('a long list is cut and says so; what is past the cut can still be asked for', async () => {
+  mkdirSync(join(repo, 'many'));
+  for (let index = 0; index <= limits.changed_files_max; index++) write(`many/${index}`, 'x\n');
+  write('zzz', 'x\n');
+  const listed = await changes();
+  expect(listed.files.length).toBe(limits.changed_files_max);
+  expect(listed.truncated).toBe(true);
+  expect((await change('zzz')).diff).toContain('+x');
+});
+
+test('a nested repository is one entry, and its own settings run nothing', async () => {
+  const canary = join(folder.path, 'canary');
+  const program = join(folder.path, 'trap');
+  writeFileSync(program, `#!/bin/sh\ntouch '${canary}'\n`);
+  chmodSync(program, 0o755);
+  const nested = makeRepository(join(repo, 'nested'), { x: 'x\n' });
+  git(nested, 'config', 'core.fsmonitor', program);
+  expect((await changes()).files.map((each) => each.path)).toEqual(['nested/']);
+  expect((await change('nested/')).diff).toBe('');
+  git(repo, '-c', 'advice.addEmbeddedRepo=false', 'add', 'nested');
+  rmSync(canary, { force: true });
+  writeFileSync(join(nested, 'x'), 'changed\n');
+  expect((await changes()).files).toMatchObject([{ path: 'nested', status: 'added' }]);
+  expect((await change('nested')).diff).toContain('Subproject commit');
+  expect(() => execFileSync('test', ['-e', canary])).toThrow();
+});
+
+test('the agent’s own git is never locked out', async () => {
+  write('keep.txt', 'x\n');
+  const reading = Array.from({ length: 5 }, () => changes());
+  for (let round = 0; round < 10; round++) commit(repo, { 'keep.txt': `${round}\n` }, `round ${round}`);
+  await Promise.all(reading);
+});
