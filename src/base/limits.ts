@@ -115,6 +115,7 @@ export const limits = {
   guard_far_s: 1,
   guard_near_s: 0.1,
 
+  delete_rows_per_slice: 500,
   feed_keep_ms: 24 * 60 * 60 * 1000,
   retention_days: 30,
   retention_bytes_per_agent: 256 * MIB,

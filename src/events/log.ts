@@ -62,6 +62,19 @@ export class EventLog {
     tx.run(tx.sql.insertInto('heads').values({ agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
   }
 
+  /** Ends the log of an agent that is deleted in the same transaction; rows and files go in the background. */
+  drop(tx: Tx, agent_num: number): void {
+    tx.run(tx.sql.insertInto('log_drops').values({ agent_num }));
+    tx.run(tx.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
+    tx.afterCommit(() => {
+      const agent = [...this.#agents.values()].find(({ num }) => num === agent_num);
+      if (!agent) return;
+      this.#agents.delete(agent.id);
+      this.#tails.get(agent.id)?.close();
+      this.#tails.delete(agent.id);
+    });
+  }
+
   /** Appends in the caller's transaction; followers hear of it after the commit. Throws `agent not found`. */
   append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
     const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id));

@@ -177,7 +177,11 @@ export interface Tables {
     bytes: number;
     /** Block index, see `events/segment.ts`. */
     blocks: Uint8Array;
+    /** 1 when the rows that it stands for are deleted. */
+    swept: Generated<Bool>;
   };
+  /** Logs of deleted agents, until their rows and files are gone. */
+  log_drops: { agent_num: number };
   /** What `/api/events` tells: a record as it was after a change. Kept 24 hours. */
   feed: {
     id: Generated<number>;

@@ -172,8 +172,11 @@ CREATE TABLE segments (
   path TEXT NOT NULL,
   bytes INTEGER NOT NULL,
   blocks BLOB NOT NULL,
+  swept INTEGER NOT NULL DEFAULT 0,
   UNIQUE (agent_num, first_seq)
 );
+CREATE INDEX segments_age ON segments(last_ts);
+CREATE TABLE log_drops (agent_num INTEGER PRIMARY KEY);
 CREATE TABLE feed (
   id INTEGER PRIMARY KEY AUTOINCREMENT,
   ts INTEGER NOT NULL,

@@ -1,0 +1,96 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { Feed } from './feed.ts';
+import type { Position } from './position.ts';
+import { type Frame, parseFrames } from './testing.ts';
+
+let folder: string;
+let store: Store;
+let now = 1_000;
+let feed: Feed;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-feed-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  now = 1_000;
+  feed = new Feed({ store, clock: { now: () => now } });
+});
+afterEach(async () => {
+  feed.close();
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const tell = (owner_id: string, name: string) =>
+  store.write((tx) => feed.append(tx, 'agent', owner_id, { name }));
+
+async function follow(
+  owner: string | null,
+  position: Position,
+  enough: number,
+  from = feed,
+): Promise<Frame[]> {
+  const stop = new AbortController();
+  let text = '';
+  for await (const bytes of from.follow((id) => owner === null || id === owner, position, stop.signal)) {
+    text += bytes.toString();
+    if (parseFrames(text).length >= enough) stop.abort();
+  }
+  return parseFrames(text);
+}
+
+test('each follower sees own records, root all, in order', async () => {
+  await tell('usr_1', 'a');
+  await tell('usr_2', 'b');
+  const one = follow('usr_1', { after: 0 }, 2);
+  const all = follow(null, { after: 0 }, 3);
+  await tell('usr_1', 'c');
+  expect((await one).map((frame) => frame.id)).toEqual([1, 3]);
+  expect((await all).map((frame) => (frame.data.record as { name: string }).name)).toEqual(['a', 'b', 'c']);
+  expect((await all)[0]).toEqual({
+    id: 1,
+    event: 'agent',
+    data: { type: 'agent', ts: 1, record: { name: 'a' } },
+  });
+});
+
+test('without a position only what comes is told', async () => {
+  await tell('usr_1', 'old');
+  const following = follow(null, 'start', 1);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await tell('usr_1', 'new');
+  expect((await following).map((frame) => frame.id)).toEqual([2]);
+});
+
+test('an undone change is not told and leaves no trace', async () => {
+  const undone = store.write((tx) => {
+    feed.append(tx, 'agent', 'usr_1', { name: 'no' });
+    throw new Error('no');
+  });
+  await expect(undone).rejects.toThrow('no');
+  await tell('usr_1', 'yes');
+  expect((await follow(null, { after: 0 }, 1))[0]!.data.record).toEqual({ name: 'yes' });
+});
+
+test('a position that is too old or too new gets a reset to the head, also after a restart', async () => {
+  await tell('usr_1', 'old');
+  await tell('usr_1', 'old too');
+  now += limits.feed_keep_ms + 1;
+  expect(await feed.trim()).toBe(true);
+  expect(await feed.trim()).toBe(false);
+  const again = new Feed({ store, clock: { now: () => now } });
+  for (const after of [0, 1, 3, 2 ** 63]) {
+    const [reset] = await follow(null, { after }, 1, again);
+    expect(reset).toMatchObject({ id: 2, event: 'error', data: { type: 'error', code: 'reset', head: 2 } });
+  }
+  const following = follow(null, { after: 2 }, 1, again);
+  await store.write((tx) => again.append(tx, 'agent', 'usr_1', { name: 'next' }));
+  expect((await following)[0]).toMatchObject({ id: 3, event: 'agent' });
+  again.close();
+});

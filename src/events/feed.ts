@@ -1,0 +1,166 @@
+/**
+ * The stream of everything that changed, for lists: each entry is a record as it was after a change. A numbering of its
+ * own, kept a day. It owns who sees what by owner; it knows nothing about the records. Unlike an agent's log it begins
+ * live: whoever has no position loads the lists first.
+ */
+import { Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
+import type { Position } from './position.ts';
+
+interface Entry {
+  id: number;
+  owner_id: string;
+  frame: Buffer;
+}
+
+export interface FeedOptions {
+  store: Store;
+  clock: Clock;
+  heartbeat_ms?: number;
+}
+
+/** Newest deleted entry: positions below it have a hole. */
+const TRIMMED = 'feed_trimmed';
+
+export class Feed {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #heartbeat_ms: number;
+  readonly #wakes = new Set<Wake>();
+  readonly #ring: Entry[] = [];
+  #ring_bytes = 0;
+  #head = 0;
+  #closed = false;
+
+  constructor(options: FeedOptions) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#heartbeat_ms = options.heartbeat_ms ?? limits.heartbeat_ms;
+  }
+
+  /** Tells, in the caller's transaction, what a record of `owner_id`'s is now. */
+  append(tx: Tx, kind: string, owner_id: string, record: Record<string, unknown>): void {
+    const ts = this.#clock.now();
+    const json = JSON.stringify(record);
+    const { id } = tx.get(
+      tx.sql.insertInto('feed').values({ ts, kind, owner_id, record: json }).returning('id'),
+    )!;
+    tx.afterCommit(() => this.#publish({ id, owner_id, frame: entryFrame(id, ts, kind, json) }));
+  }
+
+  /** Ready SSE frames of what `sees` lets through, after `position` or from now on. */
+  async *follow(
+    sees: (owner_id: string) => boolean,
+    position: Position,
+    signal: AbortSignal,
+  ): AsyncGenerator<Buffer> {
+    const wake = new Wake();
+    this.#wakes.add(wake);
+    try {
+      const kept = await this.#store.read(readBounds);
+      this.#head = Math.max(this.#head, kept.head);
+      yield retryFrame;
+      const wanted = typeof position === 'object' && 'after' in position ? position.after : this.#head;
+      let cursor = wanted;
+      if (wanted > this.#head || wanted < kept.trimmed) {
+        cursor = this.#head;
+        const error = 'changes before this point are not known any more; load the lists again';
+        yield connectionError(cursor, this.#clock.now(), { code: 'reset', error, head: cursor });
+      }
+      let heartbeat_at = performance.now() + this.#heartbeat_ms;
+      while (!signal.aborted && !this.#closed) {
+        if (performance.now() >= heartbeat_at) {
+          heartbeat_at = performance.now() + this.#heartbeat_ms;
+          yield heartbeatFrame(cursor, this.#clock.now());
+        }
+        if (cursor >= this.#head) {
+          await wake.wait(heartbeat_at - performance.now(), signal);
+          continue;
+        }
+        const entries = this.#fromRing(cursor) ?? (await this.#fromStore(cursor));
+        const frames = entries.filter((entry) => sees(entry.owner_id)).map((entry) => entry.frame);
+        cursor = entries.at(-1)?.id ?? this.#head;
+        if (frames.length > 0) yield frames.length === 1 ? frames[0]! : Buffer.concat(frames);
+      }
+    } finally {
+      this.#wakes.delete(wake);
+    }
+  }
+
+  /** Forgets what is older than a day, some entries at a time; answers whether there may be more. */
+  trim(): Promise<boolean> {
+    const before = this.#clock.now() - limits.feed_keep_ms;
+    return this.#store.write((tx) => {
+      const old = tx.all(
+        tx.sql.selectFrom('feed').select(['id', 'ts']).orderBy('id').limit(limits.delete_rows_per_slice),
+      );
+      const up_to = old.filter((entry) => entry.ts < before).at(-1)?.id;
+      if (up_to === undefined) return false;
+      tx.run(tx.sql.deleteFrom('feed').where('id', '<=', up_to));
+      const value = String(up_to);
+      tx.run(
+        tx.sql
+          .insertInto('meta')
+          .values({ key: TRIMMED, value })
+          .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
+      );
+      return old.at(-1)!.id === up_to;
+    });
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const wake of this.#wakes) wake.notify();
+  }
+
+  #publish(entry: Entry): void {
+    this.#head = entry.id;
+    this.#ring.push(entry);
+    this.#ring_bytes += entry.frame.length;
+    while (this.#ring_bytes > limits.tail_ring_bytes_max && this.#ring.length > 1) {
+      this.#ring_bytes -= this.#ring.shift()!.frame.length;
+    }
+    for (const wake of this.#wakes) wake.notify();
+  }
+
+  #fromRing(cursor: number): Entry[] | null {
+    const [oldest] = this.#ring;
+    if (!oldest || oldest.id > cursor + 1) return null;
+    return this.#ring.filter((entry) => entry.id > cursor);
+  }
+
+  #fromStore(cursor: number): Promise<Entry[]> {
+    return this.#store.read((reader) =>
+      reader
+        .all(
+          reader.sql
+            .selectFrom('feed')
+            .selectAll()
+            .where('id', '>', cursor)
+            .orderBy('id')
+            .limit(limits.delete_rows_per_slice),
+        )
+        .map(({ id, ts, kind, owner_id, record }) => ({
+          id,
+          owner_id,
+          frame: entryFrame(id, ts, kind, record),
+        })),
+    );
+  }
+}
+
+function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
+  const data = `{"type":${JSON.stringify(kind)},"ts":${ts_ms / 1000},"record":${record}}`;
+  return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
+}
+
+function readBounds(reader: Reader): { head: number; trimmed: number } {
+  const newest = reader.get(reader.sql.selectFrom('feed').select('id').orderBy('id', 'desc').limit(1));
+  const trimmed = Number(
+    reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', TRIMMED))?.value ?? 0,
+  );
+  return { head: Math.max(newest?.id ?? 0, trimmed), trimmed };
+}

@@ -1,0 +1,139 @@
+/**
+ * The SSE door: writes ready frames to a response for as long as the client reads and may read. It counts streams per
+ * user and in all, waits for slow readers instead of buffering, lets go of those that take nothing, and asks again and
+ * again whether the token still holds. The body ends with the connection (no chunked coding), so that the same buffer
+ * goes to a thousand sockets as it is.
+ */
+import type { ServerResponse } from 'node:http';
+import { limits } from '../base/limits.ts';
+import { Problem } from '../domain/problem.ts';
+
+/** What the door needs to know of a call. */
+export interface StreamCall {
+  method: string;
+  caller: { user_id: string };
+  /** Aborts when the client is gone or the service drains. */
+  signal: AbortSignal;
+  /** Takes the response over. */
+  hijack(): ServerResponse;
+}
+
+export interface StreamsOptions {
+  /** Read at every opening, so that they can change while the service runs. */
+  bounds?: () => { per_user: number; total: number };
+  stall_ms?: number;
+  recheck_ms?: number;
+}
+
+export class Streams {
+  readonly #bounds: () => { per_user: number; total: number };
+  readonly #stall_ms: number;
+  readonly #recheck_ms: number;
+  readonly #by_user = new Map<string, number>();
+  #open = 0;
+
+  constructor(options: StreamsOptions = {}) {
+    this.#bounds =
+      options.bounds ?? (() => ({ per_user: limits.streams_per_user, total: limits.streams_total }));
+    this.#stall_ms = options.stall_ms ?? limits.stream_stall_ms;
+    this.#recheck_ms = options.recheck_ms ?? limits.stream_recheck_ms;
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  /**
+   * Serves one stream to its end. `open` makes the frames; what it throws before the first one is thrown here, before
+   * any header is written. `holds` is asked every few seconds; when it answers false the stream ends.
+   */
+  async serve(
+    call: StreamCall,
+    open: (signal: AbortSignal) => AsyncIterable<Buffer>,
+    holds: () => Promise<boolean> | boolean,
+  ): Promise<void> {
+    const release = this.#take(call.caller.user_id);
+    const stop = new AbortController();
+    const signal = AbortSignal.any([stop.signal, call.signal]);
+    const frames = open(signal)[Symbol.asyncIterator]();
+    let recheck: NodeJS.Timeout | undefined;
+    try {
+      const first = await frames.next();
+      const response = call.hijack();
+      writeHead(response);
+      if (call.method === 'HEAD') {
+        response.end();
+        return;
+      }
+      response.on('close', () => stop.abort());
+      response.on('error', () => stop.abort());
+      // Node looks at the socket's own queue: any byte taken counts as progress. Nothing queued is no stall.
+      response.setTimeout(this.#stall_ms, () => {
+        if (response.writableLength > 0) response.destroy();
+      });
+      recheck = setInterval(() => void stopUnless(holds, stop), this.#recheck_ms);
+      for (let next = first; !next.done && !signal.aborted; next = await frames.next()) {
+        if (!response.write(next.value) && !signal.aborted) await drained(response, signal);
+      }
+      response.end();
+    } finally {
+      clearInterval(recheck);
+      stop.abort();
+      release();
+      await frames.return?.();
+    }
+  }
+
+  #take(user_id: string): () => void {
+    const { per_user, total } = this.#bounds();
+    const mine = this.#by_user.get(user_id) ?? 0;
+    if (mine >= per_user) {
+      throw new Problem('rate_limited', 'too_many_streams', 'too many open streams', {
+        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
+      });
+    }
+    if (this.#open >= total) {
+      throw new Problem('unavailable', 'too_many_streams', 'too many open streams', {
+        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
+      });
+    }
+    this.#open++;
+    this.#by_user.set(user_id, mine + 1);
+    return () => {
+      this.#open--;
+      const left = this.#by_user.get(user_id)! - 1;
+      if (left > 0) this.#by_user.set(user_id, left);
+      else this.#by_user.delete(user_id);
+    };
+  }
+}
+
+function writeHead(response: ServerResponse): void {
+  response.useChunkedEncodingByDefault = false;
+  response.shouldKeepAlive = false;
+  response.statusCode = 200;
+  response.setHeader('content-type', 'text/event-stream');
+  response.setHeader('cache-control', 'no-cache');
+  response.setHeader('x-accel-buffering', 'no');
+  response.flushHeaders();
+}
+
+async function stopUnless(holds: () => Promise<boolean> | boolean, stop: AbortController): Promise<void> {
+  try {
+    if (!(await holds())) stop.abort();
+  } catch {
+    stop.abort();
+  }
+}
+
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    response.on('drain', done);
+    signal.addEventListener('abort', done);
+  });
+}
