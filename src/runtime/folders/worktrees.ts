@@ -248,7 +248,8 @@ async function removeLinked(
       const removed = await git.run(repository.path, ['worktree', 'remove', '--force', '--', workdir]);
       if (options.run_as) await rmdir(workdir).catch(() => {});
       if (await isFolder(workdir)) return kept(complaint(removed));
-      if (removed.code !== 0) await discard(options, repository, workdir);
+      const left = (await listWorktrees(git, repository)).some((each) => each.path === workdir);
+      if (left) await discard(options, repository, workdir);
     }
   }
   if (branch) await dropBranch(git, repository, branch, worktree.base);
