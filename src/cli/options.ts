@@ -1,0 +1,67 @@
+/** Options that many commands share, and the flags that stand for configuration keys. */
+import { type Command, InvalidArgumentError } from 'commander';
+import { type ConfigKey, configKeys, isConfigKey } from '../contract/config.ts';
+import type { LocalFlags } from './context.ts';
+import { usage } from './failure.ts';
+
+export interface LocalOptions {
+  config?: string | undefined;
+  dataDir?: string | undefined;
+  listen?: string | undefined;
+  /** `key=value`, repeated. */
+  set?: string[] | undefined;
+}
+
+/** A command that prints data: `--json`. */
+export function leaf(parent: Command, usageText: string, description: string): Command {
+  return parent.command(usageText).description(description).option('--json', 'print JSON');
+}
+
+/** A command that talks to the plane. */
+export function remote(parent: Command, usageText: string, description: string): Command {
+  return withLocal(leaf(parent, usageText, description)).option('--url <url>', 'the plane (SVC_URL)');
+}
+
+/** A command that reads this machine's configuration. */
+export function withLocal(command: Command): Command {
+  return command
+    .option('--config <file>', 'configuration file (SVC_CONFIG)')
+    .option('--data-dir <dir>', 'data directory (SVC_DATA_DIR)');
+}
+
+export function collect(value: string, before: string[] = []): string[] {
+  return [...before, value];
+}
+
+export function localFlags(options: LocalOptions): LocalFlags {
+  const values = new Map<ConfigKey, { text: string; flag: string }>();
+  if (options.dataDir !== undefined) values.set('data_dir', { text: options.dataDir, flag: '--data-dir' });
+  if (options.listen !== undefined) values.set('server.listen', { text: options.listen, flag: '--listen' });
+  for (const pair of options.set ?? []) {
+    const [key, text] = pairOf(pair, '--set');
+    if (!isConfigKey(key)) throw usage(`--set ${key}: unknown key`);
+    if (configKeys[key].secret) throw usage(`--set ${key}: secrets do not belong into arguments`);
+    values.set(key, { text, flag: `--set ${key}` });
+  }
+  return { file: options.config, values };
+}
+
+/** `name=value`. */
+export function pairOf(text: string, flag: string): [string, string] {
+  const at = text.indexOf('=');
+  if (at < 1) throw usage(`${flag} ${text}: must be <name>=<value>`);
+  return [text.slice(0, at), text.slice(at + 1)];
+}
+
+export function wholeNumber(text: string): number {
+  if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
+  return Number(text);
+}
+
+/** `90`, `90s`, `10m`, `2h` → milliseconds. */
+export function duration(text: string): number {
+  const match = /^(\d{1,9})(ms|s|m|h)?$/.exec(text);
+  if (!match) throw new InvalidArgumentError('must be a duration, for example 90s or 10m');
+  const unit = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 }[match[2] ?? 's']!;
+  return Number(match[1]) * unit;
+}
