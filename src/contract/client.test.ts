@@ -1,0 +1,172 @@
+import { afterEach, describe, expect, expectTypeOf, test } from 'vitest';
+import type { Agent } from '../domain/agent.ts';
+import { invalid, Problem, problems } from '../domain/problem.ts';
+import type { Handlers } from '../http/call.ts';
+import type { HttpServer } from '../http/server.ts';
+import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
+import { Client, type Frame, Unreachable } from './client.ts';
+
+const servers: HttpServer[] = [];
+afterEach(async () => {
+  await Promise.all(servers.splice(0).map((server) => server.drain()));
+});
+
+async function clientOf(handlers: Partial<Handlers>): Promise<Client> {
+  const server = await openFakeHttp(handlers);
+  servers.push(server);
+  return new Client({ url: `${server.url}/`, token: ROOT_TOKEN });
+}
+
+const AT = '2026-01-02T03:04:05.678Z';
+const user = (id: number) => ({
+  id: `usr_${id}`,
+  username: `u${id}`,
+  role: 'user' as const,
+  created_at: AT,
+});
+
+/** A stream that numbers its frames, ends after every third, and starts after the client's position. */
+function countingStream(seen: (string | undefined)[]): Handlers['followAgent'] {
+  return (call) => {
+    const position = call.headers['last-event-id'] as string | undefined;
+    seen.push(position);
+    const response = call.hijack();
+    response.writeHead(200, { 'content-type': 'text/event-stream' });
+    response.write('retry: 1000\n\n');
+    const after = Number(position ?? 0);
+    for (let n = after + 1; n <= after + 3; n++) {
+      response.write(`id: ${n}\nevent: output\ndata: {"type":"output","data":"ü${n}"}\n\n`);
+    }
+    response.end('id: 99\nevent: output\ndata: {"type":"cut of');
+    return undefined;
+  };
+}
+
+describe('calls', () => {
+  test('a call fills in path, query and body, and gives the typed answer', async () => {
+    const client = await clientOf({
+      updateUser: (call) => ({ ...user(1), id: call.params.user_id, username: call.body.username! }),
+      getChange: (call) => {
+        throw invalid(call.params.path);
+      },
+    });
+    const answer = await client.call('updateUser', { params: { user_id: 'a b' }, body: { username: 'bob' } });
+    expect(answer).toEqual({ ...user(1), id: 'a b', username: 'bob' });
+    const change = client.call('getChange', { params: { agent_id: 'agt_1', path: 'src/a b#?.ts' } });
+    await expect(change).rejects.toThrow('src/a b#?.ts');
+    expectTypeOf(client.call<'getAgent'>).returns.resolves.toEqualTypeOf<Agent>();
+  });
+
+  test('an answer without a body is undefined', async () => {
+    const client = await clientOf({ logout: () => undefined });
+    expect(await client.call('logout')).toBeUndefined();
+  });
+
+  test("the server's problem is thrown as it is", async () => {
+    const client = await clientOf({
+      startAgent: () => {
+        throw problems.agentAlreadyRunning();
+      },
+    });
+    const error = await client.call('startAgent', { params: { agent_id: 'agt_1' } }).catch((e: unknown) => e);
+    expect(error).toBeInstanceOf(Problem);
+    expect(error).toMatchObject({ ...problems.agentAlreadyRunning(), message: 'agent is already running' });
+  });
+
+  test('a server that is not there is Unreachable', async () => {
+    const client = await clientOf({});
+    await servers.splice(0)[0]!.drain();
+    await expect(client.call('getMe')).rejects.toThrow(Unreachable);
+  });
+
+  test('a list is read page by page to its end', async () => {
+    const client = await clientOf({
+      listUsers: ({ query }) => {
+        const from = Number(query.cursor ?? 0);
+        const next = from + query.limit!;
+        return { items: [user(from)], ...(next <= 400 && { next_cursor: String(next) }) };
+      },
+    });
+    const names: string[] = [];
+    for await (const found of client.all('listUsers')) names.push(found.username);
+    expect(names).toEqual(['u0', 'u200', 'u400']);
+  });
+});
+
+describe('streams', () => {
+  test('a stream that ends is resumed after its last whole event', async () => {
+    const seen: (string | undefined)[] = [];
+    const client = await clientOf({ followAgent: countingStream(seen) });
+    const stop = new AbortController();
+    const states: string[] = [];
+    const frames: Frame[] = [];
+    const follow = client.follow(
+      'followAgent',
+      { params: { agent_id: 'agt_1' }, signal: stop.signal },
+      { backoff_ms: [0], onState: (state) => states.push(state) },
+    );
+    for await (const frame of follow) {
+      frames.push(frame);
+      if (frames.length === 8) stop.abort();
+    }
+    expect(frames.map(({ id }) => id)).toEqual(['1', '2', '3', '4', '5', '6', '7', '8']);
+    expect(frames[7]).toEqual({ id: '8', event: 'output', data: { type: 'output', data: 'ü8' } });
+    expect(seen.slice(0, 3)).toEqual([undefined, '3', '6']);
+    expect(states.slice(0, 4)).toEqual(['connecting', 'connected', 'reconnecting', 'connected']);
+  });
+
+  test('a refusal that no time heals is thrown', async () => {
+    const client = await clientOf({
+      followAgent: () => {
+        throw problems.agentNotFound();
+      },
+    });
+    const signal = new AbortController().signal;
+    const follow = client.follow('followAgent', { params: { agent_id: 'agt_1' }, signal });
+    await expect(follow.next()).rejects.toThrow('agent not found');
+  });
+
+  test('a refusal that time heals is tried again', async () => {
+    let attempts = 0;
+    const client = await clientOf({
+      followAgent: (call) => {
+        if (attempts++ < 2) throw problems.draining();
+        return (countingStream([]) as (c: typeof call) => undefined)(call);
+      },
+    });
+    const stop = new AbortController();
+    const follow = client.follow(
+      'followAgent',
+      { params: { agent_id: 'agt_1' }, signal: stop.signal },
+      { backoff_ms: [0], last_event_id: '41' },
+    );
+    expect((await follow.next()).value?.id).toBe('42');
+    stop.abort();
+    await follow.return();
+    expect(attempts).toBe(3);
+  });
+
+  test('a connection that falls silent is taken for dead', async () => {
+    let attempts = 0;
+    const client = await clientOf({
+      followAgent: (call) => {
+        const attempt = ++attempts;
+        const response = call.hijack();
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        response.write(attempt === 1 ? 'retry: 1000\n\n' : `id: 1\ndata: {"type":"output"}\n\n`);
+        call.signal.addEventListener('abort', () => response.end());
+        return undefined;
+      },
+    });
+    const stop = new AbortController();
+    const follow = client.follow(
+      'followAgent',
+      { params: { agent_id: 'agt_1' }, signal: stop.signal },
+      { backoff_ms: [0], silence_ms: 200 },
+    );
+    expect((await follow.next()).value?.id).toBe('1');
+    stop.abort();
+    await follow.return();
+    expect(attempts).toBeGreaterThan(1);
+  });
+});

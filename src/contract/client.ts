@@ -1,0 +1,244 @@
+/**
+ * The typed client, made from the route table: for the CLI, tests and the web. It throws the server's own `Problem`s,
+ * and follows streams across lost connections without losing or repeating an event. It keeps no token anywhere.
+ */
+import { createParser } from 'eventsource-parser';
+import { sleep } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import { Problem } from '../domain/problem.ts';
+import { kindOf } from './errors.ts';
+import { type Answer, isPublic, type Params, type Query, type Route, type SentBody } from './route.ts';
+import { type OperationId, type RouteOf, routes } from './routes.ts';
+
+export interface ClientOptions {
+  /** `http(s)://host:port`. */
+  url: string;
+  /** Bearer token; null for operations that need none. */
+  token?: string | null;
+  fetch?: typeof fetch;
+}
+
+export type CallArgs<Op extends OperationId> = {
+  query?: Partial<Query<RouteOf<Op>>>;
+  headers?: Record<string, string>;
+  idempotency_key?: string;
+  signal?: AbortSignal;
+} & (keyof Params<RouteOf<Op>> extends never ? { params?: undefined } : { params: Params<RouteOf<Op>> }) &
+  ([SentBody<RouteOf<Op>>] extends [never]
+    ? { body?: undefined }
+    : Record<never, never> extends SentBody<RouteOf<Op>>
+      ? { body?: SentBody<RouteOf<Op>> }
+      : { body: SentBody<RouteOf<Op>> });
+
+/** Arguments may be left out where none is needed. */
+type Args<Op extends OperationId> =
+  Record<never, never> extends CallArgs<Op> ? [args?: CallArgs<Op>] : [args: CallArgs<Op>];
+
+type Item<T> = T extends { items: (infer I)[] } ? I : never;
+type ListOperation = {
+  [Op in OperationId]: Item<Answer<RouteOf<Op>>> extends never ? never : Op;
+}[OperationId];
+type StreamOperation = {
+  [Op in OperationId]: RouteOf<Op> extends { raw: 'sse' } ? Op : never;
+}[OperationId];
+
+/** One frame of an event stream. */
+export interface Frame {
+  /** The position that a client resumes from; null before the first. */
+  id: string | null;
+  event: string;
+  data: { type: string; [field: string]: unknown };
+}
+
+export type StreamState = 'connecting' | 'connected' | 'reconnecting';
+
+export interface FollowOptions {
+  /** Resume after this event. */
+  last_event_id?: string | undefined;
+  /** Told at every change, for people who watch. */
+  onState?: (state: StreamState) => void;
+  /** Waits between attempts; the last one repeats. */
+  backoff_ms?: readonly number[];
+  /** A connection that is silent for so long is taken for dead. */
+  silence_ms?: number;
+}
+
+/** Nobody answered: no network, no listener, or a connection that broke before the answer. */
+export class Unreachable extends Error {
+  constructor(url: string, cause: unknown) {
+    super(`${url} does not answer`, { cause });
+    this.name = 'Unreachable';
+  }
+}
+
+export class Client {
+  readonly url: string;
+  readonly #token: string | null;
+  readonly #fetch: typeof fetch;
+
+  constructor(options: ClientOptions) {
+    this.url = options.url.replace(/\/+$/, '');
+    this.#token = options.token ?? null;
+    this.#fetch = options.fetch ?? fetch;
+  }
+
+  /** Calls an operation; throws the server's `Problem`, or `Unreachable`. */
+  async call<Op extends OperationId>(operation: Op, ...[args]: Args<Op>): Promise<Answer<RouteOf<Op>>> {
+    const response = await this.open(operation, args ?? ({} as CallArgs<Op>));
+    try {
+      if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
+      return (await response.json()) as Answer<RouteOf<Op>>;
+    } catch (error) {
+      if (args?.signal?.aborted) throw error;
+      throw new Unreachable(this.url, error);
+    }
+  }
+
+  /** Every item of a list, read page by page. */
+  async *all<Op extends ListOperation>(
+    operation: Op,
+    ...[args]: Args<Op>
+  ): AsyncGenerator<Item<Answer<RouteOf<Op>>>, void, undefined> {
+    let cursor: string | undefined;
+    do {
+      const query = { limit: limits.page_items_max, ...args?.query, ...(cursor !== undefined && { cursor }) };
+      const response = await this.open(operation, { ...args, query } as unknown as CallArgs<Op>);
+      const page = (await response.json()) as { items: Item<Answer<RouteOf<Op>>>[]; next_cursor?: string };
+      yield* page.items;
+      cursor = page.next_cursor;
+    } while (cursor !== undefined);
+  }
+
+  /** The response itself, for bytes and streams. Its status is a success. */
+  async open<Op extends OperationId>(operation: Op, args: CallArgs<Op>): Promise<Response> {
+    const route: Route = routes[operation];
+    const target = new URL(this.url + pathOf(route, args.params ?? {}));
+    for (const [name, value] of Object.entries(args.query ?? {})) {
+      if (value !== undefined && value !== null) target.searchParams.set(name, String(value));
+    }
+    const headers = new Headers(args.headers);
+    if (this.#token !== null && !isPublic(route)) headers.set('authorization', `Bearer ${this.#token}`);
+    if (args.idempotency_key !== undefined) headers.set('idempotency-key', args.idempotency_key);
+    if (args.body !== undefined) headers.set('content-type', 'application/json');
+    let response: Response;
+    try {
+      response = await this.#fetch(target, {
+        method: route.method,
+        headers,
+        redirect: 'error',
+        ...(args.body !== undefined && { body: JSON.stringify(args.body) }),
+        ...(args.signal && { signal: args.signal }),
+      });
+    } catch (error) {
+      if (args.signal?.aborted) throw error;
+      throw new Unreachable(this.url, error);
+    }
+    if (!response.ok) throw await problemOf(response);
+    return response;
+  }
+
+  /**
+   * Frames of a stream for as long as the signal allows: a connection that ends, breaks or falls silent is opened again
+   * from the last event. Ends when the signal aborts; throws a `Problem` that another attempt would not heal.
+   */
+  async *follow<Op extends StreamOperation>(
+    operation: Op,
+    args: CallArgs<Op> & { signal: AbortSignal },
+    options: FollowOptions = {},
+  ): AsyncGenerator<Frame, void, undefined> {
+    const backoff_ms = options.backoff_ms ?? limits.reconnect_backoff_ms;
+    let last = options.last_event_id;
+    let failures = 0;
+    options.onState?.('connecting');
+    while (!args.signal.aborted) {
+      let wait_ms = 0;
+      try {
+        for await (const frame of this.#connection(operation, args, last, options)) {
+          if (args.signal.aborted) return;
+          failures = 0;
+          if (frame.id !== null) last = frame.id;
+          yield frame;
+        }
+      } catch (error) {
+        if (args.signal.aborted) return;
+        if (error instanceof Problem && !isPassing(error)) throw error;
+        if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
+        wait_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
+      }
+      if (args.signal.aborted) return;
+      options.onState?.('reconnecting');
+      wait_ms = Math.max(wait_ms, backoff_ms[Math.min(failures++, backoff_ms.length - 1)] ?? 0);
+      await sleep(wait_ms, args.signal);
+    }
+  }
+
+  /** One connection, to its end. A break is `Unreachable`. */
+  async *#connection<Op extends StreamOperation>(
+    operation: Op,
+    args: CallArgs<Op> & { signal: AbortSignal },
+    last: string | undefined,
+    options: FollowOptions,
+  ): AsyncGenerator<Frame, void, undefined> {
+    const silence = new AbortController();
+    const silence_ms = options.silence_ms ?? limits.client_silence_ms;
+    let timer = setTimeout(() => silence.abort(), silence_ms);
+    const headers = { ...args.headers, ...(last !== undefined && { 'last-event-id': last }) };
+    const signal = AbortSignal.any([args.signal, silence.signal]);
+    try {
+      const response = await this.open(operation, { ...args, headers, signal });
+      options.onState?.('connected');
+      const ready: Frame[] = [];
+      const parser = createParser({
+        onEvent: ({ id, event, data }) =>
+          ready.push({ id: id ?? null, event: event ?? 'message', data: JSON.parse(data) as Frame['data'] }),
+      });
+      const text = new TextDecoder();
+      for await (const chunk of response.body ?? []) {
+        clearTimeout(timer);
+        timer = setTimeout(() => silence.abort(), silence_ms);
+        parser.feed(text.decode(chunk, { stream: true }));
+        yield* ready.splice(0);
+      }
+    } catch (error) {
+      if (error instanceof Problem || error instanceof Unreachable || args.signal.aborted) throw error;
+      throw new Unreachable(this.url, error);
+    } finally {
+      clearTimeout(timer);
+      silence.abort();
+    }
+  }
+}
+
+function pathOf(route: Route, params: Record<string, string>): string {
+  return route.path.replace(/\{([a-z_]+)\*?\}/g, (_, name: string) => {
+    const value = params[name];
+    if (value === undefined || value === '') throw new Error(`${name} is missing`);
+    return encodeURIComponent(value);
+  });
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const text = await response.text().catch(() => '');
+  const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
+  const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
+  return new Problem(
+    kind,
+    response.headers.get('x-error-code') ?? `http_${response.status}`,
+    messageIn(text) ?? `the server answered ${response.status}`,
+    retry_after_s === undefined ? {} : { retry_after_s },
+  );
+}
+
+function messageIn(text: string): string | null {
+  try {
+    const { error } = JSON.parse(text) as { error?: unknown };
+    return typeof error === 'string' ? error : null;
+  } catch {
+    return null;
+  }
+}
+
+/** Errors that time heals. */
+function isPassing(problem: Problem): boolean {
+  return ['rate_limited', 'bad_gateway', 'unavailable'].includes(problem.kind);
+}

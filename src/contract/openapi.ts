@@ -1,0 +1,298 @@
+/**
+ * The API's description, OpenAPI 3.1, made from the route table. Named schemas become components; every operation says
+ * which of the contract's exact messages it can answer. Made once; `openapi.json` at the root is a copy that is checked.
+ */
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+import { type ProblemKind, problems } from '../domain/problem.ts';
+import { INTERNAL_ERROR, statusOf } from './errors.ts';
+import { isPublic, isRootOnly, pathParams, type Route } from './route.ts';
+import { operationIds, routes } from './routes.ts';
+
+export const API_VERSION = '0.1.0';
+
+type Json = Record<string, unknown>;
+
+export function openapi(): Json {
+  const schemas = new Schemas();
+  const paths: Record<string, Json> = {};
+  for (const operation of operationIds) {
+    const route: Route = routes[operation];
+    const path = route.path.replace('*}', '}');
+    paths[path] ??= {};
+    paths[path][route.method.toLowerCase()] = describe(operation, route, schemas);
+  }
+  const tags = [...new Set(operationIds.map((operation) => routes[operation].tag))];
+  return {
+    openapi: '3.1.0',
+    info: {
+      title: 'svc',
+      version: API_VERSION,
+      description: INTRODUCTION,
+      license: { name: 'Apache-2.0', identifier: 'Apache-2.0' },
+    },
+    servers: [{ url: '/' }],
+    security: [{ bearer: [] }],
+    tags: tags.map((name) => ({ name })),
+    paths,
+    components: {
+      securitySchemes: { bearer: { type: 'http', scheme: 'bearer' } },
+      schemas: { ...schemas.named(), Error: ERROR },
+      responses: COMMON_FAILURES,
+      headers: HEADERS,
+    },
+  };
+}
+
+const INTRODUCTION = [
+  'Runs and supervises agent processes.',
+  '',
+  'Lists are plain arrays unless `limit` or `cursor` is given, then `{items, next_cursor?}`. Times are RFC 3339 in UTC.',
+  'An error is `{"error": "<message>"}`, with a stable code in `X-Error-Code` and the id of the request in `X-Request-Id`.',
+  'Unknown fields are ignored. A body that is absent is `{}`.',
+].join('\n');
+
+const ERROR = {
+  type: 'object',
+  properties: { error: { type: 'string', description: 'What is wrong, in one line for people.' } },
+  required: ['error'],
+};
+
+const HEADERS = {
+  RequestId: { description: 'The id of the request, also in the log.', schema: { type: 'string' } },
+  ErrorCode: { description: 'A stable code for the error.', schema: { type: 'string' } },
+  RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer' } },
+};
+
+function describe(operation: string, route: Route, schemas: Schemas): Json {
+  return {
+    operationId: operation,
+    tags: [route.tag],
+    summary: route.summary,
+    ...(route.description && { description: route.description }),
+    ...(isPublic(route) && { security: [] }),
+    ...(isRootOnly(route) && { 'x-root-only': true }),
+    parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
+    ...(route.body && {
+      requestBody: {
+        required: !route.body.safeParse({}).success,
+        content: { 'application/json': { schema: schemas.of(route.body, 'input') } },
+      },
+    }),
+    responses: { ...successes(route, schemas), ...failures(route) },
+  };
+}
+
+function pathParameters(route: Route): Json[] {
+  return pathParams(route.path).map(({ name, rest }) => ({
+    name,
+    in: 'path',
+    required: true,
+    ...(rest && { description: 'Slashes may be written as they are or as `%2F`.' }),
+    schema: { type: 'string' },
+  }));
+}
+
+function queryParameters(route: Route, schemas: Schemas): Json[] {
+  if (!route.query) return [];
+  const { properties, required } = schemas.of(route.query, 'input') as {
+    properties?: Record<string, Json>;
+    required?: string[];
+  };
+  return Object.entries(properties ?? {}).map(([name, { description, ...schema }]) => ({
+    name,
+    in: 'query',
+    required: required?.includes(name) ?? false,
+    ...(description !== undefined && { description }),
+    schema,
+  }));
+}
+
+function headerParameters(route: Route): Json[] {
+  const parameters: Json[] = [];
+  if (route.idempotent) {
+    parameters.push({
+      name: 'Idempotency-Key',
+      in: 'header',
+      description: 'The same key and request get the first answer again, for a day.',
+      schema: { type: 'string', maxLength: limits.idempotency_key_chars_max },
+    });
+  }
+  if (route.raw === 'sse') {
+    parameters.push({
+      name: 'Last-Event-ID',
+      in: 'header',
+      description: 'The id of the last event that was received; what came after it is sent first.',
+      schema: { type: 'integer', minimum: 0 },
+    });
+  }
+  if (route.raw === 'bytes') {
+    parameters.push({
+      name: 'Range',
+      in: 'header',
+      description: 'One range of bytes.',
+      schema: { type: 'string' },
+    });
+  }
+  return parameters;
+}
+
+const RAW_TYPES = { sse: 'text/event-stream', bytes: 'application/octet-stream', html: 'text/html' } as const;
+
+function successes(route: Route, schemas: Schemas): Json {
+  const responses: Json = {};
+  for (const [status, answer] of Object.entries(route.answers) as [string, z.ZodType | null][]) {
+    const headers: Json = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } };
+    if (status === '201') headers.Location = { description: 'Where it is.', schema: { type: 'string' } };
+    if (answer === null) {
+      responses[status] = { description: 'Done.', headers };
+    } else if (route.raw === 'sse') {
+      const schema = { type: 'string', description: 'Each `data:` line is one JSON object.' };
+      const content = { 'text/event-stream': { schema, 'x-data-schema': schemas.of(answer, 'output') } };
+      responses[status] = { description: 'A stream that stays open.', headers, content };
+    } else {
+      const type = route.raw ? RAW_TYPES[route.raw] : 'application/json';
+      const content = { [type]: { schema: schemas.of(answer, 'output') } };
+      responses[status] = { description: status === '201' ? 'Created.' : 'Done.', headers, content };
+      if (route.raw === 'bytes') {
+        responses[206] = { description: 'The range that was asked for.', headers, content };
+        responses[416] = { description: 'There are no such bytes.', headers };
+      }
+    }
+  }
+  return responses;
+}
+
+/** Errors that an operation can answer, by status, with the exact messages where the contract has them. */
+function failures(route: Route): Json {
+  const messages = new Map<number, Set<string>>();
+  const add = (kind: ProblemKind, message?: string) => {
+    const known = messages.get(statusOf[kind]) ?? new Set();
+    messages.set(statusOf[kind], message === undefined ? known : known.add(message));
+  };
+  const addFixed = (make: () => { kind: ProblemKind; message: string }) => add(make().kind, make().message);
+  if (!isPublic(route)) {
+    addFixed(problems.missingToken);
+    addFixed(problems.invalidToken);
+  }
+  if (isRootOnly(route)) addFixed(problems.rootRequired);
+  if (route.query || route.body) add('invalid');
+  if (route.query && 'limit' in route.query.shape) {
+    addFixed(problems.invalidLimit);
+    addFixed(problems.invalidCursor);
+  }
+  if (route.method !== 'GET') {
+    addFixed(problems.unsupportedMediaType);
+    addFixed(problems.bodyTooLarge);
+  }
+  if (route.body) addFixed(problems.bodyNotJson);
+  if (route.idempotent) addFixed(problems.idempotencyReused);
+  for (const name of route.errors ?? []) addFixed(problems[name]);
+  add('rate_limited');
+  addFixed(problems.draining);
+
+  const responses: Json = {};
+  for (const status of [...messages.keys()].sort((a, b) => a - b)) {
+    const response = failure(status, [...messages.get(status)!]);
+    const shared = Object.entries(COMMON_FAILURES).find(([, common]) => same(common, response));
+    responses[status] = shared ? { $ref: `#/components/responses/${shared[0]}` } : response;
+  }
+  responses[500] = { $ref: '#/components/responses/InternalError' };
+  return responses;
+}
+
+function same(a: unknown, b: unknown): boolean {
+  return JSON.stringify(a) === JSON.stringify(b);
+}
+
+function failure(status: number, messages: string[]): Json {
+  return {
+    description: messages.length > 0 ? messages.map((text) => `\`${text}\``).join(', ') : MEANING[status],
+    headers: {
+      'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+      'X-Error-Code': { $ref: '#/components/headers/ErrorCode' },
+      ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
+    },
+    content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
+  };
+}
+
+const MEANING: Record<number, string> = {
+  400: '`<field> <what is wrong>`',
+  429: '`too many requests`',
+};
+
+const COMMON_FAILURES: Record<string, Json> = {
+  InvalidInput: failure(400, []),
+  InvalidPage: failure(400, [problems.invalidLimit().message, problems.invalidCursor().message]),
+  InvalidBody: failure(400, [problems.bodyNotJson().message]),
+  Unauthenticated: failure(401, [problems.missingToken().message, problems.invalidToken().message]),
+  RootRequired: failure(401, [
+    problems.missingToken().message,
+    problems.invalidToken().message,
+    problems.rootRequired().message,
+  ]),
+  AgentNotFound: failure(404, [problems.agentNotFound().message]),
+  BodyTooLarge: failure(413, [problems.bodyTooLarge().message]),
+  UnsupportedMediaType: failure(415, [problems.unsupportedMediaType().message]),
+  TooManyRequests: failure(429, []),
+  InternalError: failure(500, [INTERNAL_ERROR.message]),
+  Draining: failure(503, [problems.draining().message]),
+};
+
+/** JSON schemas of the table's Zod schemas; those with an id are collected under their name. */
+class Schemas {
+  readonly #named = new Map<string, Json>();
+
+  of(schema: z.ZodType, io: 'input' | 'output'): Json {
+    const { $defs, properties } = z.toJSONSchema(z.object({ it: schema }), {
+      io,
+      override: tidy,
+    }) as unknown as {
+      $defs?: Record<string, Json>;
+      properties: { it: Json };
+    };
+    for (const [name, definition] of Object.entries($defs ?? {})) {
+      const known = this.#named.get(name);
+      const { id: _id, ...rest } = relink(definition) as Json;
+      if (known && !same(known, rest)) {
+        throw new Error(`two schemas are named ${name}`);
+      }
+      this.#named.set(name, rest);
+    }
+    return relink(properties.it) as Json;
+  }
+
+  named(): Json {
+    return Object.fromEntries([...this.#named].sort(([a], [b]) => (a < b ? -1 : 1)));
+  }
+}
+
+/** Objects are open, since fields may be added; what travels as text in a query is shown as what it means. */
+function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
+  const schema = jsonSchema as Json;
+  if (schema.additionalProperties === false) delete schema.additionalProperties;
+  if (schema.format === 'date-time') delete schema.pattern;
+  if (schema.wire) {
+    const { wire, description, default: fallback } = schema;
+    for (const key of Object.keys(schema)) delete schema[key];
+    Object.assign(
+      schema,
+      wire,
+      description !== undefined && { description },
+      fallback !== undefined && { default: fallback },
+    );
+  }
+}
+
+function relink(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(relink);
+  if (typeof value !== 'object' || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([key, item]) =>
+      key === '$ref' && typeof item === 'string'
+        ? [key, item.replace('#/$defs/', '#/components/schemas/')]
+        : [key, relink(item)],
+    ),
+  );
+}
