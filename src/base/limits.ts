@@ -77,6 +77,7 @@ export const limits = {
   outbox_retry_ms: 500,
   outbox_retry_ms_max: 10_000,
   settle_ms: 60_000,
+  housekeeping_ms: 300_000,
   restart_backoff_ms: 10_000,
   restart_backoff_ms_max: 300_000,
   quiet_after_ms: 600_000,

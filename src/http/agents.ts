@@ -1,0 +1,47 @@
+/** Agents over HTTP: parse, call, shape the answer. */
+import type { Agents } from '../services/agents/agents.ts';
+import type { Handlers } from './call.ts';
+import { asList } from './list.ts';
+
+type AgentOperations =
+  | 'listAgents'
+  | 'createAgent'
+  | 'getAgent'
+  | 'updateAgent'
+  | 'deleteAgent'
+  | 'startAgent'
+  | 'stopAgent'
+  | 'restartAgent'
+  | 'sendInput'
+  | 'listSessions'
+  | 'getChanges'
+  | 'getChange';
+
+export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
+  return {
+    listAgents: async ({ caller, query }) => asList(query, await agents.list(caller, query, query)),
+    createAgent: async ({ caller, body, idempotency_key }) => {
+      const agent = await agents.create(caller, body, idempotency_key);
+      return { location: `/api/agents/${agent.id}`, body: agent };
+    },
+    getAgent: ({ caller, params }) => agents.get(caller, params.agent_id),
+    updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
+    deleteAgent: async ({ caller, params, query }) => {
+      const { worktree_kept } = await agents.delete(caller, params.agent_id, {
+        force: query.force ?? false,
+        delete_worktree: query.delete_worktree ?? false,
+      });
+      return worktree_kept ? { id: params.agent_id, worktree_kept } : undefined;
+    },
+    startAgent: ({ caller, params, idempotency_key }) =>
+      agents.start(caller, params.agent_id, idempotency_key),
+    stopAgent: ({ caller, params, body }) => agents.stop(caller, params.agent_id, body.grace_seconds * 1000),
+    restartAgent: ({ caller, params, body, idempotency_key }) =>
+      agents.restart(caller, params.agent_id, body.grace_seconds * 1000, idempotency_key),
+    sendInput: ({ caller, params, body }) => agents.input(caller, params.agent_id, body.data, body.eof),
+    listSessions: async ({ caller, params, query }) =>
+      asList(query, await agents.sessions(caller, params.agent_id, query)),
+    getChanges: ({ caller, params }) => agents.changes(caller, params.agent_id),
+    getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
+  };
+}

@@ -1,0 +1,46 @@
+/** The two event streams: one agent's log, and the fleet's changes. */
+
+import type { Feed } from '../events/feed.ts';
+import type { EventLog } from '../events/log.ts';
+import { parsePosition } from '../events/position.ts';
+import type { Agents } from '../services/agents/agents.ts';
+import type { Tokens } from '../services/tokens.ts';
+import type { Handlers } from './call.ts';
+import type { Streams } from './sse.ts';
+
+export function streamHandlers(deps: {
+  agents: Agents;
+  log: EventLog;
+  feed: Feed;
+  tokens: Tokens;
+  streams: Streams;
+}): Pick<Handlers, 'followAgent' | 'followAll'> {
+  const { agents, log, feed, tokens, streams } = deps;
+  return {
+    followAgent: async (call) => {
+      const { caller, params, query } = call;
+      await agents.mayRead(caller, params.agent_id);
+      const position = parsePosition({ last_event_id: lastEventId(call), ...query });
+      const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
+      await streams.serve(call, open, () => tokens.isLive(caller.token_id));
+    },
+    followAll: async (call) => {
+      const { caller, query } = call;
+      const position = parsePosition({ last_event_id: lastEventId(call), ...query });
+      const sees = (owner_id: string) => caller.role === 'root' || owner_id === caller.user_id;
+      await streams.serve(
+        call,
+        (signal) => feed.follow(sees, position, signal),
+        () => tokens.isLive(caller.token_id),
+      );
+    },
+  };
+}
+
+/** An empty header is what an `EventSource` sends before its first event: no position. */
+function lastEventId(call: {
+  headers: { [name: string]: string | string[] | undefined };
+}): string | undefined {
+  const header = call.headers['last-event-id'];
+  return header === undefined || header === '' ? undefined : String(header);
+}
