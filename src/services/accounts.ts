@@ -165,21 +165,26 @@ export class Accounts {
     return toUser(row);
   }
 
-  /** `id` is the one that an idempotency key stands for: when it exists, this very call was made before. */
+  /**
+   * `id` is the one that an idempotency key stands for: when it is of the key's day, this very call was made before,
+   * and its answer was lost.
+   */
   async create(
     caller: Caller,
     wanted: { id?: string | undefined; username: string; password: string; role: Role },
   ): Promise<User> {
-    const { store, passwords } = this.#deps;
+    const { store, clock, passwords } = this.#deps;
     checkUsername(wanted.username);
     passwords.check(wanted.password);
-    const taken = await store.read((reader) => findUser(reader, 'username', wanted.username));
-    if (taken && taken.id !== wanted.id) throw problems.usernameTaken();
-    const password_hash = taken?.password_hash ?? (await passwords.hash(wanted.password));
-    const id = wanted.id ?? newId('usr');
+    const password_hash = await passwords.hash(wanted.password);
+    const spare = newId('usr');
     return await store.write((tx) => {
-      const existing = findUser(tx, 'id', id);
-      if (existing) return toUser(existing);
+      const before = wanted.id === undefined ? undefined : findUser(tx, 'id', wanted.id);
+      if (before && before.created_at > clock.now() - limits.idempotency_keep_ms) {
+        if (before.username !== wanted.username) throw problems.idempotencyReused();
+        return toUser(before);
+      }
+      const id = before ? spare : (wanted.id ?? spare);
       return this.insert(tx, { id, username: wanted.username, role: wanted.role, password_hash }, caller);
     });
   }

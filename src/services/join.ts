@@ -71,6 +71,11 @@ export class Join {
     return (await this.#standing(base_url)) ?? (await this.createChallenge(base_url, null));
   }
 
+  /** Throws `root already initialized` once there is a root: told before a request is looked at. */
+  async refuseOnceDone(): Promise<void> {
+    if (await this.#deps.store.read(hasRoot)) throw problems.rootAlreadyInitialized();
+  }
+
   /** A new challenge in place of any other. Throws `root already initialized`. */
   async createChallenge(base_url: string, ip: string | null): Promise<JoinChallenge> {
     return await this.#queue.run('join', async () => {

@@ -242,47 +242,46 @@ export class Tokens {
   }
 
   /**
-   * A named token, shown in this answer only. `id` is the one that an idempotency key stands for: when it exists the
-   * first answer was never given, and the record gets a new secret. An API token cannot make others: 403.
+   * A named token, shown in this answer only. `id` is the one that an idempotency key stands for: when it is of the
+   * key's day, the first answer was lost, and the record gets a new secret. An API token cannot make others: 403.
    */
   async createApi(
     caller: Caller,
     wanted: { id?: string | undefined; name: string; expires_at: number | null },
   ): Promise<ApiToken & { token: string }> {
     const token = newToken();
-    const id = wanted.id ?? newId('tok');
+    const spare = newId('tok');
     return await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'session', caller.token_id)) throw problems.notAllowed();
       const now = this.#clock.now();
       if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
-      if (this.#owns(tx, caller, 'api', id)) {
+      const before = wanted.id === undefined ? undefined : rowOf(tx, wanted.id);
+      if (before && before.created_at > now - limits.idempotency_keep_ms) {
+        if (before.name !== wanted.name) throw problems.idempotencyReused();
         tx.run(
           tx.sql
             .updateTable('tokens')
             .set({ hash: digestOf(token) })
-            .where('id', '=', id),
+            .where('id', '=', before.id),
         );
-        this.#changed(tx, [id]);
-      } else {
-        if (this.#count(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
-        const row = {
-          id,
-          user_id: caller.user_id,
-          kind: 'api' as const,
-          hash: digestOf(token),
-          name: wanted.name,
-        };
-        const times = {
-          created_at: now,
-          last_used_at: now,
-          idle_expires_at: null,
-          expires_at: wanted.expires_at,
-        };
-        tx.run(tx.sql.insertInto('tokens').values({ ...row, ...times, user_agent: null, ip: null }));
-        const details = { token_id: id, name: wanted.name, expires_at: rfc3339OrNull(wanted.expires_at) };
-        this.#record(tx, 'api_token_created', caller, details);
+        this.#changed(tx, [before.id]);
+        return { ...shapeApi(before), token };
       }
-      const row = tx.get(tx.sql.selectFrom('tokens').selectAll().where('id', '=', id))!;
+      if (this.#count(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
+      const row = {
+        id: before ? spare : (wanted.id ?? spare),
+        user_id: caller.user_id,
+        name: wanted.name,
+        created_at: now,
+        last_used_at: now,
+        idle_expires_at: null,
+        expires_at: wanted.expires_at,
+        user_agent: null,
+        ip: null,
+      };
+      tx.run(tx.sql.insertInto('tokens').values({ ...row, kind: 'api', hash: digestOf(token) }));
+      const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
+      this.#record(tx, 'api_token_created', caller, details);
       return { ...shapeApi(row), token };
     });
   }
@@ -341,7 +340,7 @@ export class Tokens {
   }
 
   #owns(tx: Tx, caller: Caller, kind: Live['kind'], id: string): boolean {
-    const row = tx.get(tx.sql.selectFrom('tokens').select(['user_id', 'kind']).where('id', '=', id));
+    const row = rowOf(tx, id);
     return row?.user_id === caller.user_id && row.kind === kind;
   }
 
@@ -469,6 +468,10 @@ interface TokenRow {
 /** A new token, to be made outside of transactions. The prefix lets scanners find leaked ones. */
 export function newToken(): string {
   return `svc_${newSecret()}`;
+}
+
+function rowOf(reader: Reader, id: string) {
+  return reader.get(reader.sql.selectFrom('tokens').selectAll().where('id', '=', id));
 }
 
 function find(reader: Reader, column: 'hash' | 'id', value: Uint8Array | string) {

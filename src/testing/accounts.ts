@@ -1,0 +1,109 @@
+/** The accounts' room on a real database in a folder of its own, with a clock that stands still until it is moved. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Logger } from '../base/log.ts';
+import { silentLog } from '../base/log.ts';
+import type { Caller } from '../domain/user.ts';
+import { Accounts } from '../services/accounts.ts';
+import { Audit } from '../services/audit.ts';
+import { IdempotencyKeys } from '../services/idempotency.ts';
+import { Join } from '../services/join.ts';
+import { type PasswordRules, Passwords } from '../services/passwords.ts';
+import { Tokens } from '../services/tokens.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+
+export const PASSWORD = 'correct horse battery';
+export const BASE_URL = 'http://127.0.0.1:8080';
+
+export class TestClock {
+  #now = 1_800_000_000_000;
+  now(): number {
+    return this.#now;
+  }
+  advance(ms: number): void {
+    this.#now += ms;
+  }
+}
+
+export class AccountsRoom {
+  readonly folder: string;
+  readonly store: Store;
+  readonly clock = new TestClock();
+  readonly rules: PasswordRules = { min_length: 12, require_special_chars: false };
+  readonly log: Logger;
+  audit!: Audit;
+  tokens!: Tokens;
+  passwords!: Passwords;
+  accounts!: Accounts;
+  join!: Join;
+  idempotency!: IdempotencyKeys;
+
+  constructor(folder: string, store: Store, log: Logger) {
+    this.folder = folder;
+    this.store = store;
+    this.log = log;
+    this.restart();
+  }
+
+  static async open(log = silentLog): Promise<AccountsRoom> {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-accounts-'));
+    return new AccountsRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }), log);
+  }
+
+  /** New services over the same rows, as after a restart. */
+  restart(): void {
+    const { store, clock, log } = this;
+    this.audit = new Audit({ store, clock, log });
+    this.tokens = new Tokens({ store, clock, log, audit: this.audit });
+    this.passwords = new Passwords(() => this.rules);
+    const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };
+    this.accounts = new Accounts(common);
+    this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });
+    this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32).fill(7) });
+  }
+
+  get joinFile(): string {
+    return join(this.folder, 'join.json');
+  }
+
+  /** Makes the first root; answers its caller and token. */
+  async joinRoot(ip = '127.0.0.1'): Promise<{ caller: Caller; token: string }> {
+    const { token, pin } = await this.join.createChallenge(BASE_URL, null);
+    const signedIn = await this.join.join(
+      { token, pin, username: 'root', password: PASSWORD },
+      { ip, user_agent: 'test' },
+    );
+    return { token: signedIn.token, caller: await this.tokens.authenticate(signedIn.token, ip) };
+  }
+
+  async login(
+    username: string,
+    password = PASSWORD,
+    ip = '127.0.0.1',
+  ): Promise<{ caller: Caller; token: string }> {
+    const { token } = await this.accounts.login(username, password, { ip, user_agent: 'test' });
+    return { token, caller: await this.tokens.authenticate(token, ip) };
+  }
+
+  /** Names of all audit records, oldest first. */
+  async audited(): Promise<string[]> {
+    return await this.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('audit').select('event').orderBy('id')).map((row) => row.event),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.store.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+/** The message of the error that `promise` ends in; `ok` when it does not. */
+export async function outcome(promise: Promise<unknown>): Promise<string> {
+  return await promise.then(
+    () => 'ok',
+    (error: Error) => error.message,
+  );
+}
