@@ -1,0 +1,37 @@
+/** Runs a project's tool by argv and collects what it prints. For scripts. */
+import { spawn } from 'node:child_process';
+import { delimiter, join } from 'node:path';
+
+export const root = join(import.meta.dirname, '..');
+const tools = join(root, 'node_modules/.bin');
+
+export interface Outcome {
+  ok: boolean;
+  output: string;
+  seconds: number;
+}
+
+/** `node` is the very Node that runs the script; other names are looked up among the project's tools first. */
+export function run(argv: readonly [string, ...string[]], cwd = root): Promise<Outcome> {
+  const [name, ...args] = argv;
+  const started = performance.now();
+  return new Promise((resolve) => {
+    const child = spawn(name === 'node' ? process.execPath : name, args, {
+      cwd,
+      stdio: ['ignore', 'pipe', 'pipe'],
+      env: { ...process.env, PATH: `${tools}${delimiter}${process.env.PATH}` },
+    });
+    let output = '';
+    const add = (bytes: Buffer) => {
+      output += bytes.toString();
+    };
+    child.stdout.on('data', add);
+    child.stderr.on('data', add);
+    const end = (ok: boolean) => resolve({ ok, output, seconds: (performance.now() - started) / 1000 });
+    child.on('error', (error) => {
+      output += error.message;
+      end(false);
+    });
+    child.on('close', (code) => end(code === 0));
+  });
+}
