@@ -59,6 +59,7 @@ export const problems = {
   userNotFound: fixed('not_found', 'user_not_found', 'user not found'),
   tokenNotFound: fixed('not_found', 'token_not_found', 'token not found'),
   nodeNotFound: fixed('not_found', 'agent_node_not_found', 'agent node not found'),
+  outputLost: fixed('not_found', 'output_lost', 'output is no longer kept'),
   fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
 
   bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),

@@ -1,0 +1,162 @@
+/**
+ * The node's end of the launcher: starts it on demand, lets it go when idle, and gives every request that a killed one
+ * left open to a fresh one (starts lose on `claimed`, looks and signals may be repeated, git steps find what is there).
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { fileURLToPath } from 'node:url';
+import { limits } from '../base/limits.ts';
+import type { Exec, ExecOptions, ExecResult } from './exec.ts';
+import type { LauncherAnswer, LauncherTask } from './launcher-wire.ts';
+import type { ProcessRef } from './proc.ts';
+import type { TreeAnswer, TreeRequest } from './tree.ts';
+
+interface Pending {
+  line: string;
+  tries_left: number;
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+}
+
+/** `launcher.ts` in the tree, `launcher.js` in the built package. */
+const entry = fileURLToPath(
+  new URL(`./launcher${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+);
+
+export class Launcher implements Exec {
+  readonly #pending = new Map<number, Pending>();
+  #child: ChildProcess | null = null;
+  #next_id = 1;
+  #idle: NodeJS.Timeout | undefined;
+  #closed = false;
+  #queued: { request: TreeRequest; resolve(answer: TreeAnswer): void; reject(error: Error): void }[] = [];
+  #sweeping = false;
+
+  /** Pid of the present launcher, if there is one. */
+  get pid(): number | null {
+    return this.#child?.pid ?? null;
+  }
+
+  /** Starts a program detached, with nothing of ours but `env`. */
+  async spawn(argv: [string, ...string[]], cwd: string, env: Record<string, string>): Promise<ProcessRef> {
+    return (await this.#ask({ op: 'spawn', argv, cwd, env })) as ProcessRef;
+  }
+
+  async run(argv: readonly [string, ...string[]], options: ExecOptions): Promise<ExecResult> {
+    const result = (await this.#ask({
+      op: 'run',
+      argv: [...argv],
+      cwd: options.cwd,
+      env: options.env,
+      stdin: options.stdin ? Buffer.from(options.stdin).toString('base64') : null,
+      output_bytes_max: options.output_bytes_max,
+      timeout_ms: options.timeout_ms,
+    })) as Omit<ExecResult, 'stdout' | 'stderr'> & { stdout: string; stderr: string };
+    return {
+      ...result,
+      stdout: Buffer.from(result.stdout, 'base64'),
+      stderr: Buffer.from(result.stderr, 'base64'),
+    };
+  }
+
+  /** Looks for one session's tree; requests that come while a look is under way share the next one. */
+  sweep(request: TreeRequest): Promise<TreeAnswer> {
+    return new Promise((resolve, reject) => {
+      this.#queued.push({ request, resolve, reject });
+      if (!this.#sweeping) void this.#sweepAll();
+    });
+  }
+
+  /** Forgets open requests and lets the launcher go. Nothing that it started is touched. */
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#idle);
+    for (const pending of this.#pending.values()) pending.reject(new Error('the node is closed'));
+    this.#pending.clear();
+    this.#child?.stdin?.destroy();
+  }
+
+  async #sweepAll(): Promise<void> {
+    this.#sweeping = true;
+    while (this.#queued.length > 0) {
+      // One turn of the loop, so that stops asked for together are swept together.
+      await new Promise((resolve) => setImmediate(resolve));
+      const batch = this.#queued;
+      this.#queued = [];
+      try {
+        const answers = (await this.#ask({
+          op: 'sweep',
+          trees: batch.map(({ request }) => request),
+        })) as TreeAnswer[];
+        for (const [index, { resolve }] of batch.entries()) resolve(answers[index] as TreeAnswer);
+      } catch (error) {
+        for (const { reject } of batch) reject(error as Error);
+      }
+    }
+    this.#sweeping = false;
+  }
+
+  #ask(task: LauncherTask): Promise<unknown> {
+    if (this.#closed) return Promise.reject(new Error('the node is closed'));
+    return new Promise((resolve, reject) => {
+      const id = this.#next_id++;
+      const line = `${JSON.stringify({ id, ...task })}\n`;
+      this.#pending.set(id, { line, tries_left: limits.launcher_tries, resolve, reject });
+      clearTimeout(this.#idle);
+      const child = this.#child ?? this.#open();
+      child.stdin?.write(line);
+    });
+  }
+
+  #open(): ChildProcess {
+    const env: Record<string, string> = {};
+    for (const [name, value] of Object.entries(process.env)) {
+      if (value !== undefined && !name.startsWith('SVC_') && !name.startsWith('NODE_')) env[name] = value;
+    }
+    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
+      cwd: '/',
+      env,
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    this.#child = child;
+    const answers = createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY });
+    answers.on('line', (line) => this.#answered(JSON.parse(line) as LauncherAnswer));
+    child.stdin.on('error', () => {});
+    child.on('error', (error) => this.#ended(child, error));
+    child.on('exit', (code, signal) => this.#ended(child, new Error(`launcher ended: ${signal ?? code}`)));
+    return child;
+  }
+
+  #answered(answer: LauncherAnswer): void {
+    const pending = this.#pending.get(answer.id);
+    if (!pending) return;
+    this.#pending.delete(answer.id);
+    if ('ok' in answer) pending.resolve(answer.ok);
+    else pending.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }));
+    if (this.#pending.size === 0) {
+      clearTimeout(this.#idle);
+      this.#idle = setTimeout(() => this.#release(), limits.launcher_idle_ms);
+      this.#idle.unref();
+    }
+  }
+
+  #release(): void {
+    const child = this.#child;
+    this.#child = null;
+    child?.stdin?.end();
+  }
+
+  #ended(child: ChildProcess, error: Error): void {
+    if (this.#child !== child) return;
+    this.#child = null;
+    if (this.#closed) return;
+    for (const [id, pending] of this.#pending) {
+      if (--pending.tries_left > 0) continue;
+      this.#pending.delete(id);
+      pending.reject(error);
+    }
+    if (this.#pending.size === 0) return;
+    const next = this.#open();
+    for (const pending of this.#pending.values()) next.stdin?.write(pending.line);
+  }
+}

@@ -1,0 +1,28 @@
+/** The lines between a node and its launcher. */
+import type { TreeRequest } from './tree.ts';
+
+export type LauncherRequest = { id: number } & (
+  | { op: 'spawn'; argv: [string, ...string[]]; cwd: string; env: Record<string, string> }
+  | { op: 'sweep'; trees: TreeRequest[] }
+  | {
+      op: 'run';
+      argv: [string, ...string[]];
+      cwd: string;
+      env: Record<string, string>;
+      /** base64; null: /dev/null. */
+      stdin: string | null;
+      output_bytes_max: number;
+      timeout_ms: number;
+    }
+);
+
+/** `LauncherRequest` before it has its number. */
+export type LauncherTask = LauncherRequest extends infer Request
+  ? Request extends LauncherRequest
+    ? Omit<Request, 'id'>
+    : never
+  : never;
+
+export type LauncherAnswer =
+  | { id: number; ok: unknown }
+  | { id: number; error: { code: string | null; message: string } };

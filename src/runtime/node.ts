@@ -1,0 +1,451 @@
+/**
+ * The node on this machine. It owns `{data_dir}/sessions`: starts sessions, finds them again after whatever happened to
+ * us, tells what it sees of them. Closing it, or killing it, touches no agent and no helper of one.
+ */
+import { constants } from 'node:fs';
+import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { KeyedQueue } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { failpoint } from '../base/failpoint.ts';
+import { makePrivateFolder } from '../base/files.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { version } from '../base/version.ts';
+import type { StreamName } from '../domain/event.ts';
+import type {
+  Folders,
+  Node,
+  NodeHealth,
+  NodeSink,
+  SessionFact,
+  SessionView,
+  StopReport,
+} from '../domain/node.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import type { Launch, StreamSizes } from '../domain/session.ts';
+import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
+import { Disk, type DiskLimits, diskDefaults } from './disk.ts';
+import { agentEnvironment } from './environment.ts';
+import { Launcher } from './launcher-client.ts';
+import { hasProc, readBootId } from './proc.ts';
+import type { RunAs } from './run-as.ts';
+import { LocalSession, type SessionHost } from './session.ts';
+import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
+import { Spools } from './spools.ts';
+import { INNER, SESSION_VERSION, WRAPPER } from './texts.ts';
+import { findTools, type Tools } from './tools.ts';
+
+/** The package's `bin`, from `src/runtime` and from `dist/runtime` alike. */
+const binFolder = fileURLToPath(new URL('../../bin', import.meta.url));
+
+export interface LocalNodeOptions {
+  id: string;
+  data_dir: string;
+  plane_id: string;
+  log: Logger;
+  clock: Clock;
+  folders: Folders;
+  /** The launcher to share with others (git runs through it too); without it, one of its own. */
+  launcher?: Launcher;
+  /** Our own environment, the ground of an agent's; absent: the process's. */
+  env?: Record<string, string | undefined>;
+  /** Names of our own variables that agents get; null or absent: all but `SVC_*`. */
+  env_allow?: readonly string[] | null;
+  run_as?: RunAs | null;
+  /** Folder with the `svc` program, first on the PATH of agents; absent: this package's own. */
+  bin_dir?: string | null;
+  /** False: no cgroups, also where they could be made. */
+  cgroup?: boolean;
+  /** False: no watches, sizes are polled. */
+  watches?: boolean;
+  disk?: Partial<DiskLimits>;
+  sweep_ms?: number;
+  helper_check_ms?: number;
+  tree_look_ms?: number;
+  leftover_grace_ms?: number;
+  drain_ms?: number;
+  spool_keep_bytes?: number;
+}
+
+export interface LocalNode extends Node {
+  /** Stops watching. Agents and their helpers live on. */
+  close(): Promise<void>;
+}
+
+/** Reads every session on the disk, then resolves. Throws when the machine lacks what sessions need. */
+export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
+  const root = join(options.data_dir, 'sessions');
+  await makePrivateFolder(root);
+  const tools = findTools();
+  if (options.run_as && !(tools.setpriv && tools.chown))
+    throw new Error('agents.run_as needs setpriv (util-linux)');
+  const cgroups = options.cgroup === false ? null : await findCgroupParent();
+  const node = new Main(options, root, tools, cgroups, readBootId());
+  await node.adopt();
+  return node;
+}
+
+class Main implements LocalNode, SessionHost {
+  readonly id: string;
+  readonly folders: Folders;
+  readonly boot_id: string;
+  readonly launcher: Launcher;
+  readonly tools: Tools;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly leftover_grace_ms: number;
+  readonly drain_ms: number;
+  readonly #options: LocalNodeOptions;
+  readonly #root: string;
+  readonly #cgroups: string | null;
+  readonly #sessions = new Map<string, LocalSession>();
+  readonly #starts = new Map<string, Promise<LocalSession>>();
+  readonly #queue = new KeyedQueue();
+  readonly #disk: Disk;
+  readonly #spools: Spools;
+  readonly #opened_at = performance.now();
+  #sink: NodeSink | null = null;
+  /** Facts that came while a snapshot is being handed over. */
+  #held: SessionFact[] | null = null;
+  #timer: NodeJS.Timeout | undefined;
+  #sweeping: Promise<void> | null = null;
+  #checked: string[] = [];
+  #last_disk_check = Number.NEGATIVE_INFINITY;
+  #next_look = 0;
+  #paused = false;
+  #closed = false;
+
+  constructor(
+    options: LocalNodeOptions,
+    root: string,
+    tools: Tools,
+    cgroups: string | null,
+    boot_id: string,
+  ) {
+    this.#options = options;
+    this.#root = root;
+    this.#cgroups = cgroups;
+    this.id = options.id;
+    this.folders = options.folders;
+    this.boot_id = boot_id;
+    this.tools = tools;
+    this.log = options.log;
+    this.clock = options.clock;
+    this.launcher = options.launcher ?? new Launcher();
+    this.leftover_grace_ms = options.leftover_grace_ms ?? limits.leftover_grace_ms;
+    this.drain_ms = options.drain_ms ?? limits.drain_ms;
+    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, this.launcher, tools);
+    const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
+    this.#spools = new Spools(this.launcher, tools, keep_bytes, this.log);
+  }
+
+  async adopt(): Promise<void> {
+    const names = await readdir(this.#root);
+    this.#paused = names.includes('.paused');
+    const left = names.filter((name) => /^\..*\.(tmp|gone)$/.test(name));
+    for (const name of left) await rm(join(this.#root, name), { recursive: true, force: true });
+    const ids = names.filter((name) => SESSION_ID.test(name));
+    const readNext = async () => {
+      for (let id = ids.pop(); id; id = ids.pop()) await this.#adoptOne(id);
+    };
+    await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
+    const sweep_ms = this.#options.sweep_ms ?? limits.sweep_ms;
+    this.#timer = setInterval(() => this.#sweep(), sweep_ms);
+    this.#timer.unref();
+  }
+
+  async #adoptOne(id: string): Promise<void> {
+    const files = new SessionFiles(join(this.#root, id));
+    const launch = await files.readLaunch();
+    if (launch?.launch.session_id !== id) {
+      this.log.error({ session_id: id }, 'session_directory_unreadable');
+      return;
+    }
+    const session = new LocalSession(id, files, launch, await files.readFacts(), this);
+    this.#sessions.set(id, session);
+    await session.open(false, this.#options.watches !== false);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearInterval(this.#timer);
+    this.#sink = null;
+    if (!this.#options.launcher) this.launcher.close();
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
+    await this.#sweeping;
+    await this.#spools.close();
+  }
+
+  // --- what a plane calls ----------------------------------------------------------------------------------------
+
+  async attach(sink: NodeSink): Promise<void> {
+    this.#sink = sink;
+    this.#held = [];
+    await sink.snapshot([...this.#sessions.values()].map((session) => session.view()));
+    if (this.#sink !== sink) return;
+    const held = this.#held;
+    this.#held = null;
+    for (const fact of held ?? []) sink.fact(fact);
+    for (const [id, session] of this.#sessions) if (!session.end) sink.wake(id);
+  }
+
+  async detach(): Promise<void> {
+    this.#sink = null;
+    this.#held = null;
+  }
+
+  async start(launch: Launch): Promise<SessionView> {
+    const id = launch.session_id;
+    if (!SESSION_ID.test(id)) throw new Error(`not a session id: ${id}`);
+    let session = this.#sessions.get(id);
+    if (!session) {
+      let starting = this.#starts.get(id);
+      if (!starting) {
+        starting = this.#launch(launch).finally(() => this.#starts.delete(id));
+        this.#starts.set(id, starting);
+      }
+      session = await starting;
+    }
+    await session.started();
+    return session.view();
+  }
+
+  async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    return this.#get(session_id).stop(grace_ms);
+  }
+
+  input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
+    return this.#queue.run(session_id, async () => {
+      const session = this.#get(session_id);
+      if (!session.launch.stdin) throw problems.agentNoStdin();
+      if (session.end) throw problems.agentNotRunning();
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(session.files.path('stdin'), flags);
+      let length: number;
+      try {
+        const { size } = await file.stat();
+        if (offset > size) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${size}`);
+        const fresh = data.subarray(size - offset);
+        // The end is said once; what came after it would never be read.
+        if (fresh.length > 0 && (await session.files.has('stdin.eof'))) throw problems.agentNoStdin();
+        for (let done = 0; done < fresh.length; ) {
+          done += (await file.write(fresh, done, fresh.length - done, size + done)).bytesWritten;
+        }
+        length = size + fresh.length;
+        if (fresh.length > 0) await file.datasync();
+      } finally {
+        await file.close();
+      }
+      if (eof) await session.files.mark('stdin.eof');
+      await session.fed(length);
+      return length;
+    });
+  }
+
+  async read(session_id: string, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
+    return this.#spools.read(this.#get(session_id).files, stream, from, max);
+  }
+
+  committed(session_id: string, offsets: StreamSizes, _fact: number): void {
+    const session = this.#sessions.get(session_id);
+    if (!session) return;
+    for (const stream of ['stdout', 'stderr'] as const) {
+      this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
+        if (!this.#closed) this.log.error({ session_id, error: String(error) }, 'spool_release_failed');
+      });
+    }
+  }
+
+  async forget(session_id: string): Promise<void> {
+    const session = this.#sessions.get(session_id);
+    if (!session) return;
+    if (!session.end) throw problems.agentRunning();
+    await session.close();
+    this.#sessions.delete(session_id);
+    await this.#spools.forget(session.files);
+    const gone = join(this.#root, `.${session_id}.gone`);
+    await rename(session.files.dir, gone);
+    await rm(gone, { recursive: true, force: true });
+  }
+
+  async health(): Promise<NodeHealth> {
+    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    return {
+      version,
+      uptime_seconds: Math.floor((performance.now() - this.#opened_at) / 1000),
+      sessions_live: live.length,
+      disk: await this.#disk.space(),
+    };
+  }
+
+  // --- what a session calls --------------------------------------------------------------------------------------
+
+  isPaused(): boolean {
+    return this.#paused;
+  }
+
+  fact(fact: SessionFact): void {
+    if (this.#held) this.#held.push(fact);
+    else this.#sink?.fact(fact);
+  }
+
+  wake(session_id: string): void {
+    if (!this.#held) this.#sink?.wake(session_id);
+  }
+
+  // --- starting --------------------------------------------------------------------------------------------------
+
+  #get(session_id: string): LocalSession {
+    const session = this.#sessions.get(session_id);
+    if (!session) throw problems.sessionNotFound();
+    return session;
+  }
+
+  async #launch(launch: Launch): Promise<LocalSession> {
+    if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
+    const id = launch.session_id;
+    const dir = join(this.#root, id);
+    const cgroup = await makeCgroup(this.#cgroups, id);
+    const file = {
+      version: SESSION_VERSION,
+      boot_id: this.boot_id,
+      created_at_ms: this.clock.now(),
+      cgroup,
+      launch: withoutSecrets(launch),
+    };
+    try {
+      await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file);
+    } catch (error) {
+      if (cgroup) await removeCgroup(cgroup);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
+      throw error;
+    }
+    const session = new LocalSession(id, new SessionFiles(dir), file, [], this);
+    this.#sessions.set(id, session);
+    await session.open(true, this.#options.watches !== false);
+    failpoint('claim');
+    try {
+      session.launched(
+        await this.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
+      );
+      failpoint('spawn');
+    } catch (error) {
+      this.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
+      session.launched(null);
+    }
+    void this.#disk.ensureGuard().catch((error) => this.#complain('guard_not_started', error));
+    return session;
+  }
+
+  #wrapper(launch: Launch, cgroup: string | null): [string, ...string[]] {
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv } = this.tools;
+    const user = this.#options.run_as;
+    const drop = user
+      ? [
+          setpriv ?? 'setpriv',
+          `--reuid=${user.uid}`,
+          `--regid=${user.gid}`,
+          '--init-groups',
+          '--inh-caps=-all',
+        ]
+      : [];
+    const command = [
+      ...(setsid ? [setsid] : []),
+      ...drop,
+      sh,
+      '-c',
+      INNER,
+      'svc',
+      launch.workdir,
+      ...launch.argv,
+    ];
+    const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
+    const stdin = launch.stdin ? '1' : '0';
+    const tools = [mkdir, mkfifo, mv, cat, ps ?? ''];
+    return [sh, '-c', WRAPPER, 'svc', ...tools, ...owner, this.boot_id, stdin, cgroup ?? '', ...command];
+  }
+
+  #environment(launch: Launch): Record<string, string> {
+    return agentEnvironment(launch, {
+      own: this.#options.env ?? process.env,
+      allow: this.#options.env_allow ?? null,
+      run_as: this.#options.run_as ?? null,
+      bin_dir: this.#options.bin_dir === undefined ? binFolder : this.#options.bin_dir,
+    });
+  }
+
+  // --- the sweep -------------------------------------------------------------------------------------------------
+
+  #sweep(): void {
+    if (this.#sweeping) return;
+    this.#sweeping = this.#sweepOnce()
+      .catch((error) => this.#complain('sweep_failed', error))
+      .finally(() => {
+        this.#sweeping = null;
+      });
+  }
+
+  #complain(event: string, error: unknown): void {
+    if (!this.#closed) this.log.error({ error: String(error) }, event);
+  }
+
+  async #sweepOnce(): Promise<void> {
+    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    if (live.length === 0) return;
+    for (const session of live) {
+      if (session.polled) await session.poll();
+      else if (session.orphaned) session.poke();
+    }
+    await this.#checkDisk(live);
+    await this.#checkSome(live);
+    await this.#noteTrees(live);
+  }
+
+  /** Every session's helpers once in `helper_check_ms`, a share of them at each sweep. */
+  async #checkSome(live: LocalSession[]): Promise<void> {
+    const sweep_ms = this.#options.sweep_ms ?? limits.sweep_ms;
+    const check_ms = this.#options.helper_check_ms ?? limits.helper_check_ms;
+    const share = Math.ceil((live.length * sweep_ms) / check_ms);
+    if (this.#checked.length === 0) this.#checked = live.map((session) => session.id);
+    for (const id of this.#checked.splice(0, share)) {
+      await this.#sessions.get(id)?.checkHelpers();
+      if (this.#closed) return;
+    }
+  }
+
+  async #checkDisk(live: LocalSession[]): Promise<void> {
+    const paused = await stat(join(this.#root, '.paused')).then(
+      () => true,
+      () => false,
+    );
+    this.#paused = paused;
+    for (const session of live) {
+      const told = session.lastTrouble(['output_paused', 'output_resumed']) === 'output_paused';
+      if (told === paused || session.phase !== 'running') continue;
+      const { free_bytes, total_bytes } = await this.#disk.space();
+      await (paused
+        ? session.trouble('output_paused', 'the disk is nearly full: output is held back', {
+            free_bytes,
+            total_bytes,
+          })
+        : session.trouble('output_resumed', 'the disk has space again', { free_bytes, total_bytes }));
+    }
+    const now = performance.now();
+    if (now - this.#last_disk_check < (this.#options.helper_check_ms ?? limits.helper_check_ms)) return;
+    this.#last_disk_check = now;
+    await this.#disk.ensureGuard();
+  }
+
+  /** Without a cgroup a process can only be told by its descent: notes it while it still shows. */
+  async #noteTrees(live: LocalSession[]): Promise<void> {
+    const now = performance.now();
+    const bare = hasProc ? live.filter((session) => !session.hasCgroup) : [];
+    if (bare.length === 0 || now < this.#next_look) return;
+    await Promise.all(bare.map((session) => session.note()));
+    const took_ms = performance.now() - now;
+    this.#next_look = now + Math.max(this.#options.tree_look_ms ?? limits.tree_look_ms, took_ms * 50);
+  }
+}

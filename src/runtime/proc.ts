@@ -1,0 +1,132 @@
+/**
+ * What the system says of processes: pids with start times (a pid alone may by now be a stranger's), the boot id. Reads
+ * /proc where there is one, else asks `ps`. It signals nobody.
+ */
+import { execFileSync } from 'node:child_process';
+import { readdirSync, readFileSync } from 'node:fs';
+
+/** One process for good: within a boot, no two processes share pid and start time. */
+export interface ProcessRef {
+  pid: number;
+  /** Clock ticks since boot on Linux, the words of `ps -o lstart` elsewhere. */
+  start: string;
+}
+
+export interface ProcessStat extends ProcessRef {
+  ppid: number;
+  pgrp: number;
+  sid: number;
+  /** `Z` and `X` are dead. */
+  state: string;
+  name: string;
+}
+
+export const hasProc: boolean = process.platform === 'linux';
+
+/** The kernel's clock tick as /proc shows it; the same on every Linux that Node runs on. */
+export const TICKS_PER_SECOND = 100;
+
+export function parseStat(text: string): ProcessStat | null {
+  const open = text.indexOf('(');
+  const close = text.lastIndexOf(')');
+  if (open < 0 || close < open) return null;
+  const fields = text.slice(close + 2).split(' ');
+  const start = fields[19];
+  if (!start) return null;
+  return {
+    pid: Number(text.slice(0, open)),
+    name: text.slice(open + 1, close),
+    state: fields[0] ?? '?',
+    ppid: Number(fields[1]),
+    pgrp: Number(fields[2]),
+    sid: Number(fields[3]),
+    start,
+  };
+}
+
+/** Null when there is no such process. */
+export function readStat(pid: number): ProcessStat | null {
+  if (hasProc) {
+    try {
+      return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
+    } catch {
+      return null;
+    }
+  }
+  return parsePs(ps(['-p', String(pid)]))[0] ?? null;
+}
+
+/** Every process, zombies included. */
+export function readAllStats(): ProcessStat[] {
+  if (!hasProc) return parsePs(ps(['-ax']));
+  const stats: ProcessStat[] = [];
+  for (const name of readdirSync('/proc')) {
+    if (name.charCodeAt(0) > 57) continue;
+    const stat = readStat(Number(name));
+    if (stat) stats.push(stat);
+  }
+  return stats;
+}
+
+/** A zombie is dead, and so is a pid that another process has by now. */
+export function isAlive(ref: ProcessRef): boolean {
+  const stat = readStat(ref.pid);
+  return stat !== null && stat.start === ref.start && stat.state !== 'Z' && stat.state !== 'X';
+}
+
+export function readBootId(): string {
+  if (hasProc) return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
+  const text = execFileSync('/usr/sbin/sysctl', ['-n', 'kern.boottime'], { encoding: 'latin1' });
+  return /sec = (\d+)/.exec(text)?.[1] ?? text.trim();
+}
+
+/** The command line, for people: spaces between arguments, cut short, nothing that moves a cursor. */
+export function commandLine(stat: ProcessStat): string {
+  let text = '';
+  try {
+    text = hasProc
+      ? readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
+      : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(stat.pid)], { encoding: 'utf8' });
+  } catch {
+    // Gone meanwhile: its name has to do.
+  }
+  const printable = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').trim();
+  return (printable || stat.name).slice(0, 200);
+}
+
+const PS_COLUMNS = 'pid=,ppid=,pgid=,sess=,stat=,lstart=,ucomm=';
+
+function ps(selection: string[]): string {
+  try {
+    return execFileSync('/bin/ps', [...selection, '-o', PS_COLUMNS], {
+      encoding: 'latin1',
+      env: { LC_ALL: 'C' },
+      maxBuffer: 64 * 1024 * 1024,
+      stdio: ['ignore', 'pipe', 'ignore'],
+    });
+  } catch {
+    return '';
+  }
+}
+
+/** `ps` has no session ids on macOS (it prints 0): the process group stands in. */
+function parsePs(text: string): ProcessStat[] {
+  const stats: ProcessStat[] = [];
+  for (const line of text.split('\n')) {
+    const match = /^\s*(\d+)\s+(\d+)\s+(\d+)\s+(\S+)\s+(\S+)\s+(\S+\s+\S+\s+\S+\s+\S+\s+\S+)\s+(.*)$/.exec(
+      line,
+    );
+    if (!match) continue;
+    const [, pid, ppid, pgrp, session, state, start, name] = match;
+    stats.push({
+      pid: Number(pid),
+      ppid: Number(ppid),
+      pgrp: Number(pgrp),
+      sid: Number(session) || Number(pgrp),
+      state: state?.[0] ?? '?',
+      start: start?.replace(/\s+/g, ' ') ?? '',
+      name: name ?? '',
+    });
+  }
+  return stats;
+}

@@ -1,0 +1,284 @@
+/**
+ * The files of a session directory: names, shapes, reading and writing. Whatever is read here is untrusted input, since
+ * an agent under our own user could have written it: sizes are bounded, links and FIFOs refused, shapes checked.
+ */
+import { constants } from 'node:fs';
+import { appendFile, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { limits } from '../base/limits.ts';
+import type { StreamName } from '../domain/event.ts';
+import type { SessionFact, SessionView } from '../domain/node.ts';
+import type { Launch, StreamSizes } from '../domain/session.ts';
+import type { ProcessRef } from './proc.ts';
+import { SESSION_VERSION } from './texts.ts';
+
+export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+/** `launch.json`: what was asked for, without the values of the environment. */
+export interface LaunchFile {
+  version: number;
+  boot_id: string;
+  created_at_ms: number;
+  /** Folder of the session's cgroup, or null. */
+  cgroup: string | null;
+  launch: SessionView['launch'];
+}
+
+/** `handle`: who the wrapper started. */
+export interface HandleFile {
+  boot_id: string;
+  main: ProcessRef;
+  wrapper: ProcessRef;
+  keeper: ProcessRef;
+  pumps: Record<StreamName, ProcessRef>;
+  feeder: ProcessRef | null;
+  /** The main process could not be put into its cgroup. */
+  no_cgroup: boolean;
+}
+
+/** `spawn`: the inner shell's word on folder and program. */
+export type SpawnFile =
+  | { ok: true; program: string }
+  | { ok: false; reason: 'workdir_refused' | 'spawn_failed'; message: string };
+
+export interface ExitFile {
+  /** As the shell has it: 128 + signal for a killed one. */
+  status: number;
+  uptime_s: number | null;
+  at_ms: number;
+  /** What the wrapper's shell said; names a signal where there was one. */
+  said: string;
+}
+
+export const spoolNames: Record<StreamName, string> = { stdout: 'out', stderr: 'err' };
+
+export class SessionFiles {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  path(name: string): string {
+    return join(this.dir, name);
+  }
+
+  /** Makes the whole directory or nothing: it appears by rename. */
+  static async create(dir: string, temporary: string, launch: LaunchFile): Promise<void> {
+    await rm(temporary, { recursive: true, force: true });
+    await mkdir(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
+    const write = (name: string, text: string) => writeFile(join(temporary, name), text, { mode: 0o600 });
+    await write('launch.json', `${JSON.stringify(launch)}\n`);
+    // Written in place later, so that a full disk cannot swallow an exit status.
+    await write('exit.new', `${' '.repeat(126)}\n`);
+    await write('wait.err', `${' '.repeat(1022)}\n`);
+    await write('stdin', '');
+    await rename(temporary, dir);
+  }
+
+  async readLaunch(): Promise<LaunchFile | null> {
+    const file = parseJson(await this.#read('launch.json')) as LaunchFile | null;
+    const launch = file?.launch;
+    const strings = [
+      launch?.session_id,
+      launch?.agent_id,
+      launch?.plane_id,
+      launch?.workdir,
+      launch?.agent_name,
+    ];
+    if (!file || !launch || !strings.every((value) => typeof value === 'string')) return null;
+    if (!Array.isArray(launch.argv) || !launch.argv.every((value) => typeof value === 'string')) return null;
+    if (!Array.isArray(launch.env_keys) || typeof file.version !== 'number') return null;
+    if (file.version > SESSION_VERSION || typeof launch.stdin !== 'boolean') return null;
+    return file;
+  }
+
+  async readHandle(): Promise<HandleFile | null> {
+    const text = await this.#read('handle');
+    if (!text?.endsWith('\nend\n')) return null;
+    const lines = new Map<string, string>();
+    for (const line of text.split('\n')) {
+      const space = line.indexOf(' ');
+      if (space < 0) lines.set(line, '');
+      else lines.set(line.slice(0, space), line.slice(space + 1));
+    }
+    const [main, wrapper, keeper] = ['main', 'wrapper', 'keeper'].map((name) => parseRef(lines.get(name)));
+    const [stdout, stderr] = ['pump_out', 'pump_err'].map((name) => parseRef(lines.get(name)));
+    if (!main || !wrapper || !keeper || !stdout || !stderr) return null;
+    return {
+      boot_id: lines.get('boot') ?? '',
+      main,
+      wrapper,
+      keeper,
+      pumps: { stdout, stderr },
+      feeder: parseRef(lines.get('feeder')),
+      no_cgroup: lines.has('nocgroup'),
+    };
+  }
+
+  async readSpawn(): Promise<SpawnFile | null> {
+    const match = /^(run|fail workdir_refused|fail spawn_failed) (.*)\n/s.exec(
+      (await this.#read('spawn')) ?? '',
+    );
+    const [, verdict, rest = ''] = match ?? [];
+    if (!verdict) return null;
+    if (verdict === 'run') return { ok: true, program: rest.split('\n', 1)[0] ?? '' };
+    const message = rest.replace(/[\x00-\x1f\x7f]+/g, ' ').slice(0, 500);
+    return {
+      ok: false,
+      reason: verdict === 'fail workdir_refused' ? 'workdir_refused' : 'spawn_failed',
+      message,
+    };
+  }
+
+  async readExit(): Promise<ExitFile | null> {
+    const match = /^(\d{1,3}) (\d+(?:\.\d+)?) end/.exec((await this.#read('exit')) ?? '');
+    if (!match) return null;
+    const at_ms = await stat(this.path('exit')).then((info) => info.mtimeMs);
+    const uptime_s = Number(match[2]) || null;
+    const said = ((await this.#read('wait.err')) ?? '').trim();
+    return { status: Number(match[1]), uptime_s, at_ms: Math.round(at_ms), said };
+  }
+
+  async readFacts(): Promise<SessionFact[]> {
+    const facts: SessionFact[] = [];
+    for (const line of ((await this.#read('facts')) ?? '').split('\n')) {
+      const fact = parseJson(line) as SessionFact | null;
+      if (typeof fact?.body?.kind === 'string' && fact.number === facts.length + 1) facts.push(fact);
+    }
+    return facts;
+  }
+
+  /** A line of its own even after a torn one. */
+  async appendFact(fact: SessionFact): Promise<void> {
+    await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600 });
+  }
+
+  /** Takes the place that the wrapper would take; false when it was taken before. */
+  async claim(): Promise<boolean> {
+    try {
+      await mkdir(this.path('claimed'));
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
+    }
+  }
+
+  async has(name: string): Promise<boolean> {
+    return stat(this.path(name)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  async mark(name: string): Promise<void> {
+    await writeFile(this.path(name), '', { mode: 0o600 });
+  }
+
+  /** False once nobody holds `alive`: the wrapper is gone, nothing more. */
+  async isAliveHeld(): Promise<boolean> {
+    let file: Awaited<ReturnType<typeof open>>;
+    try {
+      file = await open(
+        this.path('pipes/alive'),
+        constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
+      );
+    } catch {
+      return false;
+    }
+    try {
+      await file.read(Buffer.alloc(1), 0, 1, null);
+      return false;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'EAGAIN';
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** One line into a FIFO, never blocking. False when nobody holds it or it is full. */
+  async tell(fifo: 'ctl' | 'wake', line: string): Promise<boolean> {
+    try {
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(this.path(`pipes/${fifo}`), flags);
+      try {
+        if (!(await file.stat()).isFIFO()) return false;
+        await file.write(`${line}\n`);
+        return true;
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return false;
+    }
+  }
+
+  /** The last bytes of a spool, as text. */
+  async readTail(name: string, bytes_max: number): Promise<string> {
+    try {
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(this.path(name), flags);
+      try {
+        const { size } = await file.stat();
+        const buffer = Buffer.alloc(Math.min(size, bytes_max));
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+        return buffer.toString('utf8', 0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return '';
+    }
+  }
+
+  async size(name: string): Promise<number> {
+    return stat(this.path(name)).then(
+      (info) => info.size,
+      () => 0,
+    );
+  }
+
+  async sizes(): Promise<StreamSizes> {
+    const [stdout, stderr] = await Promise.all([this.size('out'), this.size('err')]);
+    return { stdout, stderr };
+  }
+
+  async #read(name: string): Promise<string | null> {
+    try {
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(this.path(name), flags);
+      try {
+        const info = await file.stat();
+        if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
+        return await readFile(file, 'utf8');
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return null;
+    }
+  }
+}
+
+/** The launch as a node may keep it: names of variables, never values. */
+export function withoutSecrets(launch: Launch): SessionView['launch'] {
+  const { env, ...rest } = launch;
+  return { ...rest, env_keys: Object.keys(env).sort() };
+}
+
+function parseRef(text: string | undefined): ProcessRef | null {
+  const match = /^(\d{1,10}) (\S.*)$/.exec(text ?? '');
+  return match?.[1] && match[2]
+    ? { pid: Number(match[1]), start: match[2].replace(/\s+/g, ' ').trim() }
+    : null;
+}
+
+function parseJson(text: string | null): unknown {
+  if (!text) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,583 @@
+/**
+ * One session on this machine: from what lies in its directory to what is known of it. All steps are taken from the
+ * files alone and may be taken again, so a node that was killed anywhere goes on from there. It decides nothing about
+ * agents; it says what it observed, as numbered facts, and ends processes when told or when the main one has ended.
+ */
+import { type FSWatcher, watch } from 'node:fs';
+import { sleep } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { failpoint } from '../base/failpoint.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { streamNames } from '../domain/event.ts';
+import type { SessionEnd, SessionFact, SessionView, StopReport, TroubleCode } from '../domain/node.ts';
+import type { Cleanup, Exit, Leftover, StreamSizes } from '../domain/session.ts';
+import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
+import { explainExit, failed } from './exit-status.ts';
+import type { Launcher } from './launcher-client.ts';
+import { isAlive, type ProcessRef, readStat } from './proc.ts';
+import {
+  type HandleFile,
+  type LaunchFile,
+  type SessionFiles,
+  type SpawnFile,
+  spoolNames,
+} from './session-files.ts';
+import { DEVNULL_PUMP, KEEPER_AGAIN } from './texts.ts';
+import type { Tools } from './tools.ts';
+import type { TreeAnswer, TreeMember, TreeRequest } from './tree.ts';
+
+/** What a node gives to its sessions. */
+export interface SessionHost {
+  readonly boot_id: string;
+  readonly launcher: Launcher;
+  readonly tools: Tools;
+  readonly log: Logger;
+  readonly clock: Clock;
+  readonly leftover_grace_ms: number;
+  readonly drain_ms: number;
+  /** The guard holds the pumps back: the disk is nearly full. */
+  isPaused(): boolean;
+  fact(fact: SessionFact): void;
+  wake(session_id: string): void;
+}
+
+interface Outcome {
+  exit: Exit;
+  ended_at_ms: number;
+  /** Seconds since boot, when the wrapper saw the end. */
+  uptime_s: number | null;
+  /** False when no process of it can be left: another boot, or none was made. */
+  processes: boolean;
+}
+
+export class LocalSession {
+  readonly id: string;
+  readonly files: SessionFiles;
+  readonly facts: SessionFact[];
+  readonly #host: SessionHost;
+  readonly #file: LaunchFile;
+  #handle: HandleFile | null = null;
+  #spawn: SpawnFile | null = null;
+  #known: ProcessRef[] = [];
+  /** True while the launcher is asked, then the wrapper on its way to its claim. */
+  #launching: boolean | ProcessRef = false;
+  #wrapper_gone = false;
+  #finishing = false;
+  #stop: Promise<StopReport> | null = null;
+  #watch: FSWatcher | null = null;
+  #watch_failed = false;
+  #run: Promise<void> | null = null;
+  #again = false;
+  #closed = false;
+  #stdin_bytes = 0;
+  #seen: StreamSizes = { stdout: -1, stderr: -1 };
+  #waiters: (() => void)[] = [];
+  #recording: Promise<void> = Promise.resolve();
+
+  constructor(id: string, files: SessionFiles, file: LaunchFile, facts: SessionFact[], host: SessionHost) {
+    this.id = id;
+    this.files = files;
+    this.#file = file;
+    this.facts = facts;
+    this.#host = host;
+  }
+
+  get launch(): SessionView['launch'] {
+    return this.#file.launch;
+  }
+
+  get end(): SessionEnd | null {
+    const body = this.facts.findLast((fact) => fact.body.kind === 'ended')?.body;
+    return body?.kind === 'ended' ? body.end : null;
+  }
+
+  get phase(): SessionView['phase'] {
+    if (this.end) return 'ended';
+    return this.facts.some((fact) => fact.body.kind === 'started') ? 'running' : 'starting';
+  }
+
+  get polled(): boolean {
+    return this.#watch === null;
+  }
+
+  get hasCgroup(): boolean {
+    return this.#cgroup !== null;
+  }
+
+  /** Nobody waits for the main process any more; its end has to be looked for. */
+  get orphaned(): boolean {
+    return this.#wrapper_gone;
+  }
+
+  get handle(): HandleFile | null {
+    return this.#handle;
+  }
+
+  view(): SessionView {
+    const started = this.facts.find((fact) => fact.body.kind === 'started')?.body;
+    return {
+      session_id: this.id,
+      launch: this.launch,
+      phase: this.phase,
+      pid: started?.kind === 'started' ? started.pid : null,
+      started_at_ms: started?.kind === 'started' ? started.started_at_ms : null,
+      end: this.end,
+      stdin_bytes: this.#stdin_bytes,
+      facts: [...this.facts],
+    };
+  }
+
+  /** Watches the directory and looks at it once. `launching`: a start by this very process is under way. */
+  async open(launching: boolean, watches: boolean): Promise<void> {
+    this.#launching = launching;
+    this.#stdin_bytes = await this.files.size('stdin');
+    if (this.end) return;
+    if (watches) this.#openWatch();
+    this.poke();
+  }
+
+  /** The launcher answered; null: no wrapper came of it. */
+  launched(wrapper: ProcessRef | null): void {
+    this.#launching = wrapper ?? false;
+    this.poke();
+  }
+
+  /** Stops watching. No process is touched. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#watch?.close();
+    this.#watch = null;
+    await this.#run;
+  }
+
+  /** Something may have changed: looks at the files, now or once the present look is over. */
+  poke(): void {
+    this.#again = true;
+    if (this.#run || this.#closed || this.end) return;
+    this.#run = this.#looks().finally(() => {
+      this.#run = null;
+    });
+  }
+
+  /** Resolves once the phase is another than `starting`. */
+  async started(): Promise<void> {
+    while (this.phase === 'starting' && !this.#closed) await this.#change();
+  }
+
+  /** Compares sizes with those of the last time; the way without watches. */
+  async poll(): Promise<void> {
+    if (this.end) return;
+    const sizes = await this.files.sizes();
+    if (sizes.stdout !== this.#seen.stdout || sizes.stderr !== this.#seen.stderr) {
+      this.#seen = sizes;
+      this.#host.wake(this.id);
+    }
+    this.poke();
+  }
+
+  /** The journal's new length, once the feeder was told. */
+  async fed(length: number): Promise<void> {
+    this.#stdin_bytes = length;
+    await this.files.tell('wake', '');
+  }
+
+  // --- looking at the files -------------------------------------------------------------------------------------
+
+  #openWatch(): void {
+    try {
+      this.#watch = watch(this.files.dir, { persistent: false }, (_event, name) => this.#changed(name));
+      this.#watch.on('error', () => this.#watchLost());
+    } catch (error) {
+      this.#watchLost(error);
+    }
+  }
+
+  /** The limit of watches is reached (or the file system has none): polled from now on. */
+  #watchLost(error?: unknown): void {
+    this.#watch?.close();
+    this.#watch = null;
+    if (this.#watch_failed) return;
+    this.#watch_failed = true;
+    this.#host.log.debug({ session_id: this.id, error: String(error ?? '') }, 'no watch, polling');
+  }
+
+  #changed(name: string | Buffer | null): void {
+    if (name === 'out' || name === 'err') this.#host.wake(this.id);
+    else if (name === 'exit' || name === 'handle' || name === 'spawn') this.poke();
+    else if (name === null) {
+      this.#host.wake(this.id);
+      this.poke();
+    }
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  #notify(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiters) waiter();
+  }
+
+  async #looks(): Promise<void> {
+    while (this.#again && !this.#closed && !this.end) {
+      this.#again = false;
+      try {
+        await this.#look();
+      } catch (error) {
+        if (this.#closed) return;
+        this.#host.log.error({ session_id: this.id, error: String(error) }, 'session_look_failed');
+      }
+    }
+  }
+
+  async #look(): Promise<void> {
+    const exit = await this.files.readExit();
+    this.#handle = (await this.files.readHandle()) ?? this.#handle;
+    this.#spawn ??= await this.files.readSpawn();
+    const handle = this.#handle;
+    const same_boot = (handle?.boot_id ?? this.#file.boot_id) === this.#host.boot_id;
+    if (handle && this.#spawn?.ok && same_boot && this.phase === 'starting') {
+      failpoint('handle');
+      const started_at_ms = this.#host.clock.now();
+      await this.#record({ kind: 'started', pid: handle.main.pid, started_at_ms });
+    }
+    if (exit) {
+      failpoint('exit');
+      const verdict = await explainExit(exit, this.#spawn, () => this.#complaint());
+      return this.#finish({
+        exit: verdict,
+        ended_at_ms: exit.at_ms,
+        uptime_s: exit.uptime_s,
+        processes: same_boot,
+      });
+    }
+    if (handle && !same_boot) return this.#finish(this.#dead(failed('host_restarted', null)));
+    if (await this.files.isAliveHeld()) return;
+    if (handle) return this.#lookWithoutWrapper(handle);
+    if (this.#launching === true) return;
+    if (this.#launching && isAlive(this.#launching)) {
+      await sleep(5);
+      this.#again = true;
+      return;
+    }
+    if (this.#launching && (await this.files.has('handle'))) {
+      this.#again = true;
+      return;
+    }
+    await this.#lookForNobody();
+  }
+
+  /** Handle, no exit, nobody at `alive`. */
+  async #lookWithoutWrapper(handle: HandleFile): Promise<void> {
+    if (await this.files.has('exit')) {
+      this.#again = true;
+      return;
+    }
+    this.#wrapper_gone = true;
+    if (isAlive(handle.main)) return;
+    const exit = this.#spawn?.ok === false ? failed(this.#spawn.reason, this.#spawn.message) : null;
+    await this.#finish({
+      exit: exit ?? failed('exit_status_unknown', 'the process that waits for the command was killed'),
+      ended_at_ms: this.#host.clock.now(),
+      uptime_s: null,
+      processes: true,
+    });
+  }
+
+  /** No handle, nobody at `alive`, no start under way: after this, none will ever come of it. */
+  async #lookForNobody(): Promise<void> {
+    const unclaimed = await this.files.claim();
+    if (!unclaimed) {
+      // The wrapper died between claim and handle; what it had begun must not go on unseen.
+      await this.#killTree(0, true);
+      if (await this.files.has('handle')) {
+        this.#again = true;
+        return;
+      }
+    }
+    const message = 'the start was interrupted before the command was started';
+    await this.#finish(this.#dead(failed('spawn_failed', message)));
+  }
+
+  #dead(exit: Exit): Outcome {
+    return { exit, ended_at_ms: this.#host.clock.now(), uptime_s: null, processes: false };
+  }
+
+  /** Last line that a failed start left on stderr. */
+  async #complaint(): Promise<string> {
+    const text = await this.files.readTail('err', 1024);
+    return (text.trim().split('\n').at(-1) ?? '').replace(/[\x00-\x1f\x7f]+/g, ' ');
+  }
+
+  // --- the end ---------------------------------------------------------------------------------------------------
+
+  async #finish(outcome: Outcome): Promise<void> {
+    this.#finishing = true;
+    const { cleanup, leftovers } = outcome.processes
+      ? await this.#endTree(outcome.uptime_s)
+      : { cleanup: null, leftovers: [] };
+    if (this.#closed) return;
+    if (outcome.processes) {
+      // The wrapper said it too, unless it was killed.
+      await this.files.tell('ctl', 'end');
+      await this.#drain(leftovers.length > 0);
+    }
+    if (this.#closed) return;
+    const sizes = await this.files.sizes();
+    failpoint('ended');
+    await this.#record({
+      kind: 'ended',
+      end: { exit: outcome.exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
+    });
+    await this.files.mark('ended').catch(() => {});
+    this.#watch?.close();
+    this.#watch = null;
+    if (this.#file.cgroup) await removeCgroup(this.#file.cgroup);
+  }
+
+  /** What the command left behind is killed, or listed and kept. */
+  async #endTree(uptime_s: number | null): Promise<{ cleanup: Cleanup | null; leftovers: Leftover[] }> {
+    const stopped = await this.#stop;
+    if (stopped?.cleanup) return { cleanup: stopped.cleanup, leftovers: [] };
+    if (this.launch.on_exit === 'keep' && !stopped) {
+      const answer = await this.#sweep(null, uptime_s);
+      const leftovers = answer.members.map(({ pid, command }) => ({ pid, command }));
+      const empty = answer.populated === false ? 'proven' : 'swept';
+      return { cleanup: leftovers.length === 0 ? empty : null, leftovers };
+    }
+    const { cleanup, survivors } = await this.#killTree(this.#host.leftover_grace_ms, false, uptime_s);
+    return { cleanup, leftovers: survivors.map(({ pid, command }) => ({ pid, command })) };
+  }
+
+  /**
+   * Waits until both pumps have reached the end. Where something still holds the FIFOs, the bytes of the command itself
+   * are waited for; what comes later goes to /dev/null.
+   */
+  async #drain(held: boolean): Promise<void> {
+    const pumps = this.#handle ? Object.values(this.#handle.pumps) : [];
+    const begun = performance.now();
+    const first = await this.files.sizes();
+    let last = first;
+    let still = 0;
+    for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
+      const states = pumps.map((ref) => {
+        const stat = readStat(ref.pid);
+        return stat?.start === ref.start && stat.state !== 'Z' ? stat.state : null;
+      });
+      if (states.every((state) => state === null) || this.#closed) return;
+      await sleep(wait_ms);
+      const sizes = await this.files.sizes();
+      const grew = sizes.stdout - last.stdout + sizes.stderr - last.stderr;
+      still = grew === 0 && states.every((state) => state === null || state === 'S') ? still + 1 : 0;
+      last = sizes;
+      const late = performance.now() - begun > this.#host.drain_ms;
+      if (states.includes('T') || !(held || late)) continue;
+      // A FIFO and a pump hold less than this: the command's own bytes are through.
+      const passed = streamNames.every((name) => sizes[name] - first[name] > limits.pump_holds_bytes);
+      if (still >= 3 || passed || late) break;
+    }
+    await this.#replacePumps(pumps);
+  }
+
+  async #replacePumps(pumps: ProcessRef[]): Promise<void> {
+    const { sh, cat } = this.#host.tools;
+    for (const name of Object.values(spoolNames)) {
+      const argv: [string, ...string[]] = [sh, '-c', DEVNULL_PUMP, 'svc', cat, `pipes/${name}`];
+      const { pid } = await this.#host.launcher.spawn(argv, this.files.dir, { LC_ALL: 'C' });
+      // Its FIFO is open once the shell has become `cat`; the other reader may go then.
+      for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
+    }
+    for (const ref of pumps) if (isAlive(ref)) process.kill(ref.pid, 'SIGKILL');
+  }
+
+  // --- the tree --------------------------------------------------------------------------------------------------
+
+  get #cgroup(): string | null {
+    const { cgroup } = this.#file;
+    if (!cgroup || this.#handle?.no_cgroup || !isCgroupOf(cgroup, this.id)) return null;
+    return cgroup;
+  }
+
+  async #sweep(
+    signal: TreeRequest['signal'],
+    exit_uptime_s: number | null = null,
+    signalled: ProcessRef[] = [],
+    everything = false,
+  ): Promise<TreeAnswer> {
+    const handle = everything ? null : this.#handle;
+    const helpers = handle
+      ? [
+          handle.wrapper,
+          handle.keeper,
+          ...Object.values(handle.pumps),
+          ...(handle.feeder ? [handle.feeder] : []),
+        ]
+      : [];
+    const answer = await this.#host.launcher.sweep({
+      session_id: this.id,
+      pipes: this.files.path('pipes'),
+      cgroup: this.#cgroup,
+      main: handle?.main ?? null,
+      wrapper: handle?.wrapper ?? null,
+      helpers,
+      known: this.#known,
+      exit_uptime_s,
+      signal,
+      signalled,
+    });
+    this.#known = answer.members.map(({ pid, start }) => ({ pid, start }));
+    return answer;
+  }
+
+  /** Notes who belongs to the tree, so that one that hides later is known. */
+  async note(): Promise<void> {
+    if (this.#handle && !this.end && !this.#finishing) await this.#sweep(null);
+  }
+
+  /**
+   * TERM and CONT, KILL after the grace, until two looks found nobody (or the cgroup says so). `everything`: helpers too.
+   */
+  async #killTree(
+    grace_ms: number,
+    everything: boolean,
+    uptime_s: number | null = null,
+  ): Promise<{ cleanup: Cleanup | null; survivors: TreeMember[] }> {
+    const begun = performance.now();
+    const signalled: ProcessRef[] = [];
+    let empty = 0;
+    for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 100)) {
+      if (!everything && (await isPopulated(this.#cgroup)) === false && empty > 0) break;
+      const past_ms = performance.now() - begun;
+      const signal = past_ms >= grace_ms ? 'SIGKILL' : 'SIGTERM';
+      const answer = await this.#sweep(signal, uptime_s, signalled, everything);
+      signalled.push(...this.#known);
+      empty = answer.members.length === 0 ? empty + 1 : 0;
+      if (empty >= 2) break;
+      if (past_ms > grace_ms + limits.kill_wait_ms && empty === 0) {
+        return { cleanup: null, survivors: answer.members };
+      }
+      const left_ms = grace_ms - past_ms;
+      await sleep(left_ms > 0 ? Math.min(wait_ms, left_ms) : wait_ms);
+      if (this.#closed) return { cleanup: null, survivors: [] };
+    }
+    const proven = (await isPopulated(this.#cgroup)) === false;
+    return { cleanup: proven ? 'proven' : 'swept', survivors: [] };
+  }
+
+  /** Ends the whole tree; concurrent calls join. On an ended session it tells how that ended. */
+  stop(grace_ms: number): Promise<StopReport> {
+    const { end } = this;
+    if (end) return Promise.resolve({ cleanup: end.cleanup ?? 'swept', survivors: [] });
+    this.#stop ??= this.#stopNow(grace_ms).finally(() => {
+      this.#stop = null;
+      this.poke();
+    });
+    return this.#stop;
+  }
+
+  async #stopNow(grace_ms: number): Promise<StopReport> {
+    for (let waited_ms = 0; this.phase === 'starting' && waited_ms < limits.start_wait_ms; waited_ms += 20) {
+      await sleep(20);
+    }
+    if (this.end) return { cleanup: this.end.cleanup ?? 'swept', survivors: [] };
+    const handle_missing = this.#handle === null;
+    // No one may start it any more; a wrapper that comes late loses the claim.
+    if (handle_missing) await this.files.claim();
+    const { cleanup, survivors } = await this.#killTree(grace_ms, handle_missing);
+    return { cleanup, survivors: survivors.map(({ pid }) => pid) };
+  }
+
+  // --- the helpers -----------------------------------------------------------------------------------------------
+
+  /** Puts another in the place of a killed keeper, pump or feeder; notices a killed wrapper. */
+  async checkHelpers(): Promise<void> {
+    const handle = this.#handle;
+    if (this.end) return;
+    if (!handle || this.#finishing || handle.boot_id !== this.#host.boot_id) return this.poke();
+    if (!isAlive(handle.wrapper)) this.poke();
+    if (!isAlive(handle.main) || (await this.files.has('exit'))) return this.poke();
+    if (!isAlive(handle.keeper)) await this.#restartKeeper(handle);
+    for (const stream of streamNames) {
+      if (isAlive(handle.pumps[stream]) || this.#host.isPaused()) continue;
+      await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream]), 'pump_restarted', {
+        error: `the process that stores ${stream} was killed; up to 128 KiB may be missing`,
+        details: { stream },
+      });
+    }
+    const { feeder } = handle;
+    if (!feeder || isAlive(feeder) || (await this.files.has('stdin.eof'))) return;
+    // A copy that the dead feeder began must end first, or two would mix their bytes.
+    if ((await this.#sweep(null)).feeding) return;
+    await this.#restart('feed', (now) => now.feeder !== null && isAlive(now.feeder), 'feeder_restarted', {
+      error: 'the process that feeds stdin was killed',
+      details: {},
+    });
+  }
+
+  async #restart(
+    command: string,
+    done: (handle: HandleFile) => boolean,
+    code: TroubleCode,
+    trouble: { error: string; details: Record<string, unknown> },
+  ): Promise<void> {
+    if (!(await this.files.tell('ctl', command))) return;
+    for (let tries = 0; tries < 100; tries++) {
+      await sleep(20);
+      this.#handle = (await this.files.readHandle()) ?? this.#handle;
+      if (this.#closed || (await this.files.has('exit'))) return;
+      if (this.#handle && done(this.#handle)) return this.trouble(code, trouble.error, trouble.details);
+    }
+  }
+
+  async #restartKeeper(handle: HandleFile): Promise<void> {
+    const { sh, mv, cat, ps } = this.#host.tools;
+    const refs = [handle.wrapper, handle.pumps.stdout, handle.pumps.stderr];
+    const words = refs.flatMap((ref) => [String(ref.pid), ref.start]);
+    const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
+    const main = [String(handle.main.pid), handle.main.start];
+    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : ''];
+    await this.#host.launcher.spawn(
+      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main],
+      this.files.dir,
+      { LC_ALL: 'C' },
+    );
+    for (let tries = 0; tries < 100; tries++) {
+      await sleep(20);
+      this.#handle = (await this.files.readHandle()) ?? this.#handle;
+      if (this.#closed || (this.#handle && isAlive(this.#handle.keeper))) return;
+    }
+  }
+
+  // --- facts -----------------------------------------------------------------------------------------------------
+
+  async trouble(code: TroubleCode, error: string, details: Record<string, unknown>): Promise<void> {
+    if (this.end || this.facts.length > limits.session_troubles_max) return;
+    await this.#record({ kind: 'trouble', code, error, details });
+  }
+
+  /** The last of these troubles that was told, if any. */
+  lastTrouble(codes: readonly TroubleCode[]): TroubleCode | null {
+    const told = (fact: SessionFact) => fact.body.kind === 'trouble' && codes.includes(fact.body.code);
+    const body = this.facts.findLast(told)?.body;
+    return body?.kind === 'trouble' ? body.code : null;
+  }
+
+  /** One after the other: numbers have no hole and lines do not mix. */
+  #record(body: SessionFact['body']): Promise<void> {
+    const done = this.#recording.then(() => this.#recordNow(body));
+    this.#recording = done.catch(() => {});
+    return done;
+  }
+
+  async #recordNow(body: SessionFact['body']): Promise<void> {
+    const number = this.facts.length + 1;
+    const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
+    await this.files.appendFact(fact);
+    this.facts.push(fact);
+    this.#host.fact(fact);
+    this.#notify();
+  }
+}

@@ -1,0 +1,127 @@
+/** Reads spools by offset, with a bounded number of them open, and gives committed disk space back by punching holes. */
+import { constants, readSync } from 'node:fs';
+import { type FileHandle, open } from 'node:fs/promises';
+import { KIB, limits, MIB } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { StreamName } from '../domain/event.ts';
+import { problems } from '../domain/problem.ts';
+import type { Launcher } from './launcher-client.ts';
+import { type SessionFiles, spoolNames } from './session-files.ts';
+import type { Tools } from './tools.ts';
+
+interface Spool {
+  file: FileHandle;
+  users: number;
+  dropped: boolean;
+}
+
+/** Small reads of fresh bytes come from the page cache: quicker here than by way of the thread pool. */
+const SYNC_READ_BYTES = 64 * KIB;
+
+export class Spools {
+  readonly #open = new Map<string, Spool>();
+  readonly #punched = new Map<string, number>();
+  readonly #launcher: Launcher;
+  readonly #tools: Tools;
+  readonly #keep_bytes: number;
+  readonly #log: Logger;
+
+  constructor(launcher: Launcher, tools: Tools, keep_bytes: number, log: Logger) {
+    this.#launcher = launcher;
+    this.#tools = tools;
+    this.#keep_bytes = keep_bytes;
+    this.#log = log;
+  }
+
+  /** Empty at the present end; `output_lost` when the bytes are not there any more. */
+  async read(files: SessionFiles, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
+    const path = files.path(spoolNames[stream]);
+    if (from < (this.#punched.get(path) ?? 0)) throw problems.outputLost();
+    const spool = await this.#acquire(path);
+    if (!spool) {
+      if (from > 0) throw problems.outputLost();
+      return new Uint8Array();
+    }
+    try {
+      const { size } = await spool.file.stat();
+      if (from > size) throw problems.outputLost();
+      const length = Math.min(max, size - from);
+      if (length === 0) return new Uint8Array();
+      const buffer = Buffer.allocUnsafe(length);
+      const got =
+        length <= SYNC_READ_BYTES
+          ? readSync(spool.file.fd, buffer, 0, length, from)
+          : (await spool.file.read(buffer, 0, length, from)).bytesRead;
+      return buffer.subarray(0, got);
+    } finally {
+      spool.users--;
+      if (spool.dropped && spool.users === 0) await spool.file.close();
+    }
+  }
+
+  /** Everything before `offset` is committed: gives its blocks back, but for the last part that is kept. */
+  async release(files: SessionFiles, stream: StreamName, offset: number): Promise<void> {
+    const { fallocate } = this.#tools;
+    const path = files.path(spoolNames[stream]);
+    const done = this.#punched.get(path) ?? 0;
+    const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
+    if (!fallocate || until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
+    this.#punched.set(path, until);
+    const result = await this.#launcher.run(
+      [fallocate, '--punch-hole', '--offset', '0', '--length', String(until), path],
+      { cwd: '/', env: { LC_ALL: 'C' }, output_bytes_max: 4 * KIB, timeout_ms: limits.git_timeout_ms },
+    );
+    if (result.code === 0) return;
+    // Not every file system has holes: the bytes stay, and stay readable.
+    this.#punched.set(path, done);
+    this.#log.debug({ path, error: result.stderr.toString().trim() }, 'punch_hole_failed');
+  }
+
+  async forget(files: SessionFiles): Promise<void> {
+    for (const name of Object.values(spoolNames)) {
+      const path = files.path(name);
+      this.#punched.delete(path);
+      await this.#drop(path);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const path of [...this.#open.keys()]) await this.#drop(path);
+  }
+
+  async #acquire(path: string): Promise<Spool | null> {
+    let spool = this.#open.get(path);
+    if (!spool) {
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(path, flags).catch(() => null);
+      if (!file) return null;
+      const raced = this.#open.get(path);
+      if (raced) {
+        await file.close();
+        spool = raced;
+      } else if (!(await file.stat()).isFile()) {
+        await file.close();
+        return null;
+      } else {
+        spool = { file, users: 0, dropped: false };
+      }
+    }
+    spool.users++;
+    // Last in the map is last used.
+    this.#open.delete(path);
+    this.#open.set(path, spool);
+    for (const old of this.#open.keys()) {
+      if (this.#open.size <= limits.spools_open_max) break;
+      await this.#drop(old);
+    }
+    return spool;
+  }
+
+  async #drop(path: string): Promise<void> {
+    const spool = this.#open.get(path);
+    if (!spool) return;
+    this.#open.delete(path);
+    spool.dropped = true;
+    if (spool.users === 0) await spool.file.close();
+  }
+}

@@ -1,0 +1,231 @@
+/**
+ * The shell texts that run beside an agent, passed as `sh -c "$text"` so that an upgrade cannot change them under a
+ * running shell. They must work in dash, bash (also 3.2 called sh) and busybox. Tools come as absolute paths, because
+ * the environment here is the agent's own. File descriptors:
+ *
+ *   0 the agent's stdin · 1 gate (keeper's write end) · 2 what the shell says of a killed command · 3 out, 4 err, 5 in
+ *   (FIFOs, held open) · 6 gate's read end (wrapper), journal (keeper) · 7 control FIFO · 8 verdict (wrapper), feeder's
+ *   wake FIFO (keeper) · 9 alive, held by the wrapper alone. The agent gets 0, 1, 2 and nothing else.
+ *
+ * The wrapper waits for the command in the foreground (in the background a shell makes it ignore SIGINT). The keeper
+ * holds the FIFOs, starts pumps and feeder, and obeys lines on the control FIFO, so that each of them can be replaced.
+ */
+
+/** Written into `launch.json`; raised whenever a text or a file format of the session directory changes. */
+export const SESSION_VERSION = 1;
+
+const START_TIME = `
+st() {
+  t=
+  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; set -- $t; shift 19; t=$1
+  elif [ -n "$ps" ]; then t=$("$ps" -o lstart= -p "$1")
+  fi
+}`;
+
+const KEEPER = `${START_TIME}
+pump() {
+  (exec "$cat" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
+  p=$!
+}
+feeder() {
+  (
+    exec 5>pipes/in 3>&- 4>&-
+    while :; do
+      "$cat" <&6 >&5 7>&- 8>&-
+      if [ -e stdin.eof ]; then
+        "$cat" <&6 >&5 7>&- 8>&-
+        echo eof >&7
+        exit
+      fi
+      read -r line <&8
+    done
+  ) &
+  f=$!
+}
+note() {
+  {
+    echo "boot $boot"
+    echo "wrapper $w $wt"
+    echo "keeper $k $kt"
+    echo "pump_out $po $pot"
+    echo "pump_err $pe $pet"
+    [ -z "$f" ] || echo "feeder $f $ft"
+    echo "main $m $mt"
+    [ -z "$nocgroup" ] || echo nocgroup
+    echo end
+  } >handle.new && "$mv" -f handle.new handle
+}
+obey() {
+  while read -r command argument <&7; do
+    case $command in
+      keeper) k=$argument; st "$k"; kt=$t ;;
+      nocgroup) nocgroup=1 ;;
+      main) m=$argument; st "$m"; mt=$t; note && echo go; exec 1>/dev/null ;;
+      out) pump out; po=$p; st "$po"; pot=$t; note ;;
+      err) pump err; pe=$p; st "$pe"; pet=$t; note ;;
+      feed) feeder; st "$f"; ft=$t; note ;;
+      eof) exec 5>&- ;;
+      end) break ;;
+    esac
+  done
+  if [ -n "$f" ]; then
+    st "$f"
+    [ "$t" != "$ft" ] || kill -KILL "$f"
+  fi
+  exec 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-
+  wait
+}`;
+
+/**
+ * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup command…`; empty `chown`, `cgroup`: none. `command` is what
+ * the main process executes: `[setsid] [setpriv …] sh -c INNER svc workdir argv…`.
+ */
+export const WRAPPER = `
+if (set +o posix) 2>/dev/null; then set +o posix; fi
+mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
+shift 9
+cgroup=$1
+shift
+f= nocgroup= w=$$
+${KEEPER}
+"$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
+exec 9<>pipes/alive || exit 1
+"$mkdir" claimed 2>/dev/null || exit 0
+[ -z "$chown" ] || "$chown" "$owner" pipes/out pipes/err pipes/in
+exec 1<>pipes/gate 2<>wait.err 3<>pipes/out 4<>pipes/err 6<pipes/gate 7<>pipes/ctl 8>>spawn
+if [ "$stdin" = 1 ]; then exec 5<>pipes/in 0<pipes/in; fi
+trap : HUP INT QUIT TERM USR1 USR2
+(
+  trap '' HUP INT QUIT TERM USR1 USR2
+  exec 0</dev/null 2>/dev/null 8>&- 9>&-
+  st "$w"; wt=$t
+  pump out; po=$p; st "$po"; pot=$t
+  pump err; pe=$p; st "$pe"; pet=$t
+  if [ "$stdin" = 1 ]; then
+    exec 6<stdin 8<>pipes/wake
+    feeder; st "$f"; ft=$t
+  else
+    exec 6<&-
+  fi
+  obey
+) &
+echo "keeper $!" >&7
+exec 1>/dev/null 5>&-
+(
+  if [ -n "$cgroup" ]; then echo 0 2>/dev/null >"$cgroup/cgroup.procs" || echo nocgroup >&7; fi
+  exec >pipes/out 2>pipes/err 3>&- 4>&- 5>&- 9>&-
+  exec "$@"
+)
+code=$?
+up=0
+read -r up idle 2>/dev/null </proc/uptime
+echo "$code $up end" 1<>exit.new
+"$mv" -f exit.new exit
+echo end >&7
+exit 0
+`;
+
+/** Runs as the agent's user, in its environment: checks the folder and the program, then becomes the program. */
+export const INNER = `
+dir=$1
+shift
+echo "main $$" >&7
+read -r go <&6 || exit 125
+refuse() { echo "fail $1 $2" >&8; exit "$3"; }
+cd -P "$dir" 2>/dev/null || refuse workdir_refused 'the workdir cannot be entered' 126
+[ "$(pwd -P; echo .)" = "$dir
+." ] || refuse workdir_refused 'the workdir is not where it was: a link leads elsewhere' 126
+unset OLDPWD
+found=
+case $1 in
+  */*) found=$1 ;;
+  *)
+    set -f
+    rest=$PATH:
+    while [ -n "$rest" ]; do
+      entry=\${rest%%:*}
+      rest=\${rest#*:}
+      entry=\${entry:-.}/$1
+      [ -f "$entry" ] || continue
+      found=$entry
+      [ ! -x "$entry" ] || break
+    done
+    set +f
+    ;;
+esac
+[ -n "$found" ] && [ -e "$found" ] || refuse spawn_failed "$1: not found" 127
+[ ! -d "$found" ] || refuse spawn_failed "$1: is a directory" 126
+[ -x "$found" ] || refuse spawn_failed "$1: permission denied" 126
+echo "run $found" >&8
+exec "$@" 6<&- 7>&- 8>&-
+`;
+
+/**
+ * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup w wt po pot pe pet f ft m mt`.
+ * It holds the FIFOs again and obeys; pumps and feeder that live go on untouched.
+ */
+export const KEEPER_AGAIN = `
+mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5
+shift 5
+w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
+shift 9
+mt=$1
+k=$$
+${KEEPER}
+trap '' HUP INT QUIT TERM USR1 USR2
+st "$k"; kt=$t
+exec 1>/dev/null 2>/dev/null 3<>pipes/out 4<>pipes/err 7<>pipes/ctl
+if [ -n "$f" ] && [ ! -e stdin.eof ]; then exec 5<>pipes/in; fi
+note
+obey
+`;
+
+/** Reads and throws away what still comes, so that a kept process neither blocks nor fills the disk. */
+export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" <"$2" >/dev/null 2>&1`;
+
+/**
+ * `svc df sleep rm mv ps pause_kib resume_kib sleep_s near_sleep_s`, in the sessions folder. One for each node, outlives
+ * it: stops the pumps while the disk is nearly full, so that agents block when they write instead of losing lines.
+ */
+export const GUARD = `
+df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 far=$8 near=$9
+trap '' HUP INT QUIT TERM
+${START_TIME}
+pumps() {
+  live=
+  for file in */handle; do
+    [ -e "$file" ] && [ ! -e "\${file%/handle}/ended" ] || continue
+    while read -r name pid start; do
+      case $name in pump_out | pump_err) ;; *) continue ;; esac
+      st "$pid"
+      [ -n "$t" ] && [ "$t" = "$start" ] || continue
+      live=1
+      [ -z "$1" ] || kill "-$1" "$pid"
+    done <"$file"
+  done
+  for folder in */; do
+    [ ! -d "$folder" ] || [ -e "\${folder}handle" ] || [ -e "\${folder}ended" ] || live=1
+  done
+}
+st $$
+echo "$$ $t end" >.guard.new && "$mv" -f .guard.new .guard
+turn=0
+while :; do
+  free=$("$df" -Pk . | { read -r line; read -r name total used free line; echo "$free"; })
+  case $free in '' | *[!0-9]*) free=$resume ;; esac
+  if [ -e .paused ]; then
+    if [ "$free" -ge "$resume" ]; then "$rm" -f .paused; pumps CONT; else pumps STOP; fi
+  elif [ "$free" -lt "$pause" ]; then
+    pumps STOP
+    : >.paused
+  fi
+  turn=$((turn + 1))
+  if [ "$turn" -ge 20 ]; then
+    turn=0
+    pumps ''
+    [ -n "$live" ] || break
+  fi
+  if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"; else "$sleep" "$far"; fi
+done
+"$rm" -f .guard .paused
+`;

@@ -1,0 +1,254 @@
+/**
+ * Whose is a process: finds the trees of many sessions in one look at the process table, and signals them. Runs in the
+ * launcher, so that a slow /proc never stalls the plane. A tree is the union of cgroup, session and process group of the
+ * main process, the environment cookie, holders of the session's FIFOs, processes known from before, and all their
+ * descendants; minus our own helpers. Every pid is checked against its start time again before a signal.
+ */
+import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import {
+  commandLine,
+  hasProc,
+  type ProcessRef,
+  type ProcessStat,
+  readAllStats,
+  readStat,
+  TICKS_PER_SECOND,
+} from './proc.ts';
+
+export interface TreeRequest {
+  session_id: string;
+  /** Folder of the session's FIFOs. */
+  pipes: string;
+  cgroup: string | null;
+  main: ProcessRef | null;
+  wrapper: ProcessRef | null;
+  /** Wrapper, keeper, pumps, feeder: never part of the tree; children of the last four neither. */
+  helpers: ProcessRef[];
+  known: ProcessRef[];
+  /** Seconds since boot when the main process was seen to have ended; null: not known. */
+  exit_uptime_s: number | null;
+  signal: 'SIGTERM' | 'SIGKILL' | null;
+  /** Got their TERM before: a second one would make some programs drop what they are finishing. */
+  signalled: ProcessRef[];
+}
+
+export interface TreeMember extends ProcessRef {
+  command: string;
+}
+
+export interface TreeAnswer {
+  session_id: string;
+  members: TreeMember[];
+  /** `cgroup.events`; null without a cgroup. */
+  populated: boolean | null;
+  /** A copy of journal bytes to the agent is under way (its feeder may be dead). */
+  feeding: boolean;
+}
+
+/** How often a killing look is repeated at once, to outrun a tree that forks. */
+const KILL_PASSES = 8;
+
+export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
+  let answers = findTrees(requests);
+  for (const [index, request] of requests.entries()) {
+    const members = answers[index]?.members ?? [];
+    if (request.signal === 'SIGTERM') {
+      const signalled = new Set(request.signalled.map((ref) => `${ref.pid} ${ref.start}`));
+      for (const member of members) {
+        if (signalled.has(`${member.pid} ${member.start}`)) continue;
+        send(member, 'SIGTERM');
+        send(member, 'SIGCONT');
+      }
+    }
+  }
+  for (let pass = 0; pass < KILL_PASSES; pass++) {
+    let killed = 0;
+    for (const [index, request] of requests.entries()) {
+      if (request.signal !== 'SIGKILL') continue;
+      if (request.cgroup) {
+        try {
+          writeFileSync(`${request.cgroup}/cgroup.kill`, '1');
+        } catch {
+          // Kernel before 5.14, or the cgroup is gone: the signals below do it.
+        }
+      }
+      for (const member of answers[index]?.members ?? []) {
+        send(member, 'SIGKILL');
+        killed++;
+      }
+    }
+    if (killed === 0) break;
+    answers = findTrees(requests);
+  }
+  return answers;
+}
+
+function send(ref: ProcessRef, signal: NodeJS.Signals): void {
+  if (readStat(ref.pid)?.start !== ref.start) return;
+  try {
+    process.kill(ref.pid, signal);
+  } catch {
+    // Gone, or not ours to signal: it stays in the answer as a survivor.
+  }
+}
+
+function findTrees(requests: TreeRequest[]): TreeAnswer[] {
+  const table = new Map<number, ProcessStat>();
+  const children = new Map<number, ProcessStat[]>();
+  for (const stat of readAllStats()) {
+    table.set(stat.pid, stat);
+    const siblings = children.get(stat.ppid);
+    if (siblings) siblings.push(stat);
+    else children.set(stat.ppid, [stat]);
+  }
+  const traces = readTraces(table, requests);
+  return requests.map((request) => findTree(request, table, children, traces));
+}
+
+function findTree(
+  request: TreeRequest,
+  table: Map<number, ProcessStat>,
+  children: Map<number, ProcessStat[]>,
+  traces: Traces,
+): TreeAnswer {
+  const present = (ref: ProcessRef | null) => {
+    const stat = ref && table.get(ref.pid);
+    return stat && stat.start === ref.start ? stat : null;
+  };
+  const main = present(request.main);
+  const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
+  for (const ref of request.helpers) {
+    if (!present(ref)) continue;
+    helpers.add(ref.pid);
+    for (const child of children.get(ref.pid) ?? []) {
+      if (child.pid !== request.main?.pid) helpers.add(child.pid);
+    }
+  }
+
+  const members = new Map<number, ProcessStat>();
+  const queue: ProcessStat[] = [];
+  const add = (stat: ProcessStat | null | undefined) => {
+    if (!stat || helpers.has(stat.pid) || members.has(stat.pid)) return;
+    members.set(stat.pid, stat);
+    queue.push(stat);
+  };
+
+  add(main);
+  for (const ref of request.known) add(present(ref));
+  for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
+  for (const pid of traces.cookies.get(request.session_id) ?? []) add(table.get(pid));
+  for (const pid of traces.holders.get(request.pipes) ?? []) add(table.get(pid));
+  // A pid that a session or group still bears is not given out again, but a stranger may have got it after the last
+  // member left: so either the leader is there, or the process is older than our leader's end.
+  const own = request.main?.pid;
+  const wrapper = present(request.wrapper)?.pid;
+  const ended_ticks = request.exit_uptime_s === null ? null : request.exit_uptime_s * TICKS_PER_SECOND;
+  for (const stat of table.values()) {
+    if (wrapper !== undefined && (stat.sid === wrapper || stat.pgrp === wrapper)) add(stat);
+    if (own === undefined || (stat.sid !== own && stat.pgrp !== own)) continue;
+    const older = hasProc && ended_ticks !== null && !table.has(own) && Number(stat.start) <= ended_ticks;
+    if (main || older) add(stat);
+  }
+  for (let stat = queue.pop(); stat; stat = queue.pop()) {
+    for (const child of children.get(stat.pid) ?? []) add(child);
+  }
+
+  return {
+    session_id: request.session_id,
+    members: [...members.values()]
+      .filter((stat) => stat.state !== 'Z' && stat.state !== 'X')
+      .map((stat) => ({ pid: stat.pid, start: stat.start, command: commandLine(stat) })),
+    populated: isPopulated(request.cgroup),
+    feeding: traces.feeding.has(request.pipes),
+  };
+}
+
+function cgroupPids(folder: string | null): number[] {
+  if (!folder) return [];
+  try {
+    const own = readFileSync(`${folder}/cgroup.procs`, 'latin1').split('\n').filter(Boolean).map(Number);
+    const nested = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...own, ...nested.flatMap((entry) => cgroupPids(`${folder}/${entry.name}`))];
+  } catch {
+    return [];
+  }
+}
+
+function isPopulated(folder: string | null): boolean | null {
+  if (!folder) return null;
+  try {
+    return /^populated 1$/m.test(readFileSync(`${folder}/cgroup.events`, 'latin1'));
+  } catch {
+    return null;
+  }
+}
+
+interface Traces {
+  /** By session id: processes with the cookie in their environment. */
+  cookies: Map<string, number[]>;
+  /** By FIFO folder: processes that hold one of its agent-side FIFOs. */
+  holders: Map<string, number[]>;
+  feeding: Set<string>;
+}
+
+function readTraces(table: Map<number, ProcessStat>, requests: TreeRequest[]): Traces {
+  const traces: Traces = { cookies: new Map(), holders: new Map(), feeding: new Set() };
+  if (!hasProc) return traces;
+  const sessions = new Set(requests.map((request) => request.session_id));
+  const folders = new Set(requests.map((request) => request.pipes));
+  const keepers = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
+  for (const stat of table.values()) {
+    // Kernel threads and zombies have neither environment nor files.
+    if (stat.ppid === 2 || stat.pid === 2 || stat.state === 'Z') continue;
+    const cookie = readCookie(stat.pid);
+    if (cookie && sessions.has(cookie)) push(traces.cookies, cookie, stat.pid);
+    for (const [fd, folder] of heldPipes(stat.pid)) {
+      if (!folders.has(folder)) continue;
+      if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !keepers.has(stat.pid)) {
+        traces.feeding.add(folder);
+      }
+      push(traces.holders, folder, stat.pid);
+    }
+  }
+  return traces;
+}
+
+function push(map: Map<string, number[]>, key: string, pid: number): void {
+  const pids = map.get(key);
+  if (pids) pids.push(pid);
+  else map.set(key, [pid]);
+}
+
+function readCookie(pid: number): string | null {
+  try {
+    const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
+    const at = environment.indexOf('\0SVC_SESSION_ID=');
+    return at < 0 ? null : (environment.slice(at + 16).split('\0', 1)[0] ?? null);
+  } catch {
+    return null;
+  }
+}
+
+/** `<fd> <FIFO name>` and folder of every agent-side FIFO that a process holds. */
+function heldPipes(pid: number): [string, string][] {
+  const held: [string, string][] = [];
+  try {
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      const path = linkOrNull(`/proc/${pid}/fd/${fd}`);
+      if (!path?.startsWith('/')) continue;
+      const match = /^(.*\/pipes)\/(in|out|err)(?: \(deleted\))?$/.exec(path);
+      if (match?.[1]) held.push([`${fd} ${match[2]}`, match[1]]);
+    }
+  } catch {
+    // Gone, or another user's.
+  }
+  return held;
+}
+
+function linkOrNull(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}
