@@ -1,0 +1,140 @@
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import pino from 'pino';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { AuditEvent } from '../domain/audit.ts';
+import { AccountsRoom } from '../testing/accounts.ts';
+
+let room: AccountsRoom;
+const lines: Record<string, unknown>[] = [];
+const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) });
+beforeEach(async () => {
+  lines.length = 0;
+  room = await AccountsRoom.open(log);
+});
+afterEach(() => room.close());
+
+async function record(event: AuditEvent, user_id = 'usr_a', agent_id: string | null = null): Promise<void> {
+  await room.store.write((tx) =>
+    room.audit.record(tx, { event, user_id, agent_id, ip: '10.0.0.1', workdir: null, details: { event } }),
+  );
+}
+
+/** Changes rows behind the service's back, as somebody with the file would. */
+function tamper(sql: string): void {
+  const db = new DatabaseSync(join(room.folder, 'svc.db'));
+  db.exec('DROP TRIGGER audit_append_only_update; DROP TRIGGER audit_append_only_delete;');
+  db.exec(sql);
+  db.close();
+}
+
+describe('audit', () => {
+  it('keeps a record with the act, or neither', async () => {
+    const act = room.store.write((tx) => {
+      room.audit.record(tx, { event: 'agent_created', user_id: 'usr_a', ip: null });
+      throw new Error('no');
+    });
+    await expect(act).rejects.toThrow('no');
+    expect((await room.audit.list({}, {})).items).toEqual([]);
+    expect(lines).toEqual([]);
+  });
+
+  it('shows the seven fields, null where there is none, and writes them to the log with the hash', async () => {
+    await room.store.write((tx) =>
+      room.audit.record(tx, {
+        event: 'agent_started',
+        user_id: 'usr_a',
+        agent_id: 'agt_1',
+        ip: null,
+        workdir: '/srv/w',
+        details: { n: 1 },
+      }),
+    );
+    const { items } = await room.audit.list({}, {});
+    const { hash, ...rest } = items[0]!;
+    expect(rest).toEqual({
+      id: 1,
+      timestamp: new Date(room.clock.now()).toISOString(),
+      level: 'info',
+      event: 'agent_started',
+      agent_id: 'agt_1',
+      user_id: 'usr_a',
+      ip: null,
+      workdir: '/srv/w',
+      details: { n: 1 },
+    });
+    expect(lines).toHaveLength(1);
+    expect(lines[0]).toMatchObject({
+      event: 'agent_started',
+      user_id: 'usr_a',
+      agent_id: 'agt_1',
+      ip: null,
+      workdir: '/srv/w',
+      audit_hash: hash,
+    });
+  });
+
+  it('lists newest first, filtered, page by page without gaps', async () => {
+    for (let i = 0; i < 7; i++) {
+      await record(i % 2 ? 'agent_started' : 'agent_stopped', i < 4 ? 'usr_a' : 'usr_b', `agt_${i}`);
+      room.clock.advance(1_000);
+    }
+    const ids = [];
+    let cursor: string | undefined;
+    do {
+      const page = await room.audit.list({}, { limit: 3, cursor });
+      ids.push(...page.items.map((item) => item.id));
+      cursor = page.next_cursor;
+    } while (cursor);
+    expect(ids).toEqual([7, 6, 5, 4, 3, 2, 1]);
+    const seen = async (filter: Parameters<typeof room.audit.list>[0]) =>
+      (await room.audit.list(filter, {})).items.map((item) => item.id);
+    expect(await seen({ event: 'agent_started' })).toEqual([6, 4, 2]);
+    expect(await seen({ user_id: 'usr_b', event: 'agent_stopped' })).toEqual([7, 5]);
+    expect(await seen({ agent_id: 'agt_2' })).toEqual([3]);
+    const start = room.clock.now() - 7_000;
+    expect(await seen({ since: start + 2_000, until: start + 4_000 })).toEqual([4, 3]);
+  });
+
+  it('refuses cursors that it did not give out', async () => {
+    for (const cursor of ['x', '', 'W10', 'WyJhIl0', 'WzEsMl0', 'e30', 'WzEuNV0', '[1]'])
+      expect(() => room.audit.list({}, { cursor })).toThrow('invalid cursor');
+  });
+
+  it('cannot be changed through the service', async () => {
+    await record('agent_created');
+    const { store } = room;
+    await expect(store.write((tx) => tx.run(tx.sql.deleteFrom('audit')))).rejects.toThrow('append-only');
+    const change = store.write((tx) => tx.run(tx.sql.updateTable('audit').set({ user_id: 'usr_x' })));
+    await expect(change).rejects.toThrow('append-only');
+  });
+
+  it('verifies whole, over more records than one slice, from concurrent writers', async () => {
+    await Promise.all(Array.from({ length: 1_203 }, (_, i) => record('agent_started', `usr_${i}`)));
+    const { items } = await room.audit.list({}, { limit: 1 });
+    expect(await room.audit.verify()).toEqual({ records: 1_203, broken_id: null, head: items[0]!.hash });
+  });
+
+  it.each([
+    ['a changed field', `UPDATE audit SET ip = '10.9.9.9' WHERE id = 3`, 3],
+    ['a changed detail', `UPDATE audit SET details = '{}' WHERE id = 2`, 2],
+    ['a removed record', 'DELETE FROM audit WHERE id = 2', 3],
+    ['a removed beginning', 'DELETE FROM audit WHERE id = 1', 2],
+    ['two records in each other’s place', 'UPDATE audit SET id = CASE id WHEN 2 THEN 99 ELSE id END', 3],
+    ['a forged hash', `UPDATE audit SET hash = zeroblob(32) WHERE id = 4`, 4],
+  ])('finds %s', async (_what, sql, broken_id) => {
+    for (let i = 0; i < 5; i++) await record('agent_started', `usr_${i}`);
+    expect((await room.audit.verify()).broken_id).toBeNull();
+    tamper(sql);
+    expect((await room.audit.verify()).broken_id).toBe(broken_id);
+  });
+
+  it('shows a cut-off tail by the hash that the log holds', async () => {
+    for (let i = 0; i < 3; i++) await record('agent_started');
+    const last = lines.at(-1)!.audit_hash;
+    expect((await room.audit.verify()).head).toBe(last);
+    tamper('DELETE FROM audit WHERE id = 3');
+    expect(await room.audit.verify()).toMatchObject({ records: 2, broken_id: null });
+    expect((await room.audit.verify()).head).not.toBe(last);
+  });
+});

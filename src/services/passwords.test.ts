@@ -1,0 +1,59 @@
+import { describe, expect, it } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { Passwords } from './passwords.ts';
+
+const rules = { min_length: 12, require_special_chars: false };
+const passwords = new Passwords(() => rules);
+
+describe('password policy', () => {
+  it('follows the settings as they are now, in the words of the contract', () => {
+    const live = { ...rules };
+    const checked = new Passwords(() => live);
+    expect(() => checked.check('elevenchars')).toThrow('password must be at least 12 characters');
+    expect(() => checked.check('twelve chars')).not.toThrow();
+    live.min_length = 20;
+    live.require_special_chars = true;
+    expect(() => checked.check('twelve chars')).toThrow('password must be at least 20 characters');
+    expect(() => checked.check('twentycharactersäöü1234')).toThrow(
+      'password must contain a special character',
+    );
+    expect(() => checked.check('twenty-characters-äöü-1')).not.toThrow();
+  });
+
+  it('counts characters, not code units, and bounds them', () => {
+    expect(() => passwords.check('🐎'.repeat(11))).toThrow('at least 12');
+    expect(() => passwords.check('🐎'.repeat(12))).not.toThrow();
+    expect(() => passwords.check('x'.repeat(limits.password_chars_max))).not.toThrow();
+    expect(() => passwords.check('x'.repeat(limits.password_chars_max + 1))).toThrow('at most 1024');
+  });
+});
+
+describe('password hashes', () => {
+  it('are argon2id with 19 MiB, two passes, one lane, and a salt of their own', async () => {
+    const [one, two] = await Promise.all([passwords.hash('the same one'), passwords.hash('the same one')]);
+    expect(one).toMatch(/^\$argon2id\$v=19\$m=19456,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+    expect(one).not.toBe(two);
+    expect(passwords.outdated(one)).toBe(false);
+  });
+
+  it('fit their password, however it is composed, and no other', async () => {
+    const phc = await passwords.hash('café au lait');
+    expect(await passwords.verify('cafe\u0301 au lait', phc)).toBe(true);
+    expect(await passwords.verify('cafe au lait', phc)).toBe(false);
+    expect(await passwords.verify('', phc)).toBe(false);
+  });
+
+  it('made elsewhere are understood, and known to be of another strength', async () => {
+    // The reference implementation's own test vector: `argon2 somesalt -id -t 2 -m 16 -p 1`, password `password`.
+    const reference =
+      '$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc';
+    expect(await passwords.verify('password', reference)).toBe(true);
+    expect(await passwords.verify('Password', reference)).toBe(false);
+    expect(passwords.outdated(reference)).toBe(true);
+  });
+
+  it('of unknown users fit nothing', async () => {
+    expect(await passwords.verify('anything', undefined)).toBe(false);
+    expect(await passwords.verify('', undefined)).toBe(false);
+  });
+});
