@@ -146,19 +146,30 @@ class SessionReader {
   /** Reads and settles until nothing is left to do; true when the session is over. */
   async #catchUp(cursor: SessionCursor): Promise<boolean> {
     for (let progress = true; progress && !this.#stop.signal.aborted; ) {
-      const end_known = this.#end();
+      // Facts first: an agent is known to run before its first byte is shown.
+      if (await this.#settleFacts(cursor)) return true;
+      if (cursor.fact === 0 && this.#facts.length === 0) return false;
+      const end = this.#end();
       progress = false;
       for (const stream of streamNames) progress = (await this.#readStream(cursor, stream)) || progress;
-      if (end_known && !progress) await this.#giveUpLostBytes(cursor, end_known);
-      for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
-        if (fact.body.kind === 'ended' && !this.#complete(cursor, fact.body.end)) break;
-        await this.#options.settle(this.#id, fact);
-        cursor.fact = fact.number;
-        this.#forgetFacts(fact.number);
-        this.#confirm(cursor);
-        if (fact.body.kind === 'ended') return true;
+      if (end && !progress) {
+        await this.#giveUpLostBytes(cursor, end);
         progress = true;
       }
+    }
+    return false;
+  }
+
+  /** Settles what can be: the end only when the last byte is committed. True when the session is over. */
+  async #settleFacts(cursor: SessionCursor): Promise<boolean> {
+    for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
+      const ended = fact.body.kind === 'ended';
+      if (fact.body.kind === 'ended' && !this.#complete(cursor, fact.body.end)) return false;
+      await this.#options.settle(this.#id, fact);
+      cursor.fact = fact.number;
+      this.#forgetFacts(fact.number);
+      this.#confirm(cursor);
+      if (ended) return true;
     }
     return false;
   }

@@ -1,0 +1,285 @@
+/**
+ * The plane as a value: everything wired, opened in order and closed in the reverse order. `svc serve` starts it, and so
+ * do tests. It holds no rules; what it decides is who gets to know whom.
+ */
+import { readFile } from 'node:fs/promises';
+import { fakeHandlers } from '../testing/handlers.ts';
+import { join } from 'node:path';
+import { rfc3339, systemClock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import { type Logger, openLog } from '../base/log.ts';
+import { version } from '../base/version.ts';
+import { type Config, parseAddress } from '../contract/config.ts';
+import { MAIN_NODE } from '../domain/node.ts';
+import { Feed } from '../events/feed.ts';
+import { openEventLog } from '../events/log.ts';
+import { Facts } from '../flow/facts.ts';
+import { Outbox } from '../flow/outbox.ts';
+import { accountHandlers } from '../http/accounts.ts';
+import { configHandlers } from '../http/admin-config.ts';
+import { agentHandlers } from '../http/agents.ts';
+import { logHandlers } from '../http/log.ts';
+import { Metrics } from '../http/metrics.ts';
+import { nodeHandlers } from '../http/nodes.ts';
+import { openHttp } from '../http/server.ts';
+import { Streams } from '../http/sse.ts';
+import { streamHandlers } from '../http/streams.ts';
+import { Ingest } from '../ingest/ingest.ts';
+import { openFolders } from '../runtime/folders/folders.ts';
+import { Launcher } from '../runtime/launcher-client.ts';
+import { openLocalNode } from '../runtime/node.ts';
+import { findUser } from '../runtime/run-as.ts';
+import { Accounts } from '../services/accounts.ts';
+import { nodeSink } from '../services/agents/adoption.ts';
+import { Agents } from '../services/agents/agents.ts';
+import { AgentsContext } from '../services/agents/context.ts';
+import { Lifecycle } from '../services/agents/lifecycle.ts';
+import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
+import { Settlement } from '../services/agents/settle.ts';
+import { Audit } from '../services/audit.ts';
+import { IdempotencyKeys } from '../services/idempotency.ts';
+import { Join, type JoinChallenge } from '../services/join.ts';
+import { Nodes } from '../services/nodes.ts';
+import { Passwords } from '../services/passwords.ts';
+import { planeId } from '../services/plane-id.ts';
+import { loadSecretKey } from '../services/secret-key.ts';
+import { openSettings } from '../services/settings.ts';
+import { Tokens } from '../services/tokens.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import { Timers } from '../timers/timers.ts';
+import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
+import { lockDataDir } from './lock.ts';
+
+export interface Plane {
+  url: string;
+  data_dir: string;
+  /** Present while there is no root user. */
+  join: JoinChallenge | null;
+  /** Live sessions of before that go on. */
+  adopted: number;
+  log: Logger;
+  /** Opens the log file again (SIGHUP). */
+  reopenLog(): void;
+  /** Drains and stops within `limits.drain_ms`; agents go on. */
+  close(): Promise<void>;
+}
+
+/** Throws a Problem when the configuration, the data directory or the database refuses. */
+export async function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
+  const data_dir = await prepareDataDir(config.get('data_dir'));
+  const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
+  // What was opened, to be closed in the reverse order, also when the start fails half-way.
+  const opened: (() => Promise<void> | void)[] = [() => lock.release()];
+  try {
+    return await open(config, env, data_dir, opened, (url) => lock.listening(url));
+  } catch (error) {
+    for (const close of opened.reverse()) await close();
+    throw error;
+  }
+}
+
+async function open(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  data_dir: string,
+  opened: (() => Promise<void> | void)[],
+  onListening: (url: string) => void,
+): Promise<Plane> {
+  const clock = systemClock;
+  const logFile = openLog({
+    level: config.get('logging.level'),
+    format: config.get('logging.format'),
+    output: config.get('logging.output'),
+  });
+  const { log } = logFile;
+  for (const warning of config.warnings) log.warn(warning);
+
+  const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
+  opened.push(() => store.close());
+  const plane_id = await planeId(store);
+
+  const audit = new Audit({ store, clock, log });
+  const settings = await openSettings({ config, store, audit, clock, log });
+  const tokens = new Tokens({ store, clock, log, audit });
+  opened.push(() => tokens.flush());
+  const passwords = new Passwords(() => ({
+    min_length: settings.get('auth.min_password_length'),
+    require_special_chars: settings.get('auth.require_special_chars'),
+  }));
+  const accounts = new Accounts({ store, clock, audit, tokens, passwords });
+  const joining = new Join({
+    store,
+    clock,
+    audit,
+    accounts,
+    tokens,
+    passwords,
+    file: join(data_dir, 'join.json'),
+  });
+  const idempotency = new IdempotencyKeys({
+    store,
+    clock,
+    key: await loadSecretKey(join(data_dir, 'secret.key')),
+  });
+
+  const eventLog = openEventLog({ store, data_dir, clock, log });
+  opened.push(() => eventLog.close());
+  const feed = new Feed({ store, clock });
+  const facts = new Facts({ store, clock, log });
+  const outbox = new Outbox({ store, clock, log });
+  const timers = new Timers({ store, clock, log });
+
+  const launcher = new Launcher();
+  opened.push(() => launcher.close());
+  const run_as_name = config.get('agents.run_as');
+  const run_as = run_as_name === null ? null : await findUser(launcher, run_as_name);
+  if (run_as === null) {
+    log.info(
+      'agents run as the user of this service and can read what it can; agents.run_as names another user',
+    );
+  }
+  const folders = openFolders({
+    data_dir,
+    safe_paths: () => settings.get('safe_paths'),
+    worktree_root: () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+    repo_roots: () => settings.get('worktree.repo_roots'),
+    exec: launcher,
+    env,
+    run_as,
+  });
+  const node = await openLocalNode({
+    id: MAIN_NODE,
+    data_dir,
+    plane_id,
+    clock,
+    log,
+    folders,
+    launcher,
+    run_as,
+    env,
+    env_allow: config.get('agents.env_allow').length > 0 ? config.get('agents.env_allow') : null,
+  });
+  opened.push(() => node.close());
+  const nodes = new Nodes([node]);
+
+  const context = new AgentsContext({
+    store,
+    log: eventLog,
+    feed,
+    facts,
+    outbox,
+    timers,
+    audit,
+    clock,
+    logger: log,
+    plane_id,
+    node: (id) => nodes.get(id),
+  });
+  const settlement = new Settlement(context);
+  const ingest = new Ingest({
+    node,
+    store,
+    clock,
+    log,
+    load: (session_id) => settlement.load(session_id),
+    settle: (session_id, fact) => settlement.settle(session_id, fact),
+    rebase: (session_id, stream) => settlement.rebase(session_id, stream),
+  });
+  opened.push(() => ingest.close());
+  const lifecycle = new Lifecycle(context, settlement, () => ingest);
+  const agents = new Agents(context, lifecycle);
+
+  await node.attach(nodeSink(context, settlement, MAIN_NODE, ingest));
+  opened.push(() => node.detach());
+  const adopted = (await node.health()).sessions_live;
+  facts.consume('agent-restarts', restartFacts(context));
+  opened.push(() => facts.close());
+  timers.open(restartTimers(context, lifecycle));
+  opened.push(() => timers.close());
+  await outbox.open(lifecycle.handlers());
+  opened.push(() => outbox.close());
+
+  const metrics = new Metrics();
+  const streams = new Streams({
+    bounds: () => ({
+      per_user: settings.get('limits.streams_per_user'),
+      total: settings.get('limits.streams_total'),
+    }),
+  });
+  metrics.gauge('svc_streams_open', 'Open event streams.', () => streams.open);
+  let url = '';
+  const http = await openHttp({
+    ...parseAddress(config.get('server.listen'))!,
+    tls: await readTls(config),
+    public_origin: config.get('web.rp_origin'),
+    behind_proxy: config.get('server.behind_proxy'),
+    handlers: fakeHandlers({
+      ...accountHandlers({
+        accounts,
+        tokens,
+        join: joining,
+        audit,
+        base_url: () => config.get('web.rp_origin') ?? url,
+      }),
+      ...agentHandlers(agents),
+      ...configHandlers(settings),
+      ...logHandlers({ agents, log: eventLog }),
+      ...nodeHandlers(nodes),
+      ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
+    }),
+    authenticate: (token, ip) => tokens.authenticate(token, ip),
+    idempotency,
+    rate: () => ({
+      per_second: settings.get('limits.requests_per_second'),
+      burst: settings.get('limits.requests_burst'),
+    }),
+    body_bytes_max: () => settings.get('limits.body_bytes_max'),
+    ready: () => true,
+    metrics,
+    log,
+  });
+  url = http.url;
+  opened.push(() => http.drain());
+  onListening(url);
+  const challenge = await joining.ensureChallenge(config.get('web.rp_origin') ?? url);
+  const sweep = setInterval(
+    () => void housekeeping(log, { accounts, tokens, idempotency }),
+    limits.housekeeping_ms,
+  );
+  opened.push(() => clearInterval(sweep));
+  log.info({ version, url, data_dir, adopted }, 'plane is up');
+
+  let closing: Promise<void> | null = null;
+  const close = async () => {
+    for (const step of opened.reverse()) await step();
+    log.info('plane has stopped; agents go on');
+  };
+  return {
+    url,
+    data_dir,
+    join: challenge,
+    adopted,
+    log,
+    reopenLog: () => logFile.reopen(),
+    close: () => (closing ??= close()),
+  };
+}
+
+async function readTls(config: Config): Promise<{ cert: string; key: string } | null> {
+  const [cert, key] = [config.get('server.tls.cert'), config.get('server.tls.key')];
+  if (cert === null || key === null) return null;
+  return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
+}
+
+async function housekeeping(
+  log: Logger,
+  rooms: { accounts: Accounts; tokens: Tokens; idempotency: IdempotencyKeys },
+): Promise<void> {
+  for (const sweep of [
+    () => rooms.accounts.sweep(),
+    () => rooms.tokens.sweep(),
+    () => rooms.idempotency.sweep(),
+  ]) {
+    await sweep().catch((error: unknown) => log.warn({ err: error }, 'housekeeping failed'));
+  }
+}

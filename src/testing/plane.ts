@@ -1,0 +1,313 @@
+/**
+ * The real program for tests: `svc serve` in a process of its own, with its own data directory and a free port, spoken to
+ * as a client would. It can be killed and started again on the same data; closing it ends every agent that it started.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { sleep } from '../base/async.ts';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { Client, type Frame } from '../contract/client.ts';
+import type { Agent } from '../domain/agent.ts';
+import { Launcher } from '../runtime/launcher-client.ts';
+import { openLocalNode } from '../runtime/node.ts';
+
+export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
+export const ROOT = { username: 'ana', password: 'correct horse battery' };
+
+export interface PlaneOptions {
+  /** More `SVC_…` variables, or other environment of the service. */
+  env?: Record<string, string>;
+  /** A prepared data directory, for example on a small file system; else a fresh one. */
+  data_dir?: string;
+}
+
+export class TestPlane {
+  readonly folder: string;
+  readonly data_dir: string;
+  /** A safe path that workdirs may lie in. */
+  readonly work: string;
+  readonly #env: Record<string, string>;
+  #port = 0;
+  #process: ChildProcess | null = null;
+  #token: string | null = null;
+  #log = '';
+
+  private constructor(folder: string, data_dir: string, work: string, env: Record<string, string>) {
+    this.folder = folder;
+    this.data_dir = data_dir;
+    this.work = work;
+    this.#env = env;
+  }
+
+  /** Starts the service and makes the root user. */
+  static async open(options: PlaneOptions = {}): Promise<TestPlane> {
+    const plane = await TestPlane.prepare(options);
+    await plane.start();
+    await plane.join();
+    return plane;
+  }
+
+  /** Folders only; nothing runs yet. */
+  static async prepare(options: PlaneOptions = {}): Promise<TestPlane> {
+    const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-plane-')));
+    const work = join(folder, 'work');
+    await mkdir(work);
+    return new TestPlane(folder, options.data_dir ?? join(folder, 'data'), work, options.env ?? {});
+  }
+
+  get url(): string {
+    return `http://127.0.0.1:${this.#port}`;
+  }
+
+  get pid(): number {
+    return this.#process!.pid!;
+  }
+
+  /** What the service has logged so far, over all its starts. */
+  get log(): string {
+    return this.#log;
+  }
+
+  get token(): string {
+    return this.#token!;
+  }
+
+  /** As root. */
+  get client(): Client {
+    return new Client({ url: this.url, token: this.#token });
+  }
+
+  get env(): Record<string, string> {
+    const { PATH = '', HOME = '', LANG = 'C.UTF-8' } = process.env;
+    return {
+      PATH,
+      HOME,
+      LANG,
+      SVC_DATA_DIR: this.data_dir,
+      SVC_SAFE_PATHS: this.work,
+      SVC_LOGGING_FORMAT: 'json',
+      SVC_LIMITS_REQUESTS_PER_SECOND: '100000',
+      SVC_LIMITS_REQUESTS_BURST: '100000',
+      XDG_CONFIG_HOME: join(this.folder, 'config'),
+      XDG_DATA_HOME: join(this.folder, 'share'),
+      ...this.#env,
+    };
+  }
+
+  /** Resolves when the service is ready; rejects with its words when it ends before. The port stays over restarts. */
+  async start(more: Record<string, string> = {}): Promise<void> {
+    this.#port ||= await freePort();
+    const child = spawn(SVC, ['serve'], {
+      cwd: this.folder,
+      env: { ...this.env, SVC_SERVER_LISTEN: `127.0.0.1:${this.#port}`, ...more },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    this.#process = child;
+    const before = this.#log.length;
+    for (const stream of [child.stdout, child.stderr]) {
+      stream!.setEncoding('utf8').on('data', (text: string) => {
+        this.#log += text;
+      });
+    }
+    while (!(await this.#answers())) {
+      if (child.exitCode !== null || child.signalCode !== null) {
+        await sleep(20);
+        throw new Error(`svc ended (${child.exitCode ?? child.signalCode}): ${this.#log.slice(before)}`);
+      }
+      await sleep(10);
+    }
+  }
+
+  async join(): Promise<void> {
+    const { token, pin } = JSON.parse(await readFile(join(this.data_dir, 'join.json'), 'utf8'));
+    const joined = await this.client.call('join', { body: { token, pin, ...ROOT } });
+    this.#token = joined.token;
+  }
+
+  /** Ends the service; `SIGKILL` as a crash does, `SIGTERM` as an operator does. */
+  async kill(signal: 'SIGKILL' | 'SIGTERM' = 'SIGKILL'): Promise<number | null> {
+    const child = this.#process;
+    if (!child || child.exitCode !== null || child.signalCode !== null) return child?.exitCode ?? null;
+    const ended = once(child, 'exit');
+    child.kill(signal);
+    await ended;
+    return child.exitCode;
+  }
+
+  /** Waits for the service to end by itself (a failpoint). */
+  async ended(): Promise<void> {
+    const child = this.#process!;
+    if (child.exitCode === null && child.signalCode === null) await once(child, 'exit');
+  }
+
+  get isRunning(): boolean {
+    const child = this.#process;
+    return child !== null && child.exitCode === null && child.signalCode === null;
+  }
+
+  /** Creates an agent in a folder of its own, and starts it unless told otherwise. */
+  async agent(
+    command: string | string[],
+    more: Partial<Parameters<typeof this.create>[0]> = {},
+  ): Promise<Agent> {
+    return this.create({
+      ...(typeof command === 'string' ? { command } : { argv: command }),
+      start: true,
+      ...more,
+    });
+  }
+
+  async create(body: {
+    name?: string;
+    command?: string;
+    argv?: string[];
+    workdir?: string;
+    stdin?: boolean;
+    on_exit?: 'kill' | 'keep';
+    env?: Record<string, string>;
+    restart_policy?: 'never' | 'on_failure';
+    start?: boolean;
+  }): Promise<Agent> {
+    return this.client.call('createAgent', { body: { name: 'test', workdir: this.work, ...body } });
+  }
+
+  get(agent_id: string): Promise<Agent> {
+    return this.client.call('getAgent', { params: { agent_id } });
+  }
+
+  /** Waits until an agent has a status. */
+  async until(agent_id: string, statuses: readonly Agent['status'][]): Promise<Agent> {
+    for (;;) {
+      const agent = await this.get(agent_id);
+      if (statuses.includes(agent.status)) return agent;
+      await sleep(20);
+    }
+  }
+
+  finished(agent_id: string): Promise<Agent> {
+    return this.until(agent_id, ['completed', 'failed', 'cancelled']);
+  }
+
+  /** Raw output of a stream of an agent's last session. */
+  async output(
+    agent_id: string,
+    query: { stream?: 'stdout' | 'stderr'; session_id?: string } = {},
+  ): Promise<Buffer> {
+    const response = await this.client.open('getOutput', { params: { agent_id }, query });
+    return Buffer.from(await response.arrayBuffer());
+  }
+
+  /** Frames of an agent's log up to a condition. */
+  async frames(
+    agent_id: string,
+    enough: (frames: Frame[]) => boolean,
+    query: { after?: number; tail?: number } = {},
+  ): Promise<Frame[]> {
+    const frames: Frame[] = [];
+    const stop = new AbortController();
+    for await (const frame of this.client.follow('followAgent', {
+      params: { agent_id },
+      query,
+      signal: stop.signal,
+    })) {
+      frames.push(frame);
+      if (enough(frames)) stop.abort();
+    }
+    return frames;
+  }
+
+  /** Runs the CLI against this service; answers what it printed and its exit code. */
+  async cli(
+    args: string[],
+    options: { input?: string; env?: Record<string, string> } = {},
+  ): Promise<CliResult> {
+    const child = spawn(SVC, args, {
+      cwd: this.folder,
+      env: { ...this.env, SVC_URL: this.url, SVC_TOKEN: this.#token ?? '', ...options.env },
+    });
+    const result: CliResult = { code: null, stdout: '', stderr: '' };
+    child.stdout.setEncoding('utf8').on('data', (text: string) => {
+      result.stdout += text;
+    });
+    child.stderr.setEncoding('utf8').on('data', (text: string) => {
+      result.stderr += text;
+    });
+    child.stdin.on('error', () => {});
+    child.stdin.end(options.input ?? '');
+    await once(child, 'close');
+    result.code = child.exitCode;
+    return result;
+  }
+
+  /** Ends the service and every agent, and deletes the folders. */
+  async close(): Promise<void> {
+    await this.kill();
+    await endSessions(this.data_dir);
+    await rm(this.data_dir, { recursive: true, force: true, maxRetries: 5 });
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
+  }
+
+  async #answers(): Promise<boolean> {
+    try {
+      const holder = JSON.parse(await readFile(join(this.data_dir, 'plane.json'), 'utf8'));
+      if (holder.pid !== this.#process?.pid || holder.url === null) return false;
+      return (await fetch(`${this.url}/readyz`)).ok;
+    } catch {
+      return false;
+    }
+  }
+}
+
+export interface CliResult {
+  code: number | null;
+  stdout: string;
+  stderr: string;
+}
+
+/** Ends what still runs of the sessions on a disk, by the product's own means: pid and start time, never by name. */
+export async function endSessions(data_dir: string): Promise<void> {
+  const launcher = new Launcher();
+  const node = await openLocalNode({
+    id: 'main',
+    data_dir,
+    plane_id: 'pln_test',
+    clock: systemClock,
+    log: silentLog,
+    folders: null as never,
+    launcher,
+    run_as: null,
+    env: process.env,
+
+  });
+  const live: string[] = [];
+  await node.attach({
+    snapshot: async (views) => {
+      live.push(...views.filter((view) => view.phase !== 'ended').map((view) => view.session_id));
+    },
+    fact: () => {},
+    wake: () => {},
+  });
+  await Promise.all(live.map((session_id) => node.stop(session_id, 0)));
+  await node.close();
+  await launcher.close();
+}
+
+export async function writeScript(path: string, text: string): Promise<string> {
+  await writeFile(path, text, { mode: 0o755 });
+  return path;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as { port: number };
+  server.close();
+  await once(server, 'close');
+  return port;
+}
