@@ -1,10 +1,9 @@
 /**
- * The plane as commands see it: which one is meant, with which token, and typed calls by the contract's route table.
- * Errors are the server's own messages; a plane that does not answer is one line with its address.
+ * The plane as commands see it: which one is meant, with which token, and the contract's typed client, ended by Ctrl-C.
  */
-import { kindOf } from '../contract/errors.ts';
-import type { Answer, Params, Route, SentBody } from '../contract/route.ts';
-import { type OperationId, type RouteOf, routes } from '../contract/routes.ts';
+import { type CallArgs, Client } from '../contract/client.ts';
+import type { Answer } from '../contract/route.ts';
+import type { OperationId, RouteOf } from '../contract/routes.ts';
 import { Problem } from '../domain/problem.ts';
 import type { Context } from './context.ts';
 import { readCredentials } from './credentials.ts';
@@ -15,106 +14,38 @@ export interface ApiOptions extends LocalOptions {
   url?: string | undefined;
 }
 
-export type CallArgs<Op extends OperationId> = {
-  query?: Record<string, string | number | boolean | undefined>;
-  headers?: Record<string, string>;
-  signal?: AbortSignal;
-  body?: SentBody<RouteOf<Op>>;
-} & (keyof Params<RouteOf<Op>> extends never ? { params?: undefined } : { params: Params<RouteOf<Op>> });
-
-/** Page answers come in two forms; the client always asks for pages and sees `{items, next_cursor?}`. */
 type Item<T> = T extends { items: (infer I)[] } ? I : never;
 
 export class Api {
   readonly url: string;
-  readonly #token: string | null;
+  readonly client: Client;
   readonly #signal: AbortSignal;
 
   constructor(url: string, token: string | null, signal: AbortSignal) {
     this.url = url;
-    this.#token = token;
+    this.client = new Client({ url, token });
     this.#signal = signal;
   }
 
-  async call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
-    const response = await this.open(op, args);
-    if (response.status === 204) return undefined as Answer<RouteOf<Op>>;
-    return (await response.json()) as Answer<RouteOf<Op>>;
+  call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
+    const call = this.client.call.bind(this.client) as (op: Op, args: CallArgs<Op>) => Promise<never>;
+    return call(op, { ...args, signal: this.#signal });
   }
 
-  /** Every item of a list, page by page. */
-  async all<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Item<Answer<RouteOf<Op>>>[]> {
+  open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {
+    return this.client.open(op, { ...args, signal: this.#signal });
+  }
+
+  /** Every item of a list. */
+  async all<Op extends Parameters<Client['all']>[0]>(
+    op: Op,
+    args: CallArgs<Op>,
+  ): Promise<Item<Answer<RouteOf<Op>>>[]> {
+    const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
     const items: Item<Answer<RouteOf<Op>>>[] = [];
-    let cursor: string | undefined;
-    do {
-      const query = { limit: 200, ...args.query, cursor };
-      const page = (await this.call(op, { ...args, query })) as { items: typeof items; next_cursor?: string };
-      items.push(...page.items);
-      cursor = page.next_cursor;
-    } while (cursor !== undefined);
+    for await (const item of all(op, { ...args, signal: this.#signal })) items.push(item);
     return items;
   }
-
-  /** The response itself, for streams and bytes. Throws a Problem for any error status, `Unreachable` when nobody answers. */
-  async open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {
-    const route: Route = routes[op];
-    const target = new URL(this.url + pathOf(route, args.params ?? {}));
-    for (const [name, value] of Object.entries(args.query ?? {})) {
-      if (value !== undefined) target.searchParams.set(name, String(value));
-    }
-    const headers: Record<string, string> = { ...args.headers };
-    if (this.#token !== null && route.action !== 'session.open')
-      headers.authorization = `Bearer ${this.#token}`;
-    if (args.body !== undefined) headers['content-type'] = 'application/json';
-    const signal = args.signal ? AbortSignal.any([args.signal, this.#signal]) : this.#signal;
-    let response: Response;
-    try {
-      response = await fetch(target, {
-        method: route.method,
-        headers,
-        body: args.body === undefined ? null : JSON.stringify(args.body),
-        redirect: 'error',
-        signal,
-      });
-    } catch (error) {
-      if (signal.aborted) throw error;
-      throw new Unreachable(this.url, error);
-    }
-    if (response.ok) return response;
-    throw await problemOf(response);
-  }
-}
-
-/** Nobody answers at the plane's address. */
-export class Unreachable extends Failure {
-  constructor(url: string, cause: unknown) {
-    const { code, message } = ((cause as Error).cause ?? cause) as NodeJS.ErrnoException;
-    super(exitCodes.failed, `cannot reach ${url}: ${code ?? message}`);
-    this.name = 'Unreachable';
-  }
-}
-
-async function problemOf(response: Response): Promise<Problem> {
-  const text = await response.text().catch(() => '');
-  let message = `the server answered ${response.status}`;
-  try {
-    const { error } = JSON.parse(text);
-    if (typeof error === 'string') message = error;
-  } catch {
-    // Not one of ours, for example a proxy's page: the status has to do.
-  }
-  const kind = kindOf(response.status) ?? 'unavailable';
-  const retry = Number(response.headers.get('retry-after'));
-  return new Problem(kind, response.headers.get('x-error-code') ?? 'unknown', message, {
-    ...(retry > 0 && { retry_after_s: retry }),
-  });
-}
-
-function pathOf(route: Route, params: Record<string, string>): string {
-  return route.path.replace(/\{([a-z_]+)(\*?)\}/g, (_, name: string, rest: string) => {
-    const value = params[name]!;
-    return rest ? value.split('/').map(encodeURIComponent).join('/') : encodeURIComponent(value);
-  });
 }
 
 /** Signed in to the plane that is meant, or exit 4. */

@@ -1,4 +1,5 @@
 /** How a command ends: the exit codes, and the error that carries one. */
+import { Unreachable } from '../contract/client.ts';
 import { Problem } from '../domain/problem.ts';
 
 export const exitCodes = {
@@ -38,6 +39,11 @@ export function asFailure(error: unknown): Failure {
   if (error instanceof Problem) {
     const exit = error.kind === 'unauthenticated' ? exitCodes.unauthenticated : exitCodes.failed;
     return new Failure(exit, error.message);
+  }
+  if (error instanceof Unreachable) {
+    const cause = error.cause as { cause?: { code?: string }; code?: string } | undefined;
+    const code = cause?.cause?.code ?? cause?.code;
+    return failed(code ? `${error.message}: ${code}` : error.message);
   }
   return failed(error instanceof Error ? error.message : String(error));
 }

@@ -1,0 +1,224 @@
+/** `svc agents …`: their records and their lives. What they wrote is shown by `agent-output.ts` and `logs.ts`. */
+
+import { isAbsolute, resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { CallArgs } from '../contract/client.ts';
+import type { AgentStatus } from '../domain/agent.ts';
+import { addAgentOutput } from './agent-output.ts';
+import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from './api.ts';
+import type { Context } from './context.ts';
+import { usage } from './failure.ts';
+import { followToEnd, requireCompleted, type WaitOptions } from './logs.ts';
+import { collect, duration, pairOf, remote, wholeNumber } from './options.ts';
+import { type Column, printRecord, printRows, say } from './output.ts';
+import { visible } from './terminal.ts';
+
+interface Common extends ApiOptions, WaitOptions {
+  follow?: boolean;
+  grace?: number;
+}
+
+interface CreateOptions extends Common {
+  command?: string;
+  workdir?: string;
+  worktree?: string | true;
+  ref?: string;
+  node?: string;
+  env?: string[];
+  label?: string[];
+  restart?: string;
+  stdin?: boolean;
+  keep?: boolean;
+  start?: boolean;
+}
+
+const columns: Column<AgentRecord>[] = [
+  { title: 'ID', value: (agent) => agent.id },
+  { title: 'NAME', value: (agent) => agent.name },
+  { title: 'STATUS', value: statusWords },
+  { title: 'NODE', value: (agent) => agent.node_id },
+  { title: 'CREATED', value: (agent) => agent.created_at },
+  { title: 'WORKDIR', value: (agent) => agent.workdir },
+];
+
+function statusWords(agent: AgentRecord): string {
+  if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
+  if (agent.status !== 'failed') return agent.status;
+  return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
+}
+
+export function addAgents(program: Command, context: Context): void {
+  const { io } = context;
+  const agents = program.command('agents').description('create, run and look at agents');
+
+  remote(agents, 'ls', 'list agents, newest first')
+    .alias('list')
+    .option('--status <status>', 'only agents with this status')
+    .option('--node <id>', 'only agents of this node')
+    .action(async (options: ApiOptions & { status?: AgentStatus; node?: string; json?: boolean }) => {
+      const api = await connect(context, options);
+      const query = { status: options.status, node_id: options.node };
+      await printRows(io, await api.all('listAgents', { query }), columns, options);
+    });
+
+  remote(agents, 'get <agent>', 'show one agent').action(async (ref: string, options: Common) => {
+    await printRecord(io, await findAgent(await connect(context, options), ref), options);
+  });
+
+  followable(
+    remote(agents, 'create <name> [program...]', 'create an agent; a program after -- is run as it is')
+      .option('-c, --command <text>', 'a shell command')
+      .option('-w, --workdir <dir>', 'the folder that it works in')
+      .option('--worktree [repo]', 'a new git worktree of this repository (or an empty folder)')
+      .option('--ref <ref>', 'where the branch of the worktree starts')
+      .option('--node <id>', 'the node that runs it')
+      .option('-e, --env <name[=value]>', 'a variable; without a value, as it is here', collect)
+      .option('-l, --label <name=value>', 'a label', collect)
+      .option('--restart <policy>', 'never, or on_failure')
+      .option('--stdin', 'with an open stdin (svc agents input)')
+      .option('--keep', 'keep what the command leaves behind')
+      .option('--start', 'start at once'),
+  ).action(async (name: string, argv: string[], options: CreateOptions) => {
+    if (options.follow && !options.start) throw usage('--follow needs --start');
+    const api = await connect(context, options);
+    const body = createBody(context, name, argv, options);
+    const agent = await api.call('createAgent', { body, idempotency_key: crypto.randomUUID() });
+    await finish(api, agent, 0, options);
+  });
+
+  followable(remote(agents, 'start <agent>', 'start an agent')).action(
+    async (ref: string, options: Common) => {
+      const api = await connect(context, options);
+      const { id, last_seq } = await findAgent(api, ref);
+      const agent = await api.call('startAgent', {
+        params: { agent_id: id },
+        idempotency_key: crypto.randomUUID(),
+      });
+      await finish(api, agent, last_seq, options);
+    },
+  );
+
+  withGrace(remote(agents, 'stop <agent...>', 'stop agents with all that they started')).action(
+    async (refs: string[], options: Common) => {
+      const api = await connect(context, options);
+      for (const ref of refs) {
+        const { id } = await findAgent(api, ref);
+        const agent = await api.call('stopAgent', { params: { agent_id: id }, body: graceBody(options) });
+        await finish(api, agent, 0, { ...options, follow: false });
+      }
+    },
+  );
+
+  followable(
+    withGrace(remote(agents, 'restart <agent>', 'stop an agent if it is running, and start it')),
+  ).action(async (ref: string, options: Common) => {
+    const api = await connect(context, options);
+    const { id, last_seq } = await findAgent(api, ref);
+    const args = { params: { agent_id: id }, body: graceBody(options), idempotency_key: crypto.randomUUID() };
+    await finish(api, await api.call('restartAgent', args), last_seq, options);
+  });
+
+  remote(agents, 'wait <agent>', 'wait until an agent has ended; 3 when it failed or was cancelled')
+    .option('--timeout <duration>', 'give up after (exit code 124)', duration)
+    .action(async (ref: string, options: Common) => {
+      const api = await connect(context, options);
+      const agent = await findAgent(api, ref);
+      const ended =
+        agent.status === 'running'
+          ? await followToEnd(context, api, agent, agent.last_seq, { ...options, quiet: true })
+          : agent;
+      await report(ended, options);
+      requireCompleted(ended);
+    });
+
+  remote(agents, 'delete <agent...>', 'delete agents; worktrees with unsaved work are kept')
+    .alias('rm')
+    .option('--force', 'stop it first when it is running')
+    .option('--delete-worktree', 'delete the worktree whatever it holds')
+    .action(async (refs: string[], options: Common & { force?: boolean; deleteWorktree?: boolean }) => {
+      const api = await connect(context, options);
+      for (const ref of refs) {
+        const { id } = await findAgent(api, ref);
+        const query = { force: options.force, delete_worktree: options.deleteWorktree };
+        const kept = await api.call('deleteAgent', { params: { agent_id: id }, query });
+        if (options.json) await printRecord(io, kept ?? { id }, options);
+        else say(io, `deleted ${id}`);
+        if (kept && !options.json) {
+          say(io, visible(`kept ${kept.worktree_kept.workdir}: ${kept.worktree_kept.reason}`));
+        }
+      }
+    });
+
+  addAgentOutput(agents, context);
+
+  async function report(agent: AgentRecord, options: Common): Promise<void> {
+    if (options.json || !io.stdout.isTTY) {
+      if (options.json) await printRecord(io, agent, options);
+      else await printRows(io, [agent], columns.slice(0, 3), options);
+    } else say(io, visible(`${agent.id}  ${agent.name}  ${statusWords(agent)}`));
+  }
+
+  async function finish(api: Api, agent: AgentRecord, after: number, options: Common): Promise<void> {
+    if (!options.follow) return report(agent, options);
+    say(io, visible(`${agent.id}  ${agent.name}`));
+    requireCompleted(await followToEnd(context, api, agent, after, options));
+  }
+}
+
+function followable(command: Command): Command {
+  return command
+    .option('-f, --follow', 'show the output until it ends; exit code 3 when it failed or was cancelled')
+    .option('--timeout <duration>', 'with --follow: give up after (exit code 124)', duration);
+}
+
+function withGrace(command: Command): Command {
+  return command.option('--grace <seconds>', 'time between TERM and KILL, 0 to 60', wholeNumber);
+}
+
+function graceBody(options: Common): { grace_seconds?: number } {
+  return options.grace === undefined ? {} : { grace_seconds: options.grace };
+}
+
+function createBody(
+  { io }: Context,
+  name: string,
+  argv: string[],
+  options: CreateOptions,
+): NonNullable<CallArgs<'createAgent'>['body']> {
+  if ((options.command !== undefined) === argv.length > 0) {
+    throw usage('give either --command TEXT or a program after --');
+  }
+  const { worktree } = options;
+  return {
+    name,
+    ...(options.command !== undefined ? { command: options.command } : { argv }),
+    ...(options.workdir !== undefined && { workdir: here(io.cwd, options.workdir, options.node) }),
+    ...(worktree !== undefined && { worktree_mode: 'create_worktree' as const }),
+    ...(typeof worktree === 'string' && { worktree_repo: here(io.cwd, worktree, options.node) }),
+    ...(options.ref !== undefined && { worktree_ref: options.ref }),
+    ...(options.node !== undefined && { node_id: options.node }),
+    ...(options.env && { env: variables(options.env, io.env) }),
+    ...(options.label && {
+      labels: Object.fromEntries(options.label.map((pair) => pairOf(pair, '--label'))),
+    }),
+    ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
+    ...(options.stdin && { stdin: true }),
+    ...(options.keep && { on_exit: 'keep' as const }),
+    ...(options.start && { start: true }),
+  };
+}
+
+/** A path on this machine may be relative to where we stand; one on another node is the server's to judge. */
+function here(cwd: string, path: string, node: string | undefined): string {
+  return isAbsolute(path) || (node !== undefined && node !== 'main') ? path : resolve(cwd, path);
+}
+
+function variables(given: string[], env: Context['io']['env']): Record<string, string> {
+  const named = given.map((text): [string, string] => {
+    if (text.includes('=')) return pairOf(text, '--env');
+    const value = env[text];
+    if (value === undefined) throw usage(`--env ${text}: there is no such variable here`);
+    return [text, value];
+  });
+  return Object.fromEntries(named);
+}

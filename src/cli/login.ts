@@ -1,0 +1,126 @@
+/** `svc login`, `logout`, `join`, `join-link`: how a person comes in, and where the token is kept. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import type { Command } from 'commander';
+import { Problem } from '../domain/problem.ts';
+import { Api, type ApiOptions, baseUrl, connect, connectOpen, localUrl, planeUrl } from './api.ts';
+import type { Context } from './context.ts';
+import { dropCredential, readCredentials, storeCredential } from './credentials.ts';
+import { exitCodes, Failure, failed, usage } from './failure.ts';
+import { leaf, localFlags, remote, withLocal } from './options.ts';
+import { printJson, printRecord, say } from './output.ts';
+import { ask, password } from './prompt.ts';
+import { visible } from './terminal.ts';
+
+type Options = ApiOptions & { json?: boolean };
+interface LoginOptions extends Options {
+  username?: string;
+  passwordFile?: string;
+  withToken?: boolean;
+}
+interface JoinOptions extends LoginOptions {
+  pin?: string;
+  link?: string;
+}
+
+export function addLogin(program: Command, context: Context): void {
+  const { io, local } = context;
+
+  withLocal(leaf(program, 'login [url]', 'sign in to a plane; the token is kept for this user'))
+    .option('-u, --username <name>', 'who signs in')
+    .option('--password-file <file>', 'the password is the first line of this file (-: standard input)')
+    .option('--with-token', 'read an API token from standard input instead')
+    .action(async (url: string | undefined, options: LoginOptions) => {
+      const target = url === undefined ? await planeUrl(context, options) : baseUrl(url);
+      if (options.withToken) return withToken(target, options);
+      const open = new Api(target, null, io.signal);
+      const username = options.username ?? (await ask(io, 'Username'));
+      const secret = await password(io, 'Password', options.passwordFile);
+      const signedIn = await open.call('login', { body: { username, password: secret } });
+      await keep(target, signedIn.token, signedIn.user.username, options);
+    });
+
+  remote(program, 'logout', 'end the token and forget it').action(async (options: Options) => {
+    const url = await planeUrl(context, options);
+    if (!(await readCredentials(io)).hosts[url]) throw failed(`not signed in to ${url}`);
+    const api = await connect(context, { ...options, url });
+    await api.call('logout', {}).catch((error) => {
+      if (!(error instanceof Problem && error.kind === 'unauthenticated')) throw error;
+    });
+    await dropCredential(io, url);
+    say(io, `signed out of ${url}`);
+  });
+
+  remote(program, 'whoami', 'who is signed in, and where').action(async (options: Options) => {
+    const api = await connect(context, options);
+    await printRecord(io, { url: api.url, ...(await api.call('getMe', {})) }, options);
+  });
+
+  remote(program, 'join', 'create the root user from here, with the PIN of the first start')
+    .option('--link <url>', 'the join link; default: the one of this machine')
+    .option('-u, --username <name>', 'name of the root user')
+    .option('--password-file <file>', 'the password is the first line of this file (-: standard input)')
+    .option('--pin <digits>', 'the PIN; default: asked')
+    .action(async (options: JoinOptions) => {
+      const { url, token } = await joinLink(options);
+      const pin = (options.pin ?? (await ask(io, 'PIN'))).replace(/\s/g, '');
+      const username = options.username ?? (await ask(io, 'Username'));
+      const secret = await password(io, 'Password', options.passwordFile, { twice: true });
+      const open = new Api(url, null, io.signal);
+      const signedIn = await open.call('join', { body: { token, pin, username, password: secret } });
+      await keep(url, signedIn.token, signedIn.user.username, options);
+    });
+
+  remote(program, 'join-link', 'a new link and PIN for creating the root user, on this machine').action(
+    async (options: Options) => {
+      const named = options.url ?? (io.env.SVC_URL || undefined);
+      const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });
+      const challenge = await open.call('createJoinChallenge', {});
+      if (options.json) return printJson(io, challenge);
+      await printRecord(
+        io,
+        { open: challenge.url, pin: challenge.pin, valid_until: challenge.expires_at },
+        options,
+      );
+    },
+  );
+
+  async function withToken(url: string, options: LoginOptions): Promise<void> {
+    const token = (await readAll(io.stdin)).trim();
+    if (token === '') throw usage('standard input holds no token');
+    const me = await new Api(url, token, io.signal).call('getMe', {});
+    await keep(url, token, me.username, options);
+  }
+
+  async function keep(url: string, token: string, username: string, options: Options): Promise<void> {
+    await storeCredential(io, url, { token, username });
+    if (options.json) await printJson(io, { url, username });
+    else say(io, visible(`signed in to ${url} as ${username}`));
+  }
+
+  /** The link names the plane and carries the token in its fragment. */
+  async function joinLink(options: JoinOptions): Promise<{ url: string; token: string }> {
+    let link = options.link;
+    if (link === undefined) {
+      const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+      const text = await readFile(join(data_dir, 'join.json'), 'utf8').catch(() => null);
+      if (text === null) {
+        throw new Failure(
+          exitCodes.failed,
+          `no join link in ${data_dir}: start svc, or make a new link with svc join-link`,
+        );
+      }
+      const { url, token } = JSON.parse(text);
+      link = String(url);
+      return { url: baseOf(link), token: String(token) };
+    }
+    const token = /#t=([\w-]+)$/.exec(link)?.[1];
+    if (token === undefined) throw usage('--link must be the whole join link, with what follows #');
+    return { url: baseOf(link), token };
+  }
+
+  function baseOf(link: string): string {
+    return baseUrl(link.replace(/\/join#.*$/, ''));
+  }
+}
