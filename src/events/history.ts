@@ -14,22 +14,17 @@ import {
   frameType,
   record,
   STATUS,
-  type StoredEvent,
   splitFrames,
   typeNumber,
 } from './frame.ts';
-import { type Block, openSegment, readBlock } from './segment.ts';
+import { type AgentRef, EventRows, selectEvents } from './rows.ts';
+import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 
 /** Consecutive frames, ready to send. `first_seq` may lie beyond where one read from: what is between is gone. */
 export interface Part {
   first_seq: number;
   last_seq: number;
   frames: Buffer;
-}
-
-export interface AgentRef {
-  num: number;
-  id: string;
 }
 
 export interface PageOptions {
@@ -49,11 +44,11 @@ interface SegmentRow {
 type Step = { rows: Part | null; segment: SegmentRow | null; blocks: Block[] };
 
 export class History {
-  readonly #store: Store;
+  readonly #store: Pick<Store, 'read'>;
   readonly #folder: string;
-  readonly #sessions = new Map<number, string>();
+  readonly #rows = new EventRows();
 
-  constructor(store: Store, folder: string) {
+  constructor(store: Pick<Store, 'read'>, folder: string) {
     this.#store = store;
     this.#folder = folder;
   }
@@ -126,12 +121,12 @@ export class History {
   async #statuses(agent: AgentRef, { after, before, limit }: PageOptions): Promise<EventRecord[]> {
     const backwards = before !== undefined && after === undefined;
     return await this.#store.read((reader) => {
-      let query = this.#select(reader, agent).where('type', '=', STATUS).limit(limit);
+      let query = selectEvents(reader, agent.num).where('type', '=', STATUS).limit(limit);
       if (after !== undefined) query = query.where('seq', '>', after);
       if (before !== undefined) query = query.where('seq', '<', before);
       const found: EventRecord[] = [];
       reader.each(query.orderBy('seq', backwards ? 'desc' : 'asc'), (row) => {
-        found.push(record(agent.id, this.#event(reader, row)));
+        found.push(record(agent.id, this.#rows.event(reader, row)));
         return true;
       });
       return backwards ? found.reverse() : found;
@@ -151,14 +146,14 @@ export class History {
     if (segment && segment.first_seq <= cursor + 1) {
       return { rows: null, segment, blocks: parseBlocks(segment.blocks) };
     }
-    let query = this.#select(reader, agent).where('seq', '>', cursor).orderBy('seq');
+    let query = selectEvents(reader, agent.num).where('seq', '>', cursor).orderBy('seq');
     if (segment) query = query.where('seq', '<', segment.first_seq);
     if (until !== Infinity) query = query.where('seq', '<=', until);
     let text = '';
     let first_seq = 0;
     let last_seq = 0;
     reader.each(query, (row) => {
-      const event = this.#event(reader, row);
+      const event = this.#rows.event(reader, row);
       // A part never crosses a hole.
       if (first_seq === 0) first_seq = event.seq;
       else if (event.seq !== last_seq + 1) return false;
@@ -187,47 +182,18 @@ export class History {
     );
     const rows: EventRecord[] = [];
     if (!segment || segment.last_seq < cursor - 1) {
-      let query = this.#select(reader, agent).where('seq', '<', cursor).orderBy('seq', 'desc').limit(limit);
+      let query = selectEvents(reader, agent.num)
+        .where('seq', '<', cursor)
+        .orderBy('seq', 'desc')
+        .limit(limit);
       if (segment) query = query.where('seq', '>', segment.last_seq);
       if (types) query = query.where('type', 'in', types.map(typeNumber));
       reader.each(query, (row) => {
-        rows.push(record(agent.id, this.#event(reader, row)));
+        rows.push(record(agent.id, this.#rows.event(reader, row)));
         return true;
       });
     }
     return { rows, segment: segment ?? null, blocks: segment ? parseBlocks(segment.blocks) : [] };
-  }
-
-  #select(reader: Reader, agent: AgentRef) {
-    return reader.sql
-      .selectFrom('events')
-      .select(['seq', 'ts', 'type', 'session_num', 'stream', 'partial', 'data'])
-      .where('agent_num', '=', agent.num);
-  }
-
-  #event(reader: Reader, row: readonly unknown[]): StoredEvent {
-    const session_num = row[3] as number | null;
-    return {
-      seq: row[0] as number,
-      ts_ms: row[1] as number,
-      type: row[2] as number,
-      session_id: session_num === null ? null : this.#sessionId(reader, session_num),
-      stream: row[4] as number | null,
-      partial: row[5] as number | null,
-      data: row[6] as Uint8Array,
-    };
-  }
-
-  #sessionId(reader: Reader, num: number): string {
-    let id = this.#sessions.get(num);
-    if (id === undefined) {
-      const row = reader.get(reader.sql.selectFrom('sessions').select('id').where('num', '=', num));
-      if (!row) throw new Error(`session ${num} of an event does not exist`);
-      id = row.id;
-      if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
-      this.#sessions.set(num, id);
-    }
-    return id;
   }
 
   async *#fromSegment(segment: SegmentRow, blocks: Block[], cursor: number): AsyncGenerator<Part> {
@@ -265,10 +231,6 @@ export class History {
       await file.close();
     }
   }
-}
-
-function parseBlocks(bytes: Uint8Array): Block[] {
-  return JSON.parse(Buffer.from(bytes).toString()) as Block[];
 }
 
 /** The frames after `cursor`. */

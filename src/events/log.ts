@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../domain/event.ts';
 import { streamNames } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
@@ -21,15 +22,23 @@ import {
   type StoredEvent,
   typeNumber,
 } from './frame.ts';
-import { type AgentRef, History, type PageOptions } from './history.ts';
+import { History, type PageOptions } from './history.ts';
+import { Keeper, type Retention, type Sealing } from './keeper.ts';
+import { type Output, openOutput } from './output.ts';
 import type { Position } from './position.ts';
+import type { AgentRef } from './rows.ts';
+import { Search, type SearchHit } from './search.ts';
 import { Tail } from './tail.ts';
+import type { EventsTasks, EventsWorkerData } from './worker.ts';
 
 export interface EventLogOptions {
   store: Store;
   data_dir: string;
   clock: Clock;
   log: Logger;
+  /** Read at every pass, so that it can change while the service runs. */
+  retention?: () => Partial<Retention>;
+  sealing?: Partial<Sealing>;
   heartbeat_ms?: number;
 }
 
@@ -38,6 +47,10 @@ export class EventLog {
   readonly #clock: Clock;
   readonly #heartbeat_ms: number;
   readonly #history: History;
+  readonly #folder: string;
+  readonly #worker: WorkerCalls<EventsTasks>;
+  readonly #keeper: Keeper;
+  readonly #search: Search;
   readonly #agents = new Map<string, AgentRef>();
   /** Only of agents that somebody follows. */
   readonly #tails = new Map<string, Tail>();
@@ -47,14 +60,43 @@ export class EventLog {
     this.#store = options.store;
     this.#clock = options.clock;
     this.#heartbeat_ms = options.heartbeat_ms ?? limits.heartbeat_ms;
-    this.#history = new History(options.store, join(options.data_dir, 'log'));
+    this.#folder = join(options.data_dir, 'log');
+    this.#history = new History(options.store, this.#folder);
+    this.#worker = new WorkerCalls('./worker', import.meta.url, {
+      source: options.store.source,
+      folder: this.#folder,
+      search_path: join(options.data_dir, 'search.db'),
+    } satisfies EventsWorkerData);
+    this.#search = new Search(options.store, this.#worker, this.#history, options.log);
+    this.#keeper = new Keeper({
+      store: options.store,
+      folder: this.#folder,
+      clock: options.clock,
+      log: options.log,
+      worker: this.#worker,
+      retention: () => ({ ...defaultRetention, ...options.retention?.() }),
+      sealing: { ...defaultSealing, ...options.sealing },
+      onDropped: (num) => this.#search.forget(num),
+    });
     this.#stopListening = this.#store.onIngested((batch, appended) => {
+      this.#grew(appended.agent_num, batch.bytes.length + batch.ends.length * limits.event_row_bytes);
       this.#tails.get(batch.agent_id)?.publish({
         first_seq: appended.first_seq,
         last_seq: appended.last_seq,
         frames: batchFrames(batch, appended),
       });
     });
+  }
+
+  /** Begins to seal, retain and index in the background. */
+  start(): void {
+    this.#keeper.start();
+    this.#search.start();
+  }
+
+  /** Seals and retains now, everywhere; resolves when it is done. */
+  keep(): Promise<void> {
+    return this.#keeper.pass();
   }
 
   /** Makes the log of a new agent. */
@@ -67,11 +109,13 @@ export class EventLog {
     tx.run(tx.sql.insertInto('log_drops').values({ agent_num }));
     tx.run(tx.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
     tx.afterCommit(() => {
-      const agent = [...this.#agents.values()].find(({ num }) => num === agent_num);
-      if (!agent) return;
-      this.#agents.delete(agent.id);
-      this.#tails.get(agent.id)?.close();
-      this.#tails.delete(agent.id);
+      for (const [id, agent] of this.#agents) if (agent.num === agent_num) this.#agents.delete(id);
+      for (const [id, tail] of this.#tails) {
+        if (tail.agent_num !== agent_num) continue;
+        tail.close();
+        this.#tails.delete(id);
+      }
+      this.#keeper.notify();
     });
   }
 
@@ -109,8 +153,9 @@ export class EventLog {
       );
       frames.push(frame(agent_id, event));
     }
-    const appended = { agent_id, first_seq, last_seq: head.last_seq };
+    const appended = { agent_id, agent_num: agent.num, first_seq, last_seq: head.last_seq };
     tx.afterCommit(() => {
+      this.#grew(agent.num, cost);
       this.#tails.get(agent_id)?.publish({
         first_seq,
         last_seq: head.last_seq,
@@ -125,6 +170,19 @@ export class EventLog {
     return this.#history.page(await this.#find(agent_id), options);
   }
 
+  /** The raw bytes of a session, one stream or both (null). Throws `session not found`. */
+  async output(agent_id: string, session_id: string, stream: StreamName | null): Promise<Output> {
+    return openOutput(this.#store, this.#folder, await this.#find(agent_id), session_id, stream);
+  }
+
+  /** Events with all words of `text`, newest first. */
+  async search(
+    agent_id: string,
+    query: { text: string; limit: number; before?: number | undefined },
+  ): Promise<SearchHit[]> {
+    return this.#search.find(await this.#find(agent_id), query);
+  }
+
   /**
    * Ready SSE frames from `position` on, then live, until `signal` aborts or the agent is deleted. Every number comes
    * once and in order; what is missing is told by an `events_truncated` or `reset` frame. Throws `agent not found`
@@ -132,7 +190,7 @@ export class EventLog {
    */
   async *follow(agent_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
     const agent = await this.#find(agent_id);
-    const tail = this.#tail(agent_id);
+    const tail = this.#tail(agent);
     const wake = tail.join();
     try {
       tail.head = Math.max(tail.head, await this.#head(agent));
@@ -180,13 +238,20 @@ export class EventLog {
     this.#stopListening();
     for (const tail of this.#tails.values()) tail.close();
     this.#tails.clear();
+    await Promise.all([this.#keeper.close(), this.#search.close()]);
+    await this.#worker.close();
   }
 
-  #tail(agent_id: string): Tail {
-    let tail = this.#tails.get(agent_id);
+  #grew(agent_num: number, bytes: number): void {
+    this.#keeper.grew(agent_num, bytes);
+    this.#search.touch(agent_num);
+  }
+
+  #tail({ id, num }: AgentRef): Tail {
+    let tail = this.#tails.get(id);
     if (!tail) {
-      tail = new Tail();
-      this.#tails.set(agent_id, tail);
+      tail = new Tail(num);
+      this.#tails.set(id, tail);
     }
     return tail;
   }
@@ -227,6 +292,18 @@ export class EventLog {
     return connectionError(position, this.#clock.now(), fields, agent.id);
   }
 }
+
+const defaultRetention: Retention = {
+  days: limits.retention_days,
+  bytes_per_agent: limits.retention_bytes_per_agent,
+  bytes_total: limits.retention_bytes_total,
+};
+const defaultSealing: Sealing = {
+  from_bytes: limits.seal_from_bytes,
+  keep_bytes: limits.seal_keep_bytes,
+  idle_ms: limits.seal_idle_ms,
+  idle_from_bytes: limits.seal_idle_from_bytes,
+};
 
 export function openEventLog(options: EventLogOptions): EventLog {
   return new EventLog(options);

@@ -29,6 +29,15 @@ export interface Run {
   to: number;
 }
 
+/** The index as it is stored in the segment's row. */
+export function parseBlocks(bytes: Uint8Array): Block[] {
+  return JSON.parse(Buffer.from(bytes).toString()) as Block[];
+}
+
+export function blockIndex(blocks: readonly Block[]): Uint8Array {
+  return Buffer.from(JSON.stringify(blocks));
+}
+
 /** Null when the file is gone. */
 export async function openSegment(folder: string, path: string): Promise<FileHandle | null> {
   try {

@@ -16,12 +16,17 @@ export class Tail {
   /** The newest event that followers may send; -1 until it is known. */
   head = -1;
   closed = false;
+  readonly agent_num: number;
   readonly #wakes = new Set<Wake>();
   #chunks: Chunk[] = [];
   #bytes = 0;
   #pending: Chunk[] = [];
   #pending_bytes = 0;
   #timer: NodeJS.Timeout | undefined;
+
+  constructor(agent_num: number) {
+    this.agent_num = agent_num;
+  }
 
   get followers(): number {
     return this.#wakes.size;

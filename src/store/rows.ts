@@ -60,7 +60,7 @@ export class ByteRows {
       );
       from = end;
     }
-    return { agent_id: batch.agent_id, first_seq, last_seq };
+    return { agent_id: batch.agent_id, agent_num, first_seq, last_seq };
   }
 
   #find(session_id: string): { session_num: number; agent_num: number } {

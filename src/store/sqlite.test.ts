@@ -110,7 +110,7 @@ test('a number that was undone and given out again does not lead a batch to the 
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   const appended = await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
-  expect(appended).toEqual({ agent_id: 'agt_1', first_seq: 1, last_seq: 1 });
+  expect(appended).toEqual({ agent_id: 'agt_1', agent_num: num, first_seq: 1, last_seq: 1 });
 });
 
 test('database files are for nobody but their owner', async () => {

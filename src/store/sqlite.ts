@@ -11,12 +11,13 @@ import type { Compilable } from 'kysely';
 import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import { WorkerCalls } from '../base/worker-calls.ts';
 import { type Connection, kysely, openReadOnly, openWriter } from './connection.ts';
 import { checkWal, databaseBytes, isDamage, quickCheck, storageProblem } from './integrity.ts';
 import { migrate } from './migrate.ts';
 import { ByteRows } from './rows.ts';
 import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
-import { StoreWorker } from './worker-client.ts';
+import type { StoreTasks } from './worker.ts';
 
 export interface SqliteOptions {
   path: string;
@@ -70,13 +71,14 @@ class SqliteStore implements Store {
   readonly #writer: Connection;
   readonly #reader: Connection;
   readonly #rows: ByteRows;
-  readonly #worker: StoreWorker;
+  readonly #worker: WorkerCalls<StoreTasks>;
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
   #queue: Item[] = [];
   #scheduled = false;
   #group_ended_ms = 0;
   #callbacks: (() => void)[] = [];
   #since_checkpoint_bytes = 0;
+  #checkpoint_running = false;
   #closing: Promise<void> | null = null;
   #idle: (() => void) | null = null;
 
@@ -87,7 +89,7 @@ class SqliteStore implements Store {
     this.#writer = writer;
     this.#reader = reader;
     this.#rows = new ByteRows(writer);
-    this.#worker = new StoreWorker(options.path);
+    this.#worker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
   }
 
   async read<T>(fn: (reader: Reader) => T): Promise<T> {
@@ -148,7 +150,7 @@ class SqliteStore implements Store {
   }
 
   check(): Promise<string[]> {
-    return this.#worker.run('check');
+    return this.#worker.call('check', null);
   }
 
   close(): Promise<void> {
@@ -264,10 +266,18 @@ class SqliteStore implements Store {
   }
 
   #checkpoint(): void {
+    if (this.#checkpoint_running) return;
     this.#since_checkpoint_bytes = 0;
-    this.#worker.run('checkpoint').catch((error) => {
-      this.#log.warn({ err: error }, 'the write-ahead log could not be copied back');
-    });
+    this.#checkpoint_running = true;
+    this.#worker
+      .call('checkpoint', null)
+      .catch((error) => {
+        if (this.#closing === null)
+          this.#log.warn({ err: error }, 'the write-ahead log could not be copied back');
+      })
+      .finally(() => {
+        this.#checkpoint_running = false;
+      });
   }
 
   #explain(error: unknown): unknown {

@@ -88,6 +88,7 @@ export interface IngestBatch {
 
 export interface Appended {
   agent_id: string;
+  agent_num: number;
   first_seq: number;
   last_seq: number;
 }

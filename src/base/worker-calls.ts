@@ -1,0 +1,79 @@
+/**
+ * Calls into a worker thread: started at the first call, errors come back as errors, a worker that ends rejects what it
+ * has not answered and is started again by the next call. Only for heavy work that would stall the loop.
+ */
+import { parentPort, Worker } from 'node:worker_threads';
+
+type Task = (data: never) => unknown;
+export type Tasks = Record<string, Task>;
+
+interface Request {
+  id: number;
+  kind: string;
+  data: unknown;
+}
+type Answer = { id: number; value: unknown } | { id: number; error: unknown };
+
+export class WorkerCalls<T extends Tasks> {
+  readonly #entry: URL;
+  readonly #data: unknown;
+  #worker: Worker | null = null;
+  #next_id = 1;
+  readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
+
+  /** `entry` names a module without its extension, relative to the caller's `import.meta.url`. */
+  constructor(entry: string, caller_url: string, data: unknown) {
+    this.#entry = new URL(entry + (caller_url.endsWith('.ts') ? '.ts' : '.js'), caller_url);
+    this.#data = data;
+  }
+
+  call<K extends keyof T & string>(kind: K, data: Parameters<T[K]>[0]): Promise<Awaited<ReturnType<T[K]>>> {
+    const worker = this.#start();
+    const id = this.#next_id++;
+    return new Promise((resolve, reject) => {
+      this.#waiting.set(id, { resolve: resolve as (value: unknown) => void, reject });
+      worker.postMessage({ id, kind, data } satisfies Request);
+    });
+  }
+
+  /** Ends the worker; calls under way are rejected. */
+  async close(): Promise<void> {
+    await this.#worker?.terminate();
+  }
+
+  #start(): Worker {
+    if (this.#worker) return this.#worker;
+    const worker = new Worker(this.#entry, { workerData: this.#data, execArgv: [] });
+    worker.unref();
+    worker.on('message', (answer: Answer) => {
+      const waiting = this.#waiting.get(answer.id);
+      this.#waiting.delete(answer.id);
+      if ('error' in answer) waiting?.reject(answer.error);
+      else waiting?.resolve(answer.value);
+    });
+    worker.on('error', (error) => this.#lose(worker, error));
+    worker.on('exit', () => this.#lose(worker, new Error('the worker thread ended')));
+    this.#worker = worker;
+    return worker;
+  }
+
+  #lose(worker: Worker, error: unknown): void {
+    if (this.#worker !== worker) return;
+    this.#worker = null;
+    const waiting = [...this.#waiting.values()];
+    this.#waiting.clear();
+    for (const { reject } of waiting) reject(error);
+  }
+}
+
+/** The worker's side: answers calls with what the tasks return. */
+export function serveCalls(tasks: Tasks): void {
+  const port = parentPort!;
+  port.on('message', async ({ id, kind, data }: Request) => {
+    try {
+      port.postMessage({ id, value: await tasks[kind]!(data as never) } satisfies Answer);
+    } catch (error) {
+      port.postMessage({ id, error } satisfies Answer);
+    }
+  });
+}

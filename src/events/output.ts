@@ -1,0 +1,300 @@
+/**
+ * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes: what retention
+ * took from the front is `lost_bytes`. Sealed blocks tell in their index which bytes they hold, rows are found by
+ * halving, so that a range costs what it is long.
+ */
+import { setImmediate } from 'node:timers/promises';
+import { limits } from '../base/limits.ts';
+import { type EventRecord, type StreamName, streamNames } from '../domain/event.ts';
+import { problems } from '../domain/problem.ts';
+import type { Reader, Store } from '../store/store.ts';
+import { asBuffer, frameRecord, frameSeq, frameType, splitFrames } from './frame.ts';
+import type { AgentRef } from './rows.ts';
+import { type Block, openSegment, parseBlocks, type Run, readBlock } from './segment.ts';
+
+export interface Output {
+  /** Kept bytes; positions run from 0 to here. */
+  size_bytes: number;
+  /** Bytes before position 0 that are no longer kept. */
+  lost_bytes: number;
+  /** Bytes `from` (inclusive) to `to` (exclusive). Throws when kept bytes turn out to be missing. */
+  read(from: number, to: number): AsyncGenerator<Buffer>;
+}
+
+interface Target {
+  agent: AgentRef;
+  session_id: string;
+  session_num: number;
+  streams: readonly number[];
+  first_seq: number;
+  /** Committed length per stream number. */
+  committed: Record<number, number>;
+}
+
+export async function openOutput(
+  store: Pick<Store, 'read'>,
+  folder: string,
+  agent: AgentRef,
+  session_id: string,
+  stream: StreamName | null,
+): Promise<Output> {
+  const target = await store.read((reader) => findTarget(reader, agent, session_id, stream));
+  const walk = new Walk(store, folder, target);
+  const firsts = await Promise.all(target.streams.map((number) => walk.firstKept(number)));
+  const committed = target.streams.reduce((sum, number) => sum + (target.committed[number] ?? 0), 0);
+  const lost_bytes = firsts.reduce((sum, first) => sum + first, 0);
+  return {
+    size_bytes: committed - lost_bytes,
+    lost_bytes,
+    read: (from, to) => walk.read(from, to, firsts),
+  };
+}
+
+function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream: StreamName | null): Target {
+  const session = reader.get(
+    reader.sql
+      .selectFrom('sessions')
+      .select(['num', 'first_seq'])
+      .where('id', '=', session_id)
+      .where('agent_num', '=', agent.num),
+  );
+  if (!session) throw problems.sessionNotFound();
+  const spools = reader.all(
+    reader.sql.selectFrom('spools').select(['stream', 'offset']).where('session_num', '=', session.num),
+  );
+  return {
+    agent,
+    session_id,
+    session_num: session.num,
+    streams: stream ? [streamNames.indexOf(stream) + 1] : [1, 2],
+    first_seq: session.first_seq,
+    committed: Object.fromEntries(spools.map((spool) => [spool.stream, spool.offset])),
+  };
+}
+
+interface SegmentRef {
+  path: string;
+  last_seq: number;
+  blocks: Block[];
+}
+
+/** Where reading stands: events up to `after` are done, then `skip` bytes are passed over, then `left` are wanted. */
+interface Place {
+  after: number;
+  skip: number;
+  left: number;
+}
+
+/** What is wanted of an event's bytes; null when nothing is. */
+function take(bytes: Buffer, place: Place): Buffer | null {
+  if (place.skip >= bytes.length) {
+    place.skip -= bytes.length;
+    return null;
+  }
+  const part = bytes.subarray(place.skip, place.skip + place.left);
+  place.skip = 0;
+  place.left -= part.length;
+  return part.length > 0 ? part : null;
+}
+
+class Walk {
+  readonly #store: Pick<Store, 'read'>;
+  readonly #folder: string;
+  readonly #target: Target;
+
+  constructor(store: Pick<Store, 'read'>, folder: string, target: Target) {
+    this.#store = store;
+    this.#folder = folder;
+    this.#target = target;
+  }
+
+  /** The first byte of a stream that is kept; its committed length when none is. */
+  async firstKept(stream: number): Promise<number> {
+    const committed = this.#target.committed[stream] ?? 0;
+    if (committed === 0) return 0;
+    let after = this.#target.first_seq - 1;
+    for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
+      const run = segment.blocks.flatMap((block) => block.runs).find((one) => this.#ours(one, [stream]));
+      if (run) return run.from;
+      after = segment.last_seq;
+    }
+    return (await this.#firstRow(after, [stream]))?.offset ?? committed;
+  }
+
+  async *read(from: number, to: number, firsts: readonly number[]): AsyncGenerator<Buffer> {
+    const { streams, first_seq } = this.#target;
+    const place: Place = { after: first_seq - 1, skip: from, left: to - from };
+    let sought = streams.length > 1;
+    while (place.left > 0) {
+      // Asked again at each step: rows may be sealed while we read.
+      const segment = await this.#segment(place.after);
+      if (segment) {
+        yield* this.#readSegment(segment, place);
+        continue;
+      }
+      if (!sought) {
+        sought = true;
+        const wanted = to - place.left + firsts[0]!;
+        const found = await this.#seek(place.after, streams[0]!, wanted);
+        if (found) Object.assign(place, { after: found.seq - 1, skip: wanted - found.offset });
+      }
+      const parts = await this.#store.read((reader) => this.#readRows(reader, place));
+      if (!parts) return;
+      if (parts.length > 0) yield Buffer.concat(parts);
+      else await setImmediate();
+    }
+  }
+
+  async *#readSegment(segment: SegmentRef, place: Place): AsyncGenerator<Buffer> {
+    const file = await openSegment(this.#folder, segment.path);
+    try {
+      for (const block of segment.blocks) {
+        if (place.left <= 0) return;
+        if (block.last_seq <= place.after) continue;
+        const held = block.runs
+          .filter((run) => this.#ours(run, this.#target.streams))
+          .reduce((sum, run) => sum + run.to - run.from, 0);
+        if (held === 0) continue;
+        if (block.first_seq > place.after && place.skip >= held) {
+          place.skip -= held;
+          continue;
+        }
+        const frames = file && (await readBlock(file, block));
+        if (!frames) throw new Error(`a block of ${segment.path} cannot be read`);
+        for (const bytes of this.#bytes(frames, place.after)) {
+          const part = take(bytes, place);
+          if (part) yield part;
+        }
+      }
+      place.after = segment.last_seq;
+    } finally {
+      await file?.close();
+    }
+  }
+
+  /** Some rows' bytes; null when there are no rows. */
+  #readRows(reader: Reader, place: Place): Buffer[] | null {
+    const parts: Buffer[] = [];
+    if (this.#segmentRow(reader, place.after)) return parts;
+    let bytes = 0;
+    let rows = 0;
+    reader.each(this.#rows(reader, place.after, this.#target.streams).select('data'), (row) => {
+      place.after = row[0] as number;
+      const part = take(asBuffer(row[3] as Uint8Array), place);
+      if (part) parts.push(part);
+      bytes += part?.length ?? 0;
+      rows++;
+      return place.left > 0 && bytes < limits.replay_part_bytes && rows < limits.scan_rows_per_slice;
+    });
+    return rows === 0 ? null : parts;
+  }
+
+  /** A row of the stream at or before `offset`, near it; null when the beginning is as good. */
+  async #seek(
+    after: number,
+    stream: number,
+    offset: number,
+  ): Promise<{ seq: number; offset: number } | null> {
+    const head = await this.#store.read((reader) =>
+      reader.get(
+        reader.sql.selectFrom('heads').select('last_seq').where('agent_num', '=', this.#target.agent.num),
+      ),
+    );
+    let low = after;
+    let high = head?.last_seq ?? after;
+    let best: { seq: number; offset: number } | null = null;
+    while (high - low > limits.scan_window_rows) {
+      const middle = Math.floor((low + high) / 2);
+      const row = await this.#store.read((reader) => this.#near(reader, middle, [stream]));
+      // A stream that is rare here is found by reading on.
+      if (!row) break;
+      if (row.offset <= offset) {
+        best = row;
+        low = Math.max(row.seq, middle);
+      } else high = middle;
+    }
+    return best;
+  }
+
+  async #firstRow(
+    after: number,
+    streams: readonly number[],
+  ): Promise<{ seq: number; offset: number } | null> {
+    while (true) {
+      const found = await this.#store.read((reader) => {
+        const row = this.#near(reader, after, streams);
+        const next = reader.get(
+          reader.sql
+            .selectFrom('events')
+            .select('seq')
+            .where('agent_num', '=', this.#target.agent.num)
+            .where('seq', '>', after + limits.scan_rows_per_slice)
+            .orderBy('seq')
+            .limit(1),
+        );
+        return { row, next: next?.seq };
+      });
+      if (found.row) return found.row;
+      if (found.next === undefined) return null;
+      after = found.next - 1;
+      await setImmediate();
+    }
+  }
+
+  /** The stream's first row within a slice of rows after `after`. */
+  #near(reader: Reader, after: number, streams: readonly number[]): { seq: number; offset: number } | null {
+    const row = reader.get(
+      this.#rows(reader, after, streams)
+        .where('seq', '<=', after + limits.scan_rows_per_slice)
+        .limit(1),
+    );
+    return row ? { seq: row.seq, offset: row.offset! } : null;
+  }
+
+  #rows(reader: Reader, after: number, streams: readonly number[]) {
+    return reader.sql
+      .selectFrom('events')
+      .select((eb) => ['seq', 'offset', eb.fn<number>('length', ['data']).as('length')])
+      .where('agent_num', '=', this.#target.agent.num)
+      .where('seq', '>', after)
+      .where('session_num', '=', this.#target.session_num)
+      .where('stream', 'in', streams)
+      .orderBy('seq');
+  }
+
+  async #segment(after: number): Promise<SegmentRef | null> {
+    const row = await this.#store.read((reader) => this.#segmentRow(reader, after));
+    return row ? { path: row.path, last_seq: row.last_seq, blocks: parseBlocks(row.blocks) } : null;
+  }
+
+  #segmentRow(reader: Reader, after: number) {
+    return reader.get(
+      reader.sql
+        .selectFrom('segments')
+        .select(['path', 'last_seq', 'blocks'])
+        .where('agent_num', '=', this.#target.agent.num)
+        .where('last_seq', '>', after)
+        .orderBy('last_seq')
+        .limit(1),
+    );
+  }
+
+  #ours(run: Run, streams: readonly number[]): boolean {
+    return run.session_num === this.#target.session_num && streams.includes(run.stream);
+  }
+
+  /** The target's bytes in a block's frames after an event, in order. */
+  *#bytes(frames: Buffer, after: number): Generator<Buffer> {
+    const names = this.#target.streams.map((number) => streamNames[number - 1]);
+    for (const one of splitFrames(frames)) {
+      if (frameSeq(one) <= after || frameType(one) !== 'output') continue;
+      const record = frameRecord(one) as EventRecord & {
+        stream: StreamName;
+        data: string;
+        encoding?: 'base64';
+      };
+      if (record.session_id !== this.#target.session_id || !names.includes(record.stream)) continue;
+      yield Buffer.from(record.data, record.encoding ?? 'utf8');
+    }
+  }
+}

@@ -1,0 +1,134 @@
+/**
+ * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, on a
+ * reader of its own. It changes nothing in the database: until its answer is recorded, the file is an orphan.
+ */
+import { randomBytes } from 'node:crypto';
+import { mkdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { constants, zstdCompressSync } from 'node:zlib';
+import { writeFileAtomic } from '../base/files.ts';
+import { limits } from '../base/limits.ts';
+import type { Reader } from '../store/store.ts';
+import { frameText, OUTPUT, STATUS } from './frame.ts';
+import { type AgentRef, EventRows, selectEvents } from './rows.ts';
+import { type Block, blockIndex, type Run } from './segment.ts';
+
+export interface SealRequest {
+  folder: string;
+  agent: AgentRef;
+  /** Everything up to here is sealed or gone. */
+  after: number;
+  /** Events beyond this stay rows. */
+  up_to: number;
+}
+
+export interface Sealed {
+  first_seq: number;
+  last_seq: number;
+  first_ts: number;
+  last_ts: number;
+  path: string;
+  bytes: number;
+  blocks: Uint8Array;
+  /** What the rows counted that this replaces; status rows stay and are not in it. */
+  row_bytes: number;
+}
+
+/** Null when there is nothing to seal. */
+export async function seal(
+  reader: { read<T>(fn: (reader: Reader) => T): T },
+  request: SealRequest,
+): Promise<Sealed | null> {
+  const writer = new SegmentWriter();
+  reader.read((rows) => collect(rows, request, writer));
+  const { summary } = writer;
+  if (!summary) return null;
+  const folder = String(request.agent.num);
+  mkdirSync(join(request.folder, folder), { recursive: true, mode: 0o700 });
+  const name = `${summary.first_seq}-${summary.last_seq}-${randomBytes(4).toString('hex')}.seg`;
+  const path = `${folder}/${name}`;
+  const bytes = Buffer.concat(writer.packed);
+  await writeFileAtomic(join(request.folder, path), bytes);
+  return { ...summary, path, bytes: bytes.length, blocks: blockIndex(writer.blocks) };
+}
+
+function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: SegmentWriter): void {
+  const decode = new EventRows();
+  const query = selectEvents(reader, agent.num)
+    .where('seq', '>', after)
+    .where('seq', '<=', up_to)
+    .orderBy('seq');
+  let last = 0;
+  reader.each(query, (row) => {
+    const event = decode.event(reader, row);
+    // A segment never crosses a hole, so that readers see it.
+    if (last > 0 && event.seq !== last + 1) return false;
+    last = event.seq;
+    const run =
+      event.type === OUTPUT
+        ? { session_num: row[3] as number, stream: event.stream!, from: row[7] as number }
+        : null;
+    writer.add(frameText(agent.id, event), event.seq, event.ts_ms, event.type, event.data.length, run);
+    return writer.raw_bytes < limits.segment_raw_bytes;
+  });
+  writer.flush();
+}
+
+class SegmentWriter {
+  readonly blocks: Block[] = [];
+  readonly packed: Buffer[] = [];
+  summary: Omit<Sealed, 'path' | 'bytes' | 'blocks'> | null = null;
+  raw_bytes = 0;
+  #at = 0;
+  #text = '';
+  #first_seq = 0;
+  #runs: Run[] = [];
+
+  add(
+    text: string,
+    seq: number,
+    ts_ms: number,
+    type: number,
+    length: number,
+    output: { session_num: number; stream: number; from: number } | null,
+  ): void {
+    this.summary ??= { first_seq: seq, last_seq: seq, first_ts: ts_ms, last_ts: ts_ms, row_bytes: 0 };
+    this.summary.last_seq = seq;
+    this.summary.last_ts = ts_ms;
+    if (type !== STATUS) this.summary.row_bytes += length + limits.event_row_bytes;
+    if (this.#text === '') this.#first_seq = seq;
+    this.#text += text;
+    this.raw_bytes += text.length;
+    if (output) this.#extend(output, seq, length);
+    if (this.#text.length >= limits.replay_part_bytes) this.flush();
+  }
+
+  flush(): void {
+    if (this.#text === '') return;
+    const packed = zstdCompressSync(Buffer.from(this.#text, 'latin1'), {
+      params: {
+        [constants.ZSTD_c_compressionLevel]: limits.segment_level,
+        [constants.ZSTD_c_checksumFlag]: 1,
+      },
+    });
+    this.packed.push(packed);
+    this.blocks.push({
+      first_seq: this.#first_seq,
+      last_seq: this.summary!.last_seq,
+      at: this.#at,
+      bytes: packed.length,
+      runs: this.#runs,
+    });
+    this.#at += packed.length;
+    this.#text = '';
+    this.#runs = [];
+  }
+
+  #extend(output: { session_num: number; stream: number; from: number }, seq: number, length: number): void {
+    const run = this.#runs.findLast(
+      (known) => known.session_num === output.session_num && known.stream === output.stream,
+    );
+    if (run?.to === output.from) run.to += length;
+    else this.#runs.push({ ...output, seq, to: output.from + length });
+  }
+}

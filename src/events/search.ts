@@ -1,0 +1,129 @@
+/**
+ * Search in an agent's log, seconds behind it. The index lives in the worker; here is when it works, and what a hit
+ * looks like. Events are read from the log itself, so that nothing is shown that is no longer kept.
+ */
+import { sleep, Wake } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { WorkerCalls } from '../base/worker-calls.ts';
+import type { StreamName } from '../domain/event.ts';
+import type { Store } from '../store/store.ts';
+import type { History } from './history.ts';
+import type { AgentRef } from './rows.ts';
+import { plainText } from './search-index.ts';
+import type { EventsTasks } from './worker.ts';
+
+export interface SearchHit {
+  seq: number;
+  ts: number;
+  session_id: string | null;
+  stream: StreamName | null;
+  snippet: string;
+}
+
+export class Search {
+  readonly #store: Store;
+  readonly #worker: WorkerCalls<EventsTasks>;
+  readonly #history: History;
+  readonly #log: Logger;
+  readonly #dirty = new Set<number>();
+  readonly #wake = new Wake();
+  readonly #stop = new AbortController();
+  #running: Promise<void> | null = null;
+
+  constructor(store: Store, worker: WorkerCalls<EventsTasks>, history: History, log: Logger) {
+    this.#store = store;
+    this.#worker = worker;
+    this.#history = history;
+    this.#log = log;
+  }
+
+  /** Begins to index in the background, what was missed while nobody did too. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  touch(agent_num: number): void {
+    this.#dirty.add(agent_num);
+    this.#wake.notify();
+  }
+
+  forget(agent_num: number): void {
+    this.#dirty.delete(agent_num);
+    this.#worker.call('forget', agent_num).catch((error) => this.#warn(error));
+  }
+
+  /** Matches, newest first, before `before` when it is given. */
+  async find(
+    agent: AgentRef,
+    query: { text: string; limit: number; before?: number | undefined },
+  ): Promise<SearchHit[]> {
+    const head = await this.#store.read((reader) =>
+      reader.get(reader.sql.selectFrom('heads').select('first_seq').where('agent_num', '=', agent.num)),
+    );
+    const seqs = await this.#worker.call('search', {
+      agent_num: agent.num,
+      text: query.text,
+      before: query.before ?? null,
+      first_seq: head?.first_seq ?? 1,
+      limit: query.limit,
+    });
+    const hits: SearchHit[] = [];
+    for (const seq of seqs) {
+      const [record] = await this.#history.page(agent, { after: seq - 1, before: seq + 1, limit: 1 });
+      if (!record) continue;
+      const { ts, session_id } = record;
+      const stream = (record.stream as StreamName | undefined) ?? null;
+      hits.push({ seq, ts, session_id, stream, snippet: snippet(plainText(record), query.text) });
+    }
+    return hits;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    const heads = await this.#store.read((reader) =>
+      reader.all(reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0)),
+    );
+    for (const { agent_num } of heads) this.#dirty.add(agent_num);
+    while (!signal.aborted) {
+      if (this.#dirty.size === 0) await this.#wake.wait(undefined, signal);
+      // Some company for the first event: indexing is by the transaction.
+      await sleep(limits.search_wait_ms, signal);
+      if (signal.aborted || this.#dirty.size === 0) continue;
+      const agents = [...this.#dirty];
+      this.#dirty.clear();
+      try {
+        let left = agents;
+        while (left.length > 0 && !signal.aborted) left = await this.#worker.call('index', left);
+      } catch (error) {
+        for (const num of agents) this.#dirty.add(num);
+        this.#warn(error);
+        await sleep(limits.search_retry_ms, signal);
+      }
+    }
+  }
+
+  #warn(error: unknown): void {
+    if (!this.#stop.signal.aborted) this.#log.warn({ err: error }, 'the search index could not be updated');
+  }
+}
+
+/** The text around the first word that was searched for. */
+export function snippet(text: string, query: string): string {
+  const lower = text.toLowerCase();
+  const places = query
+    .toLowerCase()
+    .split(/\s+/)
+    .map((word) => lower.indexOf(word))
+    .filter((place) => place >= 0);
+  const at = places.length > 0 ? Math.min(...places) : 0;
+  const from = Math.max(0, at - limits.snippet_chars / 4);
+  const part = text.slice(from, from + limits.snippet_chars);
+  const cut = `${from > 0 ? '…' : ''}${part}${from + part.length < text.length ? '…' : ''}`;
+  return cut.replaceAll(/\s+/g, ' ').trim();
+}

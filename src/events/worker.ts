@@ -1,0 +1,33 @@
+/** The event log's second thread: writes segments, keeps the search index. It reads the store and never writes it. */
+import { workerData } from 'node:worker_threads';
+import { serveCalls } from '../base/worker-calls.ts';
+import { openReader } from '../store/sqlite.ts';
+import type { StoreSource } from '../store/store.ts';
+import { type SealRequest, seal } from './seal-job.ts';
+import { SearchIndex, type SearchRequest } from './search-index.ts';
+
+export interface EventsWorkerData {
+  source: StoreSource;
+  /** Where segments are. */
+  folder: string;
+  search_path: string;
+}
+
+const { source, folder, search_path } = workerData as EventsWorkerData;
+const reader = openReader(source);
+let index: SearchIndex | null = null;
+const search = () => {
+  index ??= new SearchIndex(search_path, reader, folder);
+  return index;
+};
+
+const tasks = {
+  seal: (request: SealRequest) => seal(reader, request),
+  /** Brings the index up to date for these agents; answers whether there is more to do. */
+  index: (agent_nums: number[]) => search().update(agent_nums),
+  search: (request: SearchRequest) => search().find(request),
+  forget: (agent_num: number) => search().forget(agent_num),
+};
+export type EventsTasks = typeof tasks;
+
+serveCalls(tasks);
