@@ -70,9 +70,8 @@ export class Disk {
   }
 
   /** Starts the guard unless one is there. */
-  async ensureGuard(): Promise<void> {
-    if (this.#starting) return this.#starting;
-    this.#starting = this.#ensure().finally(() => {
+  ensureGuard(): Promise<void> {
+    this.#starting ??= this.#ensure().finally(() => {
       this.#starting = null;
     });
     return this.#starting;

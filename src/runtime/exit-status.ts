@@ -5,6 +5,7 @@
  */
 import { access, constants as files, open } from 'node:fs/promises';
 import { constants as system } from 'node:os';
+import { resolve } from 'node:path';
 import type { Exit } from '../domain/session.ts';
 import type { ExitFile, SpawnFile } from './session-files.ts';
 
@@ -14,12 +15,13 @@ const QUIET = new Set([system.signals.SIGINT, system.signals.SIGPIPE]);
 export async function explainExit(
   file: ExitFile,
   spawn: SpawnFile | null,
+  workdir: string,
   complaint: () => Promise<string>,
 ): Promise<Exit> {
   if (!spawn) return failed('spawn_failed', (await complaint()) || 'the command could not be started');
   if (!spawn.ok) return failed(spawn.reason, spawn.message);
   if (file.status === 126 || file.status === 127) {
-    const missing = await missingInterpreter(spawn.program);
+    const missing = await missingInterpreter(resolve(workdir, spawn.program));
     if (missing) return failed('spawn_failed', `${spawn.program}: bad interpreter: ${missing}`);
   }
   const number = file.status - 128;

@@ -246,7 +246,7 @@ export class LocalSession {
     }
     if (exit) {
       failpoint('exit');
-      const verdict = await explainExit(exit, this.#spawn, () => this.#complaint());
+      const verdict = await explainExit(exit, this.#spawn, this.launch.workdir, () => this.#complaint());
       return this.#finish({
         exit: verdict,
         ended_at_ms: exit.at_ms,

@@ -1,0 +1,564 @@
+/**
+ * What every provider of `Node` must do, as one suite of tests: bytes exact, ends told as they were, trees gone, stdin
+ * once. It drives real processes through the interface alone; what only one provider has is tested beside it.
+ */
+import { createHash } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { sleep } from '../base/async.ts';
+import { newId } from '../base/ids.ts';
+import { MIB } from '../base/limits.ts';
+import type { StreamName } from '../domain/event.ts';
+import type { Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../domain/node.ts';
+import type { Cleanup, Launch } from '../domain/session.ts';
+
+export interface NodeUnderTest {
+  node: Node;
+  /** Ends this node's object and gives another over the same disk; agents live on. */
+  reopen(): Promise<Node>;
+  close(): Promise<void>;
+}
+
+export interface NodeSuite {
+  open(folder: string): Promise<NodeUnderTest>;
+  /** What a stop can promise there. */
+  cleanup: Cleanup;
+}
+
+const WAIT_MS = 60_000;
+
+/** Collects what a node says. */
+export class Listener implements NodeSink {
+  readonly facts: SessionFact[] = [];
+  sessions: SessionView[] = [];
+
+  async snapshot(sessions: SessionView[]): Promise<void> {
+    this.sessions = sessions;
+    for (const session of sessions) this.facts.push(...session.facts);
+  }
+
+  fact(fact: SessionFact): void {
+    this.facts.push(fact);
+  }
+
+  wake(): void {}
+
+  of(session_id: string): SessionFact[] {
+    return this.facts.filter((fact) => fact.session_id === session_id);
+  }
+
+  async ended(session_id: string): Promise<SessionEnd> {
+    return until(() => {
+      const body = this.of(session_id).find((fact) => fact.body.kind === 'ended')?.body;
+      return body?.kind === 'ended' ? body.end : null;
+    });
+  }
+}
+
+/** Waits until `look` gives something; a test that never gets there fails. */
+export async function until<T>(
+  look: () => T | null | false | undefined | Promise<T | null | false>,
+): Promise<T> {
+  const begun = performance.now();
+  for (;;) {
+    const found = await look();
+    if (found) return found;
+    if (performance.now() - begun > WAIT_MS) throw new Error('it never came');
+    await sleep(10);
+  }
+}
+
+export function launchOf(workdir: string, argv: string[], more: Partial<Launch> = {}): Launch {
+  return {
+    session_id: newId('ses'),
+    plane_id: 'pln_test',
+    agent_id: 'agt_test',
+    agent_name: 'test',
+    owner_id: 'usr_test',
+    workdir,
+    argv,
+    env: {},
+    stdin: false,
+    on_exit: 'kill',
+    ...more,
+  };
+}
+
+export async function readAll(node: Node, session_id: string, stream: StreamName): Promise<Buffer> {
+  const parts: Uint8Array[] = [];
+  for (let from = 0; ; ) {
+    const bytes = await node.read(session_id, stream, from, MIB);
+    if (bytes.length === 0) return Buffer.concat(parts);
+    parts.push(bytes);
+    from += bytes.length;
+  }
+}
+
+/** A process that lives; a zombie does not. */
+export async function lives(pid: number): Promise<boolean> {
+  try {
+    process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+  const stat = await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => null);
+  return stat === null ? process.platform !== 'linux' : !/\) [ZX]/.test(stat);
+}
+
+export function nodeSuite(name: string, suite: NodeSuite): void {
+  describe(name, { timeout: 120_000 }, () => {
+    let folder: string;
+    let workdir: string;
+    let under: NodeUnderTest;
+    let node: Node;
+    let seen: Listener;
+    let started: string[];
+
+    beforeEach(async () => {
+      folder = await mkdtemp(join(tmpdir(), 'svc-node-'));
+      workdir = join(folder, 'work');
+      await mkdir(workdir);
+      under = await suite.open(join(folder, 'data'));
+      node = under.node;
+      seen = new Listener();
+      started = [];
+      await node.attach(seen);
+    });
+
+    afterEach(async () => {
+      for (const id of started) await node.stop(id, 0);
+      for (const id of started) await seen.ended(id);
+      await under.close();
+      await rm(folder, { recursive: true, force: true });
+    });
+
+    const start = async (argv: string[], more: Partial<Launch> = {}) => {
+      const launch = launchOf(workdir, argv, more);
+      started.push(launch.session_id);
+      const view = await node.start(launch);
+      return { id: launch.session_id, view };
+    };
+    const script = (text: string, more: Partial<Launch> = {}) => start(['/bin/sh', '-c', text], more);
+    const js = (text: string, more: Partial<Launch> = {}) => start([process.execPath, '-e', text], more);
+    const text = async (id: string, stream: StreamName = 'stdout') =>
+      (await readAll(node, id, stream)).toString('latin1');
+    const pidIn = (file: string) =>
+      until(async () => Number(await readFile(join(workdir, file), 'utf8').catch(() => '')) || null);
+    const reattach = async () => {
+      node = await under.reopen();
+      seen = new Listener();
+      await node.attach(seen);
+    };
+
+    describe('output', () => {
+      it('is every byte of both streams, a last line without newline included', async () => {
+        const { id } = await script("printf 'a\\nb\\000\\377 no newline'; printf 'to err' >&2");
+        const end = await seen.ended(id);
+        expect(await text(id)).toBe('a\nb\0\xff no newline');
+        expect(await text(id, 'stderr')).toBe('to err');
+        expect(end.sizes).toEqual({ stdout: 16, stderr: 6 });
+        expect(end.exit).toEqual({ exit_code: 0, exit_signal: null, reason: null, message: null });
+      });
+
+      it('of one line of 64 MiB arrives byte for byte', async () => {
+        const chunk =
+          'const c = Buffer.alloc(65536); for (let i = 0; i < c.length; i++) c[i] = 65 + (i % 50);';
+        const { id } = await js(`${chunk} for (let i = 0; i < 1024; i++) require('fs').writeSync(1, c)`);
+        const end = await seen.ended(id);
+        expect(end.sizes.stdout).toBe(64 * MIB);
+        const one = Buffer.alloc(65536);
+        for (let i = 0; i < one.length; i++) one[i] = 65 + (i % 50);
+        const expected = createHash('sha256');
+        const actual = createHash('sha256');
+        for (let i = 0; i < 1024; i++) expected.update(one);
+        for (let from = 0; from < end.sizes.stdout; ) {
+          const bytes = await node.read(id, 'stdout', from, MIB);
+          actual.update(bytes);
+          from += bytes.length;
+        }
+        expect(actual.digest('hex')).toBe(expected.digest('hex'));
+      });
+
+      it('written through /dev/stderr and /dev/stdout truncates nothing', async () => {
+        await writeFile(join(workdir, 'file'), 'copied\n');
+        const { id } = await script(
+          'echo one; echo x >/dev/stderr; echo y | tee /dev/stderr; cp file /dev/stdout; echo z >/dev/stdout; echo two',
+        );
+        await seen.ended(id);
+        expect(await text(id)).toBe('one\ny\ncopied\nz\ntwo\n');
+        expect(await text(id, 'stderr')).toBe('x\ny\n');
+      });
+
+      it('can be read from any offset, and is empty at its present end', async () => {
+        const { id } = await script('printf 0123456789');
+        await seen.ended(id);
+        expect(Buffer.from(await node.read(id, 'stdout', 4, 3)).toString()).toBe('456');
+        expect(await node.read(id, 'stdout', 10, 100)).toHaveLength(0);
+        await expect(node.read(id, 'stdout', 11, 100)).rejects.toMatchObject({ code: 'output_lost' });
+      });
+    });
+
+    describe('the end', () => {
+      it.each([
+        [0, null],
+        [3, 'exit_code'],
+        [143, 'exit_code'],
+        [255, 'exit_code'],
+      ])('tells exit code %i', async (code, reason) => {
+        const { id } = await script(`exit ${code}`);
+        expect((await seen.ended(id)).exit).toEqual({
+          exit_code: code,
+          exit_signal: null,
+          reason,
+          message: null,
+        });
+      });
+
+      it.each(['SIGTERM', 'SIGKILL', 'SIGINT', 'SIGSEGV', 'SIGUSR2'])(
+        'tells %s from an exit code',
+        async (signal) => {
+          const { id } = await js(`process.kill(process.pid, '${signal}'); setInterval(() => {}, 1000)`);
+          expect((await seen.ended(id)).exit).toEqual({
+            exit_code: null,
+            exit_signal: signal,
+            reason: 'signal',
+            message: null,
+          });
+        },
+      );
+
+      it('of a program that is missing is a spawn that failed', async () => {
+        const { id, view } = await start(['no-such-program-here', 'x']);
+        expect(view.phase).toBe('ended');
+        const { exit } = await seen.ended(id);
+        expect(exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
+        expect(exit.message).toContain('no-such-program-here: not found');
+      });
+
+      it('of a program that is not executable is a spawn that failed', async () => {
+        await writeFile(join(workdir, 'plain'), 'text');
+        const { id, view } = await start([join(workdir, 'plain')]);
+        expect(view.phase).toBe('ended');
+        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
+      });
+
+      it('of a script whose interpreter is missing is a spawn that failed', async () => {
+        await writeFile(join(workdir, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 });
+        const { id } = await start(['./odd']);
+        const { exit } = await seen.ended(id);
+        expect(exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
+        expect(exit.message).toContain('/no/such/interpreter');
+      });
+
+      it('of a shell command that is missing is exit code 127', async () => {
+        const { id } = await script('no-such-program-here');
+        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: 127, reason: 'exit_code' });
+      });
+
+      it('is refused a workdir that was swapped for a link', async () => {
+        await mkdir(join(folder, 'elsewhere'));
+        await rename(workdir, `${workdir}.moved`);
+        await symlink(join(folder, 'elsewhere'), workdir);
+        const { id, view } = await script('touch here');
+        expect(view.phase).toBe('ended');
+        expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'workdir_refused' });
+        await expect(readFile(join(folder, 'elsewhere', 'here'))).rejects.toThrow('ENOENT');
+      });
+
+      it('is refused a workdir that is gone', async () => {
+        const { id } = await script('true', { workdir: join(folder, 'never') });
+        expect((await seen.ended(id)).exit).toMatchObject({ reason: 'workdir_refused' });
+      });
+
+      it('takes what the command left behind with it', async () => {
+        const { id } = await script('sleep 1000 & echo $! >left; echo done');
+        const pid = await pidIn('left');
+        const end = await seen.ended(id);
+        expect(end).toMatchObject({ leftovers: [], cleanup: suite.cleanup, sizes: { stdout: 5 } });
+        expect(await lives(pid)).toBe(false);
+      });
+
+      it('keeps and lists what the command left behind when told to', async () => {
+        const { id } = await script('(echo early; exec sleep 1000) & echo $! >left; echo done', {
+          on_exit: 'keep',
+        });
+        const pid = await pidIn('left');
+        const end = await seen.ended(id);
+        expect(end.leftovers.map((left) => left.pid)).toEqual([pid]);
+        expect(end.leftovers[0]?.command).toBe('sleep 1000');
+        expect(end.exit.exit_code).toBe(0);
+        expect((await text(id)).split('\n').sort()).toEqual(['', 'done', 'early']);
+        expect(await lives(pid)).toBe(true);
+        process.kill(pid, 'SIGKILL');
+      });
+
+      it('of a kept process that goes on writing neither blocks it nor grows the spool', async () => {
+        const loop = 'i=0; while :; do i=$((i+1)); echo line $i; echo $i >count; done';
+        const { id } = await script(`(${loop}) & echo $! >left; echo done`, { on_exit: 'keep' });
+        const pid = await pidIn('left');
+        const end = await seen.ended(id);
+        const before = await pidIn('count');
+        await until(async () => (await pidIn('count')) > before + 300);
+        const size = (await readAll(node, id, 'stdout')).length;
+        await until(async () => (await pidIn('count')) > before + 900);
+        expect((await readAll(node, id, 'stdout')).length).toBe(size);
+        expect(size).toBeGreaterThanOrEqual(end.sizes.stdout);
+        process.kill(pid, 'SIGKILL');
+      });
+    });
+
+    describe('what an agent sees', () => {
+      it('is its workdir, its environment and three descriptors', async () => {
+        const { id } = await js(
+          `const fs = require('fs'); const out = {cwd: process.cwd(), a: process.env.A_VALUE, b: process.env['with space'],
+            agent: process.env.SVC_AGENT_ID, session: process.env.SVC_SESSION_ID, fifo: fs.fstatSync(1).isFIFO()};
+           console.log(JSON.stringify(out))`,
+          { env: { A_VALUE: "it's $HOME `x`\n2" } },
+        );
+        await seen.ended(id);
+        expect(JSON.parse(await text(id))).toEqual({
+          cwd: workdir,
+          a: "it's $HOME `x`\n2",
+          agent: 'agt_test',
+          session: id,
+          fifo: true,
+        });
+      });
+
+      it('is no signal that is ignored or blocked', async () => {
+        const { id } = await script('grep -E "Sig(Ign|Blk)" /proc/self/status || echo none');
+        await seen.ended(id);
+        for (const line of (await text(id)).trim().split('\n'))
+          expect(line).toMatch(/none|0000000000000000$/);
+      });
+
+      it('is no descriptor of ours', async () => {
+        const { id } = await script(
+          'for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; echo done',
+        );
+        await seen.ended(id);
+        expect(await text(id)).toBe('done\n');
+      });
+
+      it('is an empty stdin by default, so that cat ends', async () => {
+        const { id } = await script('cat; echo over');
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect(await text(id)).toBe('over\n');
+      });
+
+      it('is nothing of us when it kills its process group', async () => {
+        const { id } = await script('trap "" TERM; kill -TERM 0; echo still; exit 4');
+        expect((await seen.ended(id)).exit.exit_code).toBe(4);
+        expect(await text(id)).toBe('still\n');
+      });
+    });
+
+    describe('stdin', () => {
+      it('arrives once and in order, whatever is sent again', async () => {
+        const { id } = await script('cat', { stdin: true });
+        expect(await node.input(id, 0, Buffer.from('hello '), false)).toBe(6);
+        expect(await node.input(id, 0, Buffer.from('hello '), false)).toBe(6);
+        expect(await node.input(id, 3, Buffer.from('lo world'), false)).toBe(11);
+        await until(async () => (await text(id)) === 'hello world');
+        expect(await node.input(id, 11, Buffer.from('!'), true)).toBe(12);
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect(await text(id)).toBe('hello world!');
+      });
+
+      it('beyond what is there is refused', async () => {
+        const { id } = await script('cat', { stdin: true });
+        await expect(node.input(id, 5, Buffer.from('x'), false)).rejects.toMatchObject({ code: 'stdin_gap' });
+      });
+
+      it('of an agent without one is refused', async () => {
+        const { id } = await script('sleep 1000');
+        await expect(node.input(id, 0, Buffer.from('x'), false)).rejects.toThrow('agent has no stdin');
+      });
+
+      it('of many megabytes arrives whole at a slow reader, and then ends', async () => {
+        const data = Buffer.alloc(8 * MIB, 'abcdefghijklmnopqrstuvwxyz\n');
+        const { id } = await script('sleep 0.3; cat | cat', { stdin: true });
+        await node.input(id, 0, data, true);
+        await seen.ended(id);
+        expect((await readAll(node, id, 'stdout')).equals(data)).toBe(true);
+      });
+
+      it('stays open while nothing is sent, and its end is the agent’s own when it leaves', async () => {
+        const { id, view } = await script('head -n 1', { stdin: true });
+        expect(view.phase).toBe('running');
+        await node.input(id, 0, Buffer.from('one\ntwo\n'), false);
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect(await text(id)).toBe('one\n');
+      });
+    });
+
+    describe('stop', () => {
+      const trees: [string, string[]][] = [
+        [
+          'a shell that ignores TERM',
+          ['/bin/sh', '-c', 'trap "" TERM; echo $$ >a; while :; do sleep 1; done'],
+        ],
+        [
+          'sh that double-forks',
+          [
+            '/bin/sh',
+            '-c',
+            '(sh -c "echo \\$\\$ >a; trap \'\' TERM; while :; do sleep 1; done" &) ; sleep 1000',
+          ],
+        ],
+        [
+          'Node that starts a detached child',
+          [
+            process.execPath,
+            '-e',
+            `const c = require('child_process').spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'});
+             require('fs').writeFileSync('a', String(c.pid)); c.unref(); setInterval(() => {}, 1000)`,
+          ],
+        ],
+        [
+          'Node whose child detached with another stdout and its parent gone',
+          [
+            process.execPath,
+            '-e',
+            `require('child_process').spawn('/bin/sh', ['-c', 'sleep 1000 & echo $! >a'], {detached: true, stdio: 'ignore'});
+             setInterval(() => {}, 1000)`,
+          ],
+        ],
+        [
+          'Python that daemonises',
+          [
+            'python3',
+            '-c',
+            `import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open('a', 'w').write(str(os.getpid()))
+        time.sleep(1000)
+    os._exit(0)
+time.sleep(1000)`,
+          ],
+        ],
+      ];
+
+      it.each(trees)('ends the tree of %s', async (_tree, argv) => {
+        const { id } = await start(argv);
+        const first = await Promise.race([pidIn('a'), seen.ended(id).then(() => null)]);
+        // Without Python there is nothing to stop.
+        if (first === null) return expect((await seen.ended(id)).exit.message).toMatch(/python3/);
+        expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
+        expect(await lives(first)).toBe(false);
+        expect((await seen.ended(id)).cleanup).toBe(suite.cleanup);
+      });
+
+      it('ends a child that cleared its environment, left the session and closed everything', async () => {
+        const { id } = await js(
+          `const c = require('child_process').spawn('/bin/sh', ['-c', 'echo $$ >a; exec sleep 1000'],
+             {detached: true, stdio: 'ignore', env: {}}); c.unref(); setInterval(() => {}, 1000)`,
+        );
+        const pid = await pidIn('a');
+        expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
+        expect(await lives(pid)).toBe(false);
+      });
+
+      it('lets a program finish within the grace', async () => {
+        const { id } = await script('trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done');
+        await until(async () => (await text(id)) === 'up\n');
+        await node.stop(id, 30_000);
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect(await text(id)).toBe('up\nbye\n');
+      });
+
+      it('twice at once is one stop, and after the end tells how it ended', async () => {
+        const { id } = await script('sleep 1000');
+        const [one, two] = await Promise.all([node.stop(id, 1000), node.stop(id, 1000)]);
+        expect(one).toEqual({ cleanup: suite.cleanup, survivors: [] });
+        expect(two).toEqual(one);
+        await seen.ended(id);
+        expect(await node.stop(id, 0)).toEqual(one);
+      });
+
+      it('of an unknown session is refused', async () => {
+        await expect(node.stop('ses_unknown', 0)).rejects.toThrow('session not found');
+      });
+
+      it('wakes a process that was itself stopped', async () => {
+        const { id } = await script(
+          'trap "echo bye; exit 0" TERM; echo $$ >a; kill -STOP $$; sleep 1000 & wait',
+        );
+        const pid = await pidIn('a');
+        await until(async () =>
+          /\) T/.test(await readFile(`/proc/${pid}/stat`, 'latin1').catch(() => ') T')),
+        );
+        await node.stop(id, 30_000);
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+      });
+    });
+
+    describe('identity', () => {
+      it('is one process for twenty starts with one session id', async () => {
+        const launch = launchOf(workdir, ['/bin/sh', '-c', 'echo $$ >>pids; sleep 1000']);
+        started.push(launch.session_id);
+        const views = await Promise.all(Array.from({ length: 20 }, () => node.start(launch)));
+        expect(new Set(views.map((view) => view.pid)).size).toBe(1);
+        await until(async () => (await readFile(join(workdir, 'pids'), 'utf8').catch(() => '')) !== '');
+        expect(await readFile(join(workdir, 'pids'), 'utf8')).toBe(`${views[0]?.pid}\n`);
+        await node.start(launch);
+        expect(await readFile(join(workdir, 'pids'), 'utf8')).toBe(`${views[0]?.pid}\n`);
+      });
+
+      it('and output go on through a node that is closed and opened again', async () => {
+        const { id, view } = await script(
+          'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; exit 7',
+        );
+        await until(async () => (await text(id)).includes('line 10\n'));
+        await reattach();
+        expect(seen.sessions).toMatchObject([{ session_id: id, pid: view.pid }]);
+        const end = await seen.ended(id);
+        expect(end.exit.exit_code).toBe(7);
+        const lines = Array.from({ length: 3000 }, (_, i) => `line ${i + 1}\n`).join('');
+        expect(await text(id)).toBe(lines);
+        expect(end.sizes.stdout).toBe(lines.length);
+      });
+
+      it('of an end that nobody saw is told at the next attach, with the same numbers ever after', async () => {
+        const { id } = await script('until [ -e go ]; do sleep 0.05; done; exit 5');
+        const gone = under.reopen;
+        await node.detach();
+        await writeFile(join(workdir, 'go'), '');
+        await until(async () => (await readAll(node, id, 'stdout')) && true);
+        node = await gone();
+        seen = new Listener();
+        await node.attach(seen);
+        expect((await seen.ended(id)).exit.exit_code).toBe(5);
+        const facts = seen.of(id);
+        expect(facts.map((fact) => fact.number)).toEqual([1, 2]);
+        await reattach();
+        expect(seen.of(id)).toEqual(facts);
+      });
+
+      it('goes with forget, which is refused while the session lives', async () => {
+        const { id } = await script('until [ -e go ]; do sleep 0.05; done');
+        await expect(node.forget(id)).rejects.toThrow('agent is running');
+        await writeFile(join(workdir, 'go'), '');
+        await seen.ended(id);
+        await node.forget(id);
+        await node.forget(id);
+        started = [];
+        await expect(node.read(id, 'stdout', 0, 1)).rejects.toThrow('session not found');
+        await reattach();
+        expect(seen.sessions).toEqual([]);
+      });
+
+      it('and health count the live sessions', async () => {
+        await script('sleep 1000');
+        const health = await node.health();
+        expect(health.sessions_live).toBe(1);
+        expect(health.disk.starts_allowed).toBe(true);
+        expect(health.disk.free_bytes).toBeGreaterThan(0);
+      });
+    });
+  });
+}
