@@ -10,7 +10,7 @@ const lines: Record<string, unknown>[] = [];
 const log = pino({ level: 'info' }, { write: (line: string) => lines.push(JSON.parse(line)) });
 beforeEach(async () => {
   lines.length = 0;
-  room = await AccountsRoom.open(log);
+  room = await AccountsRoom.open({ log });
 });
 afterEach(() => room.close());
 

@@ -27,12 +27,32 @@ export class TestClock {
   }
 }
 
+/** Costs nothing, where a test is about other things than hashes. */
+class CheapPasswords extends Passwords {
+  override hash(password: string): Promise<string> {
+    return Promise.resolve(`cheap ${password}`);
+  }
+  override verify(password: string, phc: string | undefined): Promise<boolean> {
+    return Promise.resolve(phc === `cheap ${password}`);
+  }
+  override outdated(): boolean {
+    return false;
+  }
+}
+
+interface RoomOptions {
+  log?: Logger;
+  /** Argon2id as in the service, some 30 ms each. */
+  real_hashes?: boolean;
+}
+
 export class AccountsRoom {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
   readonly rules: PasswordRules = { min_length: 12, require_special_chars: false };
   readonly log: Logger;
+  readonly #real: boolean;
   audit!: Audit;
   tokens!: Tokens;
   passwords!: Passwords;
@@ -40,16 +60,21 @@ export class AccountsRoom {
   join!: Join;
   idempotency!: IdempotencyKeys;
 
-  constructor(folder: string, store: Store, log: Logger) {
+  constructor(folder: string, store: Store, options: RoomOptions) {
     this.folder = folder;
     this.store = store;
-    this.log = log;
+    this.log = options.log ?? silentLog;
+    this.#real = options.real_hashes ?? false;
     this.restart();
   }
 
-  static async open(log = silentLog): Promise<AccountsRoom> {
+  static async open(options: RoomOptions = {}): Promise<AccountsRoom> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-accounts-'));
-    return new AccountsRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }), log);
+    return new AccountsRoom(
+      folder,
+      await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }),
+      options,
+    );
   }
 
   /** New services over the same rows, as after a restart. */
@@ -57,7 +82,7 @@ export class AccountsRoom {
     const { store, clock, log } = this;
     this.audit = new Audit({ store, clock, log });
     this.tokens = new Tokens({ store, clock, log, audit: this.audit });
-    this.passwords = new Passwords(() => this.rules);
+    this.passwords = new (this.#real ? Passwords : CheapPasswords)(() => this.rules);
     const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };
     this.accounts = new Accounts(common);
     this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });

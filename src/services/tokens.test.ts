@@ -1,0 +1,248 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { limits } from '../base/limits.ts';
+import type { Caller } from '../domain/user.ts';
+import { AccountsRoom, outcome, PASSWORD } from '../testing/accounts.ts';
+
+let room: AccountsRoom;
+let root: { caller: Caller; token: string };
+beforeEach(async () => {
+  room = await AccountsRoom.open();
+  root = await room.joinRoot();
+});
+afterEach(() => room.close());
+
+const isGood = (token: string) => outcome(room.tokens.authenticate(token, '127.0.0.1'));
+const never = { expires_at: null };
+
+describe('tokens', () => {
+  it('name their user, and are at rest as SHA-256 only', async () => {
+    expect(root.token).toMatch(/^svc_[A-Za-z0-9_-]{43}$/);
+    expect(await room.tokens.authenticate(root.token, '10.0.0.9')).toEqual({
+      user_id: root.caller.user_id,
+      username: 'root',
+      role: 'root',
+      token_id: root.caller.token_id,
+      ip: '10.0.0.9',
+    });
+    const rows = await room.store.read((r) => r.all(r.sql.selectFrom('tokens').selectAll()));
+    expect(JSON.stringify(rows)).not.toContain(root.token);
+    expect(rows[0]!.hash).toHaveLength(32);
+  });
+
+  it('that are malformed or unknown are invalid', async () => {
+    const strange = [
+      '',
+      'x',
+      `${root.token}x`,
+      root.token.slice(1),
+      root.token.toUpperCase(),
+      `svc_${'a'.repeat(43)}`,
+    ];
+    for (const token of strange) expect(await isGood(token)).toBe('invalid token');
+  });
+
+  it('end after 12 hours without use, and live on with it', async () => {
+    room.clock.advance(limits.token_idle_ms - 1);
+    expect(await isGood(root.token)).toBe('ok');
+    room.clock.advance(limits.token_idle_ms - 1);
+    await room.store.write(() => null);
+    room.restart();
+    expect(await isGood(root.token)).toBe('ok');
+    room.clock.advance(limits.token_idle_ms);
+    expect(await room.tokens.isLive(root.caller.token_id)).toBe(false);
+    expect(await isGood(root.token)).toBe('invalid token');
+  });
+
+  it('end 7 days after the sign-in, however much they are used or refreshed', async () => {
+    let { token } = root;
+    for (let hours = 6; hours < 7 * 24; hours += 6) {
+      room.clock.advance(6 * 60 * 60 * 1000);
+      const caller = await room.tokens.authenticate(token, null);
+      const fresh = await room.tokens.refresh(caller);
+      token = fresh.token;
+      expect(fresh.expires_in).toBe(Math.min(12, 7 * 24 - hours) * 60 * 60);
+    }
+    room.clock.advance(6 * 60 * 60 * 1000 - 1);
+    expect(await isGood(token)).toBe('ok');
+    room.clock.advance(1);
+    expect(await isGood(token)).toBe('invalid token');
+  });
+
+  it('are swept when they are over, and only then', async () => {
+    expect(await room.tokens.sweep()).toBe(0);
+    room.clock.advance(limits.token_idle_ms);
+    expect(await room.tokens.sweep()).toBe(1);
+  });
+
+  it('write their use down about once a minute', async () => {
+    const used = async () =>
+      (await room.store.read((r) => r.get(r.sql.selectFrom('tokens').select('last_used_at'))))!.last_used_at;
+    const start = room.clock.now();
+    for (let i = 0; i < 59; i++) {
+      room.clock.advance(1_000);
+      await room.tokens.authenticate(root.token, null);
+    }
+    await room.store.write(() => null);
+    expect(await used()).toBe(start);
+    room.clock.advance(1_000);
+    await room.tokens.authenticate(root.token, null);
+    await room.store.write(() => null);
+    expect(await used()).toBe(start + 60_000);
+    room.clock.advance(5_000);
+    await room.tokens.authenticate(root.token, null);
+    await room.tokens.flush();
+    expect(await used()).toBe(start + 65_000);
+  });
+
+  it('are gone from the memory before anybody hears that they ended', async () => {
+    for (let i = 0; i < 20; i++) {
+      const { token, caller } = await room.login('root');
+      const asking = Array.from({ length: 10 }, () => isGood(token));
+      await room.tokens.logout(caller);
+      expect(await isGood(token)).toBe('invalid token');
+      expect(await room.tokens.isLive(caller.token_id)).toBe(false);
+      for (const answer of await Promise.all(asking)) expect(['ok', 'invalid token']).toContain(answer);
+      expect(await isGood(token)).toBe('invalid token');
+    }
+  });
+
+  it('are not brought back by a read that began before they ended', async () => {
+    for (let i = 0; i < 20; i++) {
+      const { token, caller } = await room.login('root');
+      room.restart();
+      const [, asked] = await Promise.all([room.tokens.logout(caller), isGood(token), isGood(token)]);
+      expect(['ok', 'invalid token']).toContain(asked);
+      expect(await isGood(token)).toBe('invalid token');
+    }
+  });
+
+  it('make room for each other: the least recently used sign-in ends', async () => {
+    const client = { ip: null, user_agent: null };
+    await room.store.write((tx) => {
+      for (let i = 1; i < limits.tokens_per_user; i++)
+        room.tokens.issue(tx, root.caller.user_id, `svc_${String(i).padStart(43, '0')}`, client);
+    });
+    room.clock.advance(1_000);
+    expect(await isGood(root.token)).toBe('ok');
+    await room.tokens.flush();
+    await room.login('root');
+    expect(await isGood(root.token)).toBe('ok');
+    const { items } = await room.tokens.listSignIns(root.caller, {});
+    expect(items).toHaveLength(limits.tokens_per_user);
+  });
+});
+
+describe('refresh', () => {
+  it('ends the old token and keeps what is bound to the sign-in', async () => {
+    const fresh = await room.tokens.refresh(root.caller);
+    expect(fresh.expires_in).toBe(12 * 60 * 60);
+    expect(await isGood(root.token)).toBe('invalid token');
+    const caller = await room.tokens.authenticate(fresh.token, null);
+    expect(caller.token_id).toBe(root.caller.token_id);
+    expect(await room.tokens.isLive(root.caller.token_id)).toBe(true);
+  });
+
+  it('is won by one of many with the same token', async () => {
+    const callers = await Promise.all(
+      Array.from({ length: 10 }, () => room.tokens.authenticate(root.token, null)),
+    );
+    const answers = await Promise.all(callers.map((caller) => outcome(room.tokens.refresh(caller))));
+    expect(answers.filter((answer) => answer === 'ok')).toHaveLength(1);
+    expect(answers.filter((answer) => answer === 'invalid token')).toHaveLength(9);
+  });
+});
+
+describe('API tokens', () => {
+  it('are shown once, listed without the secret, and do not end by idling', async () => {
+    const made = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
+    const { token, ...shown } = made;
+    expect(await room.tokens.listApi(root.caller, {})).toEqual({ items: [shown] });
+    expect(shown).toEqual({
+      id: made.id,
+      name: 'ci',
+      created_at: new Date(room.clock.now()).toISOString(),
+      last_used_at: null,
+      expires_at: null,
+    });
+    room.clock.advance(30 * limits.token_absolute_ms);
+    expect(await isGood(token)).toBe('ok');
+    expect((await room.tokens.listApi(root.caller, {})).items[0]!.last_used_at).not.toBeNull();
+  });
+
+  it('end when they say so', async () => {
+    const expires_at = room.clock.now() + 1_000;
+    const { token } = await room.tokens.createApi(root.caller, { name: 'short', expires_at });
+    expect(await isGood(token)).toBe('ok');
+    room.clock.advance(1_000);
+    expect(await isGood(token)).toBe('invalid token');
+    expect((await room.tokens.listApi(root.caller, {})).items).toEqual([]);
+    const late = room.tokens.createApi(root.caller, { name: 'late', expires_at });
+    expect(await outcome(late)).toBe('expires_at must be in the future');
+  });
+
+  it('can make neither others nor fresh ones of themselves', async () => {
+    const { token } = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
+    const caller = await room.tokens.authenticate(token, null);
+    expect(await outcome(room.tokens.createApi(caller, { name: 'more', ...never }))).toBe('not allowed');
+    expect(await outcome(room.tokens.refresh(caller))).toBe('not allowed');
+  });
+
+  it('made twice with one id are one, with the newer secret: the first answer was lost', async () => {
+    const id = 'tok_fromkey';
+    const lost = await room.tokens.createApi(root.caller, { id, name: 'ci', ...never });
+    const made = await room.tokens.createApi(root.caller, { id, name: 'ci', ...never });
+    expect(made.id).toBe(lost.id);
+    expect(await isGood(lost.token)).toBe('invalid token');
+    expect(await isGood(made.token)).toBe('ok');
+    expect(await outcome(room.tokens.createApi(root.caller, { id, name: 'other', ...never }))).toMatch(
+      /^idempotency/,
+    );
+    room.clock.advance(limits.idempotency_keep_ms);
+    const { caller } = await room.login('root');
+    const later = await room.tokens.createApi(caller, { id, name: 'other', ...never });
+    expect(later.id).not.toBe(id);
+    expect(await isGood(made.token)).toBe('ok');
+  });
+
+  it('of others, and sign-ins by the wrong door, are not found', async () => {
+    await room.accounts.create(root.caller, { username: 'ada', password: PASSWORD, role: 'user' });
+    const ada = await room.login('ada');
+    const made = await room.tokens.createApi(ada.caller, { name: 'mine', ...never });
+    expect(await outcome(room.tokens.deleteApi(root.caller, made.id))).toBe('token not found');
+    expect(await outcome(room.tokens.deleteApi(ada.caller, ada.caller.token_id))).toBe('token not found');
+    expect(await outcome(room.tokens.endSignIn(ada.caller, made.id))).toBe('session not found');
+    expect(await outcome(room.tokens.endSignIn(root.caller, ada.caller.token_id))).toBe('session not found');
+    expect(await isGood(made.token)).toBe('ok');
+    expect(await outcome(room.tokens.deleteApi(ada.caller, made.id))).toBe('ok');
+    expect(await isGood(made.token)).toBe('invalid token');
+  });
+});
+
+describe('sign-ins', () => {
+  it('are listed newest first with the current one marked, page by page, and end one by one', async () => {
+    const phones = [];
+    for (let i = 0; i < 4; i++) {
+      room.clock.advance(i % 2);
+      phones.push(await room.login('root', PASSWORD, `10.0.0.${i}`));
+    }
+    const { items } = await room.tokens.listSignIns(root.caller, {});
+    expect(items).toHaveLength(5);
+    expect(items.filter((item) => item.current).map((item) => item.id)).toEqual([root.caller.token_id]);
+    const created = items.map((item) => item.created_at);
+    expect(created).toEqual([...created].sort().reverse());
+
+    const paged = [];
+    let cursor: string | undefined;
+    do {
+      const page = await room.tokens.listSignIns(root.caller, { limit: 2, cursor });
+      paged.push(...page.items);
+      cursor = page.next_cursor;
+    } while (cursor);
+    expect(paged).toEqual(items);
+
+    await room.tokens.endSignIn(root.caller, phones[1]!.caller.token_id);
+    expect(await isGood(phones[1]!.token)).toBe('invalid token');
+    expect(await isGood(phones[2]!.token)).toBe('ok');
+    expect(await isGood(root.token)).toBe('ok');
+  });
+});
