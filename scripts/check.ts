@@ -3,7 +3,7 @@ import { type Outcome, run } from './run.ts';
 
 const checks: Record<string, [string, ...string[]]> = {
   types: ['tsc', '--project', '.'],
-  'format and lint': ['biome', 'ci', '.'],
+  'format and lint': ['biome', 'ci', '--colors=off', '.'],
   'dead code': ['knip'],
   'walls and habits': ['vitest', 'run', '--project', 'unit', 'test/house'],
   'generated files': ['node', 'scripts/generate.ts', '--check'],
