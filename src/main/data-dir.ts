@@ -26,7 +26,7 @@ export async function prepareDataDir(path: string): Promise<string> {
   }
   if ((found.mode & 0o077) !== 0) await chmod(real, 0o700);
   const type = await fileSystemOf(real);
-  if (type !== null && NETWORK.test(type)) {
+  if (type !== null && isNetworkFileSystem(type)) {
     throw invalid(
       `data_dir ${real} is on a network file system (${type}), whose locks cannot be trusted: use a local disk`,
       'invalid_config',
@@ -35,8 +35,12 @@ export async function prepareDataDir(path: string): Promise<string> {
   return real;
 }
 
+export function isNetworkFileSystem(type: string): boolean {
+  return NETWORK.test(type);
+}
+
 /** Type of the file system that holds a path; null where there is no mount table to read (macOS). */
-async function fileSystemOf(path: string): Promise<string | null> {
+export async function fileSystemOf(path: string): Promise<string | null> {
   const table = await readFile('/proc/self/mountinfo', 'utf8').catch(() => null);
   return table === null ? null : mountedType(table, path);
 }

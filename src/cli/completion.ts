@@ -1,0 +1,89 @@
+/**
+ * `svc completion SHELL`: small scripts that ask `svc __complete` for candidates, so that commands, options and the
+ * names of agents are always those of this program and this plane.
+ */
+import type { Command } from 'commander';
+import { limits } from '../base/limits.ts';
+import { connect } from './api.ts';
+import type { Context } from './context.ts';
+import { usage } from './failure.ts';
+import { print } from './output.ts';
+
+const scripts: Record<string, string> = {
+  bash: `_svc() {
+  local IFS=$'\\n'
+  COMPREPLY=($(svc __complete -- "\${COMP_WORDS[@]:1:COMP_CWORD}" 2>/dev/null))
+  if [ "\${#COMPREPLY[@]}" -eq 0 ]; then compopt -o default; fi
+}
+complete -F _svc svc
+`,
+  zsh: `#compdef svc
+_svc() {
+  local -a found
+  found=("\${(@f)$(svc __complete -- "\${(@)words[2,CURRENT]}" 2>/dev/null)}")
+  if [[ -n "$found" ]]; then compadd -a found; else _files; fi
+}
+compdef _svc svc
+`,
+  fish: `function __svc_complete
+    set -l words (commandline -opc) (commandline -ct)
+    svc __complete -- $words[2..-1] 2>/dev/null
+end
+complete -c svc -a '(__svc_complete)'
+`,
+};
+
+export function addCompletion(program: Command, context: Context): void {
+  program
+    .command('completion <shell>')
+    .description('print the completion script of bash, zsh or fish')
+    .action(async (shell: string) => {
+      if (!Object.hasOwn(scripts, shell)) throw usage('the shell must be bash, zsh or fish');
+      await print(context.io, scripts[shell]!);
+    });
+
+  program.command('__complete [words...]', { hidden: true }).action(async (words: string[]) => {
+    const found = await candidates(program, context, words);
+    await print(context.io, found.map((text) => `${text}\n`).join(''));
+  });
+}
+
+/** What may stand where the last word is. */
+async function candidates(program: Command, context: Context, words: string[]): Promise<string[]> {
+  const last = words.at(-1) ?? '';
+  let command = program;
+  let places = 0;
+  for (const word of words.slice(0, -1)) {
+    if (word.startsWith('-')) continue;
+    const next = command.commands.find((sub) => sub.name() === word || sub.aliases().includes(word));
+    if (next && places === 0) command = next;
+    else places += 1;
+  }
+  let found: string[];
+  if (last.startsWith('-')) {
+    found = command.options.filter(({ hidden }) => !hidden).flatMap(({ long }) => long ?? []);
+  } else if (command.commands.length > 0 && places === 0) {
+    found = command
+      .createHelp()
+      .visibleCommands(command)
+      .map((sub) => sub.name());
+  } else {
+    const argument = command.registeredArguments[Math.min(places, command.registeredArguments.length - 1)];
+    found = argument?.name() === 'agent' ? await agentNames(context) : [];
+  }
+  return found.filter((text) => text.startsWith(last)).sort();
+}
+
+/** Names where they are unique and plain, ids otherwise; nothing at all when the plane does not answer soon. */
+async function agentNames(context: Context): Promise<string[]> {
+  try {
+    const signal = AbortSignal.any([context.io.signal, AbortSignal.timeout(limits.completion_wait_ms)]);
+    const api = await connect({ ...context, io: { ...context.io, signal } }, {});
+    const agents = await api.all('listAgents', {});
+    const uses = new Map<string, number>();
+    for (const { name } of agents) uses.set(name, (uses.get(name) ?? 0) + 1);
+    return agents.map(({ id, name }) => (uses.get(name) === 1 && /^[\w.@:+-]+$/.test(name) ? name : id));
+  } catch {
+    return [];
+  }
+}

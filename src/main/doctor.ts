@@ -1,0 +1,165 @@
+/** `svc doctor`: what the plane needs on this machine, each failure with its fix. It changes nothing. */
+import { execFile } from 'node:child_process';
+import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { dirname } from 'node:path';
+import { promisify } from 'node:util';
+import { GIB, limits } from '../base/limits.ts';
+import type { DoctorCheck } from '../cli/context.ts';
+import { type Config, parseAddress } from '../contract/config.ts';
+import { refusals } from './config.ts';
+import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
+import { type Holder, holderOf } from './lock.ts';
+
+const execute = promisify(execFile);
+const NODE_MAJOR_MIN = 26;
+const INOTIFY_WATCHES_MIN = 8_192;
+
+export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
+  const checks: DoctorCheck[] = [nodeCheck(), await gitCheck()];
+  let config: Config;
+  try {
+    config = load();
+  } catch (error) {
+    return [...checks, bad('configuration', (error as Error).message, 'correct it, or see svc config show')];
+  }
+  const data_dir = config.get('data_dir');
+  checks.push(configCheck(config), ...config.warnings.map((text) => bad('configuration', text)));
+  checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
+  const holder = holderOf(data_dir);
+  checks.push(await listenerCheck(config, holder));
+  if (holder) checks.push(await planeCheck(holder));
+  for (const path of config.get('safe_paths')) checks.push(await folderCheck('safe path', path));
+  for (const path of config.get('worktree.repo_roots'))
+    checks.push(await folderCheck('repository root', path));
+  const user = config.get('agents.run_as');
+  if (user !== null) checks.push(await runAsCheck(user));
+  if (process.platform === 'linux') checks.push(await inotifyCheck());
+  return checks;
+}
+
+function good(name: string, detail: string): DoctorCheck {
+  return { name, ok: true, detail };
+}
+
+function bad(name: string, detail: string, hint?: string): DoctorCheck {
+  return { name, ok: false, detail, ...(hint !== undefined && { hint }) };
+}
+
+function nodeCheck(): DoctorCheck {
+  const { node } = process.versions;
+  return Number.parseInt(node, 10) >= NODE_MAJOR_MIN
+    ? good('node', node)
+    : bad('node', node, `install Node ${NODE_MAJOR_MIN} or later`);
+}
+
+async function gitCheck(): Promise<DoctorCheck> {
+  try {
+    const { stdout } = await execute('git', ['--version']);
+    return good('git', stdout.trim().replace(/^git version /, ''));
+  } catch {
+    return bad('git', 'not found', 'install git: worktrees and changes need it');
+  }
+}
+
+function configCheck(config: Config): DoctorCheck {
+  const found = refusals(config);
+  return found.length > 0
+    ? bad('configuration', found.join('; '), 'svc does not start like this')
+    : good('configuration', config.file ?? 'no file, defaults');
+}
+
+async function dataDirCheck(path: string): Promise<DoctorCheck> {
+  const found = await stat(path).catch(() => null);
+  if (found === null) return good('data directory', `${path} (made at the first start)`);
+  if (!found.isDirectory()) return bad('data directory', `${path} is not a directory`);
+  const type = await fileSystemOf(path);
+  if (type !== null && isNetworkFileSystem(type)) {
+    return bad('data directory', `${path} is on a network file system (${type})`, 'use a local disk');
+  }
+  if (process.getuid && found.uid !== process.getuid()) {
+    return bad('data directory', `${path} belongs to user id ${found.uid}`, 'run svc as that user');
+  }
+  return (found.mode & 0o077) === 0
+    ? good('data directory', path)
+    : bad('data directory', `${path} is open to other users`, `chmod 700 ${path}; starting svc does it too`);
+}
+
+async function diskCheck(data_dir: string): Promise<DoctorCheck> {
+  let folder = data_dir;
+  while ((await stat(folder).catch(() => null)) === null) folder = dirname(folder);
+  const disk = await statfs(folder);
+  const free = disk.bavail * disk.bsize;
+  const needed = Math.min(limits.disk_no_start_bytes, disk.blocks * disk.bsize * limits.disk_no_start_share);
+  const detail = `${(free / GIB).toFixed(1)} GiB free`;
+  return free > needed
+    ? good('disk', detail)
+    : bad('disk', detail, 'agents are not started: free some space');
+}
+
+async function listenerCheck(config: Config, holder: Holder | null): Promise<DoctorCheck> {
+  const listen = config.get('server.listen');
+  if (holder) return good('listener', `${holder.url ?? listen}, held by pid ${holder.pid}`);
+  const { host, port } = parseAddress(listen)!;
+  const server = createServer();
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ host, port, exclusive: true }, resolve);
+    });
+    return good('listener', `${listen} is free`);
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return bad('listener', `${listen}: ${code}`, 'another program has it: try --listen 127.0.0.1:8090');
+  } finally {
+    server.close();
+  }
+}
+
+async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
+  if (url === null) return bad('plane', `pid ${pid} is starting since ${since}`);
+  try {
+    const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
+    return response.ok
+      ? good('plane', `ready at ${url}, pid ${pid} since ${since}`)
+      : bad('plane', `${url} answers ${response.status}`, 'look into its log');
+  } catch (error) {
+    return bad('plane', `${url} does not answer: ${(error as Error).message}`, 'look into its log');
+  }
+}
+
+async function folderCheck(name: string, path: string): Promise<DoctorCheck> {
+  try {
+    await access(path, constants.R_OK | constants.X_OK);
+    return good(name, path);
+  } catch (error) {
+    return bad(
+      name,
+      `${path}: ${(error as NodeJS.ErrnoException).code}`,
+      'make it, or take it out of the list',
+    );
+  }
+}
+
+async function runAsCheck(user: string): Promise<DoctorCheck> {
+  if (process.getuid?.() !== 0) return bad('agents.run_as', user, 'needs svc to run as root');
+  try {
+    await execute('id', ['-u', '--', user]);
+    await execute('setpriv', ['--version']);
+    return good('agents.run_as', user);
+  } catch (error) {
+    return bad(
+      'agents.run_as',
+      `${user}: ${(error as Error).message.split('\n')[0]}`,
+      'needs that user, and setpriv',
+    );
+  }
+}
+
+async function inotifyCheck(): Promise<DoctorCheck> {
+  const path = '/proc/sys/fs/inotify/max_user_watches';
+  const watches = Number(await readFile(path, 'utf8').catch(() => '0'));
+  return watches >= INOTIFY_WATCHES_MIN
+    ? good('inotify', `${watches} watches`)
+    : bad('inotify', `${watches} watches`, 'sysctl fs.inotify.max_user_watches=65536; until then svc polls');
+}

@@ -1,0 +1,67 @@
+/** What the CLI may do on this machine: the configuration, the lock, backups, the browser, and the plane itself. */
+import { spawn } from 'node:child_process';
+import { join } from 'node:path';
+import { systemClock } from '../base/clock.ts';
+import { version } from '../base/version.ts';
+import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
+import { Problem } from '../domain/problem.ts';
+import { loadConfig, xdg } from './config.ts';
+import { doctor } from './doctor.ts';
+import { holderOf, isAlive } from './lock.ts';
+
+export function openLocal(io: Io): Local {
+  const load = ({ file, values }: LocalFlags) => {
+    const { env, cwd, home } = io;
+    return loadConfig({ env, cwd, home, file, flags: values, tty: Boolean(io.stderr.isTTY) });
+  };
+  return {
+    version,
+    defaultConfigFile: () => join(xdg(io, 'XDG_CONFIG_HOME', '.config'), 'svc/config.toml'),
+    loadConfig: load,
+    serve: async (flags) => {
+      const { serve } = await import('./serve.ts');
+      return serve(load(flags), io);
+    },
+    holderOf,
+    terminate,
+    backup: async (data_dir, file) => {
+      const { backup } = await import('./backup.ts');
+      return backup(data_dir, file, version, systemClock.now());
+    },
+    restore: async (data_dir, file) => {
+      const { restore } = await import('./backup.ts');
+      return restore(data_dir, file, systemClock.now());
+    },
+    doctor: (flags) => doctor(() => load(flags)),
+    openBrowser: (url) => openBrowser(url, io),
+  };
+}
+
+function terminate(data_dir: string): PlaneHolder {
+  const holder = holderOf(data_dir);
+  if (holder === null) throw new Problem('conflict', 'not_running', `no plane runs on ${data_dir}`);
+  if (!isAlive(holder)) {
+    throw new Problem(
+      'conflict',
+      'holder_unknown',
+      `pid ${holder.pid} no longer is the plane of ${data_dir}`,
+    );
+  }
+  process.kill(holder.pid, 'SIGTERM');
+  return holder;
+}
+
+/** False where there is no screen to open it on, or no program to do it. */
+function openBrowser(url: string, { env, stdout }: Io): Promise<boolean> {
+  const mac = process.platform === 'darwin';
+  const screen = mac || env.DISPLAY || env.WAYLAND_DISPLAY;
+  if (!screen || !stdout.isTTY) return Promise.resolve(false);
+  return new Promise((resolve) => {
+    const child = spawn(mac ? 'open' : 'xdg-open', [url], { stdio: 'ignore', detached: true });
+    child.once('error', () => resolve(false));
+    child.once('spawn', () => {
+      child.unref();
+      resolve(true);
+    });
+  });
+}

@@ -1,0 +1,56 @@
+/** Runs the plane in this process until a signal ends it: banner, SIGHUP, draining. */
+import { hostname, userInfo } from 'node:os';
+import { version } from '../base/version.ts';
+import type { Io } from '../cli/context.ts';
+import type { Config } from '../contract/config.ts';
+import { invalid } from '../domain/problem.ts';
+import { banner } from './banner.ts';
+import { refusals } from './config.ts';
+import { startPlane } from './plane.ts';
+
+/** Answers the exit code, 0 after an orderly stop. */
+export async function serve(config: Config, io: Io): Promise<number> {
+  const refused = refusals(config);
+  if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
+  const plane = await startPlane(config, { ...io.env });
+  const { log } = plane;
+  const warnings = [...config.warnings];
+  if (config.get('internal_grpc.enabled')) {
+    const text =
+      'internal_grpc.enabled is set, but this release does not serve the internal gRPC surface yet';
+    log.warn({ listen: config.get('internal_grpc.listen') }, text);
+    warnings.push(text);
+  }
+  if (io.stdout.isTTY) {
+    io.stdout.write(
+      banner({
+        version,
+        url: plane.url,
+        data_dir: plane.data_dir,
+        home: io.home,
+        join: plane.join,
+        adopted: plane.adopted,
+        warnings,
+        ssh: io.env.SSH_CONNECTION ? { user: userInfo().username, host: hostname() } : null,
+        colours: !io.env.NO_COLOR && io.env.TERM !== 'dumb',
+      }),
+    );
+  } else if (plane.join) {
+    // The secrets stay in the file: logs travel further than they do.
+    log.info({ file: `${plane.data_dir}/join.json` }, 'create the root user: link and PIN are in the file');
+  }
+
+  const reopen = () => plane.reopenLog();
+  process.on('SIGHUP', reopen);
+  try {
+    await new Promise<void>((resolve) => {
+      process.once('SIGTERM', () => resolve());
+      if (io.signal.aborted) resolve();
+      io.signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    await plane.close();
+  } finally {
+    process.off('SIGHUP', reopen);
+  }
+  return 0;
+}
