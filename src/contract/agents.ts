@@ -210,7 +210,10 @@ export const createAgentBody = z
     start: z.boolean().default(false).meta({ description: 'Start at once.' }),
   })
   .refine((body) => body.command?.trim() || body.argv, { error: problems.commandRequired().message })
-  .meta({ id: 'CreateAgent' });
+  .meta({
+    id: 'CreateAgent',
+    examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
+  });
 
 const streamQuery = {
   after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),

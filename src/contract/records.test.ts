@@ -6,9 +6,9 @@ import type { EventRecord } from '../domain/event.ts';
 import type { Changes, FileChange } from '../domain/node.ts';
 import type { Session } from '../domain/session.ts';
 import type { User } from '../domain/user.ts';
-import { userRecord } from './accounts.ts';
-import { auditRecord } from './admin.ts';
-import { agentRecord, changesRecord, eventRecord, fileChangeRecord, sessionRecord } from './agents.ts';
+import type { userRecord } from './accounts.ts';
+import type { auditRecord } from './admin.ts';
+import type { agentRecord, changesRecord, eventRecord, fileChangeRecord, sessionRecord } from './agents.ts';
 
 type Wire<S extends z.ZodType> = z.output<S>;
 

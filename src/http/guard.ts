@@ -43,6 +43,7 @@ export class Guard {
 
   /** Throws unless exactly one known Host, and no foreign Origin. `page`: a page that people may be led to by a link. */
   check(request: IncomingMessage, page: boolean): void {
+    if (request.url?.[0] !== '/') throw invalid('request target must be a path', 'invalid_target');
     const host = this.#host(request);
     const local = this.#any_address && host === localHost(request, this.#port);
     if (!local && !this.#hosts.has(host)) throw problems.unknownHost();

@@ -18,7 +18,7 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
     method,
     url: '/readyz',
     handler: () => {
-      if (!options.ready()) throw new Problem('unavailable', 'not_ready', 'service is not ready');
+      if (!options.ready()) throw notReady();
       return { status: 'ok' };
     },
   });
@@ -38,4 +38,8 @@ async function allowMetrics(request: FastifyRequest, options: HealthOptions): Pr
     throw problems.missingToken();
   }
   authorize(await bearerCaller(request, options), 'metrics.read');
+}
+
+export function notReady(): Problem {
+  return new Problem('unavailable', 'not_ready', 'service is not ready');
 }

@@ -12,8 +12,9 @@ import { INTERNAL_ERROR, statusOf } from '../contract/errors.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
+import { mountDocs } from './docs.ts';
 import { Guard } from './guard.ts';
-import { mountHealth } from './health.ts';
+import { mountHealth, notReady } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { type MountOptions, mountRoutes } from './mount.ts';
 import { RateLimiter } from './rate.ts';
@@ -29,6 +30,8 @@ export interface HttpOptions extends MountOptions {
   handlers: Handlers;
   /** Whether the parts behind are up; asked by `/readyz`. */
   ready(): boolean;
+  /** How long a client may take; `limits` unless a test is in a hurry. */
+  timeouts?: { headers_ms: number; request_ms: number; check_ms: number };
   /** Shared by other parts of the plane that count things. */
   metrics?: Metrics;
 }
@@ -37,6 +40,8 @@ export interface HttpServer {
   /** `http(s)://host:port`, as a process on this machine reaches it. */
   url: string;
   address: AddressInfo;
+  /** Requests that are being answered, streams included. */
+  requests_open(): number;
   /**
    * Refuses new requests (503), ends streams politely, waits for the rest up to `limits.drain_ms`, cuts what is left.
    */
@@ -61,18 +66,24 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   const draining = new AbortController();
   const boot = newSecret(6);
   let requests = 0;
+  let requests_open = 0;
+  const timeouts = options.timeouts ?? {
+    headers_ms: limits.headers_timeout_ms,
+    request_ms: limits.request_timeout_ms,
+    check_ms: limits.connections_check_ms,
+  };
   const socketLimits = {
     maxHeaderSize: limits.header_bytes_max,
-    headersTimeout: limits.headers_timeout_ms,
-    requestTimeout: limits.request_timeout_ms,
-    connectionsCheckingInterval: limits.connections_check_ms,
+    headersTimeout: timeouts.headers_ms,
+    requestTimeout: timeouts.request_ms,
+    connectionsCheckingInterval: timeouts.check_ms,
     requireHostHeader: false,
   };
   const app = fastify({
     ...(options.tls === null
       ? { http: socketLimits }
       : { https: { ...options.tls, ...socketLimits, minVersion: 'TLSv1.2' as const } }),
-    requestTimeout: limits.request_timeout_ms,
+    requestTimeout: timeouts.request_ms,
     keepAliveTimeout: limits.keep_alive_ms,
     forceCloseConnections: false,
     return503OnClosing: false,
@@ -86,6 +97,10 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
 
   let guard: Guard | null = null;
   app.addHook('onRequest', async (request, reply) => {
+    requests_open += 1;
+    reply.raw.once('close', () => {
+      requests_open -= 1;
+    });
     reply.headers(SECURITY_HEADERS);
     if (options.tls !== null) reply.header('strict-transport-security', 'max-age=31536000');
     reply.header('x-request-id', request.id);
@@ -93,7 +108,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
       reply.header('connection', 'close');
       throw problems.draining();
     }
-    guard?.check(request.raw, !request.url.startsWith('/api'));
+    if (guard === null) throw notReady();
+    guard.check(request.raw, !request.url.startsWith('/api'));
   });
   app.addHook('onResponse', async (request, reply) => {
     const operation = request.routeOptions.config.operation ?? 'none';
@@ -119,6 +135,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
 
   mountRoutes(app, options.handlers, { ...options, limiter: new RateLimiter(), draining: draining.signal });
   mountHealth(app, { ...options, metrics });
+  mountDocs(app);
 
   await app.listen({ host: options.host, port: options.port });
   const address = app.server.address() as AddressInfo;
@@ -128,12 +145,20 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   const drain = async () => {
     draining.abort();
     const closed = app.close();
-    app.server.closeIdleConnections();
+    // Connections become idle one by one, as their last answers end.
+    const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_look_ms);
     const cut = setTimeout(() => app.server.closeAllConnections(), limits.drain_ms);
-    await closed.finally(() => clearTimeout(cut));
+    await closed;
+    clearInterval(idle);
+    clearTimeout(cut);
   };
   let drained: Promise<void> | null = null;
-  return { url: localUrl(scheme, address), address, drain: () => (drained ??= drain()) };
+  return {
+    url: localUrl(scheme, address),
+    address,
+    requests_open: () => requests_open,
+    drain: () => (drained ??= drain()),
+  };
 }
 
 function localUrl(scheme: string, address: AddressInfo): string {

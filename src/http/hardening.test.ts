@@ -1,0 +1,468 @@
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
+import type { HttpServer } from './server.ts';
+
+let server: HttpServer;
+let host: string;
+let served: number;
+
+beforeEach(async () => {
+  served = 0;
+  server = await openFakeHttp({
+    getMe: (call) => {
+      served++;
+      const { user_id, username, role } = call.caller;
+      return { id: user_id, username, role, created_at: '2026-01-02T03:04:05.678Z', passkeys: [] };
+    },
+    logout: () => {
+      served++;
+      return undefined;
+    },
+    createJoinChallenge: () => {
+      served++;
+      return { url: 'u', token: 't', pin: '1', expires_at: '2026-01-02T03:04:05.678Z' };
+    },
+  });
+  host = new URL(server.url).host;
+});
+afterEach(() => server.drain());
+
+/** Sends text, lines ended as given, and gives the whole answer; the connection is asked to close. */
+function send(lines: string[], body = '', end = '\r\n'): Promise<string> {
+  return rawRequest(server.url, (socket) => socket.write(`${lines.join(end)}${end}${end}${body}`));
+}
+const get = (headers: string[]) =>
+  send(['GET /api/me HTTP/1.1', `Authorization: Bearer ${USER_TOKEN}`, 'Connection: close', ...headers]);
+const status = (answer: string) => Number(/^HTTP\/1\.1 (\d+)/.exec(answer)?.[1]);
+const error = (answer: string) => JSON.parse(answer.slice(answer.indexOf('\r\n\r\n') + 4)).error;
+
+describe('hosts', () => {
+  test('the listener is known under its own names with its port', async () => {
+    const { port } = server.address;
+    for (const name of [`127.0.0.1:${port}`, `localhost:${port}`, `LOCALHOST:${port}`, `[::1]:${port}`]) {
+      expect(status(await get([`Host: ${name}`]))).toBe(200);
+    }
+  });
+
+  test('any other host is refused', async () => {
+    const { port } = server.address;
+    const others = [
+      'evil.example',
+      `evil.example:${port}`,
+      'localhost',
+      'localhost:1',
+      `localhost.evil.example:${port}`,
+      `127.0.0.1.evil.example:${port}`,
+      `127.0.0.1:${port}.evil.example`,
+      `x@127.0.0.1:${port}`,
+      `0.0.0.0:${port}`,
+      `10.0.0.1:${port}`,
+    ];
+    for (const name of others) {
+      const answer = await get([`Host: ${name}`]);
+      expect([name, status(answer), error(answer)]).toEqual([name, 421, 'unknown host']);
+    }
+    expect(served).toBe(0);
+  });
+
+  test('a missing, empty or repeated host is refused', async () => {
+    for (const headers of [
+      [],
+      ['Host:'],
+      [`Host: ${host}`, `Host: ${host}`],
+      [`Host: ${host}`, 'hOST: evil'],
+    ]) {
+      expect(status(await get(headers))).toBe(400);
+    }
+    expect(served).toBe(0);
+  });
+
+  test('a target that names a host of its own is refused', async () => {
+    const answer = await send([
+      'GET http://evil.example/api/me HTTP/1.1',
+      `Host: ${host}`,
+      `Authorization: Bearer ${USER_TOKEN}`,
+      'Connection: close',
+    ]);
+    expect([status(answer), error(answer)]).toEqual([400, 'request target must be a path']);
+    expect(served).toBe(0);
+  });
+
+  test('bound to every address, the address that a connection came to is known, names are not', async () => {
+    const wide = await openFakeHttp({}, { host: '0.0.0.0' });
+    try {
+      const { port } = wide.address;
+      const at = (name: string) =>
+        rawRequest(`http://127.0.0.1:${port}`, (socket) =>
+          socket.write(`GET /healthz HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`),
+        );
+      expect(status(await at(`127.0.0.1:${port}`))).toBe(200);
+      expect(status(await at(`127.0.0.2:${port}`))).toBe(421);
+      expect(status(await at(`rebound.example:${port}`))).toBe(421);
+    } finally {
+      await wide.drain();
+    }
+  });
+
+  test('the public origin adds its host and itself', async () => {
+    const fronted = await openFakeHttp({}, { public_origin: 'https://svc.example', behind_proxy: true });
+    try {
+      const at = (headers: string) =>
+        rawRequest(fronted.url, (socket) =>
+          socket.write(`GET /healthz HTTP/1.1\r\n${headers}Connection: close\r\n\r\n`),
+        );
+      expect(status(await at('Host: svc.example\r\n'))).toBe(200);
+      expect(status(await at('Host: svc.example:443\r\nOrigin: https://svc.example\r\n'))).toBe(200);
+      expect(status(await at('Host: svc.example\r\nOrigin: http://svc.example\r\n'))).toBe(403);
+      expect(status(await at('Host: svc.example.evil\r\n'))).toBe(421);
+    } finally {
+      await fronted.drain();
+    }
+  });
+});
+
+describe('origins', () => {
+  test('our own origin passes', async () => {
+    for (const origin of [`http://${host}`, `http://localhost:${server.address.port}`]) {
+      expect(status(await get([`Host: ${host}`, `Origin: ${origin}`]))).toBe(200);
+    }
+  });
+
+  test('any other origin is refused, even with a good token', async () => {
+    const { port } = server.address;
+    const others = [
+      'null',
+      'https://evil.example',
+      `https://${host}`,
+      `http://${host}.evil.example`,
+      `http://${host}@evil.example`,
+      `http://${host}/`,
+      `http://evil-127.0.0.1:${port}`,
+      'http://localhost',
+      '',
+    ];
+    for (const origin of others) {
+      const answer = await get([`Host: ${host}`, `Origin: ${origin}`]);
+      expect([origin, status(answer), error(answer)]).toEqual([origin, 403, 'origin not allowed']);
+    }
+    expect(served).toBe(0);
+  });
+
+  test('a request that the browser calls cross-site is refused', async () => {
+    expect(status(await get([`Host: ${host}`, 'Sec-Fetch-Site: cross-site']))).toBe(403);
+    expect(
+      status(await get([`Host: ${host}`, 'Sec-Fetch-Site: cross-site', 'Sec-Fetch-Mode: navigate'])),
+    ).toBe(403);
+    expect(status(await get([`Host: ${host}`, 'Sec-Fetch-Site: same-origin']))).toBe(200);
+  });
+
+  test('a page may be led to by a link from elsewhere, and may not be embedded there', async () => {
+    const page = (mode: string) =>
+      send([
+        'GET /docs HTTP/1.1',
+        `Host: ${host}`,
+        'Sec-Fetch-Site: cross-site',
+        `Sec-Fetch-Mode: ${mode}`,
+        'Connection: close',
+      ]);
+    expect(status(await page('navigate'))).toBe(200);
+    expect(status(await page('no-cors'))).toBe(403);
+  });
+
+  test('there is no CORS: a preflight gets no permission', async () => {
+    const answer = await send([
+      'OPTIONS /api/me HTTP/1.1',
+      `Host: ${host}`,
+      'Origin: https://evil.example',
+      'Access-Control-Request-Method: POST',
+      'Connection: close',
+    ]);
+    expect(status(answer)).toBe(403);
+    expect(answer.toLowerCase()).not.toContain('access-control-');
+  });
+});
+
+describe('bytes that are not quite HTTP', () => {
+  const post = `POST /api/logout HTTP/1.1`;
+  const auth = `Authorization: Bearer ${USER_TOKEN}`;
+  const smuggled = `GET /api/me HTTP/1.1\r\nHost: x\r\n\r\n`;
+
+  test.each([
+    [
+      'CL.TE',
+      [post, 'Host: HOST', auth, 'Content-Length: 4', 'Transfer-Encoding: chunked'],
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'TE.CL',
+      [post, 'Host: HOST', auth, 'Transfer-Encoding: chunked', 'Content-Length: 4'],
+      `0\r\n\r\n${smuggled}`,
+    ],
+    [
+      'TE.TE',
+      [post, 'Host: HOST', auth, 'Transfer-Encoding: chunked', 'Transfer-Encoding: x'],
+      `0\r\n\r\n${smuggled}`,
+    ],
+    ['an unknown coding', [post, 'Host: HOST', auth, 'Transfer-Encoding: xchunked'], `0\r\n\r\n`],
+    ['two lengths', [post, 'Host: HOST', auth, 'Content-Length: 0', 'Content-Length: 5'], 'abcde'],
+    ['a negative length', [post, 'Host: HOST', auth, 'Content-Length: -1'], ''],
+    ['a folded header', [post, 'Host: HOST', 'X-A: b', ' c', auth], ''],
+    ['a space before the colon', [post, 'Host : HOST', auth], ''],
+    ['a NUL in a header', [post, 'Host: HOST', 'X-A: a\0b', auth], ''],
+    [
+      'a bad chunk size',
+      [post, 'Host: HOST', auth, 'Content-Type: application/json', 'Transfer-Encoding: chunked'],
+      'zz\r\n',
+    ],
+    ['no HTTP at all', ['hello'], ''],
+    ['another version', ['GET /api/me HTTP/9.9', 'Host: HOST', auth], ''],
+  ])('%s: 400, and the connection ends', async (_name, lines, body) => {
+    const answer = await send(
+      lines.map((line) => line.replace('HOST', host)),
+      body,
+    );
+    expect(status(answer)).toBe(400);
+    expect(answer.match(/HTTP\/1\.1 /g)).toHaveLength(1);
+    expect(answer).toMatch(/connection: close/i);
+    expect(typeof error(answer)).toBe('string');
+    expect(served).toBe(0);
+  });
+
+  test('bare line feeds: 400, and the connection ends', async () => {
+    const answer = await send(['GET /api/me HTTP/1.1', `Host: ${host}`, auth], '', '\n');
+    expect(status(answer)).toBe(400);
+    expect(served).toBe(0);
+  });
+
+  test('headers above 16 KiB: 431, and the connection ends', async () => {
+    const answer = await get([`Host: ${host}`, `X-A: ${'a'.repeat(17 * 1024)}`]);
+    expect([status(answer), error(answer)]).toEqual([431, 'request headers are too large']);
+  });
+
+  test('a header named __proto__ is refused', async () => {
+    expect(status(await get([`Host: ${host}`, '__proto__: x']))).toBe(400);
+    expect(status(await get([`Host: ${host}`, 'constructor: x', 'toString: y']))).toBe(200);
+  });
+
+  test.each(['/api/%', '/api/%zz', '/api/me%00', '/api/agents/%00', '/api/agents/a%00b/start'])(
+    'the path %s is refused without a fault',
+    async (path) => {
+      const answer = await send([`GET ${path} HTTP/1.1`, `Host: ${host}`, auth, 'Connection: close']);
+      expect([400, 404, 405]).toContain(status(answer));
+    },
+  );
+
+  test('the server lives on after all of it', async () => {
+    expect(status(await get([`Host: ${host}`]))).toBe(200);
+    expect(served).toBe(1);
+  });
+});
+
+describe('slow clients', () => {
+  const quick = { headers_ms: 300, request_ms: 600, check_ms: 100 };
+
+  test.each([
+    ['headers that never end', `GET /api/me HTTP/1.1\r\nHost: `],
+    [
+      'a body that never ends',
+      `POST /api/logout HTTP/1.1\r\nHost: HOST\r\nAuthorization: Bearer ${USER_TOKEN}\r\nContent-Type: application/json\r\nContent-Length: 10\r\n\r\n{`,
+    ],
+  ])('%s: 408, and the connection ends', async (_name, text) => {
+    const strict = await openFakeHttp({ logout: () => undefined }, { timeouts: quick });
+    try {
+      const answer = await rawRequest(strict.url, (socket) =>
+        socket.write(text.replace('HOST', new URL(strict.url).host)),
+      );
+      expect([status(answer), error(answer)]).toEqual([408, 'request took too long']);
+    } finally {
+      await strict.drain();
+    }
+  });
+
+  test('a stream outlives the time that a request may take', async () => {
+    const strict = await openFakeHttp(
+      {
+        followAgent: (call) => {
+          const response = call.hijack();
+          response.writeHead(200, { 'content-type': 'text/event-stream' });
+          response.write('retry: 1000\n\n');
+          setTimeout(() => response.end('id: 1\n\n'), 1_500);
+          return undefined;
+        },
+      },
+      { timeouts: quick },
+    );
+    try {
+      const response = await fetch(`${strict.url}/api/agents/agt_1/events`, {
+        headers: { authorization: `Bearer ${USER_TOKEN}` },
+      });
+      expect(await response.text()).toBe('retry: 1000\n\nid: 1\n\n');
+    } finally {
+      await strict.drain();
+    }
+  });
+});
+
+describe('draining', () => {
+  test('a request that comes in while others end is refused, and its connection ends', async () => {
+    let release = () => {};
+    const held = new Promise<void>((resolve) => {
+      release = resolve;
+    });
+    const ending = await openFakeHttp({
+      logout: async () => {
+        await held;
+        return undefined;
+      },
+    });
+    const at = new URL(ending.url).host;
+    const auth = `Host: ${at}\r\nAuthorization: Bearer ${USER_TOKEN}\r\n`;
+    let finish = () => {};
+    const late = rawRequest(ending.url, (socket) => {
+      socket.write('GET /api/me HTTP/1.1\r\n');
+      finish = () => socket.write(`${auth}\r\n`);
+    });
+    const early = fetch(`${ending.url}/api/logout`, {
+      method: 'POST',
+      headers: { authorization: `Bearer ${USER_TOKEN}` },
+    });
+    await expect.poll(() => ending.requests_open()).toBe(1);
+    const drained = ending.drain();
+    finish();
+    const answer = await late;
+    expect([status(answer), error(answer)]).toEqual([503, 'service is shutting down']);
+    expect(answer).toMatch(/connection: close/i);
+    release();
+    expect((await early).status).toBe(204);
+    await drained;
+  });
+});
+
+describe('who is on this machine', () => {
+  const challenge = (extra: string[]) =>
+    send(['POST /api/admin/join-challenge HTTP/1.1', `Host: ${host}`, 'Connection: close', ...extra]);
+
+  test('a loopback route answers this machine, and nobody behind a proxy on it', async () => {
+    expect(status(await challenge([]))).toBe(200);
+    for (const header of [
+      'X-Forwarded-For: 127.0.0.1',
+      'Forwarded: for=127.0.0.1',
+      'X-Real-IP: ::1',
+      'Via: 1.1 x',
+    ]) {
+      const answer = await challenge([header]);
+      expect([status(answer), error(answer)]).toEqual([403, 'not allowed']);
+    }
+    expect(served).toBe(1);
+  });
+
+  test('metrics are for this machine and for root', async () => {
+    const metrics = (extra: string[]) =>
+      send(['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close', ...extra]);
+    expect(await metrics([])).toContain('svc_http_requests_total');
+    expect(status(await metrics([`Authorization: Bearer ${ROOT_TOKEN}`, 'Via: 1.1 x']))).toBe(200);
+    expect(status(await metrics(['Via: 1.1 x']))).toBe(401);
+    const user = await metrics([`Authorization: Bearer ${USER_TOKEN}`]);
+    expect([status(user), error(user)]).toEqual([401, 'root required']);
+    expect(status(await metrics(['Authorization: Bearer nope']))).toBe(401);
+  });
+
+  test('behind a proxy metrics are for root alone, and the client is who the proxy names last', async () => {
+    const ips: (string | null)[] = [];
+    const fronted = await openFakeHttp(
+      {
+        logout: (call) => {
+          ips.push(call.ip);
+          return undefined;
+        },
+      },
+      { behind_proxy: true },
+    );
+    try {
+      const at = new URL(fronted.url).host;
+      const ask = (line: string, extra: string) =>
+        rawRequest(fronted.url, (socket) =>
+          socket.write(`${line} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n${extra}\r\n`),
+        );
+      expect(status(await ask('GET /metrics', ''))).toBe(401);
+      const token = `Authorization: Bearer ${USER_TOKEN}\r\n`;
+      await ask('POST /api/logout', `${token}X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n`);
+      await ask(
+        'POST /api/logout',
+        `${token}X-Forwarded-For: 203.0.113.9\r\nX-Forwarded-For: ::ffff:198.51.100.7\r\n`,
+      );
+      await ask('POST /api/logout', `${token}X-Forwarded-For: nonsense\r\n`);
+      expect(ips).toEqual(['203.0.113.9', '198.51.100.7', '127.0.0.1']);
+    } finally {
+      await fronted.drain();
+    }
+  });
+
+  test('without a proxy what a client says of its address is ignored', async () => {
+    const seen: (string | null)[] = [];
+    const plain = await openFakeHttp({
+      logout: (call) => {
+        seen.push(call.ip);
+        return undefined;
+      },
+    });
+    try {
+      await fetch(`${plain.url}/api/logout`, {
+        method: 'POST',
+        headers: { authorization: `Bearer ${USER_TOKEN}`, 'x-forwarded-for': '6.6.6.6' },
+      });
+      expect(seen).toEqual(['127.0.0.1']);
+    } finally {
+      await plain.drain();
+    }
+  });
+});
+
+describe('health', () => {
+  test('healthz and readyz say yes or no, without a token', async () => {
+    let ready = false;
+    const young = await openFakeHttp({}, { ready: () => ready });
+    try {
+      expect((await fetch(`${young.url}/healthz`)).status).toBe(200);
+      expect((await fetch(`${young.url}/readyz`)).status).toBe(503);
+      ready = true;
+      const answer = await fetch(`${young.url}/readyz`);
+      expect([answer.status, await answer.text()]).toEqual([200, '{"status":"ok"}']);
+    } finally {
+      await young.drain();
+    }
+  });
+});
+
+describe('rates', () => {
+  test('a caller above the rate is told when to come back, and others are not held up', async () => {
+    const strict = await openFakeHttp(
+      { logout: () => undefined },
+      { rate: () => ({ per_second: 0.001, burst: 3 }) },
+    );
+    try {
+      const logout = (token: string) =>
+        fetch(`${strict.url}/api/logout`, { method: 'POST', headers: { authorization: `Bearer ${token}` } });
+      for (let i = 0; i < 3; i++) expect((await logout(USER_TOKEN)).status).toBe(204);
+      const refused = await logout(USER_TOKEN);
+      expect([refused.status, await refused.text()]).toEqual([429, '{"error":"too many requests"}']);
+      expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(0);
+      expect((await logout(ROOT_TOKEN)).status).toBe(204);
+    } finally {
+      await strict.drain();
+    }
+  });
+
+  test('requests without a good token share the bucket of their address', async () => {
+    const strict = await openFakeHttp({}, { rate: () => ({ per_second: 0.001, burst: 3 }) });
+    try {
+      const statuses = [];
+      for (const authorization of ['Bearer a', 'Bearer b', 'Bearer c', 'Bearer d']) {
+        statuses.push((await fetch(`${strict.url}/api/me`, { headers: { authorization } })).status);
+      }
+      expect(statuses).toEqual([401, 401, 401, 429]);
+    } finally {
+      await strict.drain();
+    }
+  });
+});

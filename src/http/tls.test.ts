@@ -1,0 +1,54 @@
+import { request } from 'node:https';
+import { connect } from 'node:tls';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { openFakeHttp } from '../testing/http.ts';
+import { testTls } from '../testing/tls.ts';
+import type { HttpServer } from './server.ts';
+
+let server: HttpServer;
+beforeAll(async () => {
+  server = await openFakeHttp({}, { tls: testTls });
+});
+afterAll(() => server.drain());
+
+function ask(headers: Record<string, string>): Promise<{ status: number; hsts: string | undefined }> {
+  return new Promise((resolve, reject) => {
+    request(`${server.url}/healthz`, { ca: testTls.cert, headers, agent: false }, (response) => {
+      response.resume();
+      const { statusCode, headers } = response;
+      response.on('end', () => resolve({ status: statusCode!, hsts: headers['strict-transport-security'] }));
+    })
+      .on('error', reject)
+      .end();
+  });
+}
+
+test('a TLS listener answers under https, and tells browsers to stay there', async () => {
+  expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
+  expect(await ask({})).toEqual({ status: 200, hsts: 'max-age=31536000' });
+});
+
+test('its own origin is the https one', async () => {
+  expect((await ask({ origin: server.url })).status).toBe(200);
+  expect((await ask({ origin: server.url.replace('https', 'http') })).status).toBe(403);
+});
+
+test('TLS before 1.2 is refused', async () => {
+  const { port } = server.address;
+  const old = new Promise<string>((resolve) => {
+    const socket = connect({
+      port,
+      host: '127.0.0.1',
+      ca: testTls.cert,
+      minVersion: 'TLSv1',
+      maxVersion: 'TLSv1.1',
+      ciphers: 'DEFAULT@SECLEVEL=0',
+    });
+    socket.on('secureConnect', () => {
+      resolve(socket.getProtocol() ?? 'connected');
+      socket.destroy();
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'refused'));
+  });
+  expect(await old).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
+});
