@@ -65,6 +65,7 @@ export const problems = {
   bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),
   invalidCursor: fixed('invalid', 'invalid_cursor', 'invalid cursor'),
   invalidLimit: fixed('invalid', 'invalid_limit', 'limit must be an integer from 1 to 200'),
+  rangeNotSatisfiable: fixed('invalid', 'range_not_satisfiable', 'range is not satisfiable'),
   invalidLastEventId: fixed('invalid', 'invalid_last_event_id', 'invalid last event id'),
   nameRequired: fixed('invalid', 'name_required', 'name is required'),
   commandRequired: fixed('invalid', 'command_required', 'command is required'),

@@ -3,21 +3,22 @@
  * do tests. It holds no rules; what it decides is who gets to know whom.
  */
 import { readFile } from 'node:fs/promises';
-import { fakeHandlers } from '../testing/handlers.ts';
 import { join } from 'node:path';
 import { rfc3339, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import { type Logger, openLog } from '../base/log.ts';
 import { version } from '../base/version.ts';
-import { type Config, parseAddress } from '../contract/config.ts';
+import { type Config, parseAddress, type Settings } from '../contract/config.ts';
 import { MAIN_NODE } from '../domain/node.ts';
 import { Feed } from '../events/feed.ts';
+import type { Retention } from '../events/keeper.ts';
 import { openEventLog } from '../events/log.ts';
 import { Facts } from '../flow/facts.ts';
 import { Outbox } from '../flow/outbox.ts';
 import { accountHandlers } from '../http/accounts.ts';
 import { configHandlers } from '../http/admin-config.ts';
 import { agentHandlers } from '../http/agents.ts';
+import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
@@ -122,7 +123,7 @@ async function open(
     key: await loadSecretKey(join(data_dir, 'secret.key')),
   });
 
-  const eventLog = openEventLog({ store, data_dir, clock, log });
+  const eventLog = openEventLog({ store, data_dir, clock, log, retention: () => retention(settings) });
   opened.push(() => eventLog.close());
   const feed = new Feed({ store, clock });
   const facts = new Facts({ store, clock, log });
@@ -213,7 +214,7 @@ async function open(
     tls: await readTls(config),
     public_origin: config.get('web.rp_origin'),
     behind_proxy: config.get('server.behind_proxy'),
-    handlers: fakeHandlers({
+    handlers: {
       ...accountHandlers({
         accounts,
         tokens,
@@ -224,9 +225,10 @@ async function open(
       ...agentHandlers(agents),
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
+      ...metaHandlers(),
       ...nodeHandlers(nodes),
       ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
-    }),
+    },
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,
     rate: () => ({
@@ -239,6 +241,7 @@ async function open(
     log,
   });
   url = http.url;
+  eventLog.start();
   opened.push(() => http.drain());
   onListening(url);
   const challenge = await joining.ensureChallenge(config.get('web.rp_origin') ?? url);
@@ -262,6 +265,15 @@ async function open(
     log,
     reopenLog: () => logFile.reopen(),
     close: () => (closing ??= close()),
+  };
+}
+
+function retention(settings: Settings): Partial<Retention> {
+  const bytes_total = settings.get('retention.bytes_total');
+  return {
+    days: settings.get('retention.days'),
+    bytes_per_agent: settings.get('retention.bytes_per_agent'),
+    ...(bytes_total !== null && { bytes_total }),
   };
 }
 
