@@ -24,7 +24,7 @@ export interface SqliteOptions {
   log: Logger;
 }
 
-/** Opens or makes the database. Throws `StoreDamaged`, `DatabaseTooNew`. */
+/** Opens or makes the database. Throws `StoreDamaged`, `DatabaseTooNew`, and a `Problem` when there is no space. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { path, log } = options;
   const unclean = checkWal(path);
@@ -38,11 +38,11 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     }
     const steps = migrate(writer.db, path);
     if (steps > 0) log.info({ path, steps }, 'database schema is up to date');
-    return new SqliteStore(options, writer, openReadOnly(path), unclean && !small);
+    return new SqliteStore(options, writer, openReadOnly(path), !(unclean && small));
   } catch (error) {
     writer?.close();
     if (isDamage(error)) throw new StoreDamaged(path, (error as Error).message);
-    throw error;
+    throw storageProblem(error) ?? error;
   }
 }
 

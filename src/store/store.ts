@@ -38,7 +38,7 @@ export interface Store {
   vacuum(pages_max: number): Promise<number>;
   /** For `openReader` in a worker. */
   readonly source: StoreSource;
-  /** Whether the last stop was not clean and the database was too large to be checked while opening. */
+  /** Not checked while opening: that is done only for small ones after an unclean stop. Call `check` in the background. */
   readonly unchecked: boolean;
   /** A consistent copy of the live database in a new file. */
   backup(path: string): Promise<void>;
