@@ -1,42 +1,28 @@
-import { systemClock } from '../base/clock.ts';
-import { silentLog } from '../base/log.ts';
-import type { Folders } from '../domain/node.ts';
+import { accessSync, mkdtempSync, rmSync, symlinkSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterAll } from 'vitest';
+import { openerOf } from '../testing/local-node.ts';
 import { nodeSuite } from '../testing/node-suite.ts';
 import { findCgroupParent } from './cgroup.ts';
-import { type LocalNode, type LocalNodeOptions, openLocalNode } from './node.ts';
 
-/** Sessions touch no folder operation. */
-const folders = {} as Folders;
-
-function opener(more: Partial<LocalNodeOptions>) {
-  return async (data_dir: string) => {
-    const open = (): Promise<LocalNode> =>
-      openLocalNode({
-        id: 'main',
-        data_dir,
-        plane_id: 'pln_test',
-        log: silentLog,
-        clock: systemClock,
-        folders,
-        disk: { no_start_bytes: 0, pause_bytes: 0 },
-        ...more,
-      });
-    let node = await open();
-    return {
-      node,
-      reopen: async () => {
-        await node.close();
-        node = await open();
-        return node;
-      },
-      close: () => node.close(),
-    };
-  };
-}
+/** Bash under the name `sh`, as several systems have it; the usual shell where there is no bash. */
+const folder = mkdtempSync(join(tmpdir(), 'svc-sh-'));
+const sh = join(folder, 'sh');
+const bash = ['/bin/bash', '/usr/bin/bash', '/bin/sh'].find((path) => {
+  try {
+    accessSync(path);
+    return true;
+  } catch {
+    return false;
+  }
+});
+symlinkSync(bash ?? '/bin/sh', sh);
+afterAll(() => rmSync(folder, { recursive: true }));
 
 const delegated = (await findCgroupParent()) !== null;
-if (delegated) nodeSuite('local node with cgroups', { open: opener({}), cleanup: 'proven' });
-nodeSuite('local node without cgroups and watches', {
-  open: opener({ cgroup: false, watches: false }),
+nodeSuite('local node', { open: openerOf(), cleanup: delegated ? 'proven' : 'swept' });
+nodeSuite('local node without cgroups and watches, with bash as its shell', {
+  open: openerOf({ cgroup: false, watches: false, tools: { sh } }),
   cleanup: 'swept',
 });

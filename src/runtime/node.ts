@@ -60,6 +60,8 @@ export interface LocalNodeOptions {
   cgroup?: boolean;
   /** False: no watches, sizes are polled. */
   watches?: boolean;
+  /** Other programs than the system's usual ones. */
+  tools?: Partial<Tools>;
   disk?: Partial<DiskLimits>;
   sweep_ms?: number;
   helper_check_ms?: number;
@@ -78,7 +80,7 @@ export interface LocalNode extends Node {
 export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
   const root = join(options.data_dir, 'sessions');
   await makePrivateFolder(root);
-  const tools = findTools();
+  const tools = { ...findTools(), ...options.tools };
   if (options.run_as && !(tools.setpriv && tools.chown))
     throw new Error('agents.run_as needs setpriv (util-linux)');
   const cgroups = options.cgroup === false ? null : await findCgroupParent();
@@ -380,7 +382,7 @@ class Main implements LocalNode, SessionHost {
   // --- the sweep -------------------------------------------------------------------------------------------------
 
   #sweep(): void {
-    if (this.#sweeping) return;
+    if (this.#sweeping !== null) return;
     this.#sweeping = this.#sweepOnce()
       .catch((error) => this.#complain('sweep_failed', error))
       .finally(() => {

@@ -359,25 +359,19 @@ export class LocalSession {
   async #drain(held: boolean): Promise<void> {
     const pumps = this.#handle ? Object.values(this.#handle.pumps) : [];
     const begun = performance.now();
-    const first = await this.files.sizes();
-    let last = first;
-    let still = 0;
+    const asleep = pumps.map(() => 0);
     for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
       const states = pumps.map((ref) => {
         const stat = readStat(ref.pid);
         return stat?.start === ref.start && stat.state !== 'Z' ? stat.state : null;
       });
       if (states.every((state) => state === null) || this.#closed) return;
-      await sleep(wait_ms);
-      const sizes = await this.files.sizes();
-      const grew = sizes.stdout - last.stdout + sizes.stderr - last.stderr;
-      still = grew === 0 && states.every((state) => state === null || state === 'S') ? still + 1 : 0;
-      last = sizes;
+      for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
       const late = performance.now() - begun > this.#host.drain_ms;
-      if (states.includes('T') || !(held || late)) continue;
-      // A FIFO and a pump hold less than this: the command's own bytes are through.
-      const passed = streamNames.every((name) => sizes[name] - first[name] > limits.pump_holds_bytes);
-      if (still >= 3 || passed || late) break;
+      // A pump that sleeps has emptied its FIFO; one that is held back (T) has not.
+      const through = states.every((state, index) => state === null || asleep[index]! >= 2);
+      if (!states.includes('T') && ((held && through) || late)) break;
+      await sleep(wait_ms);
     }
     await this.#replacePumps(pumps);
   }

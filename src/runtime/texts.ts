@@ -191,7 +191,7 @@ export const GUARD = `
 df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 far=$8 near=$9
 trap '' HUP INT QUIT TERM
 ${START_TIME}
-pumps() {
+pumps() { # signals every live pump, or only asks whether there is one
   live=
   for file in */handle; do
     [ -e "$file" ] && [ ! -e "\${file%/handle}/ended" ] || continue
@@ -200,7 +200,8 @@ pumps() {
       st "$pid"
       [ -n "$t" ] && [ "$t" = "$start" ] || continue
       live=1
-      [ -z "$1" ] || kill "-$1" "$pid"
+      [ -n "$1" ] || return
+      kill "-$1" "$pid"
     done <"$file"
   done
   for folder in */; do
@@ -220,7 +221,7 @@ while :; do
     : >.paused
   fi
   turn=$((turn + 1))
-  if [ "$turn" -ge 20 ]; then
+  if [ "$turn" -ge 5 ]; then
     turn=0
     pumps ''
     [ -n "$live" ] || break

@@ -1,0 +1,37 @@
+/** Nodes on this machine for tests: nothing of the disk's real state decides, the guard goes soon after its sessions. */
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import type { Folders } from '../domain/node.ts';
+import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../runtime/node.ts';
+import type { NodeUnderTest } from './node-suite.ts';
+
+/** Sessions touch no folder operation. */
+const folders = {} as Folders;
+
+export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> = {}): Promise<LocalNode> {
+  return openLocalNode({
+    id: 'main',
+    data_dir,
+    plane_id: 'pln_test',
+    log: silentLog,
+    clock: systemClock,
+    folders,
+    disk: { no_start_bytes: 0, pause_bytes: 0, guard_far_s: 0.2 },
+    ...more,
+  });
+}
+
+export function openerOf(more: Partial<LocalNodeOptions> = {}): (data_dir: string) => Promise<NodeUnderTest> {
+  return async (data_dir) => {
+    let node = await openTestNode(data_dir, more);
+    return {
+      node,
+      reopen: async () => {
+        await node.close();
+        node = await openTestNode(data_dir, more);
+        return node;
+      },
+      close: () => node.close(),
+    };
+  };
+}
