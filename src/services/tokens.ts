@@ -2,9 +2,6 @@
  * Bearer tokens: opaque, 256 random bits, SHA-256 at rest. `session` tokens come from a sign-in and end when idle or
  * old; `api` tokens are named, and end when told or when they say so. A refresh changes the secret and keeps the
  * record, so that open streams, which are bound to the record's id, stay.
- *
- * Every request asks here, so live tokens are kept in memory; the transaction that ends a token takes it out of there
- * right after its commit, before anybody hears of the commit.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -13,9 +10,10 @@ import { newId, newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { problems } from '../domain/problem.ts';
-import type { Caller, Role } from '../domain/user.ts';
+import type { Caller } from '../domain/user.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import type { Audit } from './audit.ts';
+import { type LiveToken, LiveTokens } from './live-tokens.ts';
 import { type Page, type PageRequest, page, readCursor } from './page.ts';
 
 export interface Issued {
@@ -47,59 +45,34 @@ export interface Client {
   user_agent: string | null;
 }
 
-interface Live {
-  id: string;
-  hash: string;
-  user_id: string;
-  username: string;
-  role: Role;
-  kind: 'session' | 'api';
-  last_used_at: number;
-  idle_expires_at: number | null;
-  expires_at: number | null;
-  written_at: number;
-  ip: string | null;
-}
-
-/** Who asks to end tokens, for the audit trail. */
-interface Actor {
-  user_id: string;
-  ip: string | null;
-}
-
 const TOKEN = /^svc_[A-Za-z0-9_-]{43}$/;
 
 export class Tokens {
   readonly #store: Store;
   readonly #clock: Clock;
-  readonly #log: Logger;
   readonly #audit: Audit;
-  readonly #byHash = new Map<string, Live>();
-  readonly #byId = new Map<string, Live>();
-  readonly #used = new Map<string, Live>();
+  readonly #live: LiveTokens;
   /** The secret (hashed) that each caller came with: a refresh ends exactly that one. */
   readonly #presented = new WeakMap<Caller, string>();
-  /** Moves with every commit that ends or changes tokens: rows read before it may be stale. */
-  #generation = 0;
 
   constructor(deps: { store: Store; clock: Clock; log: Logger; audit: Audit }) {
     this.#store = deps.store;
     this.#clock = deps.clock;
-    this.#log = deps.log;
     this.#audit = deps.audit;
+    this.#live = new LiveTokens(deps);
   }
 
   /** Who comes with this token. Throws `invalid token` for whatever is malformed, expired or ended. */
   async authenticate(token: string, ip: string | null): Promise<Caller> {
     if (!TOKEN.test(token)) throw problems.invalidToken();
     const digest = hash('sha256', token, 'base64url');
-    const live = this.#byHash.get(digest) ?? (await this.#load('hash', Buffer.from(digest, 'base64url')));
+    const live = await this.#live.byDigest(digest);
     const now = this.#clock.now();
     if (!live || isOver(live, now)) {
-      if (live) this.#forget([live.id]);
+      if (live) this.#live.forget(live.id);
       throw problems.invalidToken();
     }
-    this.#touch(live, now, ip);
+    this.#live.touch(live.id, now, ip);
     const caller = {
       user_id: live.user_id,
       username: live.username,
@@ -113,7 +86,7 @@ export class Tokens {
 
   /** Whether the token of an open stream still holds; looking does not count as use. */
   async isLive(token_id: string): Promise<boolean> {
-    const live = this.#byId.get(token_id) ?? (await this.#load('id', token_id));
+    const live = await this.#live.byId(token_id);
     return live !== undefined && !isOver(live, this.#clock.now());
   }
 
@@ -193,7 +166,7 @@ export class Tokens {
         ip: caller.ip,
         details: { token_id: caller.token_id },
       });
-      this.#changed(tx, [caller.token_id]);
+      this.#live.changed(tx, [caller.token_id]);
       return { token, expires_in: seconds(now, idle_expires_at, row.expires_at) };
     });
   }
@@ -210,7 +183,7 @@ export class Tokens {
   /** The user's tokens stay and are read anew, with the user's new name. */
   renamed(tx: Tx, user_id: string): void {
     const rows = tx.all(tx.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id));
-    this.#changed(
+    this.#live.changed(
       tx,
       rows.map((row) => row.id),
     );
@@ -264,7 +237,7 @@ export class Tokens {
             .set({ hash: digestOf(token) })
             .where('id', '=', before.id),
         );
-        this.#changed(tx, [before.id]);
+        this.#live.changed(tx, [before.id]);
         return { ...shapeApi(before), token };
       }
       if (this.#count(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
@@ -294,22 +267,9 @@ export class Tokens {
     });
   }
 
-  /** Writes down when tokens were last used. Called by itself about once a minute, and at the end of the service. */
-  async flush(): Promise<void> {
-    const used = [...this.#used.values()];
-    this.#used.clear();
-    if (used.length === 0) return;
-    const now = this.#clock.now();
-    for (const live of used) live.written_at = now;
-    await this.#store.write((tx) => {
-      for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
-        tx.run(
-          tx.sql
-            .updateTable('tokens')
-            .set({ last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) })
-            .where('id', '=', id),
-        );
-    });
+  /** Writes down when tokens were last used: happens about once a minute, and at the end of the service. */
+  flush(): Promise<void> {
+    return this.#live.flush();
   }
 
   /** Deletes tokens that are over. */
@@ -333,13 +293,13 @@ export class Tokens {
   #record(
     tx: Tx,
     event: 'session_ended' | 'api_token_created' | 'api_token_deleted',
-    actor: Actor,
+    { user_id, ip }: Caller,
     details: Record<string, unknown>,
   ): void {
-    this.#audit.record(tx, { event, user_id: actor.user_id, ip: actor.ip, details });
+    this.#audit.record(tx, { event, user_id, ip, details });
   }
 
-  #owns(tx: Tx, caller: Caller, kind: Live['kind'], id: string): boolean {
+  #owns(tx: Tx, caller: Caller, kind: LiveToken['kind'], id: string): boolean {
     const row = rowOf(tx, id);
     return row?.user_id === caller.user_id && row.kind === kind;
   }
@@ -352,69 +312,13 @@ export class Tokens {
   #end(tx: Tx, ids: string[]): number {
     let changes = 0;
     for (const id of ids) changes += tx.run(tx.sql.deleteFrom('tokens').where('id', '=', id)).changes;
-    this.#changed(tx, ids);
+    this.#live.changed(tx, ids);
     return changes;
-  }
-
-  #changed(tx: Tx, ids: string[]): void {
-    if (ids.length === 0) return;
-    tx.afterCommit(() => {
-      this.#generation += 1;
-      this.#forget(ids);
-    });
-  }
-
-  #forget(ids: string[]): void {
-    for (const id of ids) {
-      const live = this.#byId.get(id);
-      if (!live) continue;
-      this.#byId.delete(id);
-      this.#byHash.delete(live.hash);
-      this.#used.delete(id);
-    }
-  }
-
-  async #load(column: 'hash' | 'id', value: Uint8Array | string): Promise<Live | undefined> {
-    for (;;) {
-      const generation = this.#generation;
-      const row = await this.#store.read((reader) => find(reader, column, value));
-      if (generation !== this.#generation) continue;
-      if (!row) return undefined;
-      const known = this.#byId.get(row.id);
-      if (known) return known;
-      const { hash: bytes, ...rest } = row;
-      const live: Live = { ...rest, hash: encode(bytes), written_at: row.last_used_at };
-      this.#remember(live);
-      return live;
-    }
-  }
-
-  #remember(live: Live): void {
-    const oldest = this.#byId.size >= limits.tokens_cached_max ? this.#byId.values().next().value : undefined;
-    if (oldest) {
-      if (this.#used.has(oldest.id)) this.#flushSoon();
-      this.#byId.delete(oldest.id);
-      this.#byHash.delete(oldest.hash);
-    }
-    this.#byId.set(live.id, live);
-    this.#byHash.set(live.hash, live);
-  }
-
-  #touch(live: Live, now: number, ip: string | null): void {
-    live.last_used_at = now;
-    live.ip = ip;
-    if (live.kind === 'session') live.idle_expires_at = now + limits.token_idle_ms;
-    this.#used.set(live.id, live);
-    if (now - live.written_at >= limits.token_touch_ms) this.#flushSoon();
-  }
-
-  #flushSoon(): void {
-    this.flush().catch((error: unknown) => this.#log.error({ err: error }, 'token use was not written down'));
   }
 
   #list<Item>(
     caller: Caller,
-    kind: Live['kind'],
+    kind: LiveToken['kind'],
     request: PageRequest,
     shape: (row: TokenRow) => Item,
   ): Promise<Page<Item>> {
@@ -437,7 +341,7 @@ export class Tokens {
             where.and([where('created_at', '=', after[0]), where('id', '<', after[1])]),
           ]),
         );
-      const rows = reader.all(query.limit(limit + 1)).map((row) => ({ ...row, ...this.#inMemory(row.id) }));
+      const rows = reader.all(query.limit(limit + 1)).map((row) => ({ ...row, ...this.#live.use(row.id) }));
       const { items, ...rest } = page(
         rows,
         limit,
@@ -446,11 +350,6 @@ export class Tokens {
       );
       return { items: items.filter((row) => !isOver(row, now)).map(shape), ...rest };
     });
-  }
-
-  #inMemory(id: string): Pick<Live, 'last_used_at' | 'idle_expires_at'> | undefined {
-    const live = this.#byId.get(id);
-    return live && { last_used_at: live.last_used_at, idle_expires_at: live.idle_expires_at };
   }
 }
 
@@ -472,18 +371,6 @@ export function newToken(): string {
 
 function rowOf(reader: Reader, id: string) {
   return reader.get(reader.sql.selectFrom('tokens').selectAll().where('id', '=', id));
-}
-
-function find(reader: Reader, column: 'hash' | 'id', value: Uint8Array | string) {
-  return reader.get(
-    reader.sql
-      .selectFrom('tokens')
-      .innerJoin('users', 'users.id', 'tokens.user_id')
-      .select(['tokens.id', 'tokens.hash', 'tokens.user_id', 'tokens.kind', 'tokens.ip'])
-      .select(['tokens.last_used_at', 'tokens.idle_expires_at', 'tokens.expires_at'])
-      .select(['users.username', 'users.role'])
-      .where(`tokens.${column}`, '=', value),
-  );
 }
 
 function shapeApi(row: TokenRow): ApiToken {
