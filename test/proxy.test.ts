@@ -1,0 +1,140 @@
+/** The service behind a real nginx, configured with the very block that `docs/proxy.md` shows. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { type IncomingMessage, request } from 'node:http';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+const HOST = 'svc.example.com';
+const nginx = (process.env.PATH ?? '')
+  .split(':')
+  .concat('/usr/sbin', '/usr/local/sbin')
+  .map((folder) => join(folder, 'nginx'))
+  .find((path) => existsSync(path));
+
+/** The documented block; only where it listens and where the service is differ, and TLS is left out. */
+function documentedServer(socket: string, upstream: string): string {
+  const page = readFileSync(join(import.meta.dirname, '../docs/proxy.md'), 'utf8');
+  const block = /```nginx\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
+  return block
+    .replace('listen 443 ssl;', `listen unix:${socket};`)
+    .replace(/^ *ssl_certificate.*\n/gm, '')
+    .replace('http://127.0.0.1:8080', upstream);
+}
+
+describe.runIf(nginx !== undefined)('behind nginx', () => {
+  let plane: TestPlane;
+  let proxy: ChildProcess;
+  let socket: string;
+
+  beforeAll(async () => {
+    plane = await TestPlane.open({
+      env: {
+        SVC_SERVER_BEHIND_PROXY: 'true',
+        SVC_WEB_RP_ORIGIN: `https://${HOST}`,
+        SVC_WEB_RP_ID: HOST,
+      },
+    });
+    const prefix = join(plane.folder, 'nginx');
+    mkdirSync(prefix);
+    socket = join(prefix, 'listen.sock');
+    const temp = ['client_body', 'proxy', 'fastcgi', 'uwsgi', 'scgi'].map(
+      (n) => `${n}_temp_path ${prefix}/${n};`,
+    );
+    writeFileSync(
+      join(prefix, 'nginx.conf'),
+      `${process.getuid?.() === 0 ? 'user root;' : ''} daemon off; master_process off; pid ${prefix}/pid;
+       error_log stderr; events {} http { access_log off; ${temp.join(' ')}
+       ${documentedServer(socket, plane.url)} }`,
+    );
+    proxy = spawn(nginx!, ['-p', prefix, '-e', 'stderr', '-c', join(prefix, 'nginx.conf')], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    let said = '';
+    proxy.stderr?.setEncoding('utf8').on('data', (text: string) => {
+      said += text;
+    });
+    while (!existsSync(socket)) {
+      if (proxy.exitCode !== null) throw new Error(`nginx ended: ${said}`);
+      await sleep(20);
+    }
+  });
+
+  afterAll(async () => {
+    if (proxy && proxy.exitCode === null) {
+      const ended = once(proxy, 'exit');
+      proxy.kill('SIGKILL');
+      await ended;
+    }
+    await plane?.close();
+  });
+
+  async function through(path: string, headers: Record<string, string> = {}): Promise<IncomingMessage> {
+    const call = request({
+      socketPath: socket,
+      path,
+      headers: { host: HOST, authorization: `Bearer ${plane.token}`, ...headers },
+    });
+    call.end();
+    const [response] = (await once(call, 'response')) as [IncomingMessage];
+    return response.setEncoding('utf8');
+  }
+
+  async function text(response: IncomingMessage): Promise<string> {
+    let body = '';
+    for await (const chunk of response) body += chunk;
+    return body;
+  }
+
+  test('the service answers to its public name and to no other', async () => {
+    const known = await through('/api/me');
+    expect([known.statusCode, JSON.parse(await text(known)).username]).toEqual([200, 'ana']);
+    const page = await through('/api/me', { origin: `https://${HOST}` });
+    expect(page.statusCode).toBe(200);
+    page.destroy();
+    const other = await through('/api/me', { host: 'evil.example.com' });
+    expect([other.statusCode, JSON.parse(await text(other))]).toEqual([421, { error: 'unknown host' }]);
+  });
+
+  test('a stream passes each line on before the next is written, and can be resumed', async () => {
+    const agent = await plane.agent('cat', { stdin: true });
+    const response = await through(`/api/agents/${agent.id}/events`);
+    expect(response.statusCode).toBe(200);
+    expect(response.headers['content-type']).toContain('text/event-stream');
+    expect(response.headers['cache-control']).toContain('no-cache');
+    const chunks = response[Symbol.asyncIterator]();
+    let seen = '';
+    const until = async (wanted: string) => {
+      while (!seen.includes(wanted)) {
+        const { value, done } = await chunks.next();
+        if (done) throw new Error(`the stream ended without ${wanted}`);
+        seen += value;
+      }
+    };
+    await until('retry: 1000');
+    for (let line = 1; line <= 20; line++) {
+      await plane.client.call('sendInput', {
+        params: { agent_id: agent.id },
+        body: { data: `line-${line}\n` },
+      });
+      await until(`"line-${line}\\n"`);
+    }
+    response.destroy();
+    const again = await through(`/api/agents/${agent.id}/events`, { 'last-event-id': '1' });
+    for await (const chunk of again) if (String(chunk).includes('line-20')) break;
+    again.destroy();
+    await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: {} });
+  });
+
+  test('behind a proxy metrics want root’s token', async () => {
+    const without = await through('/metrics', { authorization: '' });
+    expect(without.statusCode).toBe(401);
+    without.destroy();
+    const page = await through('/metrics');
+    expect(page.statusCode).toBe(200);
+    page.destroy();
+  });
+});
