@@ -209,6 +209,7 @@ async function open(
   });
   metrics.gauge('svc_streams_open', 'Open event streams.', () => streams.open);
   let url = '';
+  let up = false;
   const http = await openHttp({
     ...parseAddress(config.get('server.listen'))!,
     tls: await readTls(config),
@@ -236,20 +237,21 @@ async function open(
       burst: settings.get('limits.requests_burst'),
     }),
     body_bytes_max: () => settings.get('limits.body_bytes_max'),
-    ready: () => true,
+    ready: () => up,
     metrics,
     log,
   });
   url = http.url;
   eventLog.start();
   opened.push(() => http.drain());
-  onListening(url);
   const challenge = await joining.ensureChallenge(config.get('web.rp_origin') ?? url);
   const sweep = setInterval(
     () => void housekeeping(log, { accounts, tokens, idempotency }),
     limits.housekeeping_ms,
   );
   opened.push(() => clearInterval(sweep));
+  up = true;
+  onListening(url);
   log.info({ version, url, data_dir, adopted }, 'plane is up');
 
   let closing: Promise<void> | null = null;
