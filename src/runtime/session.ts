@@ -263,7 +263,7 @@ export class LocalSession {
       this.#again = true;
       return;
     }
-    if (this.#launching && (await this.files.has('handle'))) {
+    if (this.#launching && (await this.files.readHandle())) {
       this.#again = true;
       return;
     }
@@ -293,7 +293,7 @@ export class LocalSession {
     if (!unclaimed) {
       // The wrapper died between claim and handle; what it had begun must not go on unseen.
       await this.#killTree(0, true);
-      if (await this.files.has('handle')) {
+      if (await this.files.readHandle()) {
         this.#again = true;
         return;
       }

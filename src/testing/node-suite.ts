@@ -132,7 +132,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       for (const id of started) await seen.ended(id);
       await under.close();
       await rm(folder, { recursive: true, force: true });
-    });
+    }, 120_000);
 
     const start = async (argv: string[], more: Partial<Launch> = {}) => {
       const launch = launchOf(workdir, argv, more);
