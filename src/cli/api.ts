@@ -98,7 +98,9 @@ export async function findAgent(api: Api, ref: string) {
     });
     if (found) return found;
   }
-  const named = await api.all('listAgents', { query: { name: ref } });
+  const listed = await api.all('listAgents', { query: { name: ref } });
+  // A plane that does not know the filter answers them all.
+  const named = listed.filter(({ name }) => name === ref);
   if (named.length > 1) {
     throw failed(
       `${named.length} agents are called ${ref}: use an id (${named.map(({ id }) => id).join(', ')})`,

@@ -1,0 +1,552 @@
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import type { Agent } from '../domain/agent.ts';
+import { problems } from '../domain/problem.ts';
+import type { HttpServer } from '../http/server.ts';
+import { run } from '../testing/cli.ts';
+import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
+
+const time = '2026-01-02T03:04:05.678Z';
+function agentRecord(fields: Partial<Agent>): Agent {
+  return {
+    id: 'agt_1',
+    name: 'one',
+    workdir: '/w',
+    command: 'true',
+    argv: null,
+    protocol: 'auto',
+    preset: null,
+    worktree_mode: 'use_existing',
+    worktree_repo: null,
+    worktree_ref: null,
+    worktree_branch: null,
+    node_id: 'main',
+    owner_id: 'usr_root',
+    status: 'created',
+    activity: null,
+    exit_code: null,
+    exit_signal: null,
+    reason: null,
+    session_id: null,
+    session_count: 0,
+    labels: {},
+    env_keys: [],
+    restart_policy: 'never',
+    pending_reviews: 0,
+    last_seq: 0,
+    stale_since: null,
+    created_at: time,
+    updated_at: time,
+    started_at: null,
+    ended_at: null,
+    stdin: false,
+    on_exit: 'kill',
+    leftovers: [],
+    cleanup: null,
+    pending: null,
+    ...fields,
+  };
+}
+
+let home: string;
+let server: HttpServer | null;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-cli-'));
+  server = null;
+});
+afterEach(async () => {
+  await server?.drain();
+  rmSync(home, { recursive: true, force: true });
+});
+
+async function open(handlers: Parameters<typeof openFakeHttp>[0]): Promise<Record<string, string>> {
+  server = await openFakeHttp(handlers);
+  return { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
+}
+
+describe('what is printed', () => {
+  const two = [agentRecord({ name: 'evil\x1b]52;c;x\x07' }), agentRecord({ id: 'agt_2', name: '日本' })];
+  const listAgents = () => ({ items: two });
+
+  test('a pipe gets tab-separated rows without a heading', async () => {
+    const { stdout, code } = await run(['agents', 'ls'], { home, env: await open({ listAgents }) });
+    expect(code).toBe(0);
+    expect(stdout.split('\n')[0]).toBe(`agt_1\tevil\\x1b]52;c;x\\x07\tcreated\tmain\t${time}\t/w`);
+  });
+
+  test('a terminal gets an aligned table; names cannot drive it', async () => {
+    const env = { ...(await open({ listAgents })), NO_COLOR: '1' };
+    const { stdout } = await run(['agents', 'ls'], { home, env, tty: true });
+    expect(stdout).not.toContain('\x1b');
+    expect(stdout.split('\n')).toEqual([
+      'ID     NAME                 STATUS   NODE  CREATED                   WORKDIR',
+      `agt_1  evil\\x1b]52;c;x\\x07  created  main  ${time}  /w`,
+      `agt_2  日本                 created  main  ${time}  /w`,
+      '',
+    ]);
+  });
+
+  test('--json prints the records', async () => {
+    const { stdout } = await run(['agents', 'ls', '--json'], { home, env: await open({ listAgents }) });
+    expect(JSON.parse(stdout)).toEqual(two);
+  });
+
+  test('every page of a list is read', async () => {
+    const env = await open({
+      listAgents: ({ query }) =>
+        query.cursor === undefined
+          ? { items: [two[0]!], next_cursor: 'more' }
+          : { items: [agentRecord({ id: `agt_${query.cursor}` })] },
+    });
+    const { stdout } = await run(['agents', 'ls', '--json'], { home, env });
+    expect(JSON.parse(stdout).map(({ id }: Agent) => id)).toEqual(['agt_1', 'agt_more']);
+  });
+});
+
+describe('how commands end', () => {
+  test('2 for wrong usage, with nothing on stdout', async () => {
+    for (const argv of [
+      ['agents', 'create'],
+      ['agents', 'ls', '--nope'],
+      ['agents', 'create', 'x'],
+      ['agents', 'create', 'x', '-c', 'true', '--follow'],
+      ['agents', 'wait', 'x', '--timeout', 'soon'],
+      ['serve', '--set', 'internal_grpc.auth.shared_secret=x'],
+      ['serve', '--set', 'nope=x'],
+      ['completion', 'tcsh'],
+      ['login', 'ftp://x'],
+    ]) {
+      const { code, stdout } = await run(argv, {
+        home,
+        env: { SVC_TOKEN: 't', SVC_URL: 'http://127.0.0.1:9' },
+      });
+      expect({ argv, code, stdout }).toEqual({ argv, code: 2, stdout: '' });
+    }
+  });
+
+  test('an unknown command names the nearest one', async () => {
+    const { code, stderr } = await run(['agnets'], { home });
+    expect(code).toBe(2);
+    expect(stderr).toBe('svc: unknown command agnets: did you mean agents?\n');
+  });
+
+  test('4 without a token, and with one that is refused', async () => {
+    const env = await open({});
+    const without = await run(['agents', 'ls'], { home, env: { SVC_URL: env.SVC_URL! } });
+    expect(without.code).toBe(4);
+    expect(without.stderr).toBe(`svc: not signed in to ${env.SVC_URL}: run svc login ${env.SVC_URL}\n`);
+    const refused = await run(['agents', 'ls'], { home, env: { ...env, SVC_TOKEN: 'wrong' } });
+    expect(refused).toMatchObject({ code: 4, stderr: 'svc: invalid token\n' });
+  });
+
+  test('1 with the words of the server, or where nobody answers', async () => {
+    const env = await open({
+      listAgents: () => ({ items: [agentRecord({})] }),
+      startAgent: () => {
+        throw problems.agentAlreadyRunning();
+      },
+    });
+    const start = await run(['agents', 'start', 'one'], { home, env });
+    expect(start).toMatchObject({ code: 1, stdout: '', stderr: 'svc: agent is already running\n' });
+    const nobody = await run(['agents', 'ls'], { home, env: { ...env, SVC_URL: 'http://127.0.0.1:1' } });
+    expect(nobody.code).toBe(1);
+    expect(nobody.stderr).toContain('http://127.0.0.1:1 does not answer');
+  });
+});
+
+describe('agents', () => {
+  test('are named by id, or by a name that only one has', async () => {
+    const all = [
+      agentRecord({}),
+      agentRecord({ id: 'agt_2', name: 'twice' }),
+      agentRecord({ id: 'agt_3', name: 'twice' }),
+    ];
+    const env = await open({
+      listAgents: ({ query }) => ({ items: all.filter(({ name }) => name === query.name) }),
+      getAgent: ({ params }) => {
+        const found = all.find(({ id }) => id === params.agent_id);
+        if (!found) throw problems.agentNotFound();
+        return found;
+      },
+    });
+    const get = (ref: string) => run(['agents', 'get', ref, '--json'], { home, env });
+    expect(JSON.parse((await get('one')).stdout).id).toBe('agt_1');
+    expect(JSON.parse((await get('agt_2')).stdout).id).toBe('agt_2');
+    expect((await get('twice')).stderr).toContain('2 agents are called twice: use an id (agt_2, agt_3)');
+    expect(await get('agt_9')).toMatchObject({ code: 1, stderr: 'svc: agent not found: agt_9\n' });
+  });
+
+  test('create says what the flags say', async () => {
+    let body: unknown;
+    const env = await open({
+      createAgent: (call) => {
+        body = call.body;
+        return { location: '/x', body: agentRecord({}) };
+      },
+    });
+    const more = { ...env, SECRET: 's' };
+    const argv = ['agents', 'create', 'n', '-w', 'sub', '--worktree', 'repo', '--ref', 'main', '-e', 'A=b=c'];
+    const made = await run(
+      [...argv, '-e', 'SECRET', '-l', 'k=v', '--stdin', '--', 'npm', 'test', '--', '-x'],
+      {
+        home,
+        env: more,
+      },
+    );
+    expect(made).toMatchObject({ code: 0, stdout: 'agt_1\tone\tcreated\n' });
+    expect(body).toMatchObject({
+      name: 'n',
+      command: null,
+      argv: ['npm', 'test', '--', '-x'],
+      workdir: join(home, 'sub'),
+      worktree_mode: 'create_worktree',
+      worktree_repo: join(home, 'repo'),
+      worktree_ref: 'main',
+      env: { A: 'b=c', SECRET: 's' },
+      labels: { k: 'v' },
+      stdin: true,
+      start: false,
+    });
+    expect((await run([...argv, '-e', 'NOT_HERE', '-c', 'x'], { home, env })).code).toBe(2);
+  });
+
+  test('input sends what stands in our stdin, whole', async () => {
+    const sent: { data: string; eof: boolean }[] = [];
+    const env = await open({
+      listAgents: () => ({ items: [agentRecord({})] }),
+      sendInput: ({ body }) => {
+        sent.push(body);
+        return agentRecord({});
+      },
+    });
+    const input = '😀'.repeat(100_000);
+    await run(['agents', 'input', 'one', '--eof'], { home, env, input });
+    expect(sent.map(({ data }) => data).join('')).toBe(input);
+    expect(sent.length).toBeGreaterThan(2);
+    expect(sent.map(({ eof }) => eof)).toEqual([...sent.slice(1).map(() => false), true]);
+    sent.length = 0;
+    await run(['agents', 'input', 'one', 'yes'], { home, env });
+    expect(sent).toEqual([{ data: 'yes\n', eof: false }]);
+  });
+});
+
+describe('login', () => {
+  const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
+  const login = (bodies: unknown[]) => ({
+    login: ({ body }: { body: { username: string; password: string } }) => {
+      bodies.push(body);
+      if (body.password !== 'right') throw problems.invalidLogin();
+      return { token: ROOT_TOKEN, expires_in: 60, user };
+    },
+    getMe: () => ({ ...user, passkeys: [] }),
+  });
+  const file = () => join(home, '.config/svc/credentials.json');
+
+  test('keeps a token per host, for this user only, and commands use it', async () => {
+    const { SVC_URL: url } = await open(login([]));
+    const ran = await run(['login', url!, '-u', 'ana'], { home, input: 'right\nrest' });
+    expect(ran).toMatchObject({ code: 0, stdout: '' });
+    expect(statSync(file()).mode & 0o777).toBe(0o600);
+    expect(JSON.parse(readFileSync(file(), 'utf8'))).toEqual({
+      current: url,
+      hosts: { [url!]: { token: ROOT_TOKEN, username: 'ana' } },
+    });
+    const who = await run(['whoami', '--json'], { home });
+    expect(JSON.parse(who.stdout)).toMatchObject({ url, username: 'ana' });
+    const other = await run(['whoami', '--url', 'http://127.0.0.1:1'], { home });
+    expect(other.code).toBe(4);
+  });
+
+  test('a typed password is not echoed', async () => {
+    const bodies: unknown[] = [];
+    const { SVC_URL: url } = await open(login(bodies));
+    const ran = await run(['login', url!], { home, typed: ['ana', 'right'], tty: true });
+    expect(ran.code).toBe(0);
+    expect(bodies).toEqual([{ username: 'ana', password: 'right' }]);
+    expect(ran.stdout + ran.stderr).not.toContain('right');
+  });
+
+  test('a wrong password is exit 4 and keeps nothing', async () => {
+    const { SVC_URL: url } = await open(login([]));
+    writeFileSync(join(home, 'pw'), 'wrong\n');
+    const ran = await run(['login', url!, '-u', 'ana', '--password-file', 'pw'], { home });
+    expect(ran).toMatchObject({ code: 4, stderr: 'svc: invalid username or password\n' });
+    expect(() => statSync(file())).toThrow();
+  });
+
+  test('an API token comes from stdin, and is tried first', async () => {
+    const { SVC_URL: url } = await open(login([]));
+    expect((await run(['login', url!, '--with-token'], { home, input: 'bad' })).code).toBe(4);
+    expect((await run(['login', url!, '--with-token'], { home, input: `${ROOT_TOKEN}\n` })).code).toBe(0);
+    expect(JSON.parse(readFileSync(file(), 'utf8')).hosts[url!].username).toBe('ana');
+  });
+
+  test('logout forgets the token even when it has ended already', async () => {
+    const env = await open({
+      ...login([]),
+      logout: () => {
+        throw problems.invalidToken();
+      },
+    });
+    await run(['login', env.SVC_URL!, '-u', 'ana'], { home, input: 'right' });
+    expect((await run(['logout'], { home })).code).toBe(0);
+    expect(JSON.parse(readFileSync(file(), 'utf8'))).toEqual({ current: null, hosts: {} });
+  });
+});
+
+describe('completion', () => {
+  test('the bash script is sound, and every shell has one', async () => {
+    const { stdout } = await run(['completion', 'bash'], { home });
+    execFileSync('bash', ['-n'], { input: stdout });
+    expect((await run(['completion', 'zsh'], { home })).stdout).toContain('#compdef svc');
+    expect((await run(['completion', 'fish'], { home })).stdout).toContain('complete -c svc');
+  });
+
+  test('offers commands, options and agents', async () => {
+    const complete = async (words: string[], env = {}) =>
+      (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').slice(0, -1);
+    expect(await complete(['ag'])).toEqual(['agents']);
+    expect(await complete(['agents', 'st'])).toEqual(['start', 'stop']);
+    expect(await complete(['agents', 'create', '--work'])).toEqual(['--workdir', '--worktree']);
+    const env = await open({
+      listAgents: () => ({
+        items: [
+          agentRecord({}),
+          agentRecord({ id: 'agt_2', name: 'twice' }),
+          agentRecord({ id: 'agt_3', name: 'twice' }),
+          agentRecord({ id: 'agt_4', name: '$(rm -rf x)' }),
+        ],
+      }),
+    });
+    expect(await complete(['logs', ''], env)).toEqual(['agt_2', 'agt_3', 'agt_4', 'one']);
+    expect(await complete(['logs', ''])).toEqual([]);
+  });
+});
+
+describe('configuration', () => {
+  test('init writes a file for this user, with a secret, once', async () => {
+    const path = join(home, 'sub/c.toml');
+    expect((await run(['init', '--config', 'sub/c.toml'], { home })).code).toBe(0);
+    const text = readFileSync(path, 'utf8');
+    expect(statSync(path).mode & 0o777).toBe(0o600);
+    expect(text).toMatch(/\[internal_grpc\]\nenabled = true\nlisten = "127\.0\.0\.1:8081"/);
+    expect(/shared_secret = "([\w-]+)"/.exec(text)![1]).toHaveLength(43);
+    const again = await run(['init', '--config', 'sub/c.toml'], { home });
+    expect(again).toMatchObject({ code: 1, stderr: `svc: ${path} exists already: it is left as it is\n` });
+    expect(readFileSync(path, 'utf8')).toBe(text);
+  });
+
+  test('show works without a plane and says who set what', async () => {
+    const { stdout } = await run(['config', 'show', 'server.listen', '--origin', '--data-dir', '/d'], {
+      home,
+    });
+    expect(stdout).toBe('server.listen\t"127.0.0.1:8080"\tdefault\t-\n');
+    const all = await run(['config', 'show', '--json', '--data-dir', '/d'], { home });
+    expect(JSON.parse(all.stdout)[0]).toMatchObject({
+      key: 'data_dir',
+      value: '/d',
+      origin: 'flag',
+      source: '--data-dir',
+    });
+  });
+
+  test('set changes live settings in their own types', async () => {
+    let body: unknown;
+    const env = await open({
+      updateConfig: (call) => {
+        body = call.body;
+        return [];
+      },
+    });
+    await run(
+      [
+        'config',
+        'set',
+        'retention.days=5',
+        'auth.require_special_chars=true',
+        'safe_paths=/a,/b',
+        'reviews.timeout_seconds=',
+      ],
+      { home, env },
+    );
+    expect(body).toEqual({
+      'retention.days': 5,
+      'auth.require_special_chars': true,
+      safe_paths: ['/a', '/b'],
+      'reviews.timeout_seconds': null,
+    });
+  });
+});
+
+describe('doctor', () => {
+  test('fails when a check does, and says what to do', async () => {
+    const doctor = () =>
+      Promise.resolve([
+        { name: 'git', ok: true, detail: '2' },
+        { name: 'disk', ok: false, detail: 'full', hint: 'free some' },
+      ]);
+    const { code, stdout, stderr } = await run(['doctor'], { home, local: { doctor } });
+    expect({ code, stdout, stderr }).toEqual({
+      code: 1,
+      stdout: 'ok    git: 2\nFAIL  disk: full\n      free some\n',
+      stderr: 'svc: 1 of 2 checks failed\n',
+    });
+  });
+});
+
+/** A plane that breaks off: each connection to the stream gets the next piece of it, and then ends or is cut. */
+async function openStream(agent: Agent, pieces: ((response: ServerResponse) => void)[]) {
+  const asked: IncomingMessage[] = [];
+  const server = createServer((request, response) => {
+    if (request.url!.includes('/events')) {
+      asked.push(request);
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write('retry: 1000\n\n');
+      (pieces[asked.length - 1] ?? ((last) => last.end()))(response);
+      return;
+    }
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify(request.url!.startsWith('/api/agents?') ? { items: [agent] } : agent));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  const close = () => {
+    server.closeAllConnections();
+    return new Promise((resolve) => server.close(resolve));
+  };
+  return { env: { SVC_URL: url, SVC_TOKEN: 't' }, asked, close };
+}
+
+function frame(seq: number, fields: Record<string, unknown>): string {
+  const data = { agent_id: 'agt_1', session_id: 'ses_1', seq, ts: 1, ...fields };
+  return `id: ${seq}\nevent: ${fields.type}\ndata: ${JSON.stringify(data)}\n\n`;
+}
+const output = (seq: number, data: string, more = {}) =>
+  frame(seq, { type: 'output', stream: 'stdout', data, ...more });
+const status = (seq: number, to: string) =>
+  frame(seq, { type: 'status', status: to, previous_status: 'running' });
+
+describe('logs', () => {
+  test('-f goes on after a cut in the middle of a frame, without a hole and without a double', async () => {
+    const whole = output(3, 'three\n');
+    const plane = await openStream(agentRecord({ last_seq: 3 }), [
+      (response) => {
+        response.write(output(1, 'one\n') + output(2, 'two\n') + whole.slice(0, whole.length - 9));
+        setTimeout(() => response.destroy(), 50);
+      },
+      (response) => void response.write(whole + output(4, 'four\n')),
+    ]);
+    try {
+      const stop = new AbortController();
+      let seen = '';
+      const ran = await run(['logs', 'one', '-f'], {
+        home,
+        env: plane.env,
+        signal: stop.signal,
+        onStdout: (text) => {
+          seen += text;
+          if (seen.includes('four')) stop.abort();
+        },
+      });
+      expect(ran).toMatchObject({ code: 130, stdout: 'one\ntwo\nthree\nfour\n' });
+      expect(plane.asked.map(({ headers }) => headers['last-event-id'])).toEqual([undefined, '2']);
+      expect(ran.stderr).toContain('does not answer; trying again');
+    } finally {
+      await plane.close();
+    }
+  });
+
+  test('without -f ends at what was there; bytes that are no text come out as they are', async () => {
+    const plane = await openStream(agentRecord({ last_seq: 2 }), [
+      (response) => void response.write(output(1, 'a\x1b[2J') + output(2, '/w==', { encoding: 'base64' })),
+    ]);
+    try {
+      const chunks: string[] = [];
+      const ran = await run(['logs', 'one'], { home, env: plane.env, onStdout: (text) => chunks.push(text) });
+      expect(ran.code).toBe(0);
+      expect(chunks).toEqual(['a\x1b[2J', '\ufffd']);
+    } finally {
+      await plane.close();
+    }
+  });
+
+  test('on a terminal colours stay and nothing else; --raw leaves all', async () => {
+    const text = 'a\x1b[2J\x1b[31mred\x1b]52;c;x\x07\n';
+    const plane = await openStream(
+      agentRecord({ last_seq: 1 }),
+      [1, 2, 3].map(() => (response: ServerResponse) => void response.write(output(1, text))),
+    );
+    try {
+      const options = { home, env: plane.env, tty: true };
+      expect((await run(['logs', 'one'], options)).stdout).toBe('a\x1b[31mred\n\x1b[0m');
+      expect((await run(['logs', 'one', '--raw'], options)).stdout).toBe(text);
+      const plain = await run(['logs', 'one'], { ...options, env: { ...plane.env, NO_COLOR: '1' } });
+      expect(plain.stdout).toBe('ared\n');
+    } finally {
+      await plane.close();
+    }
+  });
+
+  test('-n counts lines, whatever the events are', async () => {
+    const events = output(1, 'a\nb\nc\n') + status(2, 'running') + output(3, 'd\ne\n') + output(4, 'open');
+    const plane = await openStream(
+      agentRecord({ last_seq: 4 }),
+      [1, 2, 3, 4].map(() => (response: ServerResponse) => void response.write(events)),
+    );
+    try {
+      const tail = async (n: number) =>
+        (await run(['logs', 'one', '-n', String(n)], { home, env: plane.env })).stdout;
+      expect(await tail(1)).toBe('open');
+      expect(await tail(3)).toBe('d\ne\nopen');
+      expect(await tail(4)).toBe('c\nd\ne\nopen');
+      expect(await tail(99)).toBe('a\nb\nc\nd\ne\nopen');
+      expect(await tail(0)).toBe('');
+    } finally {
+      await plane.close();
+    }
+  });
+
+  test('--json prints a frame per line', async () => {
+    const plane = await openStream(agentRecord({ last_seq: 2 }), [
+      (response) => void response.write(output(1, 'a\n') + status(2, 'completed')),
+    ]);
+    try {
+      const { stdout } = await run(['logs', 'one', '--json'], { home, env: plane.env });
+      const lines = stdout.trimEnd().split('\n');
+      expect(lines.map((line) => JSON.parse(line).seq)).toEqual([1, 2]);
+    } finally {
+      await plane.close();
+    }
+  });
+
+  test('a follow to the end answers 3 for failed, 124 when the time is up', async () => {
+    const failing = agentRecord({
+      status: 'failed',
+      exit_code: 7,
+      reason: 'exit_code',
+      session_id: 'ses_1',
+      last_seq: 2,
+    });
+    const plane = await openStream(failing, [
+      (response) => void response.write(output(1, 'x\n') + status(2, 'failed')),
+      () => {},
+    ]);
+    try {
+      const ran = await run(['agents', 'start', 'one', '--follow'], { home, env: plane.env });
+      expect(ran).toMatchObject({ code: 3, stdout: 'x\n' });
+      expect(ran.stderr).toContain('svc: agent agt_1 failed: exit code 7\n');
+      const late = await run(['agents', 'start', 'one', '--follow', '--timeout', '50ms'], {
+        home,
+        env: plane.env,
+      });
+      expect(late.code).toBe(124);
+    } finally {
+      await plane.close();
+    }
+  });
+});

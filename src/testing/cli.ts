@@ -1,0 +1,91 @@
+/** Runs commands of the CLI in this process, with a terminal or a pipe, for tests. */
+import { PassThrough } from 'node:stream';
+import type { Context, Io, Local } from '../cli/context.ts';
+import { runCli } from '../cli/main.ts';
+import { configKeys } from '../contract/config.ts';
+
+export interface Ran {
+  code: number;
+  stdout: string;
+  stderr: string;
+}
+
+export interface RunOptions {
+  env?: Record<string, string>;
+  home: string;
+  /** Given to standard input, which then ends; `typed` ones come from a terminal, line by line, as they are asked for. */
+  input?: string;
+  typed?: string[];
+  tty?: boolean;
+  local?: Partial<Local>;
+  signal?: AbortSignal;
+  onStdout?: (text: string) => void;
+}
+
+export async function run(argv: string[], options: RunOptions): Promise<Ran> {
+  const ran: Ran = { code: -1, stdout: '', stderr: '' };
+  const typed = [...(options.typed ?? [])];
+  const stdin: Io['stdin'] = new PassThrough();
+  if (options.typed) {
+    stdin.isTTY = true;
+    stdin.setRawMode = () => stdin;
+  } else {
+    (stdin as PassThrough).end(options.input ?? '');
+  }
+  const sink = (name: 'stdout' | 'stderr', tty: boolean) => {
+    const stream: Io['stdout'] = new PassThrough();
+    stream.isTTY = tty;
+    stream.on('data', (chunk: Buffer) => {
+      ran[name] += chunk.toString();
+      if (name === 'stdout') options.onStdout?.(chunk.toString());
+      const asked = name === 'stderr' && /: $/.test(chunk.toString());
+      if (asked && typed.length > 0) setImmediate(() => (stdin as PassThrough).write(`${typed.shift()}\r`));
+    });
+    return stream;
+  };
+  const io: Io = {
+    env: options.env ?? {},
+    cwd: options.home,
+    home: options.home,
+    stdin,
+    stdout: sink('stdout', options.tty ?? false),
+    stderr: sink('stderr', options.tty ?? false),
+    signal: options.signal ?? new AbortController().signal,
+  };
+  const context: Context = { io, local: { ...fakeLocal(options.home), ...options.local } };
+  ran.code = await runCli(argv, context);
+  await new Promise((resolve) => setImmediate(resolve));
+  return ran;
+}
+
+/** A machine on which nothing runs and nothing is configured. */
+function fakeLocal(home: string): Local {
+  const refuse = () => Promise.reject(new Error('not in this test'));
+  return {
+    version: '0.0.0',
+    defaultConfigFile: () => `${home}/config.toml`,
+    loadConfig: ({ values }) => {
+      const entry = (key: keyof typeof configKeys) => {
+        const flag = values.get(key);
+        return flag
+          ? { value: flag.text, origin: 'flag', source: flag.flag }
+          : { value: key === 'data_dir' ? home : configKeys[key].default, origin: 'default', source: null };
+      };
+      return {
+        entry,
+        get: (key: keyof typeof configKeys) => entry(key).value,
+        file: null,
+        warnings: [],
+      } as never;
+    },
+    serve: refuse,
+    holderOf: () => null,
+    terminate: () => {
+      throw new Error('not in this test');
+    },
+    backup: refuse,
+    restore: refuse,
+    doctor: () => Promise.resolve([]),
+    openBrowser: () => Promise.resolve(false),
+  };
+}
