@@ -114,6 +114,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   app.addHook('onResponse', async (request, reply) => {
     const operation = request.routeOptions.config.operation ?? 'none';
     metrics.request(operation, reply.statusCode, reply.elapsedTime / 1000);
+    if (!options.log.isLevelEnabled('debug')) return;
     options.log.debug(
       {
         request_id: request.id,

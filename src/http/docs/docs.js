@@ -7,6 +7,7 @@ import { showOperation } from './operation.js';
 
 const content = document.getElementById('content');
 const account = document.getElementById('account');
+const signIn = document.getElementById('sign-in');
 const METHODS = ['get', 'post', 'put', 'patch', 'delete'];
 
 const session = {
@@ -24,6 +25,8 @@ document.getElementById('theme').addEventListener('click', () => {
   root.dataset.theme = now === 'dark' ? 'light' : 'dark';
 });
 
+signIn.addEventListener('click', () => showSignIn());
+
 account.addEventListener('submit', async (event) => {
   event.preventDefault();
   const headers = session.headers({});
@@ -38,6 +41,7 @@ else showSignIn();
 
 function showSignIn() {
   account.hidden = true;
+  signIn.hidden = true;
   const username = h('input', { autocomplete: 'username', spellcheck: false });
   const password = h('input', { type: 'password', autocomplete: 'current-password' });
   const token = h('input', { type: 'password', autocomplete: 'off' });
@@ -108,6 +112,7 @@ async function ask(path, init) {
 }
 
 function showApi(api) {
+  signIn.hidden = session.token !== null;
   document.getElementById('version').textContent = api.info.version;
   const operations = operationsOf(api);
   const article = h('div');
@@ -169,13 +174,11 @@ function group(name, operations) {
 
 function introduction(api) {
   const paragraphs = api.info.description.split('\n').filter((line) => line !== '');
-  const signIn = h('button', { type: 'button', class: 'main' }, 'Sign in to call endpoints');
-  signIn.addEventListener('click', () => showSignIn());
   return h(
     'article',
     {},
     h('h2', {}, 'How to read this'),
     ...paragraphs.map((line) => h('p', {}, prose(line))),
-    !session.token && signIn,
+    !session.token && h('p', { class: 'quiet' }, 'Sign in to call endpoints from here.'),
   );
 }

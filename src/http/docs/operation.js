@@ -46,7 +46,7 @@ function showResponse(api, status, given) {
       prose(response.description),
       type && h('span', { class: 'quiet' }, ` ${type}`),
     ),
-    status < '400' && schema && showSchema(api, schema),
+    status < '400' && schema && showSchema(api, schema, { answer: true }),
   );
 }
 

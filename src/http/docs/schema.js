@@ -7,28 +7,29 @@ export function resolve(api, schema) {
   return name ? { name, schema: api.components.schemas[name] ?? {} } : { name: null, schema: schema ?? {} };
 }
 
-export function showSchema(api, given, seen = []) {
+/** @param {{ answer?: boolean, seen?: string[] }} [view] in an answer fields are there unless they are optional */
+export function showSchema(api, given, { answer = false, seen = [] } = {}) {
   const { name, schema } = resolve(api, given);
   if (name && seen.includes(name)) return h('code', {}, name);
-  const known = name ? [...seen, name] : seen;
+  const view = { answer, seen: name ? [...seen, name] : seen };
   if (schema.anyOf) {
-    const variants = schema.anyOf.map((variant) => h('li', {}, showSchema(api, variant, known)));
+    const variants = schema.anyOf.map((variant) => h('li', {}, showSchema(api, variant, view)));
     return h('div', {}, h('span', { class: 'quiet' }, 'one of'), h('ul', { class: 'schema' }, ...variants));
   }
   if (schema.type === 'array') {
-    return h('div', {}, h('span', { class: 'quiet' }, 'array of '), showSchema(api, schema.items, known));
+    return h('div', {}, h('span', { class: 'quiet' }, 'array of '), showSchema(api, schema.items, view));
   }
   const properties = Object.entries(schema.properties ?? {});
   if (properties.length === 0) return h('code', {}, typeText(api, given));
   const fields = properties.map(([key, value]) =>
-    showField(api, key, value, schema.required?.includes(key), known),
+    showField(api, key, value, schema.required?.includes(key), view),
   );
   const list = h('ul', { class: 'schema' }, ...fields);
   if (!name) return list;
   return h('details', { open: seen.length === 0 }, h('summary', {}, h('code', {}, name)), list);
 }
 
-function showField(api, key, given, required, seen) {
+function showField(api, key, given, required, view) {
   const { schema } = resolve(api, given);
   const inner = schema.type === 'array' ? resolve(api, schema.items).schema : schema;
   return h(
@@ -37,10 +38,12 @@ function showField(api, key, given, required, seen) {
     h('code', {}, key),
     ' ',
     h('span', { class: 'quiet' }, typeText(api, given)),
-    required && h('span', { class: 'required' }, ' required'),
+    view.answer
+      ? !required && h('span', { class: 'quiet' }, ' optional')
+      : required && h('span', { class: 'required' }, ' required'),
     'default' in schema && h('span', { class: 'quiet' }, ` default ${JSON.stringify(schema.default)}`),
     given.description && h('div', {}, prose(given.description)),
-    inner.properties && showSchema(api, schema.type === 'array' ? schema.items : given, seen),
+    inner.properties && showSchema(api, schema.type === 'array' ? schema.items : given, view),
   );
 }
 
