@@ -12,8 +12,11 @@ export interface RunAs {
   home: string;
 }
 
-/** Finds a user by name. Throws `invalid` when there is none, or when it is root. */
+/** Finds a user by name. Throws `invalid` when there is none, when it is root, or when this machine cannot do it. */
 export async function findUser(exec: Exec, name: string): Promise<RunAs> {
+  if (process.platform !== 'linux' || process.getuid?.() !== 0) {
+    throw invalid('agents.run_as needs Linux and a service that runs as root');
+  }
   const result = await exec.run(['getent', 'passwd', '--', name], {
     cwd: '/',
     env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },

@@ -310,3 +310,28 @@ test('the agent’s own git is never locked out', async () => {
   for (let round = 0; round < 10; round++) commit(repo, { 'keep.txt': `${round}\n` }, `round ${round}`);
   await Promise.all(reading);
 });
+
+test('equal questions at the same time are answered by one look', async () => {
+  let looks = 0;
+  const counting = openFolders({
+    data_dir: join(folder.path, 'data'),
+    safe_paths: () => [join(folder.path, 'safe')],
+    worktree_root: () => null,
+    repo_roots: () => [],
+    exec: {
+      run: (argv, options) => {
+        if (argv.includes('--numstat')) looks++;
+        return directExec.run(argv, options);
+      },
+    },
+    env: process.env,
+    run_as: null,
+  });
+  const ask = () => counting.changes({ workdir: repo, base: null });
+  const answers = await Promise.all([ask(), ask(), ask()]);
+  expect(looks).toBe(1);
+  expect(answers[1]).toEqual(answers[0]);
+  write('keep.txt', 'changed\n');
+  expect((await ask()).files.length).toBe(1);
+  expect(looks).toBe(2);
+});

@@ -43,6 +43,7 @@ export function openFolders(options: FoldersOptions): Folders {
     repo_roots,
   };
 
+  const shared = sharing();
   const resolve = async (workdir: string): Promise<string> => {
     if (workdir === '') throw problems.workdirRequired();
     const problem = pathProblem('workdir', workdir);
@@ -56,11 +57,25 @@ export function openFolders(options: FoldersOptions): Folders {
     resolve,
     createWorktree: (request) => createWorktree(worktrees, request),
     removeWorktree: (worktree, { force }) => removeWorktree(worktrees, worktree, force),
-    async changes({ workdir, base }) {
-      return listChanges(git, { workdir: await resolve(workdir), base }, await repo_roots());
-    },
-    async change({ workdir, base }, path) {
-      return showChange(git, { workdir: await resolve(workdir), base }, path, await repo_roots());
-    },
+    changes: (request) =>
+      shared(`list ${JSON.stringify([request.workdir, request.base])}`, async () =>
+        listChanges(git, { ...request, workdir: await resolve(request.workdir) }, await repo_roots()),
+      ),
+    change: (request, path) =>
+      shared(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () =>
+        showChange(git, { ...request, workdir: await resolve(request.workdir) }, path, await repo_roots()),
+      ),
+  };
+}
+
+/** Answers equal questions that are asked while the first is being worked on all at once: git costs processes. */
+function sharing(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
+  const working = new Map<string, Promise<unknown>>();
+  return <T>(key: string, work: () => Promise<T>) => {
+    const under_way = working.get(key);
+    if (under_way) return under_way as Promise<T>;
+    const result = work().finally(() => working.delete(key));
+    working.set(key, result);
+    return result;
   };
 }

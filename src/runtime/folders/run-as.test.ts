@@ -20,7 +20,7 @@ test('a command without a user to run as stays as it is', () => {
   expect(asUser(['git', 'status'], null)).toEqual(['git', 'status']);
 });
 
-test.runIf(process.platform === 'linux')('the user to run as must exist and not be root', async () => {
+test.runIf(as_root)('the user to run as must exist and not be root', async () => {
   expect((await findUser(directExec, 'nobody')).uid).toBeGreaterThan(0);
   await expect(findUser(directExec, 'root')).rejects.toThrow('agents.run_as must not be root');
   await expect(findUser(directExec, 'no-such-user')).rejects.toThrow('no such user');

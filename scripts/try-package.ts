@@ -1,0 +1,96 @@
+/**
+ * Installs what `npm pack` makes as a stranger would (`npm i -g`, into a folder of its own), starts the service from
+ * there and lets it run one agent. Leaves nothing behind.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { root, run } from './run.ts';
+
+const folder = await mkdtemp(join(tmpdir(), 'svc-package-'));
+const WAIT_MS = 120_000;
+
+try {
+  await need(['npm', 'pack', '--pack-destination', folder], root);
+  const archive = (await readdir(folder)).find((name) => name.endsWith('.tgz')) ?? '';
+  await need(['npm', 'install', '--global', '--prefix', folder, join(folder, archive)], folder);
+  await tryService(join(folder, 'bin/svc'));
+  console.log('the package works after npm i -g');
+} finally {
+  await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+}
+
+async function need(argv: [string, ...string[]], cwd: string): Promise<string> {
+  const { ok, output } = await run(argv, cwd);
+  if (!ok) throw new Error(`${argv.join(' ')} failed:\n${output}`);
+  return output;
+}
+
+async function tryService(svc: string): Promise<void> {
+  const data_dir = join(folder, 'data');
+  const env = {
+    PATH: process.env.PATH ?? '',
+    HOME: folder,
+    SVC_DATA_DIR: data_dir,
+    SVC_SAFE_PATHS: folder,
+    SVC_SERVER_LISTEN: '127.0.0.1:0',
+  };
+  const service = spawn(svc, ['serve'], { cwd: folder, env, stdio: ['ignore', 'inherit', 'inherit'] });
+  const ended = once(service, 'exit');
+  try {
+    const { url } = await eventually(async () => {
+      const holder = JSON.parse(await readFile(join(data_dir, 'plane.json'), 'utf8'));
+      return holder.url && (await fetch(`${holder.url}/readyz`)).ok ? (holder as { url: string }) : null;
+    });
+    const { token, pin } = JSON.parse(await readFile(join(data_dir, 'join.json'), 'utf8'));
+    const call = async (method: string, path: string, bearer: string | null, body?: unknown) => {
+      const response = await fetch(url + path, {
+        method,
+        headers: {
+          ...(bearer ? { authorization: `Bearer ${bearer}` } : {}),
+          ...(body ? { 'content-type': 'application/json' } : {}),
+        },
+        ...(body ? { body: JSON.stringify(body) } : {}),
+      });
+      if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${await response.text()}`);
+      return response;
+    };
+    const joined = await call('POST', '/api/join', null, {
+      token,
+      pin,
+      username: 'ana',
+      password: 'a long password',
+    });
+    const bearer = ((await joined.json()) as { token: string }).token;
+    const made = await call('POST', '/api/agents', bearer, {
+      name: 'hello',
+      worktree_mode: 'create_worktree',
+      command: 'svc --version && echo done',
+      start: true,
+    });
+    const { id } = (await made.json()) as { id: string };
+    await eventually(async () => {
+      const agent = (await (await call('GET', `/api/agents/${id}`, bearer)).json()) as { status: string };
+      return agent.status === 'running' ? null : agent.status;
+    });
+    const output = await (await call('GET', `/api/agents/${id}/output?stream=stdout`, bearer)).text();
+    if (!/^\d+\.\d+\.\d+\ndone\n$/.test(output)) throw new Error(`the agent wrote ${JSON.stringify(output)}`);
+    const docs = await (await call('GET', '/api/openapi/docs', bearer)).text();
+    if (!docs.includes('<html')) throw new Error('the API description page is not there');
+  } finally {
+    service.kill('SIGTERM');
+    await ended;
+  }
+}
+
+async function eventually<T>(look: () => Promise<T | null>): Promise<T> {
+  for (const end = Date.now() + WAIT_MS; ; ) {
+    const found = await look().catch((error: Error) => error);
+    if (found !== null && !(found instanceof Error)) return found;
+    if (Date.now() > end) throw found ?? new Error('it did not happen in time');
+    await sleep(50);
+  }
+}
