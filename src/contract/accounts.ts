@@ -65,6 +65,8 @@ export const accountRoutes = {
     action: 'session.open',
     tag: 'Accounts',
     summary: 'Sign in with a password',
+    description:
+      'After five failures in a quarter of an hour attempts have to wait, twice as long after each further one (429 with `Retry-After`).',
     body: z.object({ username: secretText, password: secretText }),
     answers: { 200: signedIn },
     errors: ['invalidLogin'],
@@ -84,8 +86,10 @@ export const accountRoutes = {
     action: 'self.change',
     tag: 'Accounts',
     summary: 'Change the token of this request for a new one',
-    description: 'The old token ends; streams that were opened with it stay open.',
+    description:
+      'The old token ends; streams that were opened with it stay open. The end seven days after the sign-in stays. Not for API tokens.',
     answers: { 200: z.object({ token: z.string(), expires_in: expiresIn }).meta({ id: 'FreshToken' }) },
+    errors: ['notAllowed'],
     secret_answer: true,
   }),
   getMe: route({
@@ -102,7 +106,7 @@ export const accountRoutes = {
     action: 'self.change',
     tag: 'Accounts',
     summary: 'Change the own password',
-    description: 'Ends every other token of the caller.',
+    description: 'Ends every other token of the caller, API tokens too.',
     body: z.object({ current_password: secretText, new_password: password }),
     answers: { 200: me },
     errors: ['invalidLogin'],
@@ -140,7 +144,8 @@ export const accountRoutes = {
     action: 'self.change',
     tag: 'Accounts',
     summary: 'Make a named API token',
-    description: 'The token itself is in this answer and is never shown again.',
+    description:
+      'The token itself is in this answer and is never shown again. An API token cannot make others.',
     body: z.object({
       name,
       expires_at: z.iso.datetime({ offset: true }).nullable().default(null).meta({
@@ -150,7 +155,7 @@ export const accountRoutes = {
     answers: {
       201: apiToken.extend({ token: z.string() }).meta({ id: 'NewApiToken' }),
     },
-    errors: ['nameRequired'],
+    errors: ['nameRequired', 'expiryPassed', 'tooManyTokens', 'notAllowed'],
     idempotent: true,
     secret_answer: true,
   }),

@@ -27,6 +27,9 @@ const setting = z
     key: z.string(),
     value: z.unknown().meta({ description: 'Secrets are masked.' }),
     origin: z.enum(['flag', 'env', 'live', 'file', 'default']),
+    source: z.string().nullable().meta({
+      description: 'The flag, variable, or file and line that set it; null for live values and defaults.',
+    }),
     live: z.boolean().meta({ description: 'Can be changed while the service runs.' }),
     description: z.string(),
   })
@@ -101,8 +104,9 @@ export const adminRoutes = {
     action: 'users.manage',
     tag: 'Administration',
     summary: 'Delete a user',
+    description: 'Ends the tokens of that user. Refused while the user has agents: delete those first.',
     answers: { 204: null },
-    errors: ['userNotFound', 'lastRoot'],
+    errors: ['userNotFound', 'lastRoot', 'userHasAgents'],
   }),
   listAudit: route({
     method: 'GET',
@@ -110,6 +114,7 @@ export const adminRoutes = {
     action: 'audit.read',
     tag: 'Administration',
     summary: 'The audit log, newest first',
+    description: 'Without `limit` and `cursor` the newest 200 records.',
     query: z.object({
       ...pageQuery,
       event: z.string().optional(),
