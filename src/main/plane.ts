@@ -252,6 +252,9 @@ async function open(
   opened.push(() => clearInterval(sweep));
   up = true;
   onListening(url);
+  const checking = new AbortController();
+  opened.push(() => checking.abort());
+  void audit.check(checking.signal);
   log.info({ version, url, data_dir, adopted }, 'plane is up');
 
   let closing: Promise<void> | null = null;

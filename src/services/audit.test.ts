@@ -129,6 +129,16 @@ describe('audit', () => {
     expect((await room.audit.verify()).broken_id).toBe(broken_id);
   });
 
+  it('tells the log whether the trail is sound', async () => {
+    for (let i = 0; i < 3; i++) await record('agent_started');
+    const { signal } = new AbortController();
+    await room.audit.check(signal);
+    expect(lines.at(-1)).toMatchObject({ level: 30, audit_records: 3, msg: 'audit trail is sound' });
+    tamper(`UPDATE audit SET user_id = NULL WHERE id = 2`);
+    await room.audit.check(signal);
+    expect(lines.at(-1)).toMatchObject({ level: 50, audit_records: 1, audit_id: 2 });
+  });
+
   it('shows a cut-off tail by the hash that the log holds', async () => {
     for (let i = 0; i < 3; i++) await record('agent_started');
     const last = lines.at(-1)!.audit_hash;

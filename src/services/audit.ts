@@ -4,6 +4,7 @@
  * the log. Details never hold secrets: who records leaves them out.
  */
 import { createHash } from 'node:crypto';
+import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { rfc3339 } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
@@ -99,8 +100,24 @@ export class Audit {
     });
   }
 
-  /** Walks the whole chain, in slices, from committed rows. */
-  async verify(): Promise<Verdict> {
+  /** Verifies the trail and tells the log. Never rejects. */
+  async check(signal: AbortSignal): Promise<void> {
+    try {
+      const { records, broken_id, head } = await this.verify(signal);
+      const found = { audit_records: records, audit_hash: head };
+      if (broken_id === null) this.#log.info(found, 'audit trail is sound');
+      else
+        this.#log.error(
+          { ...found, audit_id: broken_id },
+          'audit trail was changed: this record is not as it was',
+        );
+    } catch (error) {
+      if (!signal.aborted) this.#log.warn({ err: error }, 'audit trail could not be verified');
+    }
+  }
+
+  /** Walks the whole chain of committed records, in slices, between which others get their turn. */
+  async verify(signal?: AbortSignal): Promise<Verdict> {
     let hash: Uint8Array = GENESIS;
     let records = 0;
     for (let last = 0; ; ) {
@@ -113,6 +130,7 @@ export class Audit {
         records += 1;
       }
       if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash) };
+      await setImmediate(undefined, { signal });
     }
   }
 }
