@@ -1,0 +1,237 @@
+/** What the real program answers against what the contract says it answers, and what it makes of nonsense. */
+import fc from 'fast-check';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { z } from 'zod';
+import { Client } from '../src/contract/client.ts';
+import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
+import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
+import type { Agent } from '../src/domain/agent.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+const PASSWORD = 'quite a long password';
+
+let plane: TestPlane;
+let agent: Agent;
+let stranger: string;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  agent = await plane.agent('echo hello; echo world >&2; exit 3');
+  await plane.finished(agent.id);
+  stranger = await newUser('eve');
+});
+afterAll(() => plane.close());
+
+/** A token of a new user. */
+async function newUser(username: string): Promise<string> {
+  await plane.client.call('createUser', { body: { username, password: PASSWORD } });
+  const login = { username, password: PASSWORD };
+  return (await new Client({ url: plane.url, token: null }).call('login', { body: login })).token;
+}
+
+interface Asked {
+  status: number;
+  body: unknown;
+  location: string | null;
+}
+
+async function ask(
+  operation: OperationId,
+  given: { params?: Record<string, string>; query?: string; body?: unknown; token?: string } = {},
+): Promise<Asked> {
+  const route: Route = routes[operation];
+  const path = pathParams(route.path).reduce(
+    (text, { name, rest }) =>
+      text.replace(`{${name}${rest ? '*' : ''}}`, encodeURIComponent(given.params?.[name] ?? 'none')),
+    route.path as string,
+  );
+  const response = await fetch(`${plane.url}${path}${given.query ? `?${given.query}` : ''}`, {
+    method: route.method,
+    headers: {
+      ...(!isPublic(route) && { authorization: `Bearer ${given.token ?? plane.token}` }),
+      ...(given.body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(given.body !== undefined && { body: JSON.stringify(given.body) }),
+  });
+  const text = await response.text();
+  const location = response.headers.get('location');
+  return { status: response.status, body: text === '' ? undefined : JSON.parse(text), location };
+}
+
+/** The body is just what the schema says: nothing missing, nothing more. */
+function expectContract(operation: OperationId, answer: Asked): void {
+  const answers = routes[operation].answers as Record<number, z.ZodType | null>;
+  expect(answers).toHaveProperty(String(answer.status));
+  const schema = answers[answer.status] ?? null;
+  if (schema === null) expect(answer.body).toBeUndefined();
+  else expect(schema.parse(answer.body)).toEqual(answer.body);
+  if (answer.status === 201) expect(answer.location).toMatch(/^\/api\//);
+}
+
+test('every answer has the form that the contract gives it', async () => {
+  const params = { agent_id: agent.id };
+  const seen = new Set<OperationId>();
+  const check = async (operation: OperationId, given: Parameters<typeof ask>[1] = {}) => {
+    const answer = await ask(operation, given);
+    expectContract(operation, answer);
+    seen.add(operation);
+    return answer;
+  };
+
+  await check('getMe');
+  await check('changePassword', {
+    token: await newUser('ada'),
+    body: { current_password: PASSWORD, new_password: `${PASSWORD}!` },
+  });
+  await check('listSignIns');
+  await check('listSignIns', { query: 'limit=1' });
+  const token = await check('createToken', { body: { name: 'ci', expires_at: '2099-01-01T00:00:00Z' } });
+  await check('listTokens');
+  await check('deleteToken', { params: { token_id: (token.body as { id: string }).id } });
+  const user = await check('createUser', { body: { username: 'tim', password: PASSWORD } });
+  const user_id = (user.body as { id: string }).id;
+  await check('getUser', { params: { user_id } });
+  await check('updateUser', { params: { user_id }, body: { role: 'root' } });
+  await check('listUsers');
+  await check('deleteUser', { params: { user_id } });
+  await check('listAudit');
+  await check('listAudit', { query: 'limit=2&event=user_created' });
+  await check('getConfig');
+  await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
+  await check('listNodes');
+
+  const made = await check('createAgent', {
+    body: { name: 'made', workdir: plane.work, command: 'sleep 100', stdin: true, start: true },
+  });
+  const other = { agent_id: (made.body as Agent).id };
+  await check('sendInput', { params: other, body: { data: 'x', eof: true } });
+  await check('restartAgent', { params: other, body: { grace_seconds: 0 } });
+  await check('stopAgent', { params: other, body: { grace_seconds: 0 } });
+  await check('updateAgent', { params: other, body: { name: 'renamed', labels: { a: 'b' } } });
+  await check('startAgent', { params: other });
+  await check('deleteAgent', { params: other, query: 'force=true' });
+  await check('listAgents');
+  await check('listAgents', { query: 'limit=1&status=failed' });
+  await check('getAgent', { params });
+  await check('listSessions', { params });
+  await check('getLog', { params });
+  await check('getLog', { params, query: 'limit=1&type=output,status' });
+  await check('searchLog', { params, query: 'q=hello' });
+  await check('getChanges', { params });
+  await check('getOpenapi');
+
+  const spare = await plane.client.call('createToken', { body: { name: 'spare' } });
+  await check('logout', { token: spare.token });
+  const login = { username: 'ada', password: `${PASSWORD}!` };
+  const { token: fresh } = (await check('login', { body: login })).body as { token: string };
+  await check('refreshToken', { token: fresh });
+
+  // Streams, bytes and pages are not JSON; the others need what this test has no more of.
+  const elsewhere: OperationId[] = [
+    'join',
+    'createJoinChallenge',
+    'endSignIn',
+    'getChange',
+    'getOutput',
+    'getDocs',
+    'followAgent',
+    'followAll',
+  ];
+  expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
+    operationIds.filter((operation) => elsewhere.includes(operation)),
+  );
+});
+
+test("another user's agent is not found, by any operation", async () => {
+  const bodies: Partial<Record<OperationId, unknown>> = {
+    updateAgent: { name: 'x' },
+    sendInput: { data: 'x' },
+  };
+  for (const operation of operationIds.filter((id) => routes[id].path.includes('{agent_id}'))) {
+    for (const agent_id of [agent.id, 'agt_none', '../agents']) {
+      const answer = await ask(operation, {
+        params: { agent_id, path: 'a' },
+        token: stranger,
+        query: operation === 'searchLog' ? 'q=x' : '',
+        body: bodies[operation],
+      });
+      expect([operation, answer.status, answer.body]).toEqual([operation, 404, { error: 'agent not found' }]);
+    }
+  }
+});
+
+test('no input makes a fault: whatever is sent, the answer is one of the contract', async () => {
+  const texts = fc.oneof(
+    fc.string({ unit: 'binary', maxLength: 30 }),
+    fc.constantFrom(
+      '',
+      ' ',
+      '\0',
+      '../..',
+      '/',
+      '-x',
+      '\u202e',
+      'null',
+      '-1',
+      '9223372036854775808',
+      '1e99',
+      'a'.repeat(5_000),
+    ),
+  );
+  const scalars = fc.oneof(texts, fc.integer(), fc.double(), fc.boolean(), fc.constant(null));
+  const values = fc.oneof(
+    scalars,
+    fc.array(scalars, { maxLength: 3 }),
+    fc.dictionary(texts, scalars, { maxKeys: 3 }),
+  );
+  const quiet: OperationId[] = [
+    'followAgent',
+    'followAll',
+    'logout',
+    'refreshToken',
+    'updateConfig',
+    'join',
+    'deleteAgent',
+  ];
+  const tried = operationIds.filter((operation) => !quiet.includes(operation));
+
+  await fc.assert(
+    fc.asyncProperty(
+      fc.constantFrom(...tried),
+      fc.array(values, { minLength: 12, maxLength: 12 }),
+      texts,
+      async (operation, given, text) => {
+        const route: Route = routes[operation];
+        const fields = fieldsOf(route.body);
+        const body = Object.fromEntries(fields.map((name, i) => [name, given[i % given.length]]));
+        const query = new URLSearchParams();
+        for (const [i, name] of Object.keys(route.query?.shape ?? {}).entries()) {
+          if (i % 2 === text.length % 2) query.set(name, text);
+        }
+        const id = text || 'x';
+        const answer = await ask(operation, {
+          params: {
+            agent_id: text.length % 2 ? agent.id : id,
+            user_id: id,
+            token_id: id,
+            sign_in_id: id,
+            path: id,
+          },
+          query: query.toString(),
+          body: route.method === 'GET' ? undefined : body,
+        }).catch((error: Error) => {
+          // Bytes and pages are no JSON.
+          if (error instanceof SyntaxError && route.raw) return { status: 200 };
+          throw error;
+        });
+        expect(answer.status).toBeLessThan(500);
+      },
+    ),
+    { numRuns: 600 },
+  );
+  expect(plane.isRunning).toBe(true);
+  expect(plane.log).not.toContain('request failed');
+});
+
+function fieldsOf(schema: z.ZodType | undefined): string[] {
+  return schema && 'shape' in schema ? Object.keys(schema.shape as object) : [];
+}
