@@ -3,7 +3,7 @@
  * after a refusal is read and thrown away for a moment, so that it sees the answer, and then cut off.
  */
 import { isUtf8 } from 'node:buffer';
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage } from 'node:http';
 import { limits } from '../base/limits.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 
@@ -82,9 +82,10 @@ function checkShape(value: unknown): void {
 }
 
 /** Bounds what is still read of a refused body: so many bytes more, and not for long. */
-export function dropRest(request: IncomingMessage, response: ServerResponse): void {
+export function dropRest(request: IncomingMessage): void {
   if (request.complete) return;
-  const cut = () => request.socket.destroy();
+  const { socket } = request;
+  const cut = () => socket.destroy();
   let bytes = 0;
   request.on('data', (chunk: Buffer) => {
     bytes += chunk.length;
@@ -92,11 +93,13 @@ export function dropRest(request: IncomingMessage, response: ServerResponse): vo
   });
   request.resume();
   const timer = setTimeout(cut, limits.refused_body_ms);
-  request.once('end', () => clearTimeout(timer));
-  response.once('close', () => {
-    if (request.socket.destroyed) clearTimeout(timer);
-  });
-  request.socket.once('close', () => clearTimeout(timer));
+  const done = () => {
+    clearTimeout(timer);
+    request.off('end', done);
+    socket.off('close', done);
+  };
+  request.on('end', done);
+  socket.on('close', done);
 }
 
 function encodingRefused(): Problem {

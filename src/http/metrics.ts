@@ -21,7 +21,8 @@ export class Metrics {
   readonly #counters = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
   #collecting = false;
 
-  request(operation: string, status: number, seconds: number): void {
+  /** `seconds` is null for streams, which last as long as somebody listens. */
+  request(operation: string, status: number, seconds: number | null): void {
     const key = `${operation} ${status}`;
     let counters = this.#counters.get(key);
     if (counters === undefined) {
@@ -32,7 +33,7 @@ export class Metrics {
       this.#counters.set(key, counters);
     }
     counters.requests.inc();
-    counters.seconds.observe(seconds);
+    if (seconds !== null) counters.seconds.observe(seconds);
   }
 
   /** A number that is asked for when it is looked at. */

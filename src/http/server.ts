@@ -9,6 +9,7 @@ import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { INTERNAL_ERROR, statusOf } from '../contract/errors.ts';
+import { routes } from '../contract/routes.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
@@ -113,7 +114,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   });
   app.addHook('onResponse', async (request, reply) => {
     const operation = request.routeOptions.config.operation ?? 'none';
-    metrics.request(operation, reply.statusCode, reply.elapsedTime / 1000);
+    const streams = operation !== 'none' && 'raw' in routes[operation] && routes[operation].raw === 'sse';
+    metrics.request(operation, reply.statusCode, streams ? null : reply.elapsedTime / 1000);
     if (!options.log.isLevelEnabled('debug')) return;
     options.log.debug(
       {
@@ -187,7 +189,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   reply.header('x-request-id', request.id);
   reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
-  dropRest(request.raw, reply.raw);
+  dropRest(request.raw);
   void reply
     .code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status)
     .type('application/json; charset=utf-8')
