@@ -1,9 +1,10 @@
 /**
- * Events as SSE frames and as records, `interface.md` §3.1. Output is stored as raw bytes; here it becomes JSON. Valid
- * UTF-8 is never decoded: as Latin-1 every byte is one character, `JSON.stringify` leaves those above 0x7f alone, and
+ * Events as SSE frames and as records, `interface.md` §3.1. Output is stored as raw bytes; here it becomes JSON. A batch
+ * that is valid UTF-8 is never decoded: as Latin-1 every byte is one character, `JSON.stringify` leaves those above 0x7f alone, and
  * writing the result as Latin-1 gives the same UTF-8 back.
  */
 import { isUtf8 } from 'node:buffer';
+import { allUtf8 } from '../base/utf8.ts';
 import { type EventRecord, type EventType, eventTypes } from '../domain/event.ts';
 import type { Appended, IngestBatch } from '../store/store.ts';
 
@@ -19,32 +20,33 @@ export function typeNumber(type: EventType): number {
   return eventTypes.indexOf(type) + 1;
 }
 
-/** A stored event; `data` is output's raw bytes, else the frame's further fields as JSON. */
+/** A stored event; `data` is output's text, or its bytes when they are not UTF-8, else the frame's further fields as JSON. */
 export interface StoredEvent {
   seq: number;
   ts_ms: number;
   type: number;
   session_id: string | null;
-  stream: number | null;
-  partial: number | null;
-  data: Uint8Array;
+  /** 0 for none. */
+  stream: number;
+  partial: boolean;
+  data: string | Uint8Array;
 }
 
-/** One frame as a Latin-1 string: write it with that encoding. Ids and field names are ASCII by construction. */
+/** Ids and field names need no escapes by construction. */
 export function frameText(agent_id: string, event: StoredEvent): string {
   const session = event.session_id === null ? 'null' : `"${event.session_id}"`;
   const type = eventTypes[event.type - 1]!;
   const start = `id: ${event.seq}\nevent: ${type}\ndata: {"type":"${type}","agent_id":"${agent_id}","session_id":${session},"seq":${event.seq},"ts":${event.ts_ms / 1000}`;
   if (event.type === OUTPUT) {
     const partial = event.partial ? ',"partial":true' : '';
-    return `${start},"stream":"${streamName[event.stream!]}","data":${dataText(event.data)}${partial}}\n\n`;
+    return `${start},"stream":"${streamName[event.stream]}","data":${dataText(event.data)}${partial}}\n\n`;
   }
-  const fields = asBuffer(event.data).toString('latin1');
+  const fields = event.data as string;
   return fields === '{}' ? `${start}}\n\n` : `${start},${fields.slice(1)}\n\n`;
 }
 
 export function frame(agent_id: string, event: StoredEvent): Buffer {
-  return Buffer.from(frameText(agent_id, event), 'latin1');
+  return Buffer.from(frameText(agent_id, event));
 }
 
 /** All frames of a committed batch of output. */
@@ -52,32 +54,27 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
   const bytes = asBuffer(batch.bytes);
   const start = `\nevent: output\ndata: {"type":"output","agent_id":"${batch.agent_id}","session_id":"${batch.session_id}","seq":`;
   const middle = `,"ts":${batch.ts_ms / 1000},"stream":"${batch.stream}","data":`;
-  const text = wholeText(bytes, batch.ends);
+  const text = allUtf8(bytes, batch.ends) ? bytes.toString('latin1') : null;
   let frames = '';
   let from = 0;
   for (let i = 0; i < batch.ends.length; i++) {
     const seq = appended.first_seq + i;
     const end = batch.ends[i]!;
-    const data = text === null ? dataText(bytes.subarray(from, end)) : JSON.stringify(text.slice(from, end));
+    const data =
+      text === null ? latin1Data(bytes.subarray(from, end)) : JSON.stringify(text.slice(from, end));
     frames += `id: ${seq}${start}${seq}${middle}${data}${batch.partial[i] ? ',"partial":true' : ''}}\n\n`;
     from = end;
   }
   return Buffer.from(frames, 'latin1');
 }
 
-/** The batch as Latin-1 when every event of it is valid UTF-8 by itself; else null. */
-function wholeText(bytes: Buffer, ends: readonly number[]): string | null {
-  if (!isUtf8(bytes)) return null;
-  for (const end of ends) {
-    if (end < bytes.length && (bytes[end]! & 0xc0) === 0x80) return null;
-  }
-  return bytes.toString('latin1');
+function latin1Data(bytes: Buffer): string {
+  return isUtf8(bytes) ? JSON.stringify(bytes.toString('latin1')) : dataText(bytes);
 }
 
-function dataText(data: Uint8Array): string {
-  const bytes = asBuffer(data);
-  if (isUtf8(bytes)) return JSON.stringify(bytes.toString('latin1'));
-  return `"${bytes.toString('base64')}","encoding":"base64"`;
+function dataText(data: string | Uint8Array): string {
+  if (typeof data === 'string') return JSON.stringify(data);
+  return `"${asBuffer(data).toString('base64')}","encoding":"base64"`;
 }
 
 export function asBuffer(bytes: Uint8Array): Buffer {

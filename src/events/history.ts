@@ -47,6 +47,8 @@ export class History {
   readonly #store: Pick<Store, 'read'>;
   readonly #folder: string;
   readonly #rows = new EventRows();
+  /** As many as made a part lately. */
+  #rows_per_read: number = limits.replay_rows_min;
 
   constructor(store: Pick<Store, 'read'>, folder: string) {
     this.#store = store;
@@ -149,24 +151,23 @@ export class History {
     let query = selectEvents(reader, agent.num).where('seq', '>', cursor).orderBy('seq');
     if (segment) query = query.where('seq', '<', segment.first_seq);
     if (until !== Infinity) query = query.where('seq', '<=', until);
+    const rows = reader.arrays(query.limit(this.#rows_per_read));
     let text = '';
     let first_seq = 0;
     let last_seq = 0;
-    reader.each(query, (row) => {
+    for (const row of rows) {
       const event = this.#rows.event(reader, row);
       // A part never crosses a hole.
       if (first_seq === 0) first_seq = event.seq;
-      else if (event.seq !== last_seq + 1) return false;
+      else if (event.seq !== last_seq + 1) break;
       text += frameText(agent.id, event);
       last_seq = event.seq;
-      return text.length < limits.replay_part_bytes;
-    });
-    if (first_seq > 0)
-      return {
-        rows: { first_seq, last_seq, frames: Buffer.from(text, 'latin1') },
-        segment: null,
-        blocks: [],
-      };
+    }
+    if (first_seq > 0) {
+      const fits = Math.ceil((limits.replay_part_bytes * rows.length) / text.length);
+      this.#rows_per_read = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
+      return { rows: { first_seq, last_seq, frames: Buffer.from(text) }, segment: null, blocks: [] };
+    }
     return { rows: null, segment: segment ?? null, blocks: segment ? parseBlocks(segment.blocks) : [] };
   }
 

@@ -160,8 +160,9 @@ export class Keeper {
     while (!this.#stop.signal.aborted) {
       const standing = await this.#store.read((reader) => readStanding(reader, num));
       if (!standing) return;
-      if (standing.bytes > this.#options.retention().bytes_per_agent) {
-        if (!(await this.#dropOldest(num))) return;
+      const excess = standing.bytes - this.#options.retention().bytes_per_agent;
+      if (excess > 0) {
+        if (!(await this.#dropOldest(num, excess))) return;
       } else if (!(await this.#seal(num, standing))) return;
     }
   }
@@ -236,7 +237,7 @@ export class Keeper {
   }
 
   /** Deletes an agent's oldest segment, or some of its oldest rows; false when nothing can go. */
-  async #dropOldest(num: number): Promise<boolean> {
+  async #dropOldest(num: number, excess_bytes: number): Promise<boolean> {
     const oldest = await this.#store.read((reader) =>
       reader.get(
         reader.sql
@@ -248,7 +249,7 @@ export class Keeper {
       ),
     );
     if (oldest) return this.#dropSegment(oldest.id);
-    return (await this.#dropRows(num, Number.POSITIVE_INFINITY)) > 0;
+    return (await this.#dropRows(num, { excess_bytes })) > 0;
   }
 
   async #dropSegment(id: number): Promise<boolean> {
@@ -268,8 +269,8 @@ export class Keeper {
     return true;
   }
 
-  /** Deletes some of an agent's oldest unsealed rows, those older than `before_ms`; answers how many. */
-  #dropRows(num: number, before_ms: number): Promise<number> {
+  /** Deletes some of an agent's oldest unsealed rows, at most what is too old or too much; answers how many. */
+  #dropRows(num: number, bound: { before_ms: number } | { excess_bytes: number }): Promise<number> {
     const rows_max = this.#slice_rows;
     return this.#slice((tx) => {
       const head = tx.get(tx.sql.selectFrom('heads').select('first_seq').where('agent_num', '=', num));
@@ -284,14 +285,18 @@ export class Keeper {
           .orderBy('seq')
           .limit(rows_max),
       );
-      const young = oldest.findIndex((row) => row.ts >= before_ms);
-      const old = young < 0 ? oldest : oldest.slice(0, young);
-      const last = old.at(-1);
+      let cost = 0;
+      let count = 0;
+      for (const row of oldest) {
+        if ('before_ms' in bound ? row.ts >= bound.before_ms : cost >= bound.excess_bytes) break;
+        cost += row.length + limits.event_row_bytes;
+        count++;
+      }
+      const last = oldest[count - 1];
       if (!last) return 0;
       deleteRows(tx, num, head.first_seq, last.seq);
-      const cost = old.reduce((sum, row) => sum + row.length + limits.event_row_bytes, 0);
       moveHead(tx, num, -cost, last.seq + 1);
-      return old.length;
+      return count;
     });
   }
 
@@ -308,7 +313,7 @@ export class Keeper {
         reader.get(reader.sql.selectFrom('segments').select('id').where('agent_num', '=', num).limit(1)),
       );
       if (sealed || !(await this.#hasRowsBefore(num, before_ms))) continue;
-      while (!this.#stop.signal.aborted && (await this.#dropRows(num, before_ms)) > 0);
+      while (!this.#stop.signal.aborted && (await this.#dropRows(num, { before_ms })) > 0);
     }
   }
 
@@ -347,7 +352,8 @@ export class Keeper {
       }));
       if (bytes <= max) return;
       if (oldest) await this.#dropSegment(oldest.id);
-      else if (!largest || (await this.#dropRows(largest.agent_num, Number.POSITIVE_INFINITY)) === 0) return;
+      else if (!largest || (await this.#dropRows(largest.agent_num, { excess_bytes: bytes - max })) === 0)
+        return;
     }
   }
 

@@ -3,6 +3,7 @@
  * numbers, the shared tail, the hand-over from replay to live, and what is said when something is missing. It refuses
  * positions that are no numbers; it knows nothing about who may read.
  */
+import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
@@ -13,6 +14,7 @@ import { streamNames } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
 import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import {
+  asBuffer,
   batchFrames,
   connectionError,
   frame,
@@ -124,7 +126,7 @@ export class EventLog {
     const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id));
     if (!agent) throw problems.agentNotFound();
     const stored = bodies.map((body) => storedForm(body));
-    const cost = stored.reduce((sum, { data }) => sum + data.length + limits.event_row_bytes, 0);
+    const cost = stored.reduce((sum, { data }) => sum + Buffer.byteLength(data) + limits.event_row_bytes, 0);
     const head = tx.get(
       tx.sql
         .updateTable('heads')
@@ -145,10 +147,13 @@ export class EventLog {
           ts: event.ts_ms,
           type: event.type,
           session_num: event.session_id === null ? null : sessionNum(tx, event.session_id),
-          stream: event.stream,
+          stream: event.stream === 0 ? null : event.stream,
           offset: body.type === 'output' ? body.offset : null,
-          partial: event.partial,
-          data: event.data,
+          flags:
+            body.type === 'output'
+              ? (event.partial ? 1 : 0) | (typeof event.data === 'string' ? 0 : 2)
+              : null,
+          data: Buffer.from(event.data as string),
         }),
       );
       frames.push(frame(agent_id, event));
@@ -324,7 +329,8 @@ function storedForm(body: EventBody): StoredEvent {
   const base = { seq: 0, ts_ms: body.ts_ms, type: typeNumber(body.type), session_id: body.session_id };
   if (body.type === 'output') {
     const stream = streamNames.indexOf(body.stream satisfies StreamName) + 1;
-    return { ...base, type: OUTPUT, stream, partial: body.partial ? 1 : 0, data: body.bytes };
+    const data = isUtf8(body.bytes) ? asBuffer(body.bytes).toString() : body.bytes;
+    return { ...base, type: OUTPUT, stream, partial: body.partial, data };
   }
-  return { ...base, stream: null, partial: null, data: Buffer.from(JSON.stringify(body.fields)) };
+  return { ...base, stream: 0, partial: false, data: JSON.stringify(body.fields) };
 }

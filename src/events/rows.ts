@@ -1,4 +1,5 @@
 /** Stored events as rows: what is selected, in which order, and what the columns mean. */
+import { sql } from 'kysely';
 import { limits } from '../base/limits.ts';
 import type { Reader } from '../store/store.ts';
 import type { StoredEvent } from './frame.ts';
@@ -13,23 +14,37 @@ export interface AgentRef {
 export function selectEvents(reader: Reader, agent_num: number) {
   return reader.sql
     .selectFrom('events')
-    .select(['seq', 'ts', 'type', 'session_num', 'stream', 'partial', 'data', 'offset'])
+    .select(['seq', 'ts', packed, text])
     .where('agent_num', '=', agent_num);
+}
+
+/** Small columns in one number, and text where it is text: a row costs a quarter of what its columns would. */
+const packed =
+  sql<number>`type + coalesce(stream, 0) * 8 + coalesce(flags, 0) * 32 + coalesce(session_num, 0) * 128`.as(
+    'packed',
+  );
+const text = sql<string | Uint8Array>`CASE WHEN flags >= 2 THEN data ELSE CAST(data AS TEXT) END`.as('text');
+
+const SESSION_UNIT = 1 << 7;
+
+export function sessionOf(row: readonly unknown[]): number {
+  return Math.floor((row[2] as number) / SESSION_UNIT);
 }
 
 export class EventRows {
   readonly #sessions = new Map<number, string>();
 
   event(reader: Reader, row: readonly unknown[]): StoredEvent {
-    const session_num = row[3] as number | null;
+    const bits = row[2] as number;
+    const session_num = sessionOf(row);
     return {
       seq: row[0] as number,
       ts_ms: row[1] as number,
-      type: row[2] as number,
-      session_id: session_num === null ? null : this.#sessionId(reader, session_num),
-      stream: row[4] as number | null,
-      partial: row[5] as number | null,
-      data: row[6] as Uint8Array,
+      type: bits & 7,
+      session_id: session_num === 0 ? null : this.#sessionId(reader, session_num),
+      stream: (bits >> 3) & 3,
+      partial: (bits & (1 << 5)) !== 0,
+      data: row[3] as string | Uint8Array,
     };
   }
 

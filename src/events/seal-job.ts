@@ -10,7 +10,7 @@ import { writeFileAtomic } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
 import type { Reader } from '../store/store.ts';
 import { frameText, OUTPUT, STATUS } from './frame.ts';
-import { type AgentRef, EventRows, selectEvents } from './rows.ts';
+import { type AgentRef, EventRows, selectEvents, sessionOf } from './rows.ts';
 import { type Block, blockIndex, type Run } from './segment.ts';
 
 export interface SealRequest {
@@ -55,6 +55,7 @@ export async function seal(
 function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: SegmentWriter): void {
   const decode = new EventRows();
   const query = selectEvents(reader, agent.num)
+    .select('offset')
     .where('seq', '>', after)
     .where('seq', '<=', up_to)
     .orderBy('seq');
@@ -66,9 +67,10 @@ function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: S
     last = event.seq;
     const run =
       event.type === OUTPUT
-        ? { session_num: row[3] as number, stream: event.stream!, from: row[7] as number }
+        ? { session_num: sessionOf(row), stream: event.stream, from: row[4] as number }
         : null;
-    writer.add(frameText(agent.id, event), event.seq, event.ts_ms, event.type, event.data.length, run);
+    const length = Buffer.byteLength(event.data);
+    writer.add(frameText(agent.id, event), event.seq, event.ts_ms, event.type, length, run);
     return writer.raw_bytes < limits.segment_raw_bytes;
   });
   writer.flush();
@@ -105,7 +107,8 @@ class SegmentWriter {
 
   flush(): void {
     if (this.#text === '') return;
-    const packed = zstdCompressSync(Buffer.from(this.#text, 'latin1'), {
+    const raw = Buffer.from(this.#text);
+    const packed = zstdCompressSync(raw, {
       params: {
         [constants.ZSTD_c_compressionLevel]: limits.segment_level,
         [constants.ZSTD_c_checksumFlag]: 1,
@@ -117,6 +120,7 @@ class SegmentWriter {
       last_seq: this.summary!.last_seq,
       at: this.#at,
       bytes: packed.length,
+      raw_bytes: raw.length,
       runs: this.#runs,
     });
     this.#at += packed.length;

@@ -4,10 +4,10 @@
  */
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { promisify } from 'node:util';
-import { zstdDecompress } from 'node:zlib';
+import { zstdDecompressSync } from 'node:zlib';
 
-const inflate = promisify(zstdDecompress);
+/** Room at the end, so that the decoder needs no second round to see that it is done. */
+const SPARE_BYTES = 1024;
 
 /** A run of blocks never holds a hole: `first_seq` is the one before's `last_seq` + 1. */
 export interface Block {
@@ -16,6 +16,7 @@ export interface Block {
   /** Place and length in the file. */
   at: number;
   bytes: number;
+  raw_bytes: number;
   runs: Run[];
 }
 
@@ -54,7 +55,8 @@ export async function readBlock(file: FileHandle, block: Block): Promise<Buffer 
   const { bytesRead } = await file.read(packed, 0, block.bytes, block.at);
   if (bytesRead < block.bytes) return null;
   try {
-    return await inflate(packed);
+    // At once: a block takes a fraction of a millisecond, and a third of what it costs through the thread pool.
+    return zstdDecompressSync(packed, { chunkSize: block.raw_bytes + SPARE_BYTES });
   } catch {
     return null;
   }

@@ -45,6 +45,12 @@ export class Connection implements Reader {
     return this.statement(sql).get(...(parameters as SQLInputValue[])) as Row | undefined;
   }
 
+  arrays(query: Compilable<unknown>): (readonly unknown[])[] {
+    const { sql, parameters } = query.compile();
+    const statement = this.statement(sql, true);
+    return statement.all(...(parameters as SQLInputValue[])) as unknown as unknown[][];
+  }
+
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
     const { sql, parameters } = query.compile();
     // Not from the cache: a visitor may ask the same again.
@@ -60,11 +66,12 @@ export class Connection implements Reader {
   }
 
   /** The prepared statement of a text; the least recently used one leaves when there are too many. */
-  statement(sql: string): StatementSync {
-    let statement = this.#statements.get(sql);
-    if (statement) this.#statements.delete(sql);
-    else statement = this.db.prepare(sql);
-    this.#statements.set(sql, statement);
+  statement(sql: string, returnArrays = false): StatementSync {
+    const key = returnArrays ? `arrays ${sql}` : sql;
+    let statement = this.#statements.get(key);
+    if (statement) this.#statements.delete(key);
+    else statement = this.db.prepare(sql, { returnArrays });
+    this.#statements.set(key, statement);
     if (this.#statements.size > limits.statements_cached_max) {
       this.#statements.delete(this.#statements.keys().next().value!);
     }

@@ -3,7 +3,9 @@
  * stream's committed offset move together or not at all. Every check is made by the statement that writes, so nothing
  * but ids is remembered, and ids only until something is undone.
  */
+import { isUtf8 } from 'node:buffer';
 import { limits } from '../base/limits.ts';
+import { allUtf8 } from '../base/utf8.ts';
 import { problems } from '../domain/problem.ts';
 import type { Connection } from './connection.ts';
 import { type Appended, type IngestBatch, StaleBatch } from './store.ts';
@@ -42,11 +44,13 @@ export class ByteRows {
     const first_seq = last_seq - count + 1;
 
     const insert = this.#connection.statement(
-      'INSERT INTO events (agent_num, seq, ts, type, session_num, stream, offset, partial, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+      'INSERT INTO events (agent_num, seq, ts, type, session_num, stream, offset, flags, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
     );
+    const sound = allUtf8(batch.bytes, batch.ends);
     let from = 0;
     for (let i = 0; i < count; i++) {
       const end = batch.ends[i]!;
+      const data = batch.bytes.subarray(from, end);
       insert.run(
         agent_num,
         first_seq + i,
@@ -55,8 +59,8 @@ export class ByteRows {
         session_num,
         stream,
         batch.from + from,
-        batch.partial[i] ? 1 : 0,
-        batch.bytes.subarray(from, end),
+        (batch.partial[i] ? 1 : 0) | (sound || isUtf8(data) ? 0 : 2),
+        data,
       );
       from = end;
     }

@@ -74,7 +74,9 @@ class SqliteStore implements Store {
   readonly #worker: WorkerCalls<StoreTasks>;
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
   #queue: Item[] = [];
-  #scheduled = false;
+  #queued_bytes = 0;
+  #immediate = false;
+  #timer: NodeJS.Timeout | undefined;
   #group_ended_ms = 0;
   #callbacks: (() => void)[] = [];
   #since_checkpoint_bytes = 0;
@@ -170,27 +172,38 @@ class SqliteStore implements Store {
     if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
     return new Promise((resolve, reject) => {
       this.#queue.push({ run, bytes, resolve, reject });
+      this.#queued_bytes += bytes;
       this.#schedule();
     });
   }
 
-  /** At once when idle; right after a group, wait for company. */
+  /** At once when idle or when there is enough for a group; right after a group, wait for company. */
   #schedule(): void {
-    if (this.#scheduled) return;
-    this.#scheduled = true;
+    if (this.#immediate) return;
     const wait_ms = this.#group_ended_ms + limits.group_commit_ms - performance.now();
-    if (wait_ms <= 0 || this.#closing !== null) setImmediate(() => this.#runGroup());
-    else setTimeout(() => this.#runGroup(), wait_ms);
+    if (wait_ms <= 0 || this.#queued_bytes >= limits.group_now_bytes || this.#closing !== null) {
+      clearTimeout(this.#timer);
+      this.#timer = undefined;
+      this.#immediate = true;
+      setImmediate(() => this.#runGroup());
+    } else this.#timer ??= setTimeout(() => this.#runGroup(), wait_ms);
+  }
+
+  #next(): Item | undefined {
+    const item = this.#queue.shift();
+    this.#queued_bytes -= item?.bytes ?? 0;
+    return item;
   }
 
   #runGroup(): void {
-    const outcomes = this.#commit(() => this.#queue.shift());
+    this.#timer = undefined;
+    const outcomes = this.#commit(() => this.#next());
     this.#group_ended_ms = performance.now();
     for (const outcome of outcomes) {
       if ('error' in outcome) outcome.item.reject(outcome.error);
       else outcome.item.resolve(outcome.value);
     }
-    this.#scheduled = false;
+    this.#immediate = false;
     if (this.#queue.length > 0) this.#schedule();
     else this.#idle?.();
     if (this.#since_checkpoint_bytes >= limits.wal_checkpoint_bytes) this.#checkpoint();
@@ -305,6 +318,10 @@ class WriteTx implements Tx {
 
   get<Row>(query: Compilable<Row>): Row | undefined {
     return this.#connection.get(query);
+  }
+
+  arrays(query: Compilable<unknown>): (readonly unknown[])[] {
+    return this.#connection.arrays(query);
   }
 
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {

@@ -12,7 +12,9 @@ export interface Reader {
   readonly sql: Kysely<Tables>;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
-  /** For many rows: each as an array, in the order of the selected columns, until `visit` answers false. */
+  /** For many rows: each as an array, in the order of the selected columns. Much faster than objects. */
+  arrays(query: Compilable<unknown>): (readonly unknown[])[];
+  /** For many or large rows: each as an array, in the order of the selected columns, until `visit` answers false. */
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
 }
 

@@ -160,8 +160,8 @@ export interface Tables {
     stream: number | null;
     /** Output: position in the stream. */
     offset: number | null;
-    /** Output: 1 when the line goes on. */
-    partial: number | null;
+    /** Output: 1 the line goes on, 2 the bytes are not UTF-8. */
+    flags: number | null;
     /** Output: raw bytes. Else the frame's further fields as JSON. */
     data: Uint8Array;
   };

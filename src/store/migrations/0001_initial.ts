@@ -158,7 +158,7 @@ CREATE TABLE events (
   session_num INTEGER,
   stream INTEGER,
   offset INTEGER,
-  partial INTEGER,
+  flags INTEGER,
   data BLOB NOT NULL
 );
 CREATE UNIQUE INDEX events_agent_seq ON events(agent_num, seq);
