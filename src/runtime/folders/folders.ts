@@ -73,7 +73,7 @@ function sharing(): <T>(key: string, work: () => Promise<T>) => Promise<T> {
   const working = new Map<string, Promise<unknown>>();
   return <T>(key: string, work: () => Promise<T>) => {
     const under_way = working.get(key);
-    if (under_way) return under_way as Promise<T>;
+    if (under_way !== undefined) return under_way as Promise<T>;
     const result = work().finally(() => working.delete(key));
     working.set(key, result);
     return result;

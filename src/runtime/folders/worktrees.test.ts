@@ -9,6 +9,7 @@ import {
   renameSync,
   rmSync,
   symlinkSync,
+  utimesSync,
   writeFileSync,
 } from 'node:fs';
 import { join } from 'node:path';
@@ -304,12 +305,12 @@ test('the same request finds the same worktree again', async () => {
 
 test('a worktree that git was killed in the middle of is finished', async () => {
   const files = Object.fromEntries(
-    Array.from({ length: 2_000 }, (_, index) => [`many/${index}`, 'x'.repeat(100)]),
+    Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x'.repeat(100)]),
   );
   commit(repo, files, 'many');
   const made = await create();
   await remove(made);
-  for (const delay of [0, 4, 8, 16, 32, 64, 128]) {
+  for (const delay of [0, 8, 16, 32, 64]) {
     mkdirSync(made.workdir, { recursive: true });
     const child = spawn(
       'git',
@@ -330,10 +331,56 @@ test('a worktree that git was killed in the middle of is finished', async () => 
     clearTimeout(timer);
     expect(await create()).toEqual(made);
     expect(git(made.workdir, 'status', '--porcelain')).toBe('');
-    expect(readdirSync(join(made.workdir, 'many')).length).toBe(2_000);
+    expect(readdirSync(join(made.workdir, 'many')).length).toBe(500);
     expect(await remove(made)).toEqual({ removed: true, kept_because: null });
     expect(branches()).toEqual(['main']);
   }
+});
+
+/** What git leaves of a worktree when it is killed after it wrote these files. */
+function killedGit(name: string, files: Record<string, string>, age_ms = 0): string {
+  const record = join(repo, '.git/worktrees', name);
+  mkdirSync(record, { recursive: true });
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(record, file), text);
+  const time = (Date.now() - age_ms) / 1000;
+  utimesSync(record, time, time);
+  return record;
+}
+
+test('records that a killed git left are cleared away: our own at once, other agents’ when they are old', async () => {
+  const locked = 'initializing\n';
+  const elsewhere = `${folder.path}/gone/.git\n`;
+  const own = join(folder.path, 'data/worktrees/Fix-it-agt_one');
+  const dead = [
+    killedGit('Fix-it-agt_one', { locked }),
+    killedGit('Fix-it-agt_one1', { locked, gitdir: `${own}/.git\n`, HEAD: '', commondir: '' }),
+    killedGit(
+      'x-agt_old',
+      { locked, gitdir: elsewhere, HEAD: `${'0'.repeat(40)}\n`, commondir: '' },
+      3_600_000,
+    ),
+    killedGit('x-agt_older', { locked: '' }, 3_600_000),
+  ];
+  const alive = [killedGit('x-agt_new', { locked }), killedGit('person', { locked }, 3_600_000)];
+  mkdirSync(join(repo, '.git/refs/heads/svc'), { recursive: true });
+  writeFileSync(join(repo, '.git/refs/heads/svc/Fix-it-agt_one.lock'), '');
+  expect(() => git(repo, 'worktree', 'list')).toThrow();
+  const made = await create();
+  expect(made.workdir).toBe(own);
+  expect(git(made.workdir, 'status', '--porcelain')).toBe('');
+  expect(alive.map((path) => existsSync(path))).toEqual([true, true]);
+  // Git has used the first name again, for the one that it made now.
+  expect(dead.map((path) => existsSync(path))).toEqual([true, false, false, false]);
+});
+
+test('a worktree that a person locked is not taken for half-made', async () => {
+  const other = join(safe, 'other');
+  git(repo, 'worktree', 'add', '--quiet', '-b', 'other', other);
+  git(repo, 'worktree', 'lock', other);
+  writeFileSync(join(other, 'work'), 'precious');
+  await expect(create({ workdir: other })).rejects.toThrow('workdir is not empty');
+  expect((await remove({ workdir: other, repo, branch: null, base: null })).removed).toBe(false);
+  expect(readFileSync(join(other, 'work'), 'utf8')).toBe('precious');
 });
 
 test('a branch without its worktree is checked out again', async () => {

@@ -12,6 +12,7 @@ import { invalid, Problem, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
 import { asUser, type RunAs } from '../run-as.ts';
 import { complaint, type Git, gitRefused } from './git.ts';
+import { clearHalfMade } from './half-made.ts';
 import { branchName, folderName, isOurBranch } from './names.ts';
 import { isInside, type Located, locateInside, makeFolders, pathProblem, requireFolder } from './paths.ts';
 import {
@@ -109,6 +110,7 @@ async function addWorktree(
   const workdir = target.path;
   const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
 
+  await clearKilled(options, repository, workdir, branch);
   const tip = await commitOrNull(git, repository.path, `refs/heads/${branch}`);
   const earlier = await ownEntry(git, repository, workdir, branch);
   if (earlier && !earlier.half_made && tip && (await isFolder(workdir))) return answer(tip);
@@ -125,6 +127,7 @@ async function addWorktree(
     return answer(base);
   } catch (error) {
     // Nothing half-made stays behind a refusal.
+    await clearKilled(options, repository, workdir, branch);
     if (await ownEntry(git, repository, workdir, branch)) await discard(options, repository, workdir);
     if (!tip) {
       await git.run(repository.path, ['update-ref', '-d', `refs/heads/${branch}`, base], {
@@ -145,6 +148,15 @@ async function ownEntry(
 ): Promise<WorktreeEntry | undefined> {
   const entries = await listWorktrees(git, repository);
   return entries.find((each) => each.path === workdir && (each.branch === branch || each.half_made));
+}
+
+function clearKilled(
+  options: WorktreeOptions,
+  { common_dir }: Repository,
+  workdir: string,
+  branch: string | null,
+): Promise<void> {
+  return clearHalfMade({ common_dir, workdir, branch, removeTree: (path) => removeTree(options, path) });
 }
 
 /** Throws a worktree's folder and git's record of it away. */
@@ -232,6 +244,7 @@ async function removeLinked(
   const { git } = options;
   const { workdir } = worktree;
   const branch = worktree.branch !== null && isOurBranch(worktree.branch) ? worktree.branch : null;
+  await clearKilled(options, repository, workdir, branch);
   const [main, ...linked] = await listWorktrees(git, repository);
   if (main?.path === workdir) return kept('it is the main worktree of its repository');
   const exists = await isFolder(workdir);
