@@ -16,10 +16,14 @@ export function validate<S extends z.ZodType>(schema: S, input: unknown, whole: 
 
 function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
-    (text, part) =>
-      typeof part === 'number' ? `${text}[]` : `${text && `${text}.`}${String(part).slice(0, 64)}`,
+    (text, part) => (typeof part === 'number' ? `${text}[]` : `${text && `${text}.`}${inLine(String(part))}`),
     '',
   );
+}
+
+/** A client's own key, short and without what a terminal would obey. */
+function inLine(key: string): string {
+  return key.slice(0, 64).replace(/[\u0000-\u001f\u007f-\u009f]/g, '?');
 }
 
 /** Zod's own words all begin like this; words given in a schema are ours and are taken as they are. */
@@ -39,6 +43,8 @@ function wrong(issue: z.core.$ZodIssue): string {
       return sized(issue.origin, 'most', Number(issue.maximum));
     case 'invalid_format':
       return issue.format === 'datetime' ? 'must be an RFC 3339 time' : 'has the wrong form';
+    case 'invalid_key':
+      return issue.issues[0] ? wrong(issue.issues[0]) : 'is not valid';
     default:
       return 'is not valid';
   }
