@@ -41,7 +41,7 @@ export function targetOf(file: string, imported: string): string | null {
   return imported.startsWith('.') ? posix.join(dirname(file), imported) : null;
 }
 
-/** Tests and what only they use: free to import anything, and imported by nothing else. */
+/** Tests and what only they use (processes that they kill end in `-child.ts`): they import anything, nothing imports them. */
 export function isForTests(path: string): boolean {
-  return /\.test\.tsx?$/.test(path) || path.startsWith('src/testing/') || /\/testing\.ts$/.test(path);
+  return path.startsWith('src/testing/') || /(\.test\.tsx?|\/testing\.ts|-child\.ts)$/.test(path);
 }
