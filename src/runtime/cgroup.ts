@@ -2,6 +2,7 @@
  * One cgroup (v2) for each session where the system delegates: a tree that cannot be left by forking, so that its end
  * can be proven. Where none can be made, sessions live without.
  */
+import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { hasProc } from './proc.ts';
@@ -19,7 +20,7 @@ export async function findCgroupParent(): Promise<string | null> {
     const root = mount[1];
     const below = root !== '/' && own.startsWith(root) ? own.slice(root.length) : own;
     const parent = join(mount[2], below);
-    const probe = join(parent, `${PREFIX}probe-${process.pid}`);
+    const probe = join(parent, `${PREFIX}probe-${randomBytes(6).toString('hex')}`);
     await mkdir(probe);
     await rmdir(probe);
     return parent;

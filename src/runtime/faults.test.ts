@@ -319,8 +319,17 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
     node.committed(id, end.sizes, 1);
     if (!hasProc) return expect(await blocks()).toBe(before);
     await until(async () => (await blocks()) <= 2 * MIB);
+    await reopen({ spool_keep_bytes: MIB });
     await expect(node.read(id, 'stdout', 0, 10)).rejects.toMatchObject({ code: 'output_lost' });
     expect(Buffer.from(await node.read(id, 'stdout', end.sizes.stdout - 2, 10)).toString()).toBe('xx');
+  });
+
+  it('a start that the system refuses is a spawn that failed, in its words', async () => {
+    const launch = launchOf(workdir, ['/bin/sh', '-c', 'true', 'x'.repeat(4 * MIB)]);
+    expect((await node.start(launch)).end?.exit).toMatchObject({
+      reason: 'spawn_failed',
+      message: 'spawn E2BIG',
+    });
   });
 
   it('a disk with too little space refuses starts', async () => {

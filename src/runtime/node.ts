@@ -3,7 +3,7 @@
  * us, tells what it sees of them. Closing it, or killing it, touches no agent and no helper of one.
  */
 import { constants } from 'node:fs';
-import { open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { KeyedQueue } from '../base/async.ts';
@@ -78,8 +78,10 @@ export interface LocalNode extends Node {
 
 /** Reads every session on the disk, then resolves. Throws when the machine lacks what sessions need. */
 export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
-  const root = join(options.data_dir, 'sessions');
-  await makePrivateFolder(root);
+  const folder = join(options.data_dir, 'sessions');
+  await makePrivateFolder(folder);
+  // As the kernel shows it in /proc, where holders of the FIFOs are looked for.
+  const root = await realpath(folder);
   const tools = { ...findTools(), ...options.tools };
   if (options.run_as && !(tools.setpriv && tools.chown))
     throw new Error('agents.run_as needs setpriv (util-linux)');
@@ -267,6 +269,7 @@ class Main implements LocalNode, SessionHost {
     await session.close();
     this.#sessions.delete(session_id);
     await this.#spools.forget(session.files);
+    await session.removeCgroup();
     const gone = join(this.#root, `.${session_id}.gone`);
     await rename(session.files.dir, gone);
     await rm(gone, { recursive: true, force: true });
@@ -336,7 +339,7 @@ class Main implements LocalNode, SessionHost {
       failpoint('spawn');
     } catch (error) {
       this.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
-      session.launched(null);
+      session.launched(null, error as Error);
     }
     void this.#disk.ensureGuard().catch((error) => this.#complain('guard_not_started', error));
     return session;
@@ -398,7 +401,7 @@ class Main implements LocalNode, SessionHost {
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     if (live.length === 0) return;
     for (const session of live) {
-      if (session.polled) await session.poll();
+      if (session.polled) session.poll();
       else if (session.orphaned) session.poke();
     }
     await this.#checkDisk(live);

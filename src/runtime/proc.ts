@@ -3,7 +3,7 @@
  * /proc where there is one, else asks `ps`. It signals nobody.
  */
 import { execFileSync } from 'node:child_process';
-import { readdirSync, readFileSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 
 /** One process for good: within a boot, no two processes share pid and start time. */
 export interface ProcessRef {
@@ -44,13 +44,21 @@ export function parseStat(text: string): ProcessStat | null {
   };
 }
 
-/** Null when there is no such process. */
+const statBuffer = Buffer.alloc(4096);
+const absent = new Set(['ENOENT', 'ESRCH', 'EACCES']);
+
+/** Null when there is no such process. Throws when that cannot be known (no descriptors left): dead is not a guess. */
 export function readStat(pid: number): ProcessStat | null {
   if (hasProc) {
+    let fd: number | null = null;
     try {
-      return parseStat(readFileSync(`/proc/${pid}/stat`, 'latin1'));
-    } catch {
-      return null;
+      fd = openSync(`/proc/${pid}/stat`, 'r');
+      return parseStat(statBuffer.toString('latin1', 0, readSync(fd, statBuffer)));
+    } catch (error) {
+      if (absent.has((error as NodeJS.ErrnoException).code ?? '')) return null;
+      throw error;
+    } finally {
+      if (fd !== null) closeSync(fd);
     }
   }
   return parsePs(ps(['-p', String(pid)]))[0] ?? null;

@@ -2,8 +2,8 @@
  * The files of a session directory: names, shapes, reading and writing. Whatever is read here is untrusted input, since
  * an agent under our own user could have written it: sizes are bounded, links and FIFOs refused, shapes checked.
  */
-import { constants } from 'node:fs';
-import { appendFile, mkdir, open, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { constants, statSync } from 'node:fs';
+import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../base/limits.ts';
 import type { StreamName } from '../domain/event.ts';
@@ -184,8 +184,9 @@ export class SessionFiles {
         this.path('pipes/alive'),
         constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
       );
-    } catch {
-      return false;
+    } catch (error) {
+      if (isAbsent(error)) return false;
+      throw error;
     }
     try {
       await file.read(Buffer.alloc(1), 0, 1, null);
@@ -232,6 +233,11 @@ export class SessionFiles {
     }
   }
 
+  /** A file's length without going through the thread pool; null when it is not there. */
+  sizeNow(name: string): number | null {
+    return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? null;
+  }
+
   async size(name: string): Promise<number> {
     return stat(this.path(name)).then(
       (info) => info.size,
@@ -244,21 +250,29 @@ export class SessionFiles {
     return { stdout, stderr };
   }
 
+  /** Null for what is absent or not a plain file of a sane size; other failures are no answer, and are thrown. */
   async #read(name: string): Promise<string | null> {
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const file = await open(this.path(name), flags).catch((error: unknown) => {
+      if (isAbsent(error)) return null;
+      throw error;
+    });
+    if (!file) return null;
     try {
-      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(this.path(name), flags);
-      try {
-        const info = await file.stat();
-        if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
-        return await readFile(file, 'utf8');
-      } finally {
-        await file.close();
-      }
-    } catch {
-      return null;
+      const info = await file.stat();
+      if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
     }
   }
+}
+
+/** Not there, or a link or folder in its place. */
+function isAbsent(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  );
 }
 
 /** The launch as a node may keep it: names of variables, never values. */

@@ -9,9 +9,9 @@ import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { streamNames } from '../domain/event.ts';
+import { type StreamName, streamNames } from '../domain/event.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, TroubleCode } from '../domain/node.ts';
-import type { Cleanup, Exit, Leftover, StreamSizes } from '../domain/session.ts';
+import type { Cleanup, Exit, Leftover } from '../domain/session.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
 import { explainExit, failed } from './exit-status.ts';
 import type { Launcher } from './launcher-client.ts';
@@ -62,6 +62,7 @@ export class LocalSession {
   #known: ProcessRef[] = [];
   /** True while the launcher is asked, then the wrapper on its way to its claim. */
   #launching: boolean | ProcessRef = false;
+  #launch_error: string | null = null;
   #wrapper_gone = false;
   #finishing = false;
   #stop: Promise<StopReport> | null = null;
@@ -71,7 +72,7 @@ export class LocalSession {
   #again = false;
   #closed = false;
   #stdin_bytes = 0;
-  #seen: StreamSizes = { stdout: -1, stderr: -1 };
+  #seen: Record<StreamName, number | null> = { stdout: null, stderr: null };
   #waiters: (() => void)[] = [];
   #recording: Promise<void> = Promise.resolve();
 
@@ -138,8 +139,9 @@ export class LocalSession {
   }
 
   /** The launcher answered; null: no wrapper came of it. */
-  launched(wrapper: ProcessRef | null): void {
+  launched(wrapper: ProcessRef | null, error?: Error): void {
     this.#launching = wrapper ?? false;
+    this.#launch_error = error?.message ?? null;
     this.poke();
   }
 
@@ -165,15 +167,16 @@ export class LocalSession {
     while (this.phase === 'starting' && !this.#closed) await this.#change();
   }
 
-  /** Compares sizes with those of the last time; the way without watches. */
-  async poll(): Promise<void> {
+  /** Compares sizes with those of the last time: a watch can lose an event, and there may be no watch. */
+  poll(): void {
     if (this.end) return;
-    const sizes = await this.files.sizes();
-    if (sizes.stdout !== this.#seen.stdout || sizes.stderr !== this.#seen.stderr) {
-      this.#seen = sizes;
+    const stdout = this.files.sizeNow('out');
+    const stderr = this.files.sizeNow('err');
+    if (stdout !== this.#seen.stdout || stderr !== this.#seen.stderr) {
+      this.#seen = { stdout, stderr };
       this.#host.wake(this.id);
     }
-    this.poke();
+    if (this.phase === 'starting' || this.#wrapper_gone || this.files.sizeNow('exit') !== null) this.poke();
   }
 
   /** The journal's new length, once the feeder was told. */
@@ -299,7 +302,7 @@ export class LocalSession {
       }
     }
     const message = 'the start was interrupted before the command was started';
-    await this.#finish(this.#dead(failed('spawn_failed', message)));
+    await this.#finish(this.#dead(failed('spawn_failed', this.#launch_error ?? message)));
   }
 
   #dead(exit: Exit): Outcome {
@@ -335,7 +338,13 @@ export class LocalSession {
     await this.files.mark('ended').catch(() => {});
     this.#watch?.close();
     this.#watch = null;
-    if (this.#file.cgroup) await removeCgroup(this.#file.cgroup);
+    await this.removeCgroup();
+  }
+
+  /** Stays while something that was kept lives there. */
+  async removeCgroup(): Promise<void> {
+    const { cgroup } = this.#file;
+    if (cgroup && isCgroupOf(cgroup, this.id)) await removeCgroup(cgroup);
   }
 
   /** What the command left behind is killed, or listed and kept. */
@@ -490,18 +499,21 @@ export class LocalSession {
   async checkHelpers(): Promise<void> {
     const handle = this.#handle;
     if (this.end) return;
+    this.poll();
     if (!handle || this.#finishing || handle.boot_id !== this.#host.boot_id) return this.poke();
-    if (!isAlive(handle.wrapper)) this.poke();
-    if (!isAlive(handle.main) || (await this.files.has('exit'))) return this.poke();
-    if (!isAlive(handle.keeper)) await this.#restartKeeper(handle);
+    const { main, wrapper, keeper, pumps, feeder } = handle;
+    const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
+    if (needed.every(isAlive)) return;
+    if (!isAlive(wrapper)) this.poke();
+    if (!isAlive(main) || (await this.files.has('exit'))) return this.poke();
+    if (!isAlive(keeper)) await this.#restartKeeper(handle);
     for (const stream of streamNames) {
-      if (isAlive(handle.pumps[stream]) || this.#host.isPaused()) continue;
+      if (isAlive(pumps[stream]) || this.#host.isPaused()) continue;
       await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream]), 'pump_restarted', {
         error: `the process that stores ${stream} was killed; up to 128 KiB may be missing`,
         details: { stream },
       });
     }
-    const { feeder } = handle;
     if (!feeder || isAlive(feeder) || (await this.files.has('stdin.eof'))) return;
     // A copy that the dead feeder began must end first, or two would mix their bytes.
     if ((await this.#sweep(null)).feeding) return;

@@ -1,6 +1,6 @@
 /** Reads spools by offset, with a bounded number of them open, and gives committed disk space back by punching holes. */
 import { constants, readSync } from 'node:fs';
-import { type FileHandle, open } from 'node:fs/promises';
+import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
 import { KIB, limits, MIB } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { StreamName } from '../domain/event.ts';
@@ -36,7 +36,7 @@ export class Spools {
   /** Empty at the present end; `output_lost` when the bytes are not there any more. */
   async read(files: SessionFiles, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
     const path = files.path(spoolNames[stream]);
-    if (from < (this.#punched.get(path) ?? 0)) throw problems.outputLost();
+    if (from < (await this.#punchedOf(path))) throw problems.outputLost();
     const spool = await this.#acquire(path);
     if (!spool) {
       if (from > 0) throw problems.outputLost();
@@ -63,10 +63,11 @@ export class Spools {
   async release(files: SessionFiles, stream: StreamName, offset: number): Promise<void> {
     const { fallocate } = this.#tools;
     const path = files.path(spoolNames[stream]);
-    const done = this.#punched.get(path) ?? 0;
+    const done = await this.#punchedOf(path);
     const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
     if (!fallocate || until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
     this.#punched.set(path, until);
+    await writeFile(`${path}.from`, `${until}\n`, { mode: 0o600 });
     const result = await this.#launcher.run(
       [fallocate, '--punch-hole', '--offset', '0', '--length', String(until), path],
       { cwd: '/', env: { LC_ALL: 'C' }, output_bytes_max: 4 * KIB, timeout_ms: limits.git_timeout_ms },
@@ -74,6 +75,7 @@ export class Spools {
     if (result.code === 0) return;
     // Not every file system has holes: the bytes stay, and stay readable.
     this.#punched.set(path, done);
+    await writeFile(`${path}.from`, `${done}\n`, { mode: 0o600 });
     this.#log.debug({ path, error: result.stderr.toString().trim() }, 'punch_hole_failed');
   }
 
@@ -87,6 +89,16 @@ export class Spools {
 
   async close(): Promise<void> {
     for (const path of [...this.#open.keys()]) await this.#drop(path);
+  }
+
+  /** Where the bytes begin that are still there: holes read as zeros, so it is written down before one is made. */
+  async #punchedOf(path: string): Promise<number> {
+    const known = this.#punched.get(path);
+    if (known !== undefined) return known;
+    const text = await readFile(`${path}.from`, 'latin1').catch(() => '');
+    const from = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
+    this.#punched.set(path, this.#punched.get(path) ?? from);
+    return from;
   }
 
   async #acquire(path: string): Promise<Spool | null> {

@@ -60,7 +60,7 @@ obey() {
     case $command in
       keeper) k=$argument; st "$k"; kt=$t ;;
       nocgroup) nocgroup=1 ;;
-      main) m=$argument; st "$m"; mt=$t; note && echo go; exec 1>/dev/null ;;
+      main) m=$argument; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
       out) pump out; po=$p; st "$po"; pot=$t; note ;;
       err) pump err; pe=$p; st "$pe"; pet=$t; note ;;
       feed) feeder; st "$f"; ft=$t; note ;;
