@@ -1,3 +1,6 @@
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import type { HttpServer } from './server.ts';
@@ -252,6 +255,30 @@ describe('bytes that are not quite HTTP', () => {
     },
   );
 
+  test('whatever bytes a body holds, it is taken or refused, never a fault', async () => {
+    const body = fc.oneof(
+      fc.uint8Array({ maxLength: 64 }).map((bytes) => Buffer.from(bytes)),
+      fc.json({ maxDepth: 5 }).map((text) => Buffer.from(text)),
+      fc.tuple(fc.json(), fc.nat(), fc.integer({ min: 0, max: 255 })).map(([text, at, byte]) => {
+        const bytes = Buffer.from(text);
+        bytes[at % bytes.length] = byte;
+        return bytes;
+      }),
+    );
+    await fc.assert(
+      fc.asyncProperty(body, async (bytes) => {
+        const response = await fetch(`${server.url}/api/logout`, {
+          method: 'POST',
+          headers: { authorization: `Bearer ${USER_TOKEN}`, 'content-type': 'application/json' },
+          body: bytes,
+        });
+        await response.text();
+        expect([204, 400]).toContain(response.status);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
   test('the server lives on after all of it', async () => {
     expect(status(await get([`Host: ${host}`]))).toBe(200);
     expect(served).toBe(1);
@@ -276,6 +303,24 @@ describe('slow clients', () => {
       expect([status(answer), error(answer)]).toEqual([408, 'request took too long']);
     } finally {
       await strict.drain();
+    }
+  });
+
+  test('hundreds of half-sent requests hold nobody else up', async () => {
+    const crowd = await Promise.all(
+      Array.from({ length: 500 }, async () => {
+        const socket = connect(server.address.port, '127.0.0.1');
+        socket.on('error', () => {});
+        await once(socket, 'connect');
+        socket.write('GET /api/me HTTP/1.1\r\nX-A: ');
+        return socket;
+      }),
+    );
+    try {
+      for (let i = 0; i < 20; i++) expect(status(await get([`Host: ${host}`]))).toBe(200);
+      expect(server.requests_open()).toBe(0);
+    } finally {
+      for (const socket of crowd) socket.destroy();
     }
   });
 

@@ -88,9 +88,7 @@ export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: M
   for (const [url, methods] of methodsOf) {
     const allow = [...methods].join(', ');
     app.route({
-      method: ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'].filter(
-        (name) => !methods.has(name),
-      ),
+      method: app.supportedMethods.filter((name) => !methods.has(name)),
       url,
       exposeHeadRoute: false,
       handler: (_request, reply) => {

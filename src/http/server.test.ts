@@ -141,6 +141,7 @@ describe('order of checks', () => {
       { error: 'method not allowed' },
     ]);
     expect((await ask('/api/me', { method: 'PUT' })).status).toBe(401);
+    expect((await ask('/api/me', { method: 'OPTIONS', headers: user })).status).toBe(405);
   });
 
   test('what a route refuses before its body is refused whatever the body', async () => {
