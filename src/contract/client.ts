@@ -193,10 +193,12 @@ export class Client {
           ready.push({ id: id ?? null, event: event ?? 'message', data: JSON.parse(data) as Frame['data'] }),
       });
       const text = new TextDecoder();
-      for await (const chunk of response.body ?? []) {
+      // Not every browser iterates a body.
+      const reader = response.body?.getReader();
+      for (let read = await reader?.read(); read && !read.done; read = await reader?.read()) {
         clearTimeout(timer);
         timer = setTimeout(() => silence.abort(), silence_ms);
-        parser.feed(text.decode(chunk, { stream: true }));
+        parser.feed(text.decode(read.value, { stream: true }));
         yield* ready.splice(0);
       }
     } catch (error) {

@@ -96,6 +96,8 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
       sendError(error, request as FastifyRequest, reply as FastifyReply, options.log),
   }) as unknown as FastifyInstance;
 
+  // For the name that people use, not for a `localhost` that other programs serve too.
+  const strict = options.tls !== null && options.public_origin?.startsWith('https:') === true;
   let guard: Guard | null = null;
   app.addHook('onRequest', async (request, reply) => {
     requests_open += 1;
@@ -103,7 +105,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
       requests_open -= 1;
     });
     reply.headers(SECURITY_HEADERS);
-    if (options.tls !== null) reply.header('strict-transport-security', 'max-age=31536000');
+    if (strict) reply.header('strict-transport-security', 'max-age=31536000');
     reply.header('x-request-id', request.id);
     if (draining.signal.aborted) {
       reply.header('connection', 'close');
@@ -202,12 +204,12 @@ function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
     socket.destroy();
     return;
   }
-  const [status, message] =
+  const [status, code, message] =
     error.code === 'HPE_HEADER_OVERFLOW'
-      ? ['431 Request Header Fields Too Large', 'request headers are too large']
+      ? ['431 Request Header Fields Too Large', 'headers_too_large', 'request headers are too large']
       : error.code === 'ERR_HTTP_REQUEST_TIMEOUT'
-        ? ['408 Request Timeout', 'request took too long']
-        : ['400 Bad Request', 'request is not valid HTTP'];
+        ? ['408 Request Timeout', 'request_timeout', 'request took too long']
+        : ['400 Bad Request', 'invalid_http', 'request is not valid HTTP'];
   // A response that is under way on this connection must not get another one in its middle.
   const current = (socket as Socket & { _httpMessage?: ServerResponse & { req: IncomingMessage } })
     ._httpMessage;
@@ -217,7 +219,7 @@ function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
   }
   const body = JSON.stringify({ error: message });
   socket.end(
-    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nConnection: close\r\n\r\n${body}`,
+    `HTTP/1.1 ${status}\r\nContent-Type: application/json; charset=utf-8\r\nContent-Length: ${Buffer.byteLength(body)}\r\nX-Error-Code: ${code}\r\nConnection: close\r\n\r\n${body}`,
     () => socket.destroySoon(),
   );
 }

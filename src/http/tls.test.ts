@@ -7,13 +7,16 @@ import type { HttpServer } from './server.ts';
 
 let server: HttpServer;
 beforeAll(async () => {
-  server = await openFakeHttp({}, { tls: testTls });
+  server = await openFakeHttp({}, { tls: testTls, public_origin: 'https://svc.example' });
 });
 afterAll(() => server.drain());
 
-function ask(headers: Record<string, string>): Promise<{ status: number; hsts: string | undefined }> {
+function ask(
+  headers: Record<string, string>,
+  url = server.url,
+): Promise<{ status: number; hsts: string | undefined }> {
   return new Promise((resolve, reject) => {
-    request(`${server.url}/healthz`, { ca: testTls.cert, headers, agent: false }, (response) => {
+    request(`${url}/healthz`, { ca: testTls.cert, headers, agent: false }, (response) => {
       response.resume();
       const { statusCode, headers } = response;
       response.on('end', () => resolve({ status: statusCode!, hsts: headers['strict-transport-security'] }));
@@ -26,6 +29,15 @@ function ask(headers: Record<string, string>): Promise<{ status: number; hsts: s
 test('a TLS listener answers under https, and tells browsers to stay there', async () => {
   expect(server.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/);
   expect(await ask({})).toEqual({ status: 200, hsts: 'max-age=31536000' });
+});
+
+test('without a public name browsers are told nothing about localhost', async () => {
+  const local = await openFakeHttp({}, { tls: testTls });
+  try {
+    expect(await ask({}, local.url)).toEqual({ status: 200, hsts: undefined });
+  } finally {
+    await local.drain();
+  }
 });
 
 test('its own origin is the https one', async () => {

@@ -64,8 +64,16 @@ function showTry(api, operation, session) {
   const read = () => readForm(operation, inputs, body);
 
   copy.addEventListener('click', async () => {
-    await navigator.clipboard.writeText(asCurl(operation.method, read()));
-    status.textContent = 'Copied. Put your token into SVC_TOKEN.';
+    const text = asCurl(operation.method, read());
+    // There is a clipboard only on https and on this machine.
+    const copied = await navigator.clipboard?.writeText(text).then(
+      () => true,
+      () => false,
+    );
+    status.className = '';
+    status.textContent = `${copied ? 'Copied' : 'Copy this'}. Put your token into SVC_TOKEN.`;
+    shown.hidden = copied === true;
+    shown.textContent = text;
   });
   const form = h(
     'form',
