@@ -1,0 +1,168 @@
+/** Folders of agents over HTTP, with real git: worktrees made, shown, kept and removed; workdirs refused in the contract's words. */
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TestPlane } from '../src/testing/plane.ts';
+import { commit, git, makeRepository } from '../src/testing/repository.ts';
+
+let plane: TestPlane;
+let repo: string;
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  repo = makeRepository(join(plane.work, 'repo'), { 'a.txt': 'one\n', 'sub/b c.txt': 'two\n' });
+});
+afterAll(() => plane?.close());
+
+async function http(
+  method: string,
+  path: string,
+  body?: unknown,
+): Promise<{ status: number; body: unknown }> {
+  const response = await fetch(plane.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${plane.token}`,
+      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
+    },
+    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, body: text === '' ? null : JSON.parse(text) };
+}
+
+const create = (body: Record<string, unknown>) =>
+  http('POST', '/api/agents', { name: 'Fix it', command: 'true', ...body });
+const refusal = async (body: Record<string, unknown>) => {
+  const { status, body: answer } = await create(body);
+  return [status, (answer as { error?: string }).error];
+};
+
+interface Made {
+  id: string;
+  workdir: string;
+  worktree_branch: string;
+}
+
+async function worktree(body: Record<string, unknown> = {}): Promise<Made> {
+  const made = await create({ worktree_mode: 'create_worktree', worktree_repo: repo, ...body });
+  expect(made.status).toBe(201);
+  return made.body as Made;
+}
+
+test('an agent works in a worktree of its own, and its changes are shown against where it began', async () => {
+  const agent = await worktree({
+    command:
+      'echo more >> a.txt && echo new > "sub/n w.txt" && git rm -q "sub/b c.txt" && git branch --show-current',
+    start: true,
+  });
+  expect(agent.workdir).toBe(join(plane.data_dir, `worktrees/Fix-it-${agent.id}`));
+  expect(agent.worktree_branch).toBe(`svc/Fix-it-${agent.id}`);
+  expect((await plane.finished(agent.id)).status).toBe('completed');
+  expect((await plane.output(agent.id)).toString()).toBe(`${agent.worktree_branch}\n`);
+
+  const changes = await http('GET', `/api/agents/${agent.id}/changes`);
+  expect(changes.body).toMatchObject({
+    git: true,
+    branch: agent.worktree_branch,
+    files: [
+      { path: 'a.txt', status: 'modified', additions: 1, deletions: 0 },
+      { path: 'sub/b c.txt', status: 'deleted' },
+      { path: 'sub/n w.txt', status: 'untracked', additions: 1 },
+    ],
+  });
+  for (const path of ['sub/n%20w.txt', 'sub%2Fn%20w.txt']) {
+    const change = await http('GET', `/api/agents/${agent.id}/changes/${path}`);
+    expect(change.body).toMatchObject({ path: 'sub/n w.txt', diff: expect.stringContaining('+new') });
+  }
+  for (const path of ['..%2F..%2Fsvc.db', 'none', '%2Fetc%2Fpasswd', 'a.txt%00']) {
+    const change = await http('GET', `/api/agents/${agent.id}/changes/${path}`);
+    expect([path, change.status]).toEqual([path, 404]);
+  }
+});
+
+test('deleting an agent keeps a worktree with work in it and says so, unless told otherwise', async () => {
+  const clean = await worktree();
+  expect(await http('DELETE', `/api/agents/${clean.id}`)).toEqual({ status: 204, body: null });
+  expect(existsSync(clean.workdir)).toBe(false);
+
+  const dirty = await worktree();
+  writeFileSync(join(dirty.workdir, 'new'), 'x');
+  commit(dirty.workdir, { 'work.txt': 'x' }, 'work');
+  writeFileSync(join(dirty.workdir, 'newer'), 'x');
+  expect(await http('DELETE', `/api/agents/${dirty.id}`)).toMatchObject({
+    status: 200,
+    body: {
+      worktree_kept: {
+        workdir: dirty.workdir,
+        reason: 'untracked files, 1 commit on no remote and no other branch',
+      },
+    },
+  });
+  expect(existsSync(join(dirty.workdir, 'newer'))).toBe(true);
+
+  const doomed = await worktree();
+  writeFileSync(join(doomed.workdir, 'new'), 'x');
+  expect((await http('DELETE', `/api/agents/${doomed.id}?delete_worktree=true`)).status).toBe(204);
+  expect(existsSync(doomed.workdir)).toBe(false);
+  expect(git(repo, 'branch', '--list', doomed.worktree_branch)).toBe('');
+});
+
+test('a folder that the agent did not get from the service is never removed with it', async () => {
+  const mine = join(plane.work, 'mine');
+  mkdirSync(mine);
+  const { body } = await create({ workdir: mine });
+  expect((await http('DELETE', `/api/agents/${(body as Made).id}?delete_worktree=true`)).status).toBe(204);
+  expect(existsSync(mine)).toBe(true);
+});
+
+test('a workdir is refused in the contract’s words', async () => {
+  symlinkSync('/etc', join(plane.work, 'out'));
+  mkdirSync(`${plane.work}-evil`);
+  const unsafe = 'workdir path must be within allowed safe paths';
+  expect(await refusal({})).toEqual([400, 'workdir is required']);
+  expect(await refusal({ workdir: 'here' })).toEqual([400, 'workdir must be absolute']);
+  for (const workdir of [
+    '/etc',
+    `${plane.work}-evil`,
+    `${plane.work}/..`,
+    `${plane.work}/out`,
+    `${plane.work}/no/../../..`,
+  ]) {
+    expect([workdir, ...(await refusal({ workdir }))]).toEqual([workdir, 400, unsafe]);
+  }
+  expect(await refusal({ workdir: `${plane.work}/none` })).toEqual([400, 'workdir does not exist']);
+  expect((await refusal({ workdir: `${plane.work}/\0` }))[0]).toBe(400);
+  expect((await refusal({ workdir: `${plane.work}/${'x'.repeat(5_000)}` }))[0]).toBe(400);
+});
+
+test('a worktree is refused in the contract’s words, or in git’s, and no agent is stored', async () => {
+  const count = async () => ((await http('GET', '/api/agents')).body as unknown[]).length;
+  const before = await count();
+  const refused = (body: Record<string, unknown>) => refusal({ worktree_mode: 'create_worktree', ...body });
+  mkdirSync(join(plane.work, 'plain'), { recursive: true });
+  expect(await refused({ worktree_repo: '/etc' })).toEqual([
+    400,
+    'worktree_repo must be within allowed safe paths',
+  ]);
+  expect(await refused({ worktree_repo: join(plane.work, 'plain') })).toEqual([
+    400,
+    'fatal: not a git repository (or any of the parent directories): .git',
+  ]);
+  expect(await refused({ worktree_repo: repo, worktree_ref: 'none' })).toEqual([
+    400,
+    'worktree_ref is not a commit: fatal: Needed a single revision',
+  ]);
+  expect((await refused({ worktree_repo: repo, worktree_ref: '--upload-pack=touch' }))[0]).toBe(400);
+  expect(await count()).toBe(before);
+});
+
+test('a crash of the service leaves worktrees as they are', async () => {
+  const agent = await worktree();
+  writeFileSync(join(agent.workdir, 'new'), 'x\n');
+  await plane.kill('SIGKILL');
+  await plane.start();
+  expect((await http('GET', `/api/agents/${agent.id}/changes`)).body).toMatchObject({
+    files: [{ path: 'new', status: 'untracked' }],
+  });
+});
