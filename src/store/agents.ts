@@ -43,11 +43,12 @@ export function findAgent(reader: Reader, id: string): AgentRow | undefined {
 export interface AgentFilter {
   /** Null: everyone's. */
   owner_id: string | null;
-  status?: string;
-  node_id?: string;
+  status?: string | undefined;
+  node_id?: string | undefined;
+  name?: string | undefined;
   /** Agents older than this one (by `num`). */
-  before_num?: number;
-  limit?: number;
+  before_num?: number | undefined;
+  limit?: number | undefined;
 }
 
 /** Newest first. */
@@ -56,6 +57,7 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   if (filter.owner_id !== null) query = query.where('agents.owner_id', '=', filter.owner_id);
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
+  if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);
   if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
   return reader.all(query) as AgentRow[];
@@ -143,7 +145,7 @@ export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
 export function sessionsOf(
   reader: Reader,
   agent_num: number,
-  page: { before_number?: number; limit?: number } = {},
+  page: { before_number?: number | undefined; limit?: number | undefined } = {},
 ): SessionRow[] {
   let query = sessionQuery(reader).where('agent_num', '=', agent_num).orderBy('number', 'desc');
   if (page.before_number !== undefined) query = query.where('number', '<', page.before_number);
