@@ -1,8 +1,10 @@
 /**
- * Calls into a worker thread: started at the first call, errors come back as errors, a worker that ends rejects what it
- * has not answered and is started again by the next call. Only for heavy work that would stall the loop.
+ * Calls into a worker thread: started at the first call, ended when nothing was asked for a while, for the sake of its
+ * memory. Errors come back as errors; a worker that dies rejects what it has not answered, and the next call starts
+ * another. Only for heavy work that would stall the loop.
  */
 import { parentPort, Worker } from 'node:worker_threads';
+import { limits } from './limits.ts';
 
 type Task = (data: never) => unknown;
 export type Tasks = Record<string, Task>;
@@ -19,6 +21,7 @@ export class WorkerCalls<T extends Tasks> {
   readonly #data: unknown;
   #worker: Worker | null = null;
   #next_id = 1;
+  #idle: NodeJS.Timeout | undefined;
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
 
   /** `entry` names a module without its extension, relative to the caller's `import.meta.url`. */
@@ -28,6 +31,7 @@ export class WorkerCalls<T extends Tasks> {
   }
 
   call<K extends keyof T & string>(kind: K, data: Parameters<T[K]>[0]): Promise<Awaited<ReturnType<T[K]>>> {
+    clearTimeout(this.#idle);
     const worker = this.#start();
     const id = this.#next_id++;
     return new Promise((resolve, reject) => {
@@ -38,7 +42,12 @@ export class WorkerCalls<T extends Tasks> {
 
   /** Ends the worker; calls under way are rejected. */
   async close(): Promise<void> {
-    await this.#worker?.terminate();
+    clearTimeout(this.#idle);
+    const worker = this.#worker;
+    this.#worker = null;
+    await worker?.terminate();
+    for (const { reject } of this.#waiting.values()) reject(new Error('the worker thread ended'));
+    this.#waiting.clear();
   }
 
   #start(): Worker {
@@ -50,6 +59,10 @@ export class WorkerCalls<T extends Tasks> {
       this.#waiting.delete(answer.id);
       if ('error' in answer) waiting?.reject(answer.error);
       else waiting?.resolve(answer.value);
+      if (this.#waiting.size === 0) {
+        clearTimeout(this.#idle);
+        this.#idle = setTimeout(() => void this.close(), limits.worker_idle_ms).unref();
+      }
     });
     worker.on('error', (error) => this.#lose(worker, error));
     worker.on('exit', () => this.#lose(worker, new Error('the worker thread ended')));

@@ -34,11 +34,13 @@ export class Feed {
   #ring_bytes = 0;
   #head = 0;
   #closed = false;
+  readonly #trimming: NodeJS.Timeout;
 
   constructor(options: FeedOptions) {
     this.#store = options.store;
     this.#clock = options.clock;
     this.#heartbeat_ms = options.heartbeat_ms ?? limits.heartbeat_ms;
+    this.#trimming = setInterval(() => void this.#trimAll(), limits.feed_trim_ms).unref();
   }
 
   /** Tells, in the caller's transaction, what a record of `owner_id`'s is now. */
@@ -113,7 +115,16 @@ export class Feed {
 
   close(): void {
     this.#closed = true;
+    clearInterval(this.#trimming);
     for (const wake of this.#wakes) wake.notify();
+  }
+
+  async #trimAll(): Promise<void> {
+    try {
+      while (!this.#closed && (await this.trim()));
+    } catch {
+      // The database says in the log what is wrong; the next time is soon enough.
+    }
   }
 
   #publish(entry: Entry): void {

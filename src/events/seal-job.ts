@@ -3,7 +3,7 @@
  * reader of its own. It changes nothing in the database: until its answer is recorded, the file is an orphan.
  */
 import { randomBytes } from 'node:crypto';
-import { mkdirSync } from 'node:fs';
+import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, zstdCompressSync } from 'node:zlib';
 import { writeFileAtomic } from '../base/files.ts';
@@ -44,12 +44,19 @@ export async function seal(
   const { summary } = writer;
   if (!summary) return null;
   const folder = String(request.agent.num);
-  mkdirSync(join(request.folder, folder), { recursive: true, mode: 0o700 });
+  if (mkdirSync(join(request.folder, folder), { recursive: true, mode: 0o700 })) syncFolder(request.folder);
   const name = `${summary.first_seq}-${summary.last_seq}-${randomBytes(4).toString('hex')}.seg`;
   const path = `${folder}/${name}`;
   const bytes = Buffer.concat(writer.packed);
   await writeFileAtomic(join(request.folder, path), bytes);
   return { ...summary, path, bytes: bytes.length, blocks: blockIndex(writer.blocks) };
+}
+
+/** So that a new folder in it survives a power cut. */
+function syncFolder(path: string): void {
+  const file = openSync(path, 'r');
+  fsyncSync(file);
+  closeSync(file);
 }
 
 function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: SegmentWriter): void {

@@ -93,7 +93,8 @@ export function openWriter(path: string): Connection {
     db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
     db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
-    db.exec('PRAGMA synchronous = FULL');
+    // The store syncs each group itself, on another thread.
+    db.exec('PRAGMA synchronous = NORMAL');
     db.exec(`PRAGMA wal_autocheckpoint = ${limits.wal_pages_max}`);
     db.exec(`PRAGMA journal_size_limit = ${limits.wal_kept_bytes_max}`);
     db.exec(`PRAGMA cache_size = -${limits.database_cache_bytes / 1024}`);
@@ -108,4 +109,43 @@ export function openWriter(path: string): Connection {
 
 export function openReadOnly(path: string): Connection {
   return new Connection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
+}
+
+/**
+ * Reads, each as one snapshot. While pinned, all reads see the state of the moment of the pin, whatever is committed
+ * meanwhile.
+ */
+export class SnapshotReader {
+  readonly #connection: Connection;
+  #pinned = false;
+
+  constructor(connection: Connection) {
+    this.#connection = connection;
+  }
+
+  read<T>(fn: (reader: Reader) => T): T {
+    if (this.#pinned) return fn(this.#connection);
+    this.#connection.statement('BEGIN').run();
+    try {
+      return fn(this.#connection);
+    } finally {
+      if (this.#connection.db.isTransaction) this.#connection.statement('COMMIT').run();
+    }
+  }
+
+  pin(): void {
+    this.#connection.statement('BEGIN').run();
+    // A snapshot begins with the first read.
+    this.#connection.statement('SELECT count(*) FROM meta WHERE key = 0').get();
+    this.#pinned = true;
+  }
+
+  unpin(): void {
+    this.#pinned = false;
+    if (this.#connection.db.isTransaction) this.#connection.statement('COMMIT').run();
+  }
+
+  close(): void {
+    this.#connection.close();
+  }
 }

@@ -29,7 +29,8 @@ const metaKeys = (store: Store) =>
 async function afterKill(writes: number): Promise<string> {
   const store = await openAt(at('live.db'));
   for (let i = 0; i < writes; i++) await setMeta(store, `key ${i}`, 'x'.repeat(3_000));
-  for (const suffix of ['', '-wal', '-shm']) await copyFile(at(`live.db${suffix}`), at(`dead.db${suffix}`));
+  for (const suffix of ['', '-wal', '-shm', '-boot'])
+    await copyFile(at(`live.db${suffix}`), at(`dead.db${suffix}`));
   await store.close();
   return at('dead.db');
 }

@@ -2,7 +2,7 @@
  * Whether a database can be trusted: before it is opened (its write-ahead log), while it is opened after an unclean stop
  * (small ones whole, large ones later, in the background) and what SQLite's complaints mean to a client.
  */
-import { statSync } from 'node:fs';
+import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { Problem, problems } from '../domain/problem.ts';
 import { StoreDamaged } from './store.ts';
@@ -13,13 +13,37 @@ export function checkWal(path: string): boolean {
   const wal = inspectWal(path);
   if (!wal) return false;
   const { sound_frames, committed_frames } = wal;
-  if (committed_frames !== null && committed_frames > sound_frames) {
+  // After a reboot the index may know of commits that were never synced, and so never acknowledged.
+  if (committed_frames !== null && committed_frames > sound_frames && sameBoot(path)) {
     throw new StoreDamaged(
       path,
       `its write-ahead log holds ${committed_frames} committed frames, of which ${committed_frames - sound_frames} cannot be read`,
     );
   }
   return true;
+}
+
+/** Notes the boot in which the database is open. Lost with the power, it says `another boot`, which is right. */
+export function rememberBoot(path: string): void {
+  const boot = bootId();
+  if (boot !== null) writeFileSync(`${path}-boot`, boot, { mode: 0o600 });
+}
+
+function sameBoot(path: string): boolean {
+  try {
+    return readFileSync(`${path}-boot`, 'utf8') === bootId();
+  } catch {
+    return false;
+  }
+}
+
+/** Null where the system does not say. */
+function bootId(): string | null {
+  try {
+    return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
+  } catch {
+    return null;
+  }
 }
 
 /** The problems that `quick_check` finds, none in a sound database. */

@@ -1,8 +1,9 @@
 /**
  * SQLite behind `Store`. One connection writes, in groups: whatever waits runs in one transaction, each `write` in a
- * savepoint of its own, and everybody is answered after the group's fsync. Another connection reads committed rows.
- * Checkpoints and checks run in a second thread. It invents no ids, reads no wall clock, and acknowledges nothing that
- * is not on the disk.
+ * savepoint of its own. SQLite's COMMIT does not sync (`synchronous = NORMAL`); the group's sync runs on another thread,
+ * so that the event loop never waits for a disk, and until it is done nobody is answered, nothing else is committed, and
+ * readers see the state before the group. So what is seen or acknowledged is on the disk, as with `FULL`. Checkpoints
+ * and checks run in a worker. It invents no ids and reads no wall clock.
  */
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
@@ -12,11 +13,14 @@ import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
-import { type Connection, kysely, openReadOnly, openWriter } from './connection.ts';
-import { checkWal, databaseBytes, isDamage, quickCheck, storageProblem } from './integrity.ts';
+import { Problem } from '../domain/problem.ts';
+import { Checkpoints } from './checkpoints.ts';
+import { type Connection, kysely, openReadOnly, openWriter, SnapshotReader } from './connection.ts';
+import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
 import { migrate } from './migrate.ts';
 import { ByteRows } from './rows.ts';
 import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
+import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
 
 export interface SqliteOptions {
@@ -38,7 +42,8 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
     }
     const steps = migrate(writer.db, path);
     if (steps > 0) log.info({ path, steps }, 'database schema is up to date');
-    return new SqliteStore(options, writer, openReadOnly(path), !(unclean && small));
+    rememberBoot(path);
+    return new SqliteStore(options, writer, new WalSync(path), !(unclean && small));
   } catch (error) {
     writer?.close();
     if (isDamage(error)) throw new StoreDamaged(path, (error as Error).message);
@@ -52,7 +57,8 @@ export function openReader(source: Store['source']): {
   close(): void;
 } {
   const connection = openReadOnly(source.path);
-  return { read: (fn) => snapshot(connection, fn), close: () => connection.close() };
+  const reader = new SnapshotReader(connection);
+  return { read: (fn) => reader.read(fn), close: () => reader.close() };
 }
 
 interface Item {
@@ -69,34 +75,39 @@ class SqliteStore implements Store {
   readonly unchecked: boolean;
   readonly #log: Logger;
   readonly #writer: Connection;
-  readonly #reader: Connection;
+  readonly #reader: SnapshotReader;
   readonly #rows: ByteRows;
   readonly #worker: WorkerCalls<StoreTasks>;
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
+  readonly #wal: WalSync;
+  readonly #checkpoints: Checkpoints;
   #queue: Item[] = [];
   #queued_bytes = 0;
-  #immediate = false;
+  /** From the moment a group is about to run until it is answered. */
+  #busy = false;
   #timer: NodeJS.Timeout | undefined;
-  #group_ended_ms = 0;
+  #committed_ms = 0;
   #callbacks: (() => void)[] = [];
-  #since_checkpoint_bytes = 0;
-  #checkpoint_running = false;
+  /** Set for good when a sync failed: what the kernel dropped then would silently take later commits with it. */
+  #failed: Problem | null = null;
   #closing: Promise<void> | null = null;
   #idle: (() => void) | null = null;
 
-  constructor(options: SqliteOptions, writer: Connection, reader: Connection, unchecked: boolean) {
+  constructor(options: SqliteOptions, writer: Connection, wal: WalSync, unchecked: boolean) {
     this.source = { kind: 'sqlite', path: options.path };
     this.unchecked = unchecked;
     this.#log = options.log;
     this.#writer = writer;
-    this.#reader = reader;
+    this.#reader = new SnapshotReader(openReadOnly(options.path));
+    this.#wal = wal;
     this.#rows = new ByteRows(writer);
     this.#worker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
+    this.#checkpoints = new Checkpoints(this.#worker, options.log);
   }
 
   async read<T>(fn: (reader: Reader) => T): Promise<T> {
     try {
-      return snapshot(this.#reader, fn);
+      return this.#reader.read(fn);
     } catch (error) {
       throw this.#explain(error);
     }
@@ -161,10 +172,12 @@ class SqliteStore implements Store {
   }
 
   async #close(): Promise<void> {
-    if (this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    if (this.#busy || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
+    await this.#checkpoints.close();
     await this.#worker.close();
     this.#reader.close();
     // The last connection to close takes the write-ahead log with it: none left is the mark of a clean stop.
+    this.#wal.close();
     this.#writer.close();
   }
 
@@ -179,14 +192,20 @@ class SqliteStore implements Store {
 
   /** At once when idle or when there is enough for a group; right after a group, wait for company. */
   #schedule(): void {
-    if (this.#immediate) return;
-    const wait_ms = this.#group_ended_ms + limits.group_commit_ms - performance.now();
+    if (this.#busy || this.#queue.length === 0) return;
+    const wait_ms = this.#committed_ms + limits.group_commit_ms - performance.now();
     if (wait_ms <= 0 || this.#queued_bytes >= limits.group_now_bytes || this.#closing !== null) {
       clearTimeout(this.#timer);
       this.#timer = undefined;
-      this.#immediate = true;
-      setImmediate(() => this.#runGroup());
-    } else this.#timer ??= setTimeout(() => this.#runGroup(), wait_ms);
+      this.#busy = true;
+      setImmediate(() => void this.#runGroup());
+    } else {
+      this.#timer ??= setTimeout(() => {
+        this.#timer = undefined;
+        this.#committed_ms = 0;
+        this.#schedule();
+      }, wait_ms);
+    }
   }
 
   #next(): Item | undefined {
@@ -195,26 +214,58 @@ class SqliteStore implements Store {
     return item;
   }
 
-  #runGroup(): void {
-    this.#timer = undefined;
-    const outcomes = this.#commit(() => this.#next());
-    this.#group_ended_ms = performance.now();
+  /** Commits a group, syncs it on another thread, and only then lets it be seen and answered. */
+  async #runGroup(): Promise<void> {
+    this.#reader.pin();
+    this.#callbacks = [];
+    let outcomes = this.#failed ? this.#refuseAll(this.#failed) : this.#commit(() => this.#next());
+    this.#committed_ms = performance.now();
+    if (outcomes.some((outcome) => 'value' in outcome)) {
+      try {
+        await this.#wal.sync();
+      } catch (error) {
+        this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
+        this.#log.fatal(
+          { err: error },
+          'a sync of the database failed: nothing is written until the next start',
+        );
+        outcomes = outcomes.map(({ item }) => ({ item, error: this.#failed }));
+        this.#callbacks = [];
+      }
+    }
+    this.#reader.unpin();
+    for (const callback of this.#callbacks) {
+      try {
+        callback();
+      } catch (error) {
+        this.#log.error({ err: error }, 'a callback after a commit failed');
+      }
+    }
     for (const outcome of outcomes) {
       if ('error' in outcome) outcome.item.reject(outcome.error);
       else outcome.item.resolve(outcome.value);
     }
-    this.#immediate = false;
-    if (this.#queue.length > 0) this.#schedule();
-    else this.#idle?.();
-    if (this.#since_checkpoint_bytes >= limits.wal_checkpoint_bytes) this.#checkpoint();
+    await this.#checkpoints.afterGroup();
+    this.#busy = false;
+    if (this.#queue.length === 0) this.#idle?.();
+    else this.#schedule();
+  }
+
+  #refuseAll(problem: Problem): Outcome[] {
+    const outcomes = this.#queue.map((item) => ({ item, error: problem }));
+    this.#queue = [];
+    this.#queued_bytes = 0;
+    return outcomes;
   }
 
   /** Commits the next items as one group; when that is impossible, each of them alone, so that small ones get through. */
   #commit(next: () => Item | undefined): Outcome[] {
     const group: Item[] = [];
+    const callbacks = this.#callbacks.length;
     try {
       return this.#transaction(next, group);
     } catch (error) {
+      this.#callbacks.length = callbacks;
       if (group.length === 1) return [{ item: group[0]!, error: this.#explain(error) }];
       this.#log.warn(
         { err: error, items: group.length },
@@ -232,7 +283,6 @@ class SqliteStore implements Store {
     const outcomes: Outcome[] = [];
     const end_ms = performance.now() + limits.group_run_ms_max;
     let bytes = 0;
-    this.#callbacks = [];
     try {
       for (let item = next(); item; item = next()) {
         group.push(item);
@@ -249,14 +299,7 @@ class SqliteStore implements Store {
       this.#rows.forget();
       throw error;
     }
-    this.#since_checkpoint_bytes += bytes + outcomes.length * limits.database_page_bytes;
-    for (const callback of this.#callbacks) {
-      try {
-        callback();
-      } catch (error) {
-        this.#log.error({ err: error }, 'a callback after a commit failed');
-      }
-    }
+    this.#checkpoints.grew(bytes + outcomes.length * limits.database_page_bytes);
     return outcomes;
   }
 
@@ -276,21 +319,6 @@ class SqliteStore implements Store {
       this.#rows.forget();
       return { item, error: this.#explain(error) };
     }
-  }
-
-  #checkpoint(): void {
-    if (this.#checkpoint_running) return;
-    this.#since_checkpoint_bytes = 0;
-    this.#checkpoint_running = true;
-    this.#worker
-      .call('checkpoint', null)
-      .catch((error) => {
-        if (this.#closing === null)
-          this.#log.warn({ err: error }, 'the write-ahead log could not be copied back');
-      })
-      .finally(() => {
-        this.#checkpoint_running = false;
-      });
   }
 
   #explain(error: unknown): unknown {
@@ -334,14 +362,5 @@ class WriteTx implements Tx {
 
   afterCommit(fn: () => void): void {
     this.#callbacks.push(fn);
-  }
-}
-
-function snapshot<T>(connection: Connection, fn: (reader: Reader) => T): T {
-  connection.statement('BEGIN').run();
-  try {
-    return fn(connection);
-  } finally {
-    if (connection.db.isTransaction) connection.statement('COMMIT').run();
   }
 }

@@ -1,7 +1,7 @@
 /**
  * Reads a write-ahead log before SQLite does, because SQLite silently drops every frame that does not verify. The
- * index beside it (`-shm`) is written only after a commit is synced, and outlives a killed process: when it counts more
- * frames than still verify, committed rows are gone, and that must be told. File formats: sqlite.org/walformat.html.
+ * index beside it (`-shm`) is written after each commit and outlives a killed process: when, in the same boot, it counts
+ * more frames than still verify, committed rows are gone, and that must be told. File formats: sqlite.org/walformat.html.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';

@@ -9,7 +9,14 @@ const { path } = workerData as { path: string };
 
 const tasks = {
   /** Passive: never waits for the writer, and the writer never for it. */
-  checkpoint: (_: null) => withDatabase(false, (db) => db.exec('PRAGMA wal_checkpoint(PASSIVE)')),
+  checkpoint: (_: null) =>
+    withDatabase(false, (db) => {
+      const { log, checkpointed } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as Record<
+        string,
+        number
+      >;
+      return { log_bytes: log! * limits.database_page_bytes, all: log === checkpointed };
+    }),
   check: (_: null) => withDatabase(true, quickCheck),
 };
 export type StoreTasks = typeof tasks;
