@@ -409,11 +409,11 @@ class Main implements LocalNode, SessionHost {
     await this.#noteTrees(live);
   }
 
-  /** Every session's helpers once in `helper_check_ms`, a share of them at each sweep. */
+  /** Every session's helpers once in `helper_check_ms` (later when there are very many), a share of them at each sweep. */
   async #checkSome(live: LocalSession[]): Promise<void> {
     const sweep_ms = this.#options.sweep_ms ?? limits.sweep_ms;
     const check_ms = this.#options.helper_check_ms ?? limits.helper_check_ms;
-    const share = Math.ceil((live.length * sweep_ms) / check_ms);
+    const share = Math.min(Math.ceil((live.length * sweep_ms) / check_ms), limits.helper_checks_per_sweep);
     if (this.#checked.length === 0) this.#checked = live.map((session) => session.id);
     for (const id of this.#checked.splice(0, share)) {
       await this.#sessions.get(id)?.checkHelpers();

@@ -76,9 +76,22 @@ export function readAllStats(): ProcessStat[] {
   return stats;
 }
 
+/** Without /proc every look costs a process, so that one table serves the looks of a moment. */
+const TABLE_MS = 200;
+let table: { at_ms: number; stats: Map<number, ProcessStat> } | null = null;
+
+function lookUp(pid: number): ProcessStat | null {
+  if (hasProc) return readStat(pid);
+  const now = performance.now();
+  if (!table || now - table.at_ms > TABLE_MS) {
+    table = { at_ms: now, stats: new Map(readAllStats().map((stat) => [stat.pid, stat])) };
+  }
+  return table.stats.get(pid) ?? null;
+}
+
 /** A zombie is dead, and so is a pid that another process has by now. */
 export function isAlive(ref: ProcessRef): boolean {
-  const stat = readStat(ref.pid);
+  const stat = lookUp(ref.pid);
   return stat !== null && stat.start === ref.start && stat.state !== 'Z' && stat.state !== 'X';
 }
 

@@ -18,7 +18,7 @@ const START_TIME = `
 st() {
   t=
   if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; set -- $t; shift 19; t=$1
-  elif [ -n "$ps" ]; then t=$("$ps" -o lstart= -p "$1")
+  elif [ -n "$ps" ]; then t=$(LC_ALL=C "$ps" -o lstart= -p "$1")
   fi
 }`;
 
@@ -226,7 +226,7 @@ while :; do
     pumps ''
     [ -n "$live" ] || break
   fi
-  if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"; else "$sleep" "$far"; fi
+  if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"; else "$sleep" "$far"; fi || "$sleep" 1
 done
 "$rm" -f .guard .paused
 `;
