@@ -26,8 +26,7 @@ interface Row {
   key: string;
   value: unknown;
   origin: ConfigOrigin;
-  /** Only this process knows files and lines of its own configuration. */
-  source?: string | null;
+  source: string | null;
   live: boolean;
 }
 

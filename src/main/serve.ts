@@ -12,7 +12,9 @@ import { startPlane } from './plane.ts';
 export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
-  const plane = await startPlane(config, { ...io.env });
+  const plane = await startPlane(config, { ...io.env }).catch((error: NodeJS.ErrnoException) => {
+    throw error.syscall === 'listen' ? invalid(cannotListen(config, error), 'cannot_listen') : error;
+  });
   const { log } = plane;
   const warnings = [...config.warnings];
   if (config.get('internal_grpc.enabled')) {
@@ -53,4 +55,12 @@ export async function serve(config: Config, io: Io): Promise<number> {
     process.off('SIGHUP', reopen);
   }
   return 0;
+}
+
+function cannotListen(config: Config, { code }: NodeJS.ErrnoException): string {
+  const listen = config.get('server.listen');
+  if (code === 'EADDRINUSE') {
+    return `server.listen ${listen} is used by another program: try --listen 127.0.0.1:8090`;
+  }
+  return `server.listen ${listen} cannot be opened: ${code}`;
 }
