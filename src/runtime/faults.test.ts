@@ -122,6 +122,19 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
       expect([after.keeper, after.pumps.stdout].map(isAlive)).toEqual([false, false]);
     });
 
+    it('feeder whose keeper was killed before it ends stdin, and says so', async () => {
+      const id = await script('cat; echo over', { stdin: true });
+      const { keeper, feeder } = await handleOf(id);
+      await node.input(id, 0, Buffer.from('one\n'), false);
+      await until(async () => (await output(id)) === 'one\n');
+      process.kill(keeper.pid, 'SIGKILL');
+      await until(async () => (await handleOf(id)).keeper.pid !== keeper.pid);
+      process.kill(feeder?.pid ?? 0, 'SIGKILL');
+      expect((await seen.ended(id)).exit.exit_code).toBe(0);
+      expect(await output(id)).toBe('one\nover\n');
+      expect(troubles(id)).toEqual(['feeder_restarted']);
+    });
+
     it('wrapper leaves the agent running, and its exit status is unknown', async () => {
       const id = await script('until [ -e stop ]; do sleep 0.02; done; echo done');
       const { wrapper, main } = await handleOf(id);
@@ -322,6 +335,32 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
     await reopen({ spool_keep_bytes: MIB });
     await expect(node.read(id, 'stdout', 0, 10)).rejects.toMatchObject({ code: 'output_lost' });
     expect(Buffer.from(await node.read(id, 'stdout', end.sizes.stdout - 2, 10)).toString()).toBe('xx');
+  });
+
+  it('a node without a descriptor left takes nobody for dead', async () => {
+    await node.close();
+    const launch = launchOf(workdir, ['/bin/sh', '-c', 'until [ -e stop ]; do sleep 0.02; done; exit 3']);
+    const entry = fileURLToPath(new URL('../testing/node-process.ts', import.meta.url));
+    const child = spawn(process.execPath, [entry, data, JSON.stringify(launch), 'starve'], {
+      stdio: ['pipe', 'pipe', 'ignore'],
+    });
+    const exited = new Promise((resolve) => child.on('exit', resolve));
+    let said = '';
+    child.stdout.on('data', (text: Buffer) => {
+      said += text;
+    });
+    await until(() => said.includes('starved'));
+    const handle = await handleOf(launch.session_id);
+    // A wrapper that dies just now cannot be looked after: no descriptor.
+    process.kill(handle.wrapper.pid, 'SIGKILL');
+    await until(() => said.includes('fed'));
+    child.stdin.end();
+    await exited;
+    expect(isAlive(handle.main)).toBe(true);
+    await open();
+    expect(seen.sessions[0]?.phase).toBe('running');
+    await writeFile(join(workdir, 'stop'), '');
+    expect((await seen.ended(launch.session_id)).exit.reason).toBe('exit_status_unknown');
   });
 
   it('a start that the system refuses is a spawn that failed, in its words', async () => {

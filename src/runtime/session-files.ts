@@ -34,6 +34,8 @@ export interface HandleFile {
   feeder: ProcessRef | null;
   /** The main process could not be put into its cgroup. */
   no_cgroup: boolean;
+  /** The keeper took the place of a killed one. */
+  again: boolean;
 }
 
 /** `spawn`: the inner shell's word on folder and program. */
@@ -113,6 +115,7 @@ export class SessionFiles {
       pumps: { stdout, stderr },
       feeder: parseRef(lines.get('feeder')),
       no_cgroup: lines.has('nocgroup'),
+      again: lines.has('again'),
     };
   }
 

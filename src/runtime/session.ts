@@ -509,33 +509,32 @@ export class LocalSession {
     if (!isAlive(keeper)) await this.#restartKeeper(handle);
     for (const stream of streamNames) {
       if (isAlive(pumps[stream]) || this.#host.isPaused()) continue;
-      await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream]), 'pump_restarted', {
-        error: `the process that stores ${stream} was killed; up to 128 KiB may be missing`,
-        details: { stream },
-      });
+      if (!(await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream])))) continue;
+      const error = `the process that stores ${stream} was killed; up to 128 KiB may be missing`;
+      await this.trouble('pump_restarted', error, { stream });
     }
     if (!feeder || isAlive(feeder) || (await this.files.has('stdin.eof'))) return;
     // A copy that the dead feeder began must end first, or two would mix their bytes.
     if ((await this.#sweep(null)).feeding) return;
-    await this.#restart('feed', (now) => now.feeder !== null && isAlive(now.feeder), 'feeder_restarted', {
-      error: 'the process that feeds stdin was killed',
-      details: {},
-    });
+    if (this.#handle?.again) {
+      await this.files.mark('stdin.eof');
+      await this.trouble('feeder_restarted', 'stdin has ended: keeper and feeder were both killed', {});
+      await this.files.tell('ctl', 'eof');
+    } else if (await this.#restart('feed', (now) => now.feeder !== null && isAlive(now.feeder))) {
+      await this.trouble('feeder_restarted', 'the process that feeds stdin was killed', {});
+    }
   }
 
-  async #restart(
-    command: string,
-    done: (handle: HandleFile) => boolean,
-    code: TroubleCode,
-    trouble: { error: string; details: Record<string, unknown> },
-  ): Promise<void> {
-    if (!(await this.files.tell('ctl', command))) return;
+  /** True once the keeper has done it. */
+  async #restart(command: string, done: (handle: HandleFile) => boolean): Promise<boolean> {
+    if (!(await this.files.tell('ctl', command))) return false;
     for (let tries = 0; tries < 100; tries++) {
       await sleep(20);
       this.#handle = (await this.files.readHandle()) ?? this.#handle;
-      if (this.#closed || (await this.files.has('exit'))) return;
-      if (this.#handle && done(this.#handle)) return this.trouble(code, trouble.error, trouble.details);
+      if (this.#closed || (await this.files.has('exit'))) return false;
+      if (this.#handle && done(this.#handle)) return true;
     }
+    return false;
   }
 
   async #restartKeeper(handle: HandleFile): Promise<void> {

@@ -37,7 +37,7 @@ feeder() {
         echo eof >&7
         exit
       fi
-      read -r line <&8
+      read -r line <&8 || exit
     done
   ) &
   f=$!
@@ -52,6 +52,7 @@ note() {
     [ -z "$f" ] || echo "feeder $f $ft"
     echo "main $m $mt"
     [ -z "$nocgroup" ] || echo nocgroup
+    [ -z "$again" ] || echo again
     echo end
   } >handle.new && "$mv" -f handle.new handle
 }
@@ -86,7 +87,7 @@ mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
 shift 9
 cgroup=$1
 shift
-f= nocgroup= w=$$
+f= nocgroup= again= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
 exec 9<>pipes/alive || exit 1
@@ -162,7 +163,8 @@ exec "$@" 6<&- 7>&- 8>&-
 
 /**
  * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup w wt po pot pe pet f ft m mt`.
- * It holds the FIFOs again and obeys; pumps and feeder that live go on untouched.
+ * It holds the FIFOs again and obeys; pumps and feeder that live go on untouched. How far the journal was copied is known
+ * only to the open file that keeper and feeder shared: when that feeder dies too, the agent's stdin ends.
  */
 export const KEEPER_AGAIN = `
 mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5
@@ -170,7 +172,7 @@ shift 5
 w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
 shift 9
 mt=$1
-k=$$
+again=1 k=$$
 ${KEEPER}
 trap '' HUP INT QUIT TERM USR1 USR2
 st "$k"; kt=$t
