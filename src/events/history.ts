@@ -47,8 +47,6 @@ export class History {
   readonly #store: Pick<Store, 'read'>;
   readonly #folder: string;
   readonly #rows = new EventRows();
-  /** As many as made a part lately. */
-  #rows_per_read: number = limits.replay_rows_min;
 
   constructor(store: Pick<Store, 'read'>, folder: string) {
     this.#store = store;
@@ -58,11 +56,16 @@ export class History {
   /** Everything committed after `cursor`, in parts; ends when there is no more. Rows are read up to `until()` only. */
   async *after(agent: AgentRef, cursor: number, until: () => number = () => Infinity): AsyncGenerator<Part> {
     let unreadable = 0;
+    let rows_max: number = limits.replay_rows_min;
     while (true) {
       const from = Math.max(cursor, unreadable);
-      const step = await this.#store.read((reader) => this.#step(reader, agent, from, until()));
+      const step = await this.#store.read((reader) => this.#step(reader, agent, from, until(), rows_max));
       if (step.rows) {
-        cursor = step.rows.last_seq;
+        const { first_seq, last_seq, frames } = step.rows;
+        // As many as make a part, going by the last one.
+        const fits = Math.ceil((limits.replay_part_bytes * (last_seq - first_seq + 1)) / frames.length);
+        rows_max = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
+        cursor = last_seq;
         yield step.rows;
       } else if (step.segment) {
         for await (const part of this.#fromSegment(step.segment, step.blocks, from)) {
@@ -135,7 +138,7 @@ export class History {
     });
   }
 
-  #step(reader: Reader, agent: AgentRef, cursor: number, until: number): Step {
+  #step(reader: Reader, agent: AgentRef, cursor: number, until: number, rows_max: number): Step {
     const segment = reader.get(
       reader.sql
         .selectFrom('segments')
@@ -151,7 +154,7 @@ export class History {
     let query = selectEvents(reader, agent.num).where('seq', '>', cursor).orderBy('seq');
     if (segment) query = query.where('seq', '<', segment.first_seq);
     if (until !== Infinity) query = query.where('seq', '<=', until);
-    const rows = reader.arrays(query.limit(this.#rows_per_read));
+    const rows = reader.arrays(query.limit(rows_max));
     let text = '';
     let first_seq = 0;
     let last_seq = 0;
@@ -164,8 +167,6 @@ export class History {
       last_seq = event.seq;
     }
     if (first_seq > 0) {
-      const fits = Math.ceil((limits.replay_part_bytes * rows.length) / text.length);
-      this.#rows_per_read = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
       return { rows: { first_seq, last_seq, frames: Buffer.from(text) }, segment: null, blocks: [] };
     }
     return { rows: null, segment: segment ?? null, blocks: segment ? parseBlocks(segment.blocks) : [] };

@@ -95,11 +95,12 @@ export class Keeper {
   /** One whole pass over every log, now; waits for one that is under way. */
   pass(): Promise<void> {
     this.#passes = this.#passes.then(async () => {
-      await this.#dropDeleted();
-      for (const num of await this.#allAgents()) await this.#keep(num);
-      await this.#retainAge();
-      await this.#retainTotal();
-      await this.#vacuum();
+      // Each by itself: where one fails, for want of space, another may make some.
+      await this.#attempt(() => this.#dropDeleted());
+      await this.#attempt(() => this.#retainAge());
+      await this.#attempt(() => this.#retainTotal());
+      for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      await this.#attempt(() => this.#vacuum());
     });
     return this.#passes;
   }
@@ -121,12 +122,10 @@ export class Keeper {
       } else {
         const grown = [...this.#grown.keys()];
         this.#grown.clear();
-        this.#passes = this.#passes.then(() =>
-          this.#attempt(async () => {
-            await this.#dropDeleted();
-            for (const num of grown) await this.#keep(num);
-          }),
-        );
+        this.#passes = this.#passes.then(async () => {
+          await this.#attempt(() => this.#dropDeleted());
+          for (const num of grown) await this.#attempt(() => this.#keep(num));
+        });
         await this.#passes;
       }
       await this.#wake.wait(limits.keeper_pass_ms, signal);

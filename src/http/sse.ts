@@ -54,7 +54,10 @@ export class Streams {
   ): Promise<void> {
     const release = this.#take(call.caller.user_id);
     const stop = new AbortController();
-    const signal = AbortSignal.any([stop.signal, call.signal]);
+    const { signal } = stop;
+    const end = () => stop.abort();
+    if (call.signal.aborted) end();
+    call.signal.addEventListener('abort', end);
     const frames = open(signal)[Symbol.asyncIterator]();
     let recheck: NodeJS.Timeout | undefined;
     try {
@@ -65,8 +68,8 @@ export class Streams {
         response.end();
         return;
       }
-      response.on('close', () => stop.abort());
-      response.on('error', () => stop.abort());
+      response.on('close', end);
+      response.on('error', end);
       // Node looks at the socket's own queue: any byte taken counts as progress. Nothing queued is no stall.
       response.setTimeout(this.#stall_ms, () => {
         if (response.writableLength > 0) response.destroy();
@@ -78,7 +81,8 @@ export class Streams {
       response.end();
     } finally {
       clearInterval(recheck);
-      stop.abort();
+      call.signal.removeEventListener('abort', end);
+      end();
       release();
       await frames.return?.();
     }

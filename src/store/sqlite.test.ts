@@ -29,6 +29,20 @@ test('a write is seen by reads once it is acknowledged', async () => {
   expect(await metaKeys()).toEqual(['a']);
 });
 
+test('nothing is seen before it is acknowledged', async () => {
+  for (let i = 0; i < 20; i++) {
+    let acknowledged = i;
+    const write = store.write((tx) => setMeta(tx, `${i}`, 'x'.repeat(100_000))).then(() => acknowledged++);
+    while (acknowledged === i) {
+      const seen = (await metaKeys()).length;
+      await new Promise((resolve) => setImmediate(resolve));
+      expect(seen).toBeLessThanOrEqual(acknowledged);
+    }
+    await write;
+    expect(await metaKeys()).toHaveLength(i + 1);
+  }
+});
+
 test('a throw undoes its own write and nobody else’s', async () => {
   const results = await Promise.allSettled([
     store.write((tx) => setMeta(tx, 'a', '1')),

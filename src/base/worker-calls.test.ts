@@ -1,0 +1,23 @@
+import { afterEach, expect, test } from 'vitest';
+import { WorkerCalls } from './worker-calls.ts';
+import type { FixtureTasks } from './worker-calls-fixture.ts';
+
+const calls = new WorkerCalls<FixtureTasks>('./worker-calls-fixture', import.meta.url, { greeting: 'hello' });
+afterEach(() => calls.close());
+
+test('a call answers what the task returns, or throws what it throws', async () => {
+  const answers = await Promise.all([calls.call('greet', 'a'), calls.call('greet', 'b')]);
+  expect(answers).toEqual(['hello, a', 'hello, b']);
+  await expect(calls.call('fail', 'no')).rejects.toThrow('no');
+});
+
+test('a worker that dies rejects what it has not answered, and the next call starts another', async () => {
+  await expect(calls.call('die', null)).rejects.toThrow('ended');
+  expect(await calls.call('greet', 'again')).toBe('hello, again');
+});
+
+test('closing rejects calls under way', async () => {
+  const refused = expect(calls.call('greet', 'x')).rejects.toThrow('ended');
+  await calls.close();
+  await refused;
+});
