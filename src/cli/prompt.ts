@@ -10,7 +10,6 @@ import { exitCodes, Failure, usage } from './failure.ts';
 /** One line from the terminal; `secret` ones are not echoed. */
 export async function ask(io: Io, question: string, options: { secret?: boolean } = {}): Promise<string> {
   if (!io.stdin.isTTY) throw usage(`${question} cannot be asked: standard input is not a terminal`);
-  io.stderr.write(`${question}: `);
   // readline echoes what is typed to its output; a secret's output swallows everything.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({
@@ -18,8 +17,12 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
     output: options.secret ? nowhere : io.stderr,
     terminal: true,
     historySize: 0,
+    prompt: `${question}: `,
   });
   try {
+    // Only now: the terminal has stopped echoing by itself.
+    if (options.secret) io.stderr.write(`${question}: `);
+    else lines.prompt();
     return await new Promise<string>((resolve, reject) => {
       const stop = () => reject(new Failure(exitCodes.interrupted, ''));
       lines.once('line', resolve);
