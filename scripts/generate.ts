@@ -3,9 +3,11 @@
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { openapi } from '../src/contract/openapi.ts';
+import { configurationPage } from './configuration.ts';
 
 const generated = {
   'openapi.json': `${JSON.stringify(openapi(), null, 2)}\n`,
+  'docs/configuration.md': configurationPage(),
 };
 
 const check = process.argv.includes('--check');
