@@ -20,7 +20,11 @@ function load(values: Partial<Record<ConfigKey, string>>) {
 
 async function failing(values: Partial<Record<ConfigKey, string>>): Promise<string[]> {
   const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }));
-  return checks.filter(({ ok }) => !ok).map(({ name, detail }) => `${name}: ${detail}`);
+  // Disk, git and the kernel's limits are the machine's own.
+  const ours = new Set(['configuration', 'data directory', 'listener', 'safe path']);
+  return checks
+    .filter(({ ok, name }) => !ok && ours.has(name))
+    .map(({ name, detail }) => `${name}: ${detail}`);
 }
 
 test('a machine that only lacks the data directory is sound', async () => {
