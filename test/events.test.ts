@@ -132,7 +132,7 @@ test('the fleet stream tells every change of a record and no output', async () =
   const agent = await plane.agent('seq 1 1000');
   await plane.finished(agent.id);
   await plane.client.call('deleteAgent', { params: { agent_id: agent.id } });
-  while (!frames.some(({ data }) => data.deleted === true || (data.agent as { deleted?: boolean })?.deleted))
+  while (!frames.some(({ data }) => (data.record as { deleted?: boolean } | undefined)?.deleted))
     await sleep(20);
   stop.abort();
   await followed;
