@@ -44,10 +44,16 @@ export interface GitCall {
   output_bytes_max?: number;
   /** Off for the look at the configuration itself. */
   filters_off?: boolean;
+  /**
+   * A folder that is locked while git, or anything that it started, runs. Git can outlive the launcher that it was
+   * asked of; whoever asks again then waits for it instead of working beside it. Without flock(1) nothing is locked.
+   */
+  lock?: string;
 }
 
 export class Git {
   readonly #options: GitOptions;
+  #has_flock: Promise<boolean> | undefined;
 
   constructor(options: GitOptions) {
     this.#options = options;
@@ -58,7 +64,8 @@ export class Git {
     const overrides = call.filters_off === false ? [] : await this.#filtersOff(folder);
     const { exec, run_as } = this.#options;
     const env = await this.#environment(overrides);
-    const argv = asUser(['git', '--no-pager', '-C', folder, ...args], run_as);
+    const locked = call.lock && (await this.#canLock()) ? ['flock', call.lock, 'git'] : ['git'];
+    const argv = asUser([locked[0]!, ...locked.slice(1), '--no-pager', '-C', folder, ...args], run_as);
     const result = await exec
       .run(argv, {
         // Always there and open to every user; the folder itself goes by -C, whose failure git words.
@@ -87,6 +94,31 @@ export class Git {
   async line(folder: string, args: readonly string[]): Promise<string | null> {
     const result = await this.run(folder, args, { filters_off: false });
     return result.code === 0 ? result.stdout.toString().replace(/\n$/, '') : null;
+  }
+
+  /** Resolves when nothing that was started with this lock runs any more. */
+  async settled(lock: string): Promise<void> {
+    await this.run('/', ['--version'], {
+      lock,
+      filters_off: false,
+      timeout_ms: limits.git_checkout_timeout_ms,
+    });
+  }
+
+  #canLock(): Promise<boolean> {
+    const { PATH = '/usr/bin:/bin' } = this.#options.env;
+    this.#has_flock ??= this.#options.exec
+      .run(['flock', '--version'], {
+        cwd: '/',
+        env: { PATH },
+        output_bytes_max: 1_000,
+        timeout_ms: limits.git_timeout_ms,
+      })
+      .then(
+        ({ code }) => code === 0,
+        () => false,
+      );
+    return this.#has_flock;
   }
 
   async #environment(overrides: [string, string][]): Promise<Record<string, string>> {

@@ -14,6 +14,7 @@ import {
 } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { sleep } from '../../base/async.ts';
 import type { Folders, Worktree, WorktreeRequest } from '../../domain/node.ts';
 import {
   commit,
@@ -23,6 +24,7 @@ import {
   temporaryFolder,
 } from '../../testing/repository.ts';
 import { directExec } from '../exec.ts';
+import { Launcher } from '../launcher-client.ts';
 import { openFolders } from './folders.ts';
 
 let folder: TemporaryFolder;
@@ -335,6 +337,35 @@ test('a worktree that git was killed in the middle of is finished', async () => 
     expect(await remove(made)).toEqual({ removed: true, kept_because: null });
     expect(branches()).toEqual(['main']);
   }
+});
+
+test('a launcher that is killed while git works still gives one whole worktree', async () => {
+  const files = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x']));
+  commit(repo, files, 'many');
+  const launcher = new Launcher();
+  const launched = openFolders({
+    data_dir: join(folder.path, 'data'),
+    safe_paths: () => safe_paths,
+    worktree_root: () => worktree_root,
+    repo_roots: () => [],
+    exec: launcher,
+    env: process.env,
+    run_as: null,
+  });
+  for (const [index, delay] of [0, 60, 120, 180, 240].entries()) {
+    const making = launched.createWorktree(request({ agent_id: `agt_${index}` }));
+    await sleep(delay);
+    if (launcher.pid) process.kill(launcher.pid, 'SIGKILL');
+    const made = await making;
+    expect(git(made.workdir, 'status', '--porcelain')).toBe('');
+    expect(await launched.removeWorktree(made, { force: false })).toEqual({
+      removed: true,
+      kept_because: null,
+    });
+  }
+  await launcher.close();
+  expect(branches()).toEqual(['main']);
+  expect(worktreeCount()).toBe(1);
 });
 
 /** What git leaves of a worktree when it is killed after it wrote these files. */

@@ -104,12 +104,14 @@ async function addWorktree(
   target: Located,
   name: string,
   ref: string | null,
+  again = true,
 ): Promise<Worktree> {
   const { git } = options;
   const branch = branchName(name);
   const workdir = target.path;
   const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
 
+  await git.settled(repository.common_dir);
   await clearKilled(options, repository, workdir, branch);
   const tip = await commitOrNull(git, repository.path, `refs/heads/${branch}`);
   const earlier = await ownEntry(git, repository, workdir, branch);
@@ -123,18 +125,26 @@ async function addWorktree(
     const what = tip ? ['--', workdir, branch] : ['-b', branch, '--', workdir, base];
     await git.ask(repository.path, ['worktree', 'add', '--no-guess-remote', ...what], {
       timeout_ms: limits.git_checkout_timeout_ms,
+      lock: repository.common_dir,
     });
     return answer(base);
   } catch (error) {
     // Nothing half-made stays behind a refusal.
+    await git.settled(repository.common_dir);
     await clearKilled(options, repository, workdir, branch);
-    if (await ownEntry(git, repository, workdir, branch)) await discard(options, repository, workdir);
-    if (!tip) {
+    const left = await ownEntry(git, repository, workdir, branch);
+    if (left && !left.half_made) return answer(base);
+    if (left) await discard(options, repository, workdir);
+    const branched = !tip && (await commitOrNull(git, repository.path, `refs/heads/${branch}`)) !== null;
+    if (branched) {
       await git.run(repository.path, ['update-ref', '-d', `refs/heads/${branch}`, base], {
         filters_off: false,
       });
     }
     if (made !== null) await rmdir(workdir).catch(() => {});
+    // A killed launcher runs what it was asked a second time, and the branch of the first is in the way of the second.
+    const twice = branched && error instanceof Problem && error.kind === 'invalid';
+    if (twice && again) return addWorktree(options, repository, target, name, ref, false);
     throw error;
   }
 }
