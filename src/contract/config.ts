@@ -95,6 +95,10 @@ function integerSchema(min: number, max: number) {
   return z.int(wrong).min(min, wrong).max(max, wrong);
 }
 
+function isOrigin(text: string): boolean {
+  return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
+}
+
 const YEAR_S = 365 * 24 * 60 * 60;
 
 export const configKeys = {
@@ -136,7 +140,13 @@ export const configKeys = {
   safe_paths: paths('Where workdirs may lie; {data_dir}/worktrees always is one', { live: true }),
 
   'web.rp_id': optionalText('Passkey relying-party id (a domain)'),
-  'web.rp_origin': optionalText('Origin that browsers use; its host is accepted'),
+  'web.rp_origin': key<string | null>(
+    'text',
+    textSchema.refine(isOrigin, 'must be an origin, for example https://svc.example.org').nullable(),
+    null,
+    'Origin that browsers use; its host is accepted',
+    {},
+  ),
   'web.rp_name': text('svc', 'Passkey relying-party name'),
 
   'auth.min_password_length': integer(12, 1, 1024, 'Fewest characters of a password', { live: true }),

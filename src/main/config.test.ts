@@ -178,6 +178,7 @@ describe('refusals', () => {
     ['server.behind_proxy = "yes"', 'server.behind_proxy must be true or false'],
     ['safe_paths = "/a"', 'safe_paths must be a list of paths'],
     ['safe_paths = ["/a", 3]', 'safe_paths[1] must be a string'],
+    ['web.rp_origin = "https://a.example/"', 'web.rp_origin must be an origin, for example'],
     ['logging.level = "loud"', 'logging.level must be "debug" or "info"'],
     ['agents.sandbox = "bubblewrap"', 'agents.sandbox must be "none": sandboxes are not supported yet'],
     ['[server]\nlisten = ', 'c.toml:2: Invalid TOML document'],
