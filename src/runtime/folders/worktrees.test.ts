@@ -305,7 +305,7 @@ test('the same request finds the same worktree again', async () => {
   expect(readFileSync(join(made.workdir, 'note'), 'utf8')).toBe('kept');
 });
 
-test('a worktree that git was killed in the middle of is finished', async () => {
+test('a worktree that git was killed in the middle of is finished', { timeout: 180_000 }, async () => {
   const files = Object.fromEntries(
     Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x'.repeat(100)]),
   );
@@ -339,7 +339,9 @@ test('a worktree that git was killed in the middle of is finished', async () => 
   }
 });
 
-test('a launcher that is killed while git works still gives one whole worktree', async () => {
+test('a launcher that is killed while git works still gives one whole worktree', {
+  timeout: 180_000,
+}, async () => {
   const files = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`many/${index}`, 'x']));
   commit(repo, files, 'many');
   const launcher = new Launcher();
