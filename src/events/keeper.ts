@@ -11,6 +11,7 @@ import { join } from 'node:path';
 import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
+import { makePrivateFolder } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
@@ -143,6 +144,7 @@ export class Keeper {
   /** Removes files that no record names, and finishes deleting rows of recorded segments. */
   async recover(): Promise<void> {
     const { folder } = this.#options;
+    await makePrivateFolder(folder);
     const known = await this.#store.read((reader) =>
       reader.all(reader.sql.selectFrom('segments').select(['id', 'path', 'swept'])),
     );

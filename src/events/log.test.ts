@@ -169,6 +169,20 @@ test('many followers and many writers: everyone gets every event once', async ()
   }
 });
 
+test('a follower that falls out of what is shared reads on from the database', async () => {
+  const stop = new AbortController();
+  const following = events.follow('agt_1', { after: 0 }, stop.signal);
+  let text = (await following.next()).value!.toString();
+  const waiting = following.next();
+  await output('first');
+  text += (await waiting).value!.toString();
+  for (let i = 0; i < 40; i++) await output('x'.repeat(60_000));
+  while (!text.includes('id: 41\n')) text += (await following.next()).value!.toString();
+  expect(ids(parseFrames(text))).toEqual(Array.from({ length: 41 }, (_, i) => i + 1));
+  stop.abort();
+  expect((await following.next()).done).toBe(true);
+});
+
 test('an unknown agent has no stream', async () => {
   await expect(events.follow('agt_x', 'start', AbortSignal.abort()).next()).rejects.toThrow(
     'agent not found',

@@ -233,6 +233,9 @@ export class EventLog {
           await wake.wait(heartbeat_at - performance.now(), signal);
         }
       }
+    } catch (error) {
+      // Of a deleted agent nothing can be read any more.
+      if (!tail.closed) throw error;
     } finally {
       tail.leave(wake);
       if (tail.followers === 0 && this.#tails.get(agent_id) === tail) this.#tails.delete(agent_id);

@@ -1,11 +1,12 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { copyFile, mkdir, mkdtemp, open, readFile, rm, truncate, writeFile } from 'node:fs/promises';
+import { copyFile, mkdir, mkdtemp, open, readFile, rm, stat, truncate, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { migrate, migrations, schemaVersion } from './migrate.ts';
 import { openSqlite } from './sqlite.ts';
@@ -255,6 +256,20 @@ test('any mix of writes, throws and batches leaves what a simple model says', as
     }),
     { numRuns: 25 },
   );
+});
+
+test('the write-ahead log stays bounded while writing never pauses', async () => {
+  const store = await openAt(at('a.db'));
+  await addSession(store, await addAgent(store, 'agt_1'), 'ses_1');
+  const made = batch('agt_1', 'ses_1', 0, [Buffer.alloc(512 * 1024, 'x'), Buffer.alloc(512 * 1024, 'y')]);
+  let largest = 0;
+  for (let from = 0; from < 200 * made.to; from += made.to) {
+    await store.ingest({ ...made, from, to: from + made.to });
+    largest = Math.max(largest, (await stat(at('a.db-wal'))).size);
+  }
+  expect(largest).toBeGreaterThan(0);
+  expect(largest).toBeLessThan(2 * limits.wal_kept_bytes_max);
+  await store.close();
 });
 
 const mayMount = process.platform === 'linux' && process.getuid?.() === 0;

@@ -26,7 +26,12 @@ export function checkWal(path: string): boolean {
 /** Notes the boot in which the database is open. Lost with the power, it says `another boot`, which is right. */
 export function rememberBoot(path: string): void {
   const boot = bootId();
-  if (boot !== null) writeFileSync(`${path}-boot`, boot, { mode: 0o600 });
+  if (boot === null) return;
+  try {
+    writeFileSync(`${path}-boot`, boot, { mode: 0o600 });
+  } catch {
+    // Without the note a damaged log may pass for a torn one; that is no reason not to start on a full disk.
+  }
 }
 
 function sameBoot(path: string): boolean {

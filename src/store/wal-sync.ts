@@ -5,21 +5,19 @@ import { promisify } from 'node:util';
 const sync = promisify(fdatasync);
 
 export class WalSync {
-  readonly #path: string;
-  #file: number | null = null;
+  readonly #file: number;
 
+  /** The log is there from the first look into the database until the last connection closes. */
   constructor(database_path: string) {
-    this.#path = `${database_path}-wal`;
+    this.#file = openSync(`${database_path}-wal`, 'r+');
   }
 
-  /** Resolves when every write so far is on the disk. The file exists from the first write to the last close. */
+  /** Resolves when every write so far is on the disk. */
   sync(): Promise<void> {
-    this.#file ??= openSync(this.#path, 'r+');
     return sync(this.#file);
   }
 
   close(): void {
-    if (this.#file !== null) closeSync(this.#file);
-    this.#file = null;
+    closeSync(this.#file);
   }
 }
