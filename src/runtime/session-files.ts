@@ -152,9 +152,10 @@ export class SessionFiles {
     return facts;
   }
 
-  /** A line of its own even after a torn one. */
+  /** A line of its own even after a torn one. An end must not be forgotten by a machine that crashes: others act on it. */
   async appendFact(fact: SessionFact): Promise<void> {
-    await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600 });
+    const flush = fact.body.kind === 'ended';
+    await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600, flush });
   }
 
   /** Takes the place that the wrapper would take; false when it was taken before. */
