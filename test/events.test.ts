@@ -137,7 +137,7 @@ test('the fleet stream tells every change of a record and no output', async () =
   stop.abort();
   await followed;
   expect(frames.every(({ event }) => event === 'agent' || event === 'heartbeat')).toBe(true);
-  const told = frames.map(({ data }) => (data.record as { status: string }).status);
+  const told = frames.map((frame) => record(frame)?.status);
   expect(told).toEqual(['created', 'running', 'completed', 'completed']);
 });
 
