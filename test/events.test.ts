@@ -132,13 +132,17 @@ test('the fleet stream tells every change of a record and no output', async () =
   const agent = await plane.agent('seq 1 1000');
   await plane.finished(agent.id);
   await plane.client.call('deleteAgent', { params: { agent_id: agent.id } });
-  while (!frames.some(({ data }) => (data.record as { deleted?: boolean } | undefined)?.deleted))
-    await sleep(20);
+  const record = (frame?: Frame) => frame?.data.record as { status: string; deleted?: boolean } | undefined;
+  while (!record(frames.at(-1))?.deleted) await sleep(20);
   stop.abort();
   await followed;
   expect(frames.every(({ event }) => event === 'agent' || event === 'heartbeat')).toBe(true);
-  const told = frames.map((frame) => record(frame)?.status);
-  expect(told).toEqual(['created', 'running', 'completed', 'completed']);
+  expect(frames.map((frame) => record(frame)?.status)).toEqual([
+    'created',
+    'running',
+    'completed',
+    'completed',
+  ]);
 });
 
 test('a revoked token ends its streams', { timeout: 60_000 }, async () => {
