@@ -47,6 +47,7 @@ import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { Tokens } from '../services/tokens.ts';
 import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
@@ -126,6 +127,7 @@ async function open(
   const eventLog = openEventLog({ store, data_dir, clock, log, retention: () => retention(settings) });
   opened.push(() => eventLog.close());
   const feed = new Feed({ store, clock });
+  opened.push(() => feed.close());
   const facts = new Facts({ store, clock, log });
   const outbox = new Outbox({ store, clock, log });
   const timers = new Timers({ store, clock, log });
@@ -255,6 +257,7 @@ async function open(
   const checking = new AbortController();
   opened.push(() => checking.abort());
   void audit.check(checking.signal);
+  if (store.unchecked) void checkDatabase(store, log);
   log.info({ version, url, data_dir, adopted }, 'plane is up');
 
   let closing: Promise<void> | null = null;
@@ -271,6 +274,13 @@ async function open(
     reopenLog: () => logFile.reopen(),
     close: () => (closing ??= close()),
   };
+}
+
+/** After an unclean stop of a database that was too large to be checked while opening. */
+async function checkDatabase(store: Store, log: Logger): Promise<void> {
+  const problems = await store.check().catch((error: unknown) => [String(error)]);
+  if (problems.length > 0)
+    log.error({ problems }, 'the database is damaged: restore a backup with svc restore FILE');
 }
 
 function retention(settings: Settings): Partial<Retention> {

@@ -245,11 +245,10 @@ export class TestPlane {
     return result;
   }
 
-  /** Ends the service and every agent, and deletes the folders. */
+  /** Ends the service and every agent, and deletes the folders; a data directory that was given stays. */
   async close(): Promise<void> {
     await this.kill();
     await endSessions(this.data_dir);
-    await rm(this.data_dir, { recursive: true, force: true, maxRetries: 5 });
     await rm(this.folder, { recursive: true, force: true, maxRetries: 5 });
   }
 
@@ -283,7 +282,6 @@ export async function endSessions(data_dir: string): Promise<void> {
     launcher,
     run_as: null,
     env: process.env,
-
   });
   const live: string[] = [];
   await node.attach({
