@@ -74,6 +74,8 @@ export const limits = {
 
   event_output_bytes_max: 64 * KIB,
   ingest_read_bytes: 1 * MIB,
+  ingest_buffers_max: 8,
+  worker_young_mib: 8,
   fact_retry_ms: 1_000,
   timer_retry_ms: 1_000,
   outbox_retry_ms: 500,

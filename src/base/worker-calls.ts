@@ -52,7 +52,11 @@ export class WorkerCalls<T extends Tasks> {
 
   #start(): Worker {
     if (this.#worker) return this.#worker;
-    const worker = new Worker(this.#entry, { workerData: this.#data, execArgv: [] });
+    const worker = new Worker(this.#entry, {
+      workerData: this.#data,
+      execArgv: [],
+      resourceLimits: { maxYoungGenerationSizeMb: limits.worker_young_mib },
+    });
     worker.unref();
     worker.on('message', (answer: Answer) => {
       const waiting = this.#waiting.get(answer.id);

@@ -28,8 +28,17 @@ export interface Node {
   stop(session_id: string, grace_ms: number): Promise<StopReport>;
   /** Writes stdin bytes at an absolute offset; bytes already there are skipped. Answers the journal's new length. */
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;
-  /** Up to `max` bytes of a spool from `from`; empty at its present end. `output_lost` Problem when the bytes are gone. */
-  read(session_id: string, stream: StreamName, from: number, max: number): Promise<Uint8Array>;
+  /**
+   * Up to `max` bytes of a spool from `from`; empty at its present end. `output_lost` Problem when the bytes are gone.
+   * The answer may be a view of `into`, which must hold `max` bytes.
+   */
+  read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array>;
   /** Everything before these offsets is committed; the node may give the disk space back. Facts up to `fact` too. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void;
   /** The final status is committed: the session's directory may go. */

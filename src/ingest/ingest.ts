@@ -43,13 +43,35 @@ export interface IngestOptions {
   rebase(session_id: string, stream: StreamName): Promise<void>;
 }
 
+/**
+ * Buffers for streams that write without a pause: a batch is stored before its buffer is used again. A stream that gets
+ * none reads into memory of just the size.
+ */
+class ReadBuffers {
+  readonly #free: Uint8Array[] = [];
+  #made = 0;
+
+  take(): Uint8Array | undefined {
+    const buffer = this.#free.pop();
+    if (buffer || this.#made === limits.ingest_buffers_max) return buffer;
+    this.#made++;
+    return Buffer.allocUnsafeSlow(limits.ingest_read_bytes + limits.spool_check_bytes);
+  }
+
+  give(buffer: Uint8Array | undefined): void {
+    if (buffer) this.#free.push(buffer);
+  }
+}
+
+type ReaderOptions = IngestOptions & { buffers: ReadBuffers };
+
 export class Ingest {
-  readonly #options: IngestOptions;
+  readonly #options: ReaderOptions;
   readonly #readers = new Map<string, SessionReader>();
   #closing = false;
 
   constructor(options: IngestOptions) {
-    this.#options = options;
+    this.#options = { ...options, buffers: new ReadBuffers() };
   }
 
   /** Follows a session from its committed cursor; facts already known may come along. Following twice is a wake. */
@@ -80,7 +102,7 @@ export class Ingest {
 }
 
 class SessionReader {
-  readonly #options: IngestOptions;
+  readonly #options: ReaderOptions;
   readonly #id: string;
   readonly #wake = new Wake();
   readonly #stop = new AbortController();
@@ -88,10 +110,12 @@ class SessionReader {
   readonly #done: Promise<void>;
   #cursor: SessionCursor | null = null;
   #verified: Record<StreamName, boolean> = { stdout: false, stderr: false };
+  /** The last read was full: there is more than one takes at a time. */
+  readonly #busy: Record<StreamName, boolean> = { stdout: false, stderr: false };
   /** Streams whose spool lost bytes: the end's sizes no longer bind them. */
   readonly #lost = new Set<StreamName>();
 
-  constructor(options: IngestOptions, session_id: string, onDone: () => void) {
+  constructor(options: ReaderOptions, session_id: string, onDone: () => void) {
     this.#options = options;
     this.#id = session_id;
     this.#done = this.#run().finally(onDone);
@@ -201,25 +225,34 @@ class SessionReader {
     this.#lost.add(stream);
   }
 
+  /** Commits one piece of what a stream has beyond the cursor; false when there is nothing yet. */
   async #readStream(cursor: SessionCursor, stream: StreamName): Promise<boolean> {
+    const buffer = this.#busy[stream] ? this.#options.buffers.take() : undefined;
+    try {
+      return await this.#commitPiece(cursor, stream, buffer);
+    } finally {
+      this.#options.buffers.give(buffer);
+    }
+  }
+
+  async #commitPiece(cursor: SessionCursor, stream: StreamName, buffer?: Uint8Array): Promise<boolean> {
     const { store, clock } = this.#options;
     const state = cursor.streams[stream];
     const max = limits.ingest_read_bytes;
     const check = this.#verified[stream] ? 0 : Math.min(state.tail.length, place(cursor, stream));
-    const read = await this.#read(stream, place(cursor, stream) - check, max + check);
+    const read = await this.#read(stream, place(cursor, stream) - check, max + check, buffer);
     if (!read || !sameBytes(read.subarray(0, check), lastOf(state.tail, check))) {
       await this.#rebase(cursor, stream);
       return true;
     }
     this.#verified[stream] = true;
     const chunk = read.subarray(check);
+    const full = chunk.length === max;
+    this.#busy[stream] = full;
     if (chunk.length === 0) return false;
 
-    const full = chunk.length === max;
-    const pieces = cut(chunk, {
-      more: full,
-      last: this.#isLast(place(cursor, stream) + chunk.length, stream),
-    });
+    const last = this.#isLast(place(cursor, stream) + chunk.length, stream);
+    const pieces = cut(chunk, { more: full, last });
     if (pieces.used === 0) return false;
     const bytes = chunk.subarray(0, pieces.used);
     const tail = lastBytes(state.tail, bytes);
@@ -242,9 +275,9 @@ class SessionReader {
   }
 
   /** Null when the spool no longer holds these bytes. */
-  async #read(stream: StreamName, from: number, max: number): Promise<Uint8Array | null> {
+  async #read(stream: StreamName, from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
     try {
-      return await this.#options.node.read(this.#id, stream, from, max);
+      return await this.#options.node.read(this.#id, stream, from, max, into);
     } catch (error) {
       if (error instanceof Problem && error.code === 'output_lost') return null;
       throw error;
@@ -272,7 +305,7 @@ function place(cursor: SessionCursor, stream: StreamName): number {
 
 function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
   const keep = limits.spool_check_bytes;
-  if (bytes.length >= keep) return bytes.slice(bytes.length - keep);
+  if (bytes.length >= keep) return Buffer.from(lastOf(bytes, keep));
   const joined = Buffer.concat([before, bytes]);
   return joined.subarray(Math.max(0, joined.length - keep));
 }

@@ -248,8 +248,14 @@ class Main implements LocalNode, SessionHost {
     });
   }
 
-  async read(session_id: string, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
-    return this.#spools.read(this.#get(session_id).files, stream, from, max);
+  async read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    return this.#spools.read(this.#get(session_id).files, stream, from, max, into);
   }
 
   committed(session_id: string, offsets: StreamSizes, _fact: number): void {

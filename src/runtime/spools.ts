@@ -34,7 +34,13 @@ export class Spools {
   }
 
   /** Empty at the present end; `output_lost` when the bytes are not there any more. */
-  async read(files: SessionFiles, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
+  async read(
+    files: SessionFiles,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
     const path = files.path(spoolNames[stream]);
     if (from < (await this.#punchedOf(path))) throw problems.outputLost();
     const spool = await this.#acquire(path);
@@ -47,7 +53,7 @@ export class Spools {
       if (from > size) throw problems.outputLost();
       const length = Math.min(max, size - from);
       if (length === 0) return new Uint8Array();
-      const buffer = Buffer.allocUnsafe(length);
+      const buffer = into ?? Buffer.allocUnsafe(length);
       const got =
         length <= SYNC_READ_BYTES
           ? readSync(spool.file.fd, buffer, 0, length, from)
