@@ -122,7 +122,7 @@ export class Accounts {
         await store.write((tx) => this.#failed(tx, attempt, row.id));
         throw problems.invalidLogin();
       }
-      passwords.check(wanted);
+      await passwords.check(wanted);
       const password_hash = await passwords.hash(wanted);
       await store.write((tx) => {
         if (findUser(tx, 'id', row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
@@ -175,7 +175,7 @@ export class Accounts {
   ): Promise<User> {
     const { store, clock, passwords } = this.#deps;
     checkUsername(wanted.username);
-    passwords.check(wanted.password);
+    await passwords.check(wanted.password);
     const password_hash = await passwords.hash(wanted.password);
     const spare = newId('usr');
     return await store.write((tx) => {
@@ -216,7 +216,7 @@ export class Accounts {
   ): Promise<User> {
     const { store, clock, passwords, tokens, audit } = this.#deps;
     if (change.username !== undefined) checkUsername(change.username);
-    if (change.password !== undefined) passwords.check(change.password);
+    if (change.password !== undefined) await passwords.check(change.password);
     await this.get(user_id);
     const password_hash = change.password === undefined ? undefined : await passwords.hash(change.password);
     return await store.write((tx) => {

@@ -128,7 +128,7 @@ export class Join {
     });
     if (!right) throw problems.invalidPin();
     checkUsername(request.username);
-    passwords.check(request.password);
+    await passwords.check(request.password);
     const password_hash = await passwords.hash(request.password);
     const id = newId('usr');
     const token = newToken();

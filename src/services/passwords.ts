@@ -44,8 +44,8 @@ export class Passwords {
     this.#rules = rules;
   }
 
-  /** Throws the 400 of the first rule that `password` breaks. Characters are code points after NFKC. */
-  check(password: string): void {
+  /** Rejects with the 400 of the first rule that `password` breaks. Characters are code points after NFKC. */
+  async check(password: string): Promise<void> {
     const { min_length, require_special_chars } = this.#rules();
     const characters = [...normal(password)];
     if (characters.length < min_length)
@@ -54,6 +54,7 @@ export class Passwords {
       throw invalid(`password must be at most ${limits.password_chars_max} characters`, 'password_too_long');
     if (require_special_chars && !SPECIAL.test(characters.join('')))
       throw invalid('password must contain a special character', 'password_needs_special');
+    if (await isCommon(characters.join(''))) throw invalid('password is too common', 'password_too_common');
   }
 
   /** A PHC string with a new salt. */
@@ -101,6 +102,12 @@ export class Passwords {
       else this.#running -= 1;
     }
   }
+}
+
+/** Whether it is on the list of what people choose most. The list is large and read only once it is needed. */
+async function isCommon(password: string): Promise<boolean> {
+  const { dictionary } = await import('@zxcvbn-ts/language-common');
+  return dictionary['passwords-common'].includes(password.toLowerCase());
 }
 
 function normal(password: string): string {
