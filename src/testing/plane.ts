@@ -25,6 +25,8 @@ export interface PlaneOptions {
   env?: Record<string, string>;
   /** A prepared data directory, for example on a small file system; else a fresh one. */
   data_dir?: string;
+  /** Another `svc` than this tree's. */
+  program?: string;
 }
 
 export class TestPlane {
@@ -33,16 +35,18 @@ export class TestPlane {
   /** A safe path that workdirs may lie in. */
   readonly work: string;
   readonly #env: Record<string, string>;
+  readonly #program: string;
   #port = 0;
   #process: ChildProcess | null = null;
   #token: string | null = null;
   #log = '';
 
-  private constructor(folder: string, data_dir: string, work: string, env: Record<string, string>) {
+  private constructor(folder: string, work: string, { data_dir, env = {}, program = SVC }: PlaneOptions) {
     this.folder = folder;
-    this.data_dir = data_dir;
+    this.data_dir = data_dir ?? join(folder, 'data');
     this.work = work;
     this.#env = env;
+    this.#program = program;
   }
 
   /** Starts the service and makes the root user. */
@@ -58,7 +62,7 @@ export class TestPlane {
     const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-plane-')));
     const work = join(folder, 'work');
     await mkdir(work);
-    return new TestPlane(folder, options.data_dir ?? join(folder, 'data'), work, options.env ?? {});
+    return new TestPlane(folder, work, options);
   }
 
   get url(): string {
@@ -103,7 +107,7 @@ export class TestPlane {
   /** Resolves when the service is ready; rejects with its words when it ends before. The port stays over restarts. */
   async start(more: Record<string, string> = {}): Promise<void> {
     this.#port ||= await freePort();
-    const child = spawn(SVC, ['serve'], {
+    const child = spawn(this.#program, ['serve'], {
       cwd: this.folder,
       env: { ...this.env, SVC_SERVER_LISTEN: `127.0.0.1:${this.#port}`, ...more },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -227,7 +231,7 @@ export class TestPlane {
     args: string[],
     options: { input?: string; env?: Record<string, string> } = {},
   ): Promise<CliResult> {
-    const child = spawn(SVC, args, {
+    const child = spawn(this.#program, args, {
       cwd: this.folder,
       env: { ...this.env, SVC_URL: this.url, SVC_TOKEN: this.#token ?? '', ...options.env },
     });

@@ -1,22 +1,29 @@
-/**
- * Bytes into the database and events out of it, without processes and sockets: committed rows, replay before and after
- * sealing, fan-out inside the process. Each beside its limit in the same run.
- */
+/** Bytes into the database, without processes and sockets: where a row of the whole path is short, look here first. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { DatabaseSync } from 'node:sqlite';
-import { silentLog } from '../src/base/log.ts';
-import { type EventLog, openEventLog } from '../src/events/log.ts';
-import { openSqlite } from '../src/store/sqlite.ts';
-import type { Store } from '../src/store/store.ts';
-import { addAgent, addSession, batch } from '../src/store/testing.ts';
-import type { Figure } from './figure.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { type EventLog, openEventLog } from '../../src/events/log.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
+import type { Store } from '../../src/store/store.ts';
+import { addAgent, addSession, batch } from '../../src/store/testing.ts';
+import { type Figure, MB, type Row } from '../figure.ts';
 
-const MB = 1_000_000;
 /** The time of the events: nothing here is older than retention allows. */
 const clock = { now: () => 1_700_000_000_123 };
+
+export const commits: Row = {
+  name: 'commits',
+  how:
+    'The store alone, in the bench’s own process, beside bare inserts of the same rows. No goals: where `throughput` is ' +
+    'short, this says whether the database is why.',
+  run: async ({ quick }) => [
+    await ingestRows(quick ? 40_000 : 200_000),
+    ...(await ingestBytes(quick ? 50 * MB : 400 * MB)),
+  ],
+};
 
 interface Bench {
   store: Store;
@@ -69,7 +76,7 @@ function rawRows(folder: string, rows: readonly Buffer[], per: number): number {
 }
 
 /** Small events through `ingest`, four agents at once, in batches of `per`. */
-export async function ingestRows(total = 200_000, per = 500): Promise<Figure> {
+async function ingestRows(total: number, per = 500): Promise<Figure> {
   return withPlane('rows', async ({ store, folder }) => {
     const texts = Array.from({ length: per }, (_, i) => line(i));
     const limit = rawRows(
@@ -85,7 +92,7 @@ export async function ingestRows(total = 200_000, per = 500): Promise<Figure> {
 }
 
 /** One stream in 64 KiB events, and how long the loop stood still meanwhile, sealing and retention included. */
-export async function ingestBytes(total_bytes = 400 * MB): Promise<Figure[]> {
+async function ingestBytes(total_bytes: number): Promise<Figure[]> {
   return withPlane('as usual', async ({ store, events, folder }) => {
     const row = Buffer.alloc(64 * 1024, line(1));
     const count = Math.ceil(total_bytes / row.length);
@@ -131,80 +138,4 @@ async function fill(
     await store.ingest({ ...made, from, to: from + made.bytes.length });
     from += made.bytes.length;
   }
-}
-
-/** A whole log of small events as frames, from rows and from segments. */
-export async function replay(total = 100_000): Promise<Figure[]> {
-  const figures: Figure[] = [];
-  for (const sealed of [false, true]) {
-    await withPlane('rows', async ({ store, events, folder }) => {
-      await fill(
-        store,
-        'agt_1',
-        Array.from({ length: 1000 }, (_, i) => line(i)),
-        total / 1000,
-      );
-      let log = events;
-      if (sealed) {
-        log = openEventLog({
-          store,
-          data_dir: folder,
-          clock,
-          log: silentLog,
-          sealing: { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 },
-        });
-        await log.keep();
-      }
-      const values: number[] = [];
-      for (let run = 0; run < 5; run++) values.push(await readAll(log, total));
-      const value = values.sort((a, b) => a - b)[2]!;
-      figures.push({ what: `replay of small events, ${sealed ? 'sealed' : 'rows'}`, unit: 'MB/s', value });
-      if (sealed) await log.close();
-    });
-  }
-  return figures;
-}
-
-async function readAll(log: EventLog, total: number): Promise<number> {
-  const stop = new AbortController();
-  const last = `id: ${total}\n`;
-  let bytes = 0;
-  const begun_ms = performance.now();
-  for await (const part of log.follow('agt_1', 'start', stop.signal)) {
-    bytes += part.length;
-    if (part.subarray(-1024).includes(last)) stop.abort();
-  }
-  return bytes / MB / ((performance.now() - begun_ms) / 1000);
-}
-
-/** One agent's live events to many followers in the process: no sockets, the cost of the log alone. */
-export async function fanOut(followers = 1_000, total = 20_000): Promise<Figure> {
-  return withPlane('rows', async ({ store, events }) => {
-    const num = await addAgent(store, 'agt_1');
-    await addSession(store, num, 'ses_1');
-    const stop = new AbortController();
-    let done = 0;
-    let ready = 0;
-    const last = `id: ${total}\n`;
-    const following = Array.from({ length: followers }, async () => {
-      for await (const part of events.follow('agt_1', { after: 0 }, stop.signal)) {
-        if (part.length < 20) ready++;
-        if (part.subarray(-1024).includes(last) && ++done === followers) stop.abort();
-      }
-    });
-    while (ready < followers) await new Promise((resolve) => setImmediate(resolve));
-    const made = batch(
-      'agt_1',
-      'ses_1',
-      0,
-      Array.from({ length: 20 }, (_, i) => line(i)),
-    );
-    const begun_ms = performance.now();
-    for (let i = 0, from = 0; i < total / 20; i++, from += made.bytes.length) {
-      await store.ingest({ ...made, from, to: from + made.bytes.length });
-    }
-    await Promise.all(following);
-    const value = (followers * total) / ((performance.now() - begun_ms) / 1000);
-    return { what: `fan-out to ${followers} followers, no sockets`, unit: 'deliveries/s', value };
-  });
 }

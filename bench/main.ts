@@ -1,0 +1,63 @@
+/**
+ * `npm run bench [-- <row>… --quick]`: measures the service against the numbers that it has to hold, each beside the
+ * machine's own limit in the same run. All rows without `--quick` make `docs/figures.md` anew.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { endChildren } from './child.ts';
+import { type Figure, isShort, type Row } from './figure.ts';
+import { endPrograms } from './program.ts';
+import { page, table } from './report.ts';
+import { commits } from './rows/commits.ts';
+import { fanOut } from './rows/fan-out.ts';
+import { idle } from './rows/idle.ts';
+import { latency } from './rows/latency.ts';
+import { replay } from './rows/replay.ts';
+import { requests } from './rows/requests.ts';
+import { start } from './rows/start.ts';
+import { stall, throughput } from './rows/throughput.ts';
+
+const ROW_MS_MAX = 180_000;
+const rows: Row[] = [throughput, stall, latency, fanOut, idle, replay, requests, start, commits];
+const names = rows.map((row) => row.name);
+
+const { positionals, values } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false } },
+});
+const unknown = positionals.filter((name) => !names.includes(name));
+if (unknown.length > 0) {
+  console.error(`no such row: ${unknown.join(', ')}; rows are ${names.join(', ')}`);
+  process.exit(2);
+}
+
+const measured: { row: Row; figures: Figure[] }[] = [];
+for (const row of rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+  const begun_ms = performance.now();
+  process.stderr.write(`${row.name} … `);
+  try {
+    const figures = row.run({ quick: values.quick });
+    measured.push({ row, figures: await Promise.race([figures, tooLong()]) });
+  } finally {
+    await endChildren();
+    await endPrograms();
+  }
+  process.stderr.write(`${((performance.now() - begun_ms) / 1000).toFixed(0)} s\n`);
+}
+
+const figures = measured.flatMap((one) => one.figures);
+console.log(table(figures));
+const short = figures.filter((figure) => isShort(figure)).length;
+console.log(`\n${short === 0 ? 'every goal is met' : `${short} short of their goal`}`);
+if (measured.length === rows.length && !values.quick) {
+  await writeFile(join(import.meta.dirname, '../docs/figures.md'), page(measured));
+  console.log('written to docs/figures.md');
+}
+
+/** No row may take so long, however slow the machine. */
+async function tooLong(): Promise<never> {
+  await sleep(ROW_MS_MAX, undefined, { ref: false });
+  throw new Error(`given up after ${ROW_MS_MAX / 1000} s`);
+}

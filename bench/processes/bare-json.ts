@@ -1,0 +1,9 @@
+/** A bare handler on the same server library: one object, answered as JSON. */
+import fastify from 'fastify';
+import { given } from './given.ts';
+
+const { body } = await given<{ body: object }>();
+const app = fastify();
+app.get('/api/agents/:agent_id', async () => body);
+await app.listen({ host: '127.0.0.1', port: 0 });
+process.send!({ port: (app.server.address() as { port: number }).port });

@@ -1,0 +1,122 @@
+/**
+ * Clients on raw sockets: each sends its request and takes what comes, as fast as it comes. Counts bytes, notices the end,
+ * and reads the times that lines carry (`@` 16 digits of microseconds `@`) on every n-th socket.
+ */
+import { connect, type Socket } from 'node:net';
+import { nowUs } from './clock.ts';
+import { given } from './given.ts';
+
+export interface ClientArgs {
+  port: number;
+  /** One per socket; an empty one is not sent. */
+  requests: string[];
+  /** A socket is done when its last bytes hold this, or when it ends. */
+  end: string | null;
+  /** 0: none. */
+  sample_every: number;
+}
+
+export interface Taken {
+  bytes: number;
+  /** Microseconds of the monotonic clock. */
+  first_us: number;
+  last_us: number;
+  lines: number;
+  p50_ms: number;
+  p99_ms: number;
+  max_ms: number;
+}
+
+const args = await given<ClientArgs>();
+let bytes = 0;
+let first_us = 0;
+let last_us = 0;
+let latencies_us: number[] = [];
+let open = 0;
+let done = 0;
+
+/** Answers as soon as so many lines have come, or after two seconds without one. */
+process.on('message', async ({ take: lines }: { take: number }) => {
+  for (let before = -1; latencies_us.length < lines && latencies_us.length !== before; ) {
+    before = latencies_us.length;
+    const waits_until = performance.now() + 2_000;
+    while (latencies_us.length === before && performance.now() < waits_until) {
+      await new Promise((resolve) => setTimeout(resolve, 20));
+    }
+  }
+  process.send!(take());
+});
+const waiting = [...args.requests.entries()];
+for (let i = 0; i < 32; i++) dial();
+
+function dial(): void {
+  const next = waiting.shift();
+  if (!next) return;
+  const [index, request] = next;
+  const socket = connect({ port: args.port, host: '127.0.0.1', noDelay: true });
+  socket.on('connect', () => {
+    if (request !== '') socket.write(request);
+    else opened();
+  });
+  socket.once('data', () => {
+    if (request !== '') opened();
+  });
+  const sampled = args.sample_every > 0 && index % args.sample_every === 0;
+  read(socket, sampled);
+}
+
+function opened(): void {
+  dial();
+  if (++open === args.requests.length) process.send!({ open });
+}
+
+function read(socket: Socket, sampled: boolean): void {
+  let last = '';
+  let ended = false;
+  const finish = () => {
+    if (ended) return;
+    ended = true;
+    socket.destroy();
+    if (++done === args.requests.length) process.send!(take());
+  };
+  let carry = '';
+  socket.on('data', (chunk) => {
+    last_us = nowUs();
+    if (first_us === 0) first_us = last_us;
+    bytes += chunk.length;
+    if (sampled) carry = sample(carry + chunk.toString('latin1'), last_us);
+    if (args.end === null) return;
+    last = (last + chunk.toString('latin1', Math.max(0, chunk.length - 512))).slice(-512);
+    if (last.includes(args.end)) finish();
+  });
+  socket.on('error', finish);
+  socket.on('close', finish);
+}
+
+/** Answers what may be the beginning of a time that goes on in the next chunk. */
+function sample(text: string, now_us: number): string {
+  const times = /@(\d{16})@/g;
+  let from = 0;
+  for (let match = times.exec(text); match; match = times.exec(text)) {
+    latencies_us.push(now_us - Number(match[1]));
+    from = times.lastIndex;
+  }
+  return text.slice(Math.max(from, text.length - 17));
+}
+
+function take(): Taken {
+  const sorted = latencies_us.sort((a, b) => a - b);
+  const at = (share: number) => (sorted[Math.floor((sorted.length - 1) * share)] ?? Number.NaN) / 1000;
+  const taken = {
+    bytes,
+    first_us,
+    last_us,
+    lines: sorted.length,
+    p50_ms: at(0.5),
+    p99_ms: at(0.99),
+    max_ms: at(1),
+  };
+  bytes = first_us = last_us = 0;
+  latencies_us = [];
+  return taken;
+}

@@ -1,0 +1,33 @@
+/** The least that a fan-out can be: the same bytes from memory to every socket, each as fast as it takes them. */
+import { readFileSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { given } from './given.ts';
+
+export interface RawFanOutArgs {
+  file: string;
+  chunk_bytes: number;
+}
+
+const args = await given<RawFanOutArgs>();
+const bytes = readFileSync(args.file);
+const sockets: Socket[] = [];
+const server = createServer({ noDelay: true }, (socket) => {
+  socket.on('error', () => {});
+  sockets.push(socket);
+});
+server.listen({ port: 0, host: '127.0.0.1', backlog: 4096 }, () =>
+  process.send!({ port: (server.address() as { port: number }).port }),
+);
+process.on('message', () => {
+  for (const socket of sockets) send(socket, 0);
+});
+
+function send(socket: Socket, from: number): void {
+  for (let at = from; at < bytes.length; at += args.chunk_bytes) {
+    if (!socket.write(bytes.subarray(at, at + args.chunk_bytes))) {
+      socket.once('drain', () => send(socket, at + args.chunk_bytes));
+      return;
+    }
+  }
+  socket.end();
+}

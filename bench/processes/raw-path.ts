@@ -1,0 +1,49 @@
+/**
+ * The least that a committed path can be: a file, read in 64 KiB pieces, each a row of SQLite with `synchronous = FULL`,
+ * as many to a transaction as the service commits at once; what is committed goes to a socket as it is.
+ */
+import { once } from 'node:events';
+import { closeSync, openSync, readSync } from 'node:fs';
+import { createServer, type Socket } from 'node:net';
+import { DatabaseSync } from 'node:sqlite';
+import { KIB, limits } from '../../src/base/limits.ts';
+import { given } from './given.ts';
+
+export interface RawPathArgs {
+  file: string;
+  database: string;
+}
+
+const args = await given<RawPathArgs>();
+const db = new DatabaseSync(args.database);
+db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
+db.exec('PRAGMA journal_mode = WAL');
+db.exec('PRAGMA synchronous = FULL');
+db.exec(`PRAGMA wal_autocheckpoint = ${limits.wal_pages_max}`);
+db.exec(`PRAGMA cache_size = -${limits.database_cache_bytes / KIB}`);
+db.exec('CREATE TABLE raw (id INTEGER PRIMARY KEY, data BLOB NOT NULL)');
+
+const server = createServer({ noDelay: true }, (socket) => void send(socket));
+server.listen(0, '127.0.0.1', () => process.send!({ port: (server.address() as { port: number }).port }));
+
+async function send(socket: Socket): Promise<void> {
+  const insert = db.prepare('INSERT INTO raw (data) VALUES (?)');
+  const file = openSync(args.file, 'r');
+  for (;;) {
+    const group: Buffer[] = [];
+    for (let bytes = 0; bytes < limits.group_bytes_max; ) {
+      const row = Buffer.allocUnsafe(limits.event_output_bytes_max);
+      const got = readSync(file, row, 0, row.length, null);
+      if (got === 0) break;
+      group.push(row.subarray(0, got));
+      bytes += got;
+    }
+    if (group.length === 0) break;
+    db.exec('BEGIN');
+    for (const row of group) insert.run(row);
+    db.exec('COMMIT');
+    if (!socket.write(Buffer.concat(group))) await once(socket, 'drain');
+  }
+  closeSync(file);
+  socket.end();
+}

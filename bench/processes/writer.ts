@@ -1,0 +1,28 @@
+/** Writes lines that carry their time into the standard outputs of agents, in turn, at a steady rate. */
+import { constants, openSync, writeSync } from 'node:fs';
+import { nowUs } from './clock.ts';
+import { given } from './given.ts';
+
+export interface WriterArgs {
+  /** FIFOs. */
+  outputs: string[];
+  lines_per_s: number;
+  seconds: number;
+}
+
+const { outputs, lines_per_s, seconds } = await given<WriterArgs>();
+const files = outputs.map((path) => openSync(path, constants.O_WRONLY));
+const rest = ' INFO a worker did something that is worth a line of log, as they do\n';
+const total = lines_per_s * seconds;
+let written = 0;
+const begun_us = nowUs();
+write();
+
+function write(): void {
+  const due = Math.min(total, Math.floor(((nowUs() - begun_us) * lines_per_s) / 1e6));
+  for (; written < due; written++) {
+    writeSync(files[written % files.length]!, `@${String(nowUs()).padStart(16, '0')}@${rest}`);
+  }
+  if (written < total) setTimeout(write, 1);
+  else process.send!({ written });
+}

@@ -1,0 +1,110 @@
+/** The real program as the bench runs it, and what clients send to it. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import type { Agent } from '../src/domain/agent.ts';
+import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
+
+const open = new Set<TestPlane>();
+
+/** For the way out of a row that failed or took too long. */
+export async function endPrograms(): Promise<void> {
+  await Promise.all([...open].map(endProgram));
+}
+
+/** Ended by `endProgram`. */
+export async function prepareProgram(options: PlaneOptions): Promise<TestPlane> {
+  const plane = await TestPlane.prepare(options);
+  open.add(plane);
+  return plane;
+}
+
+export async function endProgram(plane: TestPlane): Promise<void> {
+  if (open.delete(plane)) await plane.close();
+}
+
+/** `svc serve` with a root user, and bounds that a bench does not meet. Ended when `fn` is done. */
+export async function withProgram<T>(
+  fn: (plane: TestPlane) => Promise<T>,
+  env: Record<string, string> = {},
+): Promise<T> {
+  const plane = await prepareProgram({
+    env: { SVC_LIMITS_STREAMS_PER_USER: '20000', SVC_LIMITS_STREAMS_TOTAL: '20000', ...env },
+  });
+  try {
+    await plane.start();
+    await plane.join();
+    return await fn(plane);
+  } finally {
+    await endProgram(plane);
+  }
+}
+
+export async function withFolder<T>(fn: (folder: string) => Promise<T>): Promise<T> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-bench-'));
+  try {
+    return await fn(folder);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Runs `fn` on every item, some at a time. */
+export async function eachOf<T>(
+  items: readonly T[],
+  at_once: number,
+  fn: (item: T) => Promise<void>,
+): Promise<void> {
+  const left = [...items].reverse();
+  const next = async () => {
+    for (let item = left.pop(); item !== undefined; item = left.pop()) await fn(item);
+  };
+  await Promise.all(Array.from({ length: at_once }, next));
+}
+
+/** Agents that live and say nothing. */
+export async function silentAgents(plane: TestPlane, count: number): Promise<Agent[]> {
+  const agents: Agent[] = [];
+  const numbers = Array.from({ length: count }, (_, i) => i);
+  await eachOf(numbers, 16, async (i) => {
+    const agent = await plane.agent(['/bin/sleep', '100000'], { name: `silent ${i}` });
+    agents.push(await plane.until(agent.id, ['running']));
+  });
+  return agents;
+}
+
+/** What an agent has as its standard output. Who writes here writes as the agent does. */
+export function stdoutOf(plane: TestPlane, agent: Agent): string {
+  return join(plane.data_dir, 'sessions', agent.session_id!, 'pipes/out');
+}
+
+export function portOf(plane: TestPlane): number {
+  return Number(new URL(plane.url).port);
+}
+
+/** A request as it goes over the wire. */
+export function request(plane: TestPlane, path: string): string {
+  const { host } = new URL(plane.url);
+  return `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${plane.token}\r\n\r\n`;
+}
+
+export function follow(plane: TestPlane, agent_id: string, query = 'tail=0'): string {
+  return request(plane, `/api/agents/${agent_id}/events?${query}`);
+}
+
+/** In the last frame of an agent that is done. */
+export const COMPLETED = '"status":"completed"';
+
+export function logLine(i: number): string {
+  return `2026-11-20T12:00:00.${String(i % 1000).padStart(3, '0')}Z INFO worker ${i} did something worth a line of log\n`;
+}
+
+/** A file of log text, or of `y` lines; its size in bytes is a bit more than asked for. */
+export async function textFile(folder: string, kind: 'log' | 'yes', bytes: number): Promise<string> {
+  const path = join(folder, `${kind}.txt`);
+  const lines = Array.from({ length: 10_000 }, (_, i) => (kind === 'log' ? logLine(i) : 'y\n'.repeat(30)));
+  const block = Buffer.from(lines.join(''));
+  const blocks = Array.from({ length: Math.max(1, Math.ceil(bytes / block.length)) }, () => block);
+  await writeFile(path, Buffer.concat(blocks));
+  return path;
+}

@@ -1,0 +1,66 @@
+/** Figures as a table for people, on the terminal and as a page. */
+import { type Figure, isShort, type Row, ratioOf } from './figure.ts';
+import { describeMachine } from './machine.ts';
+
+const columns = ['what', 'goal', 'measured', 'limit in the same run', 'share', ''];
+
+export function table(figures: readonly Figure[]): string {
+  const lines = [columns, ...figures.map(cells)];
+  const widths = columns.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)));
+  return lines
+    .map((line) =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i]!))
+        .join('  ')
+        .trimEnd(),
+    )
+    .join('\n');
+}
+
+export function page(measured: readonly { row: Row; figures: readonly Figure[] }[]): string {
+  const short = measured.flatMap(({ figures }) => figures).filter((figure) => isShort(figure));
+  const summary =
+    short.length === 0
+      ? 'Every goal is met.'
+      : `Short of their goal: ${short.map((figure) => figure.what).join('; ')}.`;
+  return `${[
+    '# Figures',
+    'Made by `npm run bench`, which measures the real program with real agents and writes this page; do not edit it. Where a ' +
+      'machine’s speed matters, the goal is a share of what the same machine can do at all, measured in the same run. One ' +
+      'row alone: `npm run bench -- <row>`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
+      'a machine that does nothing else meanwhile.',
+    `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors.`,
+    summary,
+    ...measured.flatMap(({ row, figures }) => [
+      `## ${row.name}`,
+      row.how,
+      [columns, columns.map(() => '---'), ...figures.map(cells)]
+        .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+        .join('\n'),
+    ]),
+  ].join('\n\n')}\n`;
+}
+
+function cells(figure: Figure): string[] {
+  const ratio = ratioOf(figure);
+  const short = isShort(figure);
+  return [
+    figure.what,
+    goalText(figure),
+    `${number(figure.value)} ${figure.unit}`,
+    figure.limit === undefined ? '' : `${number(figure.limit)} ${figure.unit} (${figure.limit_is})`,
+    ratio === null ? '' : ratio.toFixed(2),
+    short === null ? '' : short ? 'short' : 'held',
+  ];
+}
+
+function goalText({ goal, unit }: Figure): string {
+  if (!goal) return '';
+  const [sign, bound] = goal.at_least === undefined ? ['≤', goal.at_most!] : ['≥', goal.at_least];
+  return goal.of === 'ratio' ? `${sign} ${bound} of the limit` : `${sign} ${bound} ${unit}`;
+}
+
+function number(value: number): string {
+  if (value >= 1000) return Math.round(value).toLocaleString('en-US');
+  return value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+}

@@ -1,0 +1,78 @@
+/** From a written line to the client that reads it, many agents at once, at a steady rate. */
+import type { Agent } from '../../src/domain/agent.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { Child } from '../child.ts';
+import { type Figure, median, type Row } from '../figure.ts';
+import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { WriterArgs } from '../processes/writer.ts';
+import { follow, portOf, silentAgents, stdoutOf, withProgram } from '../program.ts';
+
+export const latency: Row = {
+  name: 'latency',
+  how:
+    'Every agent is a real session; one process writes lines in turn into their standard outputs (the FIFOs that the ' +
+    'agents have as theirs), each with the time of the monotonic clock right before the write; a client process follows ' +
+    'every agent on a raw socket of its own and looks at the clock when the line is there. Percentiles of windows of ' +
+    'some seconds, after one for warming up; the median window.',
+  run: async ({ quick }) => {
+    const seconds = quick ? 1 : 4;
+    const rounds = quick ? 1 : 3;
+    return withProgram(async (plane) => {
+      const agents = await silentAgents(plane, 200);
+      const few = agents.slice(0, 50);
+      const slow = await windows(plane, few, { lines_per_s: 1_000, seconds, rounds, clients: few.length });
+      const fast = await windows(plane, agents, { lines_per_s: 20_000, seconds, rounds, clients: 200 });
+      const what = 'line to client, 1,000 lines/s over 50 agents';
+      const what_fast = 'line to client, 20,000 lines/s over 200 agents';
+      return [
+        { what: `${what}, p50`, unit: 'ms', value: slow.p50_ms, goal: { of: 'value', at_most: 2 } },
+        { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: { of: 'value', at_most: 6 } },
+        { what: `${what_fast}, p50`, unit: 'ms', value: fast.p50_ms },
+        { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: { of: 'value', at_most: 25 } },
+      ] satisfies Figure[];
+    });
+  },
+};
+
+export interface Windows {
+  lines_per_s: number;
+  /** Of one window. */
+  seconds: number;
+  rounds: number;
+  /** Spread evenly over the agents; at most 50 of them look at the times. */
+  clients: number;
+}
+
+/** Throws when a line did not come. */
+export async function windows(
+  plane: TestPlane,
+  agents: readonly Agent[],
+  { lines_per_s, seconds, rounds, clients }: Windows,
+): Promise<{ p50_ms: number; p99_ms: number }> {
+  const sample_every = agents.length > 1 ? 1 : Math.ceil(clients / 20);
+  const client = new Child('client', {
+    port: portOf(plane),
+    requests: Array.from({ length: clients }, (_, i) => follow(plane, agents[i % agents.length]!.id)),
+    end: null,
+    sample_every,
+  } satisfies ClientArgs);
+  await client.next();
+  const outputs = agents.map((agent) => stdoutOf(plane, agent));
+  const write = async (length_s: number): Promise<Taken> => {
+    const writer = new Child('writer', { outputs, lines_per_s, seconds: length_s } satisfies WriterArgs);
+    const { written } = await writer.next<{ written: number }>();
+    await writer.end();
+    const expected = agents.length > 1 ? written : written * Math.ceil(clients / sample_every);
+    const taken = await client.ask<Taken>({ take: expected });
+    if (taken.lines !== expected) throw new Error(`${taken.lines} of ${expected} lines came`);
+    return taken;
+  };
+  await write(1);
+  const taken: Taken[] = [];
+  for (let round = 0; round < rounds; round++) taken.push(await write(seconds));
+  await client.end();
+  return {
+    p50_ms: median(taken.map((one) => one.p50_ms)),
+    p99_ms: median(taken.map((one) => one.p99_ms)),
+  };
+}

@@ -1,0 +1,65 @@
+/** Reading one agent's record over HTTP, beside a bare handler on the same server library. */
+import { Child } from '../child.ts';
+import { type Figure, median, type Row } from '../figure.ts';
+import { cpuSeconds } from '../machine.ts';
+import type { LoadArgs, LoadTold } from '../processes/load.ts';
+import { portOf, request, withProgram } from '../program.ts';
+
+export const requests: Row = {
+  name: 'requests',
+  how:
+    '`GET /api/agents/{id}` with a token, one request at a time on each of 32 kept connections, from raw sockets in a ' +
+    'process of their own. The limit is a bare Fastify handler in another process that answers the same object. The two ' +
+    'run in turns; medians. The time of the processor is what the serving process used for one request: a share that the ' +
+    'client’s own speed does not touch.',
+  run: async ({ quick }) =>
+    withProgram(async (plane) => {
+      const agent = await plane.agent(['/bin/true']);
+      const body = await plane.finished(agent.id);
+      const server = new Child('bare-json', { body });
+      const { port } = await server.next<{ port: number }>();
+      const text = request(plane, `/api/agents/${agent.id}`);
+      const product: Load[] = [];
+      const bare: Load[] = [];
+      for (let run = 0; run < (quick ? 1 : 5); run++) {
+        const seconds = quick ? 1 : 2;
+        bare.push(await load(port, text, seconds, server.pid));
+        product.push(await load(portOf(plane), text, seconds, plane.pid));
+      }
+      await server.end();
+      const medians = (loads: Load[], field: keyof Load) => median(loads.map((one) => one[field]));
+      return [
+        {
+          what: 'GET /api/agents/{id}',
+          unit: 'requests/s',
+          value: medians(product, 'requests_per_s'),
+          limit: medians(bare, 'requests_per_s'),
+          limit_is: 'bare handler',
+          goal: { of: 'ratio', at_least: 0.6 },
+        },
+        {
+          what: 'GET /api/agents/{id}, time of the processor',
+          unit: 'µs',
+          value: medians(product, 'cpu_us'),
+          limit: medians(bare, 'cpu_us'),
+          limit_is: 'bare handler',
+        },
+      ] satisfies Figure[];
+    }),
+};
+
+interface Load {
+  requests_per_s: number;
+  cpu_us: number;
+}
+
+async function load(port: number, text: string, seconds: number, server_pid: number): Promise<Load> {
+  const client = new Child('load', { port, request: text, connections: 32, seconds } satisfies LoadArgs);
+  await client.next();
+  const cpu_before = cpuSeconds(server_pid);
+  const { requests_per_s, failed } = await client.next<LoadTold>();
+  const cpu_s = cpuSeconds(server_pid) - cpu_before;
+  await client.end();
+  if (failed > 0) throw new Error(`${failed} requests failed`);
+  return { requests_per_s, cpu_us: (cpu_s * 1e6) / (requests_per_s * seconds) };
+}

@@ -1,0 +1,117 @@
+/** One agent flat out, committed, to one client; beside the least that such a path can be. And the loop meanwhile. */
+import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { sleep } from '../../src/base/async.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { Child } from '../child.ts';
+import { type Figure, MB, median, type Row } from '../figure.ts';
+import type { ClientArgs, Taken } from '../processes/client.ts';
+import type { RawPathArgs } from '../processes/raw-path.ts';
+import { COMPLETED, follow, portOf, textFile, withFolder, withProgram } from '../program.ts';
+
+export const throughput: Row = {
+  name: 'throughput',
+  how:
+    'An agent is `cat` of a file in the page cache; a client in a process of its own reads its stream from a raw socket. ' +
+    'Counted are the bytes that the agent wrote, from the first to the last one at the client. The limit runs in turns ' +
+    'with it: the same file, read by one process, inserted into SQLite as 64 KiB rows (`synchronous = FULL`, same pages, ' +
+    'log and size of transactions), and then sent as it is. Median of the runs.',
+  run: async ({ quick }) => {
+    const figures: Figure[] = [];
+    for (const kind of ['log', 'yes'] as const) figures.push(await flatOut(kind, quick));
+    return figures;
+  },
+};
+
+export const stall: Row = {
+  name: 'stall',
+  how:
+    'The longest and the 99th percentile of the stalls of the service’s event loop while an agent writes log text flat ' +
+    'out and one client follows, by `monitorEventLoopDelay` with a resolution of 1 ms, loaded into the program before ' +
+    'its own code. `/metrics` tells the same all the time, with a resolution of 10 ms. Median of the runs’ longest.',
+  run: ({ quick }) => measureStalls(quick),
+};
+
+async function flatOut(kind: 'log' | 'yes', quick: boolean): Promise<Figure> {
+  const bytes = quick ? 20 * MB : 150 * MB;
+  return withFolder(async (folder) => {
+    const file = await textFile(folder, kind, bytes);
+    const values: number[] = [];
+    const limits: number[] = [];
+    for (let run = 0; run < (quick ? 1 : 3); run++) {
+      limits.push(await rawPath(file, join(folder, `raw-${run}.db`)));
+      values.push(await withProgram((plane) => oneRun(plane, file)));
+    }
+    const what = `one agent flat out, committed, to one client: ${kind === 'log' ? 'log text' : '`yes`'}`;
+    const goal = { of: 'ratio', at_least: kind === 'log' ? 0.75 : 0.45 } as const;
+    return { what, unit: 'MB/s', value: median(values), limit: median(limits), limit_is: 'raw path', goal };
+  });
+}
+
+async function oneRun(plane: TestPlane, file: string): Promise<number> {
+  const agent = await plane.create({ argv: ['/bin/cat', file] });
+  const client = new Child('client', {
+    port: portOf(plane),
+    requests: [follow(plane, agent.id)],
+    end: COMPLETED,
+    sample_every: 0,
+  } satisfies ClientArgs);
+  await client.next();
+  await client.ask<Taken>({ take: 0 });
+  await plane.client.call('startAgent', { params: { agent_id: agent.id } });
+  const taken = await client.next<Taken>();
+  await client.end();
+  const size = statSync(file).size;
+  if (taken.bytes < size) throw new Error(`the client got ${taken.bytes} bytes for ${size}`);
+  return size / (taken.last_us - taken.first_us);
+}
+
+async function rawPath(file: string, database: string): Promise<number> {
+  const server = new Child('raw-path', { file, database } satisfies RawPathArgs);
+  const { port } = await server.next<{ port: number }>();
+  const args = { port, requests: [''], end: null, sample_every: 0 } satisfies ClientArgs;
+  const client = new Child('client', args);
+  await client.next();
+  const taken = await client.next<Taken>();
+  await Promise.all([client.end(), server.end()]);
+  return taken.bytes / (taken.last_us - taken.first_us);
+}
+
+async function measureStalls(quick: boolean): Promise<Figure[]> {
+  return withFolder(async (folder) => {
+    const file = await textFile(folder, 'log', quick ? 20 * MB : 150 * MB);
+    const seen = join(folder, 'loop.json');
+    const probe = fileURLToPath(new URL('../processes/loop-probe.ts', import.meta.url));
+    const env = { NODE_OPTIONS: `--import=${probe}`, BENCH_LOOP_FILE: seen };
+    const longest: number[] = [];
+    const p99: number[] = [];
+    for (let run = 0; run < (quick ? 1 : 3); run++) {
+      await withProgram(async (plane) => {
+        await lookAtLoop(plane, seen);
+        await oneRun(plane, file);
+        const { max_ms, p99_ms } = await lookAtLoop(plane, seen);
+        longest.push(max_ms);
+        p99.push(p99_ms);
+      }, env);
+    }
+    const goal = { of: 'value', at_most: 20 } as const;
+    return [
+      {
+        what: 'longest stall of the event loop, one agent flat out',
+        unit: 'ms',
+        value: median(longest),
+        goal,
+      },
+      { what: 'p99 of the stalls', unit: 'ms', value: median(p99) },
+    ];
+  });
+}
+
+/** What the loop did since the last look. */
+async function lookAtLoop(plane: TestPlane, file: string): Promise<{ max_ms: number; p99_ms: number }> {
+  rmSync(file, { force: true });
+  process.kill(plane.pid, 'SIGUSR2');
+  while (!existsSync(file) || statSync(file).size === 0) await sleep(5);
+  return JSON.parse(readFileSync(file, 'utf8'));
+}
