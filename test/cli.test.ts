@@ -97,7 +97,7 @@ test('what cannot start says why, in one line, and leaves nothing held', async (
   const data = { SVC_DATA_DIR: join(plane.folder, 'other') };
   const taken = await plane.cli(['--listen', plane.url.slice(7)], { env: data });
   expect(taken.code).toBe(1);
-  expect(taken.stderr).toContain(`svc: server.listen ${plane.url.slice(7)} is used by another program`);
+  expect(taken.stderr).toContain(`svc: server.listen ${plane.url.slice(7)} is used by pid ${plane.pid} (`);
   const open = await plane.cli(['--listen', '0.0.0.0:0'], { env: data });
   expect(open).toMatchObject({ code: 1, stdout: '' });
   expect(open.stderr).toMatch(/^svc: server\.listen 0\.0\.0\.0:0 can be reached from other machines/);

@@ -21,7 +21,7 @@ interface Common extends ApiOptions, WaitOptions {
 interface CreateOptions extends Common {
   command?: string;
   workdir?: string;
-  worktree?: string | true;
+  repo?: string;
   ref?: string;
   node?: string;
   env?: string[];
@@ -68,9 +68,9 @@ export function addAgents(program: Command, context: Context): void {
   followable(
     remote(agents, 'create <name> [program...]', 'create an agent; a program after -- is run as it is')
       .option('-c, --command <text>', 'a shell command')
-      .option('-w, --workdir <dir>', 'the folder that it works in')
-      .option('--worktree [repo]', 'a new git worktree of this repository (or an empty folder)')
-      .option('--ref <ref>', 'where the branch of the worktree starts')
+      .option('-w, --workdir <dir>', 'the folder that it works in; default: an empty one of its own')
+      .option('--repo <dir>', 'a new git worktree of this repository (at --workdir, where that is given)')
+      .option('--ref <ref>', 'where the branch of the worktree starts; default: HEAD')
       .option('--node <id>', 'the node that runs it')
       .option('-e, --env <name[=value]>', 'a variable; without a value, as it is here', collect)
       .option('-l, --label <name=value>', 'a label', collect)
@@ -188,13 +188,14 @@ function createBody(
   if ((options.command !== undefined) === argv.length > 0) {
     throw usage('give either --command TEXT or a program after --');
   }
-  const { worktree } = options;
+  const { repo, workdir } = options;
+  const made = repo !== undefined || workdir === undefined;
   return {
     name,
     ...(options.command !== undefined ? { command: options.command } : { argv }),
-    ...(options.workdir !== undefined && { workdir: here(io.cwd, options.workdir, options.node) }),
-    ...(worktree !== undefined && { worktree_mode: 'create_worktree' as const }),
-    ...(typeof worktree === 'string' && { worktree_repo: here(io.cwd, worktree, options.node) }),
+    ...(workdir !== undefined && { workdir: here(io.cwd, workdir, options.node) }),
+    ...(made && { worktree_mode: 'create_worktree' as const }),
+    ...(repo !== undefined && { worktree_repo: here(io.cwd, repo, options.node) }),
     ...(options.ref !== undefined && { worktree_ref: options.ref }),
     ...(options.node !== undefined && { node_id: options.node }),
     ...(options.env && { env: variables(options.env, io.env) }),

@@ -190,7 +190,7 @@ describe('agents', () => {
       },
     });
     const more = { ...env, SECRET: 's' };
-    const argv = ['agents', 'create', 'n', '-w', 'sub', '--worktree', 'repo', '--ref', 'main', '-e', 'A=b=c'];
+    const argv = ['agents', 'create', 'n', '-w', 'sub', '--repo', 'repo', '--ref', 'main', '-e', 'A=b=c'];
     const made = await run(
       [...argv, '-e', 'SECRET', '-l', 'k=v', '--stdin', '--', 'npm', 'test', '--', '-x'],
       {
@@ -213,6 +213,11 @@ describe('agents', () => {
       start: false,
     });
     expect((await run([...argv, '-e', 'NOT_HERE', '-c', 'x'], { home, env })).code).toBe(2);
+
+    await run(['agents', 'create', 'n', '-w', 'sub', '-c', 'x'], { home, env });
+    expect(body).toMatchObject({ workdir: join(home, 'sub'), worktree_mode: 'use_existing' });
+    await run(['agents', 'create', 'n', '-c', 'x'], { home, env });
+    expect(body).toMatchObject({ workdir: null, worktree_mode: 'create_worktree', worktree_repo: null });
   });
 
   test('input sends what stands in our stdin, whole', async () => {
@@ -312,7 +317,7 @@ describe('completion', () => {
       (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').slice(0, -1);
     expect(await complete(['ag'])).toEqual(['agents']);
     expect(await complete(['agents', 'st'])).toEqual(['start', 'stop']);
-    expect(await complete(['agents', 'create', '--work'])).toEqual(['--workdir', '--worktree']);
+    expect(await complete(['agents', 'create', '--re'])).toEqual(['--ref', '--repo', '--restart']);
     const env = await open({
       listAgents: () => ({
         items: [

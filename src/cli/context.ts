@@ -48,8 +48,8 @@ export interface Local {
   /** Runs the plane until it is told to stop; answers the exit code. */
   serve(flags: LocalFlags): Promise<number>;
   holderOf(data_dir: string): PlaneHolder | null;
-  /** Asks the holder to stop (SIGTERM), after making sure that the pid still is the holder's. */
-  terminate(data_dir: string): PlaneHolder;
+  /** Signals the holder, after making sure that the pid still is the holder's. */
+  terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder;
   backup(data_dir: string, file: string): Promise<{ file: string; bytes: number }>;
   /** Answers where the files that were there before now lie. */
   restore(data_dir: string, file: string): Promise<{ aside: string | null }>;

@@ -5,7 +5,8 @@ import type { Command } from 'commander';
 import { closest, distance } from 'fastest-levenshtein';
 import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
-import { type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
+import { Problem } from '../domain/problem.ts';
+import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
 import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { init } from './init.ts';
@@ -40,11 +41,12 @@ export function addMachine(program: Command, context: Context): void {
 
   remote(program, 'stop', 'stop the plane of this machine; its agents go on')
     .option('--agents', 'stop all agents first')
-    .action(async (options: ApiOptions & { agents?: boolean; json?: boolean }) => {
+    .option('--kill', 'end it at once (kill -9), as a crash would')
+    .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
       const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
       if (local.holderOf(data_dir) === null) throw failed(`no plane runs on ${data_dir}`);
       const stopped = options.agents ? await stopAgents({ ...options, url: localUrl(context, options) }) : 0;
-      const holder = local.terminate(data_dir);
+      const holder = local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
       await untilGone(data_dir, holder);
       if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
       else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
@@ -94,17 +96,28 @@ export function addMachine(program: Command, context: Context): void {
   async function stopAgents(options: ApiOptions): Promise<number> {
     const api = await connect(context, options);
     const running = await api.all('listAgents', { query: { status: 'running' } });
-    const results = await Promise.allSettled(
-      running.map(({ id }) => api.call('stopAgent', { params: { agent_id: id }, body: {} })),
-    );
+    const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
     const left = results.flatMap((result, at) =>
-      result.status === 'rejected' && result.reason?.code !== 'agent_not_running'
-        ? [`${running[at]!.id}: ${result.reason?.message}`]
-        : [],
+      result.status === 'rejected' ? [`${running[at]!.id}: ${result.reason?.message}`] : [],
     );
     if (left.length > 0)
       throw failed(`the plane goes on, because agents do:\n${left.map(visible).join('\n')}`);
     return running.length;
+  }
+
+  /** More agents than the plane takes requests at once wait for their turn. */
+  async function stopAgent(api: Api, agent_id: string): Promise<void> {
+    for (;;) {
+      try {
+        await api.call('stopAgent', { params: { agent_id }, body: {} });
+        return;
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        if (error.code === 'agent_not_running' || error.code === 'agent_not_found') return;
+        if (error.kind !== 'rate_limited') throw error;
+        await sleep((error.retry_after_s ?? 1) * 1000, io.signal);
+      }
+    }
   }
 
   async function untilGone(data_dir: string, holder: PlaneHolder): Promise<void> {

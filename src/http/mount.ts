@@ -25,6 +25,8 @@ export interface MountOptions {
   idempotency: Idempotency;
   rate(): Rate;
   body_bytes_max(): number;
+  /** Size of a page when a request has a cursor and no limit. */
+  page_items_default(): number;
   behind_proxy: boolean;
   log: Logger;
   /** Compares every answer with its schema, and fails loudly: for tests. */
@@ -159,11 +161,11 @@ async function answer(
 
   let raw: Buffer | null = null;
   if (route.method === 'GET') {
-    if (route.query) call.query = validate(route.query, request.query, 'query');
+    if (route.query) call.query = readQuery(route.query, request.query, options);
   } else {
     raw = await readBody(request.raw, options.body_bytes_max());
     const value = raw === null ? {} : parseBody(raw);
-    if (route.query) call.query = validate(route.query, request.query, 'query');
+    if (route.query) call.query = readQuery(route.query, request.query, options);
     if (route.body) call.body = validate(route.body, value, 'body');
   }
   const run = () => handler.handle(call as unknown as AnyCall);
@@ -178,6 +180,13 @@ async function answer(
       : await once(options, request, key, raw, call, route, async () => shape(route, await run(), options));
   if (given.location !== null) reply.header('location', given.location);
   return reply.code(given.status).send(given.body);
+}
+
+function readQuery(schema: NonNullable<Route['query']>, given: unknown, options: MountOptions): unknown {
+  const query = validate(schema, given, 'query');
+  return query.cursor === undefined || query.limit !== undefined
+    ? query
+    : { ...query, limit: options.page_items_default() };
 }
 
 /** Runs a handler that writes the response itself. Once it has taken the response over, a throw only ends it. */

@@ -190,6 +190,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   }
   reply.header('x-request-id', request.id);
   reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
+  if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
   dropRest(request.raw);
   void reply

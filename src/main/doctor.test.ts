@@ -43,10 +43,11 @@ test('what would keep the plane from starting, or from working, is told', async 
   try {
     const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
     mkdirSync(join(dir, 'data'), { mode: 0o755 });
+    const who = process.platform === 'linux' ? `, used by pid ${process.pid} (node)` : '';
     expect(await failing({ 'server.listen': listen, safe_paths: 'missing', 'server.role': 'node' })).toEqual([
       'configuration: server.role "node" is not supported yet: this release runs the control plane only',
       `data directory: ${join(dir, 'data')} is open to other users`,
-      `listener: ${listen}: EADDRINUSE`,
+      `listener: ${listen}: EADDRINUSE${who}`,
       `safe path: ${join(dir, 'missing')}: ENOENT`,
     ]);
   } finally {

@@ -10,6 +10,7 @@ import { type Config, parseAddress } from '../contract/config.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { type Holder, holderOf } from './lock.ts';
+import { portHolder } from './port-holder.ts';
 
 const execute = promisify(execFile);
 const NODE_MAJOR_MIN = 26;
@@ -110,7 +111,9 @@ async function listenerCheck(config: Config, holder: Holder | null): Promise<Doc
     return good('listener', `${listen} is free`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    return bad('listener', `${listen}: ${code}`, 'another program has it: try --listen 127.0.0.1:8090');
+    const other = code === 'EADDRINUSE' ? await portHolder(port) : null;
+    const who = other ? `, used by pid ${other.pid} (${other.program})` : '';
+    return bad('listener', `${listen}: ${code}${who}`, 'try --listen 127.0.0.1:8090');
   } finally {
     server.close();
   }

@@ -37,7 +37,7 @@ export function openLocal(io: Io): Local {
   };
 }
 
-function terminate(data_dir: string): PlaneHolder {
+function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder {
   const holder = holderOf(data_dir);
   if (holder === null) throw new Problem('conflict', 'not_running', `no plane runs on ${data_dir}`);
   if (!isAlive(holder)) {
@@ -47,7 +47,7 @@ function terminate(data_dir: string): PlaneHolder {
       `pid ${holder.pid} no longer is the plane of ${data_dir}`,
     );
   }
-  process.kill(holder.pid, 'SIGTERM');
+  process.kill(holder.pid, signal);
   return holder;
 }
 

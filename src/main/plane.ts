@@ -239,6 +239,7 @@ async function open(
       burst: settings.get('limits.requests_burst'),
     }),
     body_bytes_max: () => settings.get('limits.body_bytes_max'),
+    page_items_default: () => settings.get('limits.page_items_default'),
     ready: () => up,
     metrics,
     log,

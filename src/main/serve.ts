@@ -2,18 +2,19 @@
 import { hostname, userInfo } from 'node:os';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
-import type { Config } from '../contract/config.ts';
+import { type Config, parseAddress } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
 import { banner } from './banner.ts';
 import { refusals } from './config.ts';
 import { startPlane } from './plane.ts';
+import { portHolder } from './port-holder.ts';
 
 /** Answers the exit code, 0 after an orderly stop. */
 export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
-  const plane = await startPlane(config, { ...io.env }).catch((error: NodeJS.ErrnoException) => {
-    throw error.syscall === 'listen' ? invalid(cannotListen(config, error), 'cannot_listen') : error;
+  const plane = await startPlane(config, { ...io.env }).catch(async (error: NodeJS.ErrnoException) => {
+    throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
   });
   const { log } = plane;
   const warnings = [...config.warnings];
@@ -57,10 +58,12 @@ export async function serve(config: Config, io: Io): Promise<number> {
   return 0;
 }
 
-function cannotListen(config: Config, { code }: NodeJS.ErrnoException): string {
+async function cannotListen(config: Config, { code }: NodeJS.ErrnoException): Promise<string> {
   const listen = config.get('server.listen');
   if (code === 'EADDRINUSE') {
-    return `server.listen ${listen} is used by another program: try --listen 127.0.0.1:8090`;
+    const holder = await portHolder(parseAddress(listen)!.port);
+    const who = holder ? `pid ${holder.pid} (${holder.program})` : 'another program';
+    return `server.listen ${listen} is used by ${who}: try --listen 127.0.0.1:8090`;
   }
   return `server.listen ${listen} cannot be opened: ${code}`;
 }

@@ -31,6 +31,7 @@ export function openFakeHttp(
     ready: () => true,
     rate: () => ({ per_second: 10_000, burst: 10_000 }),
     body_bytes_max: () => 1024 * 1024,
+    page_items_default: () => 100,
     authenticate(token, ip) {
       const caller = callers[token];
       if (!caller) throw problems.invalidToken();
