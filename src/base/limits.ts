@@ -111,6 +111,9 @@ export const limits = {
   sweep_ms: 250,
   drain_ms: 10_000,
   drain_look_ms: 50,
+  plane_stop_ms: 10_000,
+  requests_finish_ms: 7_000,
+  requests_cut_ms: 8_000,
   start_wait_ms: 2_000,
   kill_wait_ms: 3_000,
   helper_check_ms: 5_000,
@@ -166,6 +169,8 @@ export const limits = {
   disk_no_start_share: 0.05,
   disk_pause_bytes: 1 * GIB,
   disk_pause_share: 0.02,
+  careful_below_bytes: 128 * MIB,
+  careful_piece_bytes: 64 * KIB,
 
   path_bytes_max: 4_095,
   exec_drain_ms: 2_000,

@@ -60,6 +60,12 @@ export class Disk {
     return { path: this.#folder, free_bytes, total_bytes, starts_allowed: free_bytes >= least };
   }
 
+  /** So small that a quick writer could use up what the guard leaves before it looks again. */
+  async isSmall(): Promise<boolean> {
+    const { total_bytes } = await this.space();
+    return total_bytes * this.#limits.pause_share < limits.careful_below_bytes;
+  }
+
   /** Pid and start time of the guard while it lives. */
   async guard(): Promise<{ pid: number; start: string } | null> {
     const text = await readFile(join(this.#folder, '.guard'), 'utf8').catch(() => '');

@@ -22,7 +22,7 @@ afterAll(() => rmSync(folder, { recursive: true }));
 
 const delegated = (await findCgroupParent()) !== null;
 nodeSuite('local node', { open: openerOf(), cleanup: delegated ? 'proven' : 'swept' });
-nodeSuite('local node without cgroups and watches, with bash as its shell', {
-  open: openerOf({ cgroup: false, watches: false, tools: { sh } }),
+nodeSuite('local node without cgroups and watches, with bash as its shell and careful pumps', {
+  open: openerOf({ cgroup: false, watches: false, careful_pumps: true, tools: { sh } }),
   cleanup: 'swept',
 });

@@ -63,6 +63,8 @@ export interface LocalNodeOptions {
   /** Other programs than the system's usual ones. */
   tools?: Partial<Tools>;
   disk?: Partial<DiskLimits>;
+  /** Pumps that lose nothing on a full disk, at a cost; absent: on small disks. */
+  careful_pumps?: boolean;
   sweep_ms?: number;
   helper_check_ms?: number;
   tree_look_ms?: number;
@@ -326,8 +328,9 @@ class Main implements LocalNode, SessionHost {
       cgroup,
       launch: withoutSecrets(launch),
     };
+    const careful = this.#options.careful_pumps ?? (await this.#disk.isSmall());
     try {
-      await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file);
+      await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file, careful);
     } catch (error) {
       if (cgroup) await removeCgroup(cgroup);
       const { code } = error as NodeJS.ErrnoException;
@@ -352,7 +355,7 @@ class Main implements LocalNode, SessionHost {
   }
 
   #wrapper(launch: Launch, cgroup: string | null): [string, ...string[]] {
-    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv } = this.tools;
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.tools;
     const user = this.#options.run_as;
     const drop = user
       ? [
@@ -376,7 +379,20 @@ class Main implements LocalNode, SessionHost {
     const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
     const stdin = launch.stdin ? '1' : '0';
     const tools = [mkdir, mkfifo, mv, cat, ps ?? ''];
-    return [sh, '-c', WRAPPER, 'svc', ...tools, ...owner, this.boot_id, stdin, cgroup ?? '', ...command];
+    return [
+      sh,
+      '-c',
+      WRAPPER,
+      'svc',
+      ...tools,
+      ...owner,
+      this.boot_id,
+      stdin,
+      cgroup ?? '',
+      dd,
+      sleep,
+      ...command,
+    ];
   }
 
   #environment(launch: Launch): Record<string, string> {

@@ -66,7 +66,12 @@ export class SessionFiles {
   }
 
   /** Makes the whole directory or nothing: it appears by rename. */
-  static async create(dir: string, temporary: string, launch: LaunchFile): Promise<void> {
+  static async create(
+    dir: string,
+    temporary: string,
+    launch: LaunchFile,
+    careful_pumps: boolean,
+  ): Promise<void> {
     await rm(temporary, { recursive: true, force: true });
     await mkdir(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
     const write = (name: string, text: string) => writeFile(join(temporary, name), text, { mode: 0o600 });
@@ -75,6 +80,12 @@ export class SessionFiles {
     await write('exit.new', `${' '.repeat(126)}\n`);
     await write('wait.err', `${' '.repeat(1022)}\n`);
     await write('stdin', '');
+    // What makes a pump a careful one; its blocks must be there before the disk is full.
+    const piece = Buffer.alloc(limits.careful_piece_bytes);
+    if (careful_pumps) {
+      for (const name of Object.values(spoolNames))
+        await writeFile(join(temporary, `${name}.piece`), piece, { mode: 0o600 });
+    }
     await rename(temporary, dir);
   }
 

@@ -509,6 +509,7 @@ export class LocalSession {
     if (!isAlive(keeper)) await this.#restartKeeper(handle);
     for (const stream of streamNames) {
       if (isAlive(pumps[stream]) || this.#host.isPaused()) continue;
+      await this.#endOrphanedReader(stream);
       if (!(await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream])))) continue;
       const error = `the process that stores ${stream} was killed; up to 128 KiB may be missing`;
       await this.trouble('pump_restarted', error, { stream });
@@ -537,13 +538,25 @@ export class LocalSession {
     return false;
   }
 
+  /** A killed careful pump leaves its `dd` behind, which would take the next bytes and bring them nowhere. */
+  async #endOrphanedReader(stream: StreamName): Promise<void> {
+    const piece = `${spoolNames[stream]}.piece`;
+    if (!(await this.files.has(piece))) return;
+    const { dd } = this.#host.tools;
+    for (const { pid, start, command } of (await this.#sweep(null)).members) {
+      if (command.startsWith(`${dd} `) && command.includes(` of=${piece}`) && isAlive({ pid, start })) {
+        process.kill(pid, 'SIGKILL');
+      }
+    }
+  }
+
   async #restartKeeper(handle: HandleFile): Promise<void> {
-    const { sh, mv, cat, ps } = this.#host.tools;
+    const { sh, mv, cat, ps, dd, sleep: sleepTool } = this.#host.tools;
     const refs = [handle.wrapper, handle.pumps.stdout, handle.pumps.stderr];
     const words = refs.flatMap((ref) => [String(ref.pid), ref.start]);
     const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
     const main = [String(handle.main.pid), handle.main.start];
-    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : ''];
+    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await this.#host.launcher.spawn(
       [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main],
       this.files.dir,

@@ -9,6 +9,10 @@
  *
  * The wrapper waits for the command in the foreground (in the background a shell makes it ignore SIGINT). The keeper
  * holds the FIFOs, starts pumps and feeder, and obeys lines on the control FIFO, so that each of them can be replaced.
+ *
+ * A pump is a `cat`. On a disk so small that a quick writer could fill it between two looks of the guard it is a careful
+ * one instead: it reads into a file whose blocks are there already, appends from that, and when the disk is full tries
+ * again with the rest, so that a full disk costs time and no byte.
  */
 
 /** Written into `launch.json`; raised whenever a text or a file format of the session directory changes. */
@@ -24,8 +28,27 @@ st() {
 
 const KEEPER = `${START_TIME}
 pump() {
-  (exec "$cat" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
+  if [ -e "$1.piece" ]; then
+    (exec <"pipes/$1" >/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-; careful "$1") &
+  else
+    (exec "$cat" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
+  fi
   p=$!
+}
+copied() { n=\${1%% byte*}; n=\${n##*[!0-9]}; n=\${n:-0}; }
+careful() {
+  while :; do
+    copied "$(LC_ALL=C "$dd" bs=65536 count=1 conv=notrunc of="$1.piece" 2>&1)"
+    [ "$n" -gt 0 ] || break
+    size=$n at=0
+    copied "$(LC_ALL=C "$dd" bs="$size" count=1 if="$1.piece" 2>&1 >>"$1")"
+    at=$n
+    while [ "$at" -lt "$size" ]; do
+      "$sleep" 0.1 || "$sleep" 1
+      copied "$(LC_ALL=C "$dd" bs=1 skip="$at" count=$((size - at)) if="$1.piece" 2>&1 >>"$1")"
+      at=$((at + n))
+    done
+  done
 }
 feeder() {
   (
@@ -78,15 +101,15 @@ obey() {
 }`;
 
 /**
- * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup command…`; empty `chown`, `cgroup`: none. `command` is what
+ * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep command…`; empty `chown`, `cgroup`: none. `command` is what
  * the main process executes: `[setsid] [setpriv …] sh -c INNER svc workdir argv…`.
  */
 export const WRAPPER = `
 if (set +o posix) 2>/dev/null; then set +o posix; fi
 mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
 shift 9
-cgroup=$1
-shift
+cgroup=$1 dd=$2 sleep=$3
+shift 3
 f= nocgroup= again= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
@@ -162,13 +185,13 @@ exec "$@" 6<&- 7>&- 8>&-
 `;
 
 /**
- * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup w wt po pot pe pet f ft m mt`.
+ * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt`.
  * It holds the FIFOs again and obeys; pumps and feeder that live go on untouched. How far the journal was copied is known
  * only to the open file that keeper and feeder shared: when that feeder dies too, the agent's stdin ends.
  */
 export const KEEPER_AGAIN = `
-mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5
-shift 5
+mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7
+shift 7
 w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
 shift 9
 mt=$1

@@ -11,6 +11,7 @@ export interface Tools {
   rm: string;
   ps: string | null;
   df: string;
+  dd: string;
   sleep: string;
   chown: string | null;
   setsid: string | null;
@@ -35,6 +36,7 @@ export function findTools(): Tools {
     mv: needed('mv'),
     rm: needed('rm'),
     df: needed('df'),
+    dd: needed('dd'),
     sleep: needed('sleep'),
     ps: find('ps'),
     chown: find('chown'),

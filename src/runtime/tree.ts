@@ -22,7 +22,7 @@ export interface TreeRequest {
   cgroup: string | null;
   main: ProcessRef | null;
   wrapper: ProcessRef | null;
-  /** Wrapper, keeper, pumps, feeder: never part of the tree; children of the last four neither. */
+  /** Wrapper, keeper, pumps, feeder: never part of the tree, nor is what they started, but for the main process. */
   helpers: ProcessRef[];
   known: ProcessRef[];
   /** Seconds since boot when the main process was seen to have ended; null: not known. */
@@ -117,11 +117,11 @@ function findTree(
   };
   const main = present(request.main);
   const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
-  for (const ref of request.helpers) {
-    if (!present(ref)) continue;
-    helpers.add(ref.pid);
-    for (const child of children.get(ref.pid) ?? []) {
-      if (child.pid !== request.main?.pid) helpers.add(child.pid);
+  const ours = request.helpers.flatMap((ref) => present(ref) ?? []);
+  for (let stat = ours.pop(); stat; stat = ours.pop()) {
+    helpers.add(stat.pid);
+    for (const child of children.get(stat.pid) ?? []) {
+      if (child.pid !== request.main?.pid && !helpers.has(child.pid)) ours.push(child);
     }
   }
 
