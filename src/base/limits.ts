@@ -111,6 +111,7 @@ export const limits = {
   sweep_ms: 250,
   drain_ms: 10_000,
   drain_look_ms: 50,
+  log_waiting_bytes_max: 1 * MIB,
   plane_stop_ms: 10_000,
   requests_finish_ms: 7_000,
   requests_cut_ms: 8_000,

@@ -1,4 +1,5 @@
 import pino, { type DestinationStream, type Logger } from 'pino';
+import { limits } from './limits.ts';
 
 export type { Logger };
 
@@ -11,11 +12,14 @@ export interface LogOptions {
 
 export interface LogFile {
   log: Logger;
-  /** Opens the file again, after it was moved away (SIGHUP). */
+  /** Opens the file again, after it was moved away (SIGHUP); where that fails the old one goes on. */
   reopen(): void;
 }
 
-/** The service's own log: one JSON record a line, or a line of text for people. Secrets never come here. */
+/**
+ * The service's own log: one JSON record a line, or a line of text for people. Secrets never come here. Throws when the
+ * file cannot be opened; later trouble (a full disk, a terminal that was closed) costs records, never the service.
+ */
 export function openLog(options: LogOptions): LogFile {
   const file = pino.destination({
     dest: options.output ?? 2,
@@ -23,7 +27,9 @@ export function openLog(options: LogOptions): LogFile {
     mkdir: true,
     sync: true,
     mode: 0o600,
+    maxLength: limits.log_waiting_bytes_max,
   });
+  file.on('error', () => {});
   const target: DestinationStream =
     options.format === 'json' ? file : { write: (line) => file.write(asText(line)) };
   const log = pino(
@@ -36,7 +42,15 @@ export function openLog(options: LogOptions): LogFile {
     },
     target,
   );
-  return { log, reopen: () => (options.output ? file.reopen() : undefined) };
+  const reopen = () => {
+    if (options.output === null) return;
+    try {
+      file.reopen();
+    } catch (error) {
+      log.error({ err: error }, 'the log file cannot be opened again: the old one goes on');
+    }
+  };
+  return { log, reopen };
 }
 
 export const silentLog: Logger = pino({ level: 'silent' });

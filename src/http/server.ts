@@ -44,7 +44,7 @@ export interface HttpServer {
   /** Requests that are being answered, streams included. */
   requests_open(): number;
   /**
-   * Refuses new requests (503), ends streams politely, waits for the rest up to `limits.drain_ms`, cuts what is left.
+   * Refuses new requests (503), ends streams politely, waits for the rest up to `limits.requests_cut_ms`, cuts what is left.
    */
   drain(): Promise<void>;
 }
@@ -152,7 +152,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
     const closed = app.close();
     // Connections become idle one by one, as their last answers end.
     const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_look_ms);
-    const cut = setTimeout(() => app.server.closeAllConnections(), limits.drain_ms);
+    const cut = setTimeout(() => app.server.closeAllConnections(), limits.requests_cut_ms);
     await closed;
     clearInterval(idle);
     clearTimeout(cut);

@@ -2,15 +2,18 @@
 import { execFile } from 'node:child_process';
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
 import { createServer } from 'node:net';
-import { dirname } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
 import type { DoctorCheck } from '../cli/context.ts';
 import { type Config, parseAddress } from '../contract/config.ts';
+import { directExec } from '../runtime/exec.ts';
+import { findUser } from '../runtime/run-as.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { type Holder, holderOf } from './lock.ts';
 import { portHolder } from './port-holder.ts';
+import { outOfReach } from './run-as-reach.ts';
 
 const execute = promisify(execFile);
 const NODE_MAJOR_MIN = 26;
@@ -34,7 +37,7 @@ export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
   for (const path of config.get('worktree.repo_roots'))
     checks.push(await folderCheck('repository root', path));
   const user = config.get('agents.run_as');
-  if (user !== null) checks.push(await runAsCheck(user));
+  if (user !== null) checks.push(await runAsCheck(user, config));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
   return checks;
 }
@@ -144,12 +147,14 @@ async function folderCheck(name: string, path: string): Promise<DoctorCheck> {
   }
 }
 
-async function runAsCheck(user: string): Promise<DoctorCheck> {
+async function runAsCheck(user: string, config: Config): Promise<DoctorCheck> {
   if (process.getuid?.() !== 0) return bad('agents.run_as', user, 'needs svc to run as root');
   try {
-    await execute('id', ['-u', '--', user]);
+    const found = await findUser(directExec, user);
     await execute('setpriv', ['--version']);
-    return good('agents.run_as', user);
+    const root = config.get('worktree.default_root') ?? join(config.get('data_dir'), 'worktrees');
+    const unreachable = await outOfReach(directExec, found, root);
+    return unreachable === null ? good('agents.run_as', user) : bad('agents.run_as', unreachable);
   } catch (error) {
     return bad(
       'agents.run_as',

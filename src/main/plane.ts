@@ -6,10 +6,11 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { rfc3339, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
-import { type Logger, openLog } from '../base/log.ts';
+import { type LogFile, type Logger, openLog } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { type Config, parseAddress, type Settings } from '../contract/config.ts';
 import { MAIN_NODE } from '../domain/node.ts';
+import { invalid } from '../domain/problem.ts';
 import { Feed } from '../events/feed.ts';
 import type { Retention } from '../events/keeper.ts';
 import { openEventLog } from '../events/log.ts';
@@ -51,6 +52,7 @@ import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
+import { outOfReach } from './run-as-reach.ts';
 
 export interface Plane {
   url: string;
@@ -59,10 +61,12 @@ export interface Plane {
   join: JoinChallenge | null;
   /** Live sessions of before that go on. */
   adopted: number;
+  /** What is legal but probably not meant; in the log already. */
+  warnings: string[];
   log: Logger;
   /** Opens the log file again (SIGHUP). */
   reopenLog(): void;
-  /** Drains and stops within `limits.drain_ms`; agents go on. */
+  /** Drains and stops, meant to take less than `limits.plane_stop_ms`; agents go on. */
   close(): Promise<void>;
 }
 
@@ -88,13 +92,9 @@ async function open(
   onListening: (url: string) => void,
 ): Promise<Plane> {
   const clock = systemClock;
-  const logFile = openLog({
-    level: config.get('logging.level'),
-    format: config.get('logging.format'),
-    output: config.get('logging.output'),
-  });
+  const logFile = openLogOf(config);
   const { log } = logFile;
-  for (const warning of config.warnings) log.warn(warning);
+  const warnings = [...config.warnings];
 
   const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
   opened.push(() => store.close());
@@ -141,10 +141,14 @@ async function open(
       'agents run as the user of this service and can read what it can; agents.run_as names another user',
     );
   }
+  const worktree_root = () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees');
+  const unreachable = run_as && (await outOfReach(launcher, run_as, worktree_root()));
+  if (unreachable) warnings.push(unreachable);
+  for (const warning of warnings) log.warn(warning);
   const folders = openFolders({
     data_dir,
     safe_paths: () => settings.get('safe_paths'),
-    worktree_root: () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+    worktree_root,
     repo_roots: () => settings.get('worktree.repo_roots'),
     exec: launcher,
     env,
@@ -246,7 +250,12 @@ async function open(
   });
   url = http.url;
   eventLog.start();
-  opened.push(() => http.drain());
+  opened.push(async () => {
+    // Who waits for an agent is told in time that it goes on without them: the intent is kept.
+    const impatient = setTimeout(() => outbox.close(), limits.requests_finish_ms);
+    await http.drain();
+    clearTimeout(impatient);
+  });
   const challenge = await joining.ensureChallenge(config.get('web.rp_origin') ?? url);
   const sweep = setInterval(
     () => void housekeeping(log, { accounts, tokens, idempotency }),
@@ -271,10 +280,21 @@ async function open(
     data_dir,
     join: challenge,
     adopted,
+    warnings,
     log,
     reopenLog: () => logFile.reopen(),
     close: () => (closing ??= close()),
   };
+}
+
+function openLogOf(config: Config): LogFile {
+  const output = config.get('logging.output');
+  try {
+    return openLog({ level: config.get('logging.level'), format: config.get('logging.format'), output });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw invalid(`logging.output ${output} cannot be opened: ${code ?? message}`, 'invalid_config');
+  }
 }
 
 /** After an unclean stop of a database that was too large to be checked while opening. */

@@ -1,5 +1,6 @@
 /** Runs the plane in this process until a signal ends it: banner, SIGHUP, draining. */
 import { hostname, userInfo } from 'node:os';
+import { limits } from '../base/limits.ts';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
 import { type Config, parseAddress } from '../contract/config.ts';
@@ -17,7 +18,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
     throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
   });
   const { log } = plane;
-  const warnings = [...config.warnings];
+  const warnings = [...plane.warnings];
   if (config.get('internal_grpc.enabled')) {
     const text =
       'internal_grpc.enabled is set, but this release does not serve the internal gRPC surface yet';
@@ -43,17 +44,26 @@ export async function serve(config: Config, io: Io): Promise<number> {
     log.info({ file: `${plane.data_dir}/join.json` }, 'create the root user: link and PIN are in the file');
   }
 
-  const reopen = () => plane.reopenLog();
-  process.on('SIGHUP', reopen);
+  // A hang-up of the terminal that the log goes to ends the service, as it ends other programs there.
+  const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
+  let stop = () => {};
+  const onHangUp = () => (hangsUp ? stop() : plane.reopenLog());
+  process.on('SIGHUP', onHangUp);
   try {
     await new Promise<void>((resolve) => {
+      stop = resolve;
       process.once('SIGTERM', () => resolve());
       if (io.signal.aborted) resolve();
       io.signal.addEventListener('abort', () => resolve(), { once: true });
     });
+    const late = setTimeout(() => {
+      log.warn('stopping takes too long: ending as after a crash, which loses nothing');
+      process.exit(0);
+    }, limits.plane_stop_ms);
     await plane.close();
+    clearTimeout(late);
   } finally {
-    process.off('SIGHUP', reopen);
+    process.off('SIGHUP', onHangUp);
   }
   return 0;
 }

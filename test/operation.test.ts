@@ -1,0 +1,237 @@
+/** Running the service: stopping it, its log, its settings, what it says of itself. All against the real program. */
+import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { Client } from '../src/contract/client.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane | null = null;
+afterEach(async () => {
+  await plane?.close();
+  plane = null;
+});
+
+async function text(response: Response): Promise<string> {
+  let read = '';
+  try {
+    for await (const chunk of response.body!) read += Buffer.from(chunk).toString();
+  } catch {
+    // A stream that is cut has ended too.
+  }
+  return read;
+}
+
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  while (!(await holds())) await sleep(20);
+}
+
+test('SIGTERM ends the service in order, with streams open, a slow request under way and agents running', async () => {
+  plane = await TestPlane.open();
+  const calm = await plane.agent('while :; do echo calm; sleep 0.2; done');
+  const stubborn = await plane.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
+  const params = { agent_id: calm.id };
+  const stream = text(await plane.client.open('followAgent', { params, query: {} }));
+  // This one takes longer than the service may: it says so.
+  const slow = plane.client
+    .call('stopAgent', { params: { agent_id: stubborn.id }, body: { grace_seconds: 12 } })
+    .catch((error: Error) => error);
+  await until(async () => plane!.log.includes('agent_stopped'));
+  expect(await plane.kill('SIGTERM')).toBe(0);
+  expect(await stream).toMatch(/"data":"calm\\n"\}\n\n$/);
+  expect(await slow).toMatchObject({ code: 'draining', message: 'service is shutting down' });
+  expect(plane.log).not.toContain('stopping takes too long');
+
+  await plane.start();
+  expect(await plane.get(calm.id)).toMatchObject({ status: 'running', session_id: calm.session_id });
+  // The accepted stop was kept.
+  expect((await plane.finished(stubborn.id)).status).toBe('cancelled');
+});
+
+test('stop --agents ends more agents than may be asked for at once; stop --kill is a crash', async () => {
+  plane = await TestPlane.open({
+    env: { SVC_LIMITS_REQUESTS_PER_SECOND: '5', SVC_LIMITS_REQUESTS_BURST: '10' },
+  });
+  const slowly = async <T>(ask: () => Promise<T>): Promise<T> => {
+    for (;;) {
+      const answer = await ask().catch((error) => {
+        if (error.kind !== 'rate_limited') throw error;
+        return null;
+      });
+      if (answer !== null) return answer;
+      await sleep(500);
+    }
+  };
+  const agents: string[] = [];
+  for (let i = 0; i < 20; i++) {
+    agents.push((await slowly(() => plane!.agent('exec sleep 600', { name: `a${i}` }))).id);
+  }
+  const killed = await plane.cli(['stop', '--kill']);
+  expect(killed.code).toBe(0);
+  await plane.start();
+  const stopped = await plane.cli(['stop', '--agents', '--json']);
+  expect(JSON.parse(stopped.stdout)).toMatchObject({ agents_stopped: 20 });
+  await plane.start();
+  for (const id of agents) expect((await slowly(() => plane!.get(id))).status).toBe('cancelled');
+});
+
+test('the log file has one JSON record per line with all fields, and is opened again on SIGHUP', async () => {
+  plane = await TestPlane.prepare();
+  const folder = join(plane.folder, 'log');
+  const file = join(folder, 'svc.log');
+  await plane.start({ SVC_LOGGING_OUTPUT: file });
+  await plane.join();
+  const agent = await plane.agent('true');
+  await plane.finished(agent.id);
+  const records = (await readFile(file, 'utf8'))
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(records.find(({ event }) => event === 'agent_started')).toMatchObject({
+    timestamp: expect.stringMatching(/^\d{4}-\d\d-\d\dT[\d:.]+Z$/),
+    level: 'info',
+    agent_id: agent.id,
+    user_id: agent.owner_id,
+    ip: '127.0.0.1',
+    workdir: plane.work,
+  });
+  expect(records.find(({ event }) => event === 'user_login')).toMatchObject({
+    agent_id: null,
+    workdir: null,
+  });
+
+  const writesTo = (path: string) =>
+    until(async () => {
+      await new Client({ url: plane!.url, token: null })
+        .call('login', { body: { username: 'nobody', password: 'x' } })
+        .catch(() => {});
+      return (await readFile(path, 'utf8').catch(() => '')).includes('user_login_');
+    });
+  await rename(file, `${file}.1`);
+  process.kill(plane.pid, 'SIGHUP');
+  await writesTo(file);
+
+  // Where it cannot be opened again the old file goes on.
+  await rename(folder, `${folder}.old`);
+  await writeFile(folder, '');
+  process.kill(plane.pid, 'SIGHUP');
+  await until(async () =>
+    (await readFile(join(`${folder}.old`, 'svc.log'), 'utf8')).includes('the old one goes on'),
+  );
+  await rm(folder);
+  process.kill(plane.pid, 'SIGHUP');
+  await writesTo(file);
+});
+
+test('the log is text when told so, and tells requests at level debug', async () => {
+  plane = await TestPlane.open({ env: { SVC_LOGGING_FORMAT: 'text', SVC_LOGGING_LEVEL: 'debug' } });
+  await plane.client.call('getMe');
+  await until(async () => /debug request .*operation="getMe" .*status=200/.test(plane!.log));
+  expect(plane.log).toMatch(/^\S+Z info {2}plane is up version=/m);
+  expect(plane.log).not.toContain(plane.token);
+});
+
+test('safe paths change while the service runs, and are kept', async () => {
+  plane = await TestPlane.prepare({ env: { SVC_SAFE_PATHS: '' } });
+  await mkdir(join(plane.folder, 'config/svc'), { recursive: true });
+  const file = join(plane.folder, 'config/svc/config.toml');
+  await writeFile(file, `safe_paths = ["${plane.work}"]\n[retention]\ndays = 7\n`);
+  await plane.start();
+  await plane.join();
+  const other = join(plane.folder, 'other');
+  await mkdir(other);
+  const refused = { message: 'workdir path must be within allowed safe paths' };
+  await expect(plane.create({ command: 'true', workdir: other })).rejects.toMatchObject(refused);
+  await plane.client.call('updateConfig', { body: { safe_paths: [other] } });
+  await plane.create({ command: 'true', workdir: other });
+  await expect(plane.create({ command: 'true' })).rejects.toMatchObject(refused);
+  await plane.kill();
+  await plane.start();
+  await plane.create({ command: 'true', workdir: other });
+  const shown = await plane.cli(['config', 'show', '--origin', 'safe_paths', 'retention.days']);
+  expect(shown.stdout).toBe(`safe_paths\t["${other}"]\tlive\t-\nretention.days\t7\tfile\t${file}:3\n`);
+  expect((await plane.cli(['config', 'set', 'safe_paths='])).code).toBe(0);
+  await plane.create({ command: 'true' });
+  const audit = await plane.client.call('listAudit', { query: { event: 'config_changed' } });
+  expect(audit).toMatchObject([
+    { details: { key: 'safe_paths' } },
+    { details: { key: 'safe_paths', to: [other] } },
+  ]);
+});
+
+test('pages have the size that the settings say where only a cursor is given', async () => {
+  plane = await TestPlane.open();
+  for (let i = 0; i < 6; i++) await plane.create({ command: 'true', name: `a${i}` });
+  await plane.client.call('updateConfig', { body: { 'limits.page_items_default': 2 } });
+  const names: string[] = [];
+  let cursor: string | undefined;
+  let first = true;
+  do {
+    const query = first ? { limit: 1 } : { cursor };
+    const page = await plane.client.call('listAgents', { query });
+    if (Array.isArray(page)) throw new Error('not a page');
+    expect(page.items.length).toBeLessThanOrEqual(2);
+    names.push(...page.items.map(({ name }) => name));
+    cursor = page.next_cursor;
+    first = false;
+  } while (cursor !== undefined);
+  expect(names).toEqual(['a5', 'a4', 'a3', 'a2', 'a1', 'a0']);
+});
+
+test('those who watch the service learn whether it is well, and only root or this machine how much it does', async () => {
+  plane = await TestPlane.open({ env: { SVC_SERVER_BEHIND_PROXY: 'true' } });
+  for (const path of ['healthz', 'readyz']) {
+    const response = await fetch(`${plane.url}/${path}`);
+    expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
+  }
+  expect((await fetch(`${plane.url}/metrics`)).status).toBe(401);
+  const as = (token: string) =>
+    fetch(`${plane!.url}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  const metrics = await (await as(plane.token)).text();
+  expect(metrics).toMatch(/^svc_streams_open 0$/m);
+  expect(metrics).toMatch(/^svc_http_requests_total\{operation="join",status="201"\} 1$/m);
+  const user = { username: 'bob', password: 'a password of bob' };
+  await plane.client.call('createUser', { body: user });
+  const { token } = await new Client({ url: plane.url, token: null }).call('login', { body: user });
+  expect([(await as(token)).status, await (await as(token)).json()]).toEqual([
+    401,
+    { error: 'root required' },
+  ]);
+  await plane.kill();
+  await plane.start({ SVC_SERVER_BEHIND_PROXY: '' });
+  expect((await fetch(`${plane.url}/metrics`)).status).toBe(200);
+});
+
+test('a password that everybody chooses is refused wherever one is set', async () => {
+  plane = await TestPlane.open();
+  const error = 'password is too common';
+  const body = { username: 'bob', password: '1Qaz2wsx3edc' };
+  await expect(plane.client.call('createUser', { body })).rejects.toThrow(error);
+  const user = await plane.client.call('createUser', { body: { ...body, password: 'a password of bob' } });
+  const update = { params: { user_id: user.id }, body: { password: body.password } };
+  await expect(plane.client.call('updateUser', update)).rejects.toThrow(error);
+});
+
+test('every 401 says how to authenticate', async () => {
+  plane = await TestPlane.open();
+  for (const headers of [{}, { authorization: 'Bearer wrong' }] as Record<string, string>[]) {
+    const response = await fetch(`${plane.url}/api/me`, { headers });
+    expect([response.status, response.headers.get('www-authenticate')]).toEqual([401, 'Bearer']);
+  }
+});
+
+test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
+  'a user for agents who cannot reach their worktrees is told at the start, and by doctor',
+  async () => {
+    plane = await TestPlane.open({ env: { SVC_AGENTS_RUN_AS: 'nobody' } });
+    expect(plane.log).toContain(
+      `agents run as nobody, who cannot enter ${join(plane.data_dir, 'worktrees')}`,
+    );
+    const doctor = await plane.cli(['doctor']);
+    expect(doctor.stdout).toContain('who cannot enter');
+    await plane.kill();
+    const before = plane.log.length;
+    await plane.start({ SVC_WORKTREE_DEFAULT_ROOT: '/tmp' });
+    expect(plane.log.slice(before)).not.toContain('who cannot enter');
+  },
+);
