@@ -4,7 +4,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -298,11 +298,6 @@ export async function endSessions(data_dir: string): Promise<void> {
   await Promise.all(live.map((session_id) => node.stop(session_id, 0)));
   await node.close();
   await launcher.close();
-}
-
-export async function writeScript(path: string, text: string): Promise<string> {
-  await writeFile(path, text, { mode: 0o755 });
-  return path;
 }
 
 async function freePort(): Promise<number> {

@@ -10,7 +10,7 @@ export function restartFacts(context: AgentsContext): FactHandlers {
   return {
     session_ended: (tx, { payload, ts_ms }) => {
       const row = findAgent(tx, payload.agent_id);
-      if (!row || row.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
+      if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
       if (payload.status !== 'failed' || row.session_state !== 'ended') return;
       // A session that ran for longer than the longest wait begins the backoff anew.
       const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
