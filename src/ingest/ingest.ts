@@ -225,7 +225,7 @@ class SessionReader {
     this.#lost.add(stream);
   }
 
-  /** Commits one piece of what a stream has beyond the cursor; false when there is nothing yet. */
+  /** Commits one piece of what a stream has beyond the cursor; false when nothing more is known to be there. */
   async #readStream(cursor: SessionCursor, stream: StreamName): Promise<boolean> {
     const buffer = this.#busy[stream] ? this.#options.buffers.take() : undefined;
     try {
@@ -271,7 +271,8 @@ class SessionReader {
     state.offset += pieces.used;
     state.tail = tail;
     this.#confirm(cursor);
-    return true;
+    // What was written after a read that reached the end wakes again.
+    return full || this.#facts.length > 0;
   }
 
   /** Null when the spool no longer holds these bytes. */
