@@ -163,6 +163,7 @@ export const limits = {
   completion_wait_ms: 1_500,
   doctor_wait_ms: 5_000,
   cli_tail_spare_events: 64,
+  cli_fruitless_max: 3,
   cli_input_chars: 128 * KIB,
   cli_stop_wait_ms: 30_000,
 

@@ -1,4 +1,5 @@
 /** An agent's log over the wire as numbered events; the contract's client keeps the position across broken connections. */
+import { limits } from '../base/limits.ts';
 import type { EventRecord } from '../domain/event.ts';
 import type { Api } from './api.ts';
 import type { Io } from './context.ts';
@@ -8,6 +9,8 @@ export interface FollowOptions {
   /** Start after this event; or this many events before the newest; or at the start of the log. */
   from: { after: number } | { tail: number } | 'start';
   signal: AbortSignal;
+  /** Give up when the plane does not answer several times in a row, instead of trying on and on. */
+  finite?: boolean;
 }
 
 /** `seq` is the position after it; frames of the connection itself repeat one. Null for heartbeats. */
@@ -20,13 +23,14 @@ export async function* follow(
   io: Io,
   api: Api,
   agent_id: string,
-  { from, signal }: FollowOptions,
+  { from, signal, finite }: FollowOptions,
 ): AsyncGenerator<Followed> {
   let lost = false;
   const frames = api.client.follow(
     'followAgent',
     { params: { agent_id }, query: from === 'start' ? {} : from, signal },
     {
+      ...(finite && { fruitless_max: limits.cli_fruitless_max }),
       onState: (state) => {
         if (state === 'reconnecting' && !lost) say(io, `${api.url} does not answer; trying again`);
         else if (state === 'connected' && lost) say(io, `${api.url} is back`);

@@ -48,7 +48,8 @@ export function addLogs(program: Command, context: Context): void {
       const past = lines === null || head === 0 ? null : new LastLines(lines);
       let replaying = past !== null;
       const from = tail === undefined ? ('start' as const) : { tail };
-      for await (const { seq, event } of follow(io, api, agent.id, { from, signal: io.signal })) {
+      const reading = { from, signal: io.signal, finite: !options.follow };
+      for await (const { seq, event } of follow(io, api, agent.id, reading)) {
         if (event !== null) {
           if (replaying && past && seq <= head) past.add(event);
           else await show.event(event);

@@ -146,6 +146,29 @@ describe('streams', () => {
     expect(attempts).toBe(3);
   });
 
+  test('who does not want to try for ever is told when connections bring nothing new', async () => {
+    let attempts = 0;
+    const client = await clientOf({
+      followAgent: (call) => {
+        const response = call.hijack();
+        response.writeHead(200, { 'content-type': 'text/event-stream' });
+        // The first three bring something; from then on it is the same again and again.
+        response.end(`id: ${Math.min(++attempts, 3)}\ndata: {"type":"output"}\n\n`);
+        return undefined;
+      },
+    });
+    const follow = client.follow(
+      'followAgent',
+      { params: { agent_id: 'agt_1' }, signal: new AbortController().signal },
+      { backoff_ms: [0], fruitless_max: 2 },
+    );
+    const read = async () => {
+      for await (const _ of follow);
+    };
+    await expect(read()).rejects.toThrow('does not answer');
+    expect(attempts).toBe(5);
+  });
+
   test('a connection that falls silent is taken for dead', async () => {
     let attempts = 0;
     const client = await clientOf({

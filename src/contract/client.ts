@@ -61,6 +61,8 @@ export interface FollowOptions {
   backoff_ms?: readonly number[];
   /** A connection that is silent for so long is taken for dead. */
   silence_ms?: number;
+  /** So many connections may end one after the other without a new position; the next end is thrown. Default: any. */
+  fruitless_max?: number;
 }
 
 /** Nobody answered: no network, no listener, or a connection that broke before the answer. */
@@ -149,14 +151,19 @@ export class Client {
     const backoff_ms = options.backoff_ms ?? limits.reconnect_backoff_ms;
     let last = options.last_event_id;
     let failures = 0;
+    let fruitless = 0;
     options.onState?.('connecting');
     while (!args.signal.aborted) {
       let wait_ms = 0;
+      let ended: unknown = new Unreachable(this.url, 'the stream ended');
       try {
         for await (const frame of this.#connection(operation, args, last, options)) {
           if (args.signal.aborted) return;
           failures = 0;
-          if (frame.id !== null) last = frame.id;
+          if (frame.id !== null && frame.id !== last) {
+            last = frame.id;
+            fruitless = 0;
+          }
           yield frame;
         }
       } catch (error) {
@@ -164,8 +171,10 @@ export class Client {
         if (error instanceof Problem && !isPassing(error)) throw error;
         if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
         wait_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
+        ended = error;
       }
       if (args.signal.aborted) return;
+      if (fruitless++ === options.fruitless_max) throw ended;
       options.onState?.('reconnecting');
       wait_ms = Math.max(wait_ms, backoff_ms[Math.min(failures++, backoff_ms.length - 1)] ?? 0);
       await sleep(wait_ms, args.signal);
