@@ -1,7 +1,10 @@
 /** Figures as a table for people, on the terminal and as a page. */
+import { loadavg } from 'node:os';
 import { type Figure, isShort, type Row, ratioOf } from './figure.ts';
 import { describeMachine } from './machine.ts';
 
+/** Before the bench itself is a part of it. */
+const load_before = loadavg()[0]!;
 const columns = ['what', 'goal', 'measured', 'limit in the same run', 'share', ''];
 
 export function table(figures: readonly Figure[]): string {
@@ -29,7 +32,8 @@ export function page(measured: readonly { row: Row; figures: readonly Figure[] }
       'machine’s speed matters, the goal is a share of what the same machine can do at all, measured in the same run. One ' +
       'row alone: `npm run bench -- <row>`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
       'a machine that does nothing else meanwhile.',
-    `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors.`,
+    `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors. ` +
+      `Its load average before the run was ${load_before.toFixed(1)}: everything above about 0.5 is other work that was in the way.`,
     summary,
     ...measured.flatMap(({ row, figures }) => [
       `## ${row.name}`,

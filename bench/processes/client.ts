@@ -2,7 +2,7 @@
  * Clients on raw sockets: each sends its request and takes what comes, as fast as it comes. Counts bytes, notices the end,
  * and reads the times that lines carry (`@` 16 digits of microseconds `@`) on every n-th socket.
  */
-import { connect, type Socket } from 'node:net';
+import { connect } from 'node:net';
 import { nowUs } from './clock.ts';
 import { given } from './given.ts';
 
@@ -28,6 +28,8 @@ export interface Taken {
 }
 
 const args = await given<ClientArgs>();
+/** One for all sockets: what is read is looked at before the next read. No stream, no garbage. */
+const buffer = Buffer.allocUnsafe(256 * 1024);
 let bytes = 0;
 let first_us = 0;
 let last_us = 0;
@@ -53,42 +55,42 @@ function dial(): void {
   const next = waiting.shift();
   if (!next) return;
   const [index, request] = next;
-  const socket = connect({ port: args.port, host: '127.0.0.1', noDelay: true });
-  socket.on('connect', () => {
-    if (request !== '') socket.write(request);
-    else opened();
-  });
-  socket.once('data', () => {
-    if (request !== '') opened();
-  });
   const sampled = args.sample_every > 0 && index % args.sample_every === 0;
-  read(socket, sampled);
-}
-
-function opened(): void {
-  dial();
-  if (++open === args.requests.length) process.send!({ open });
-}
-
-function read(socket: Socket, sampled: boolean): void {
+  let is_open = false;
+  let is_done = false;
   let last = '';
-  let ended = false;
+  let carry = '';
+  const opened = () => {
+    if (is_open) return;
+    is_open = true;
+    dial();
+    if (++open === args.requests.length) process.send!({ open });
+  };
   const finish = () => {
-    if (ended) return;
-    ended = true;
+    if (is_done) return;
+    is_done = true;
     socket.destroy();
     if (++done === args.requests.length) process.send!(take());
   };
-  let carry = '';
-  socket.on('data', (chunk) => {
+  const read = (length: number): boolean => {
+    opened();
     last_us = nowUs();
     if (first_us === 0) first_us = last_us;
-    bytes += chunk.length;
-    if (sampled) carry = sample(carry + chunk.toString('latin1'), last_us);
-    if (args.end === null) return;
-    last = (last + chunk.toString('latin1', Math.max(0, chunk.length - 512))).slice(-512);
-    if (last.includes(args.end)) finish();
+    bytes += length;
+    if (sampled) carry = sample(carry + buffer.toString('latin1', 0, length), last_us);
+    if (args.end !== null) {
+      last = (last + buffer.toString('latin1', Math.max(0, length - 512), length)).slice(-512);
+      if (last.includes(args.end)) finish();
+    }
+    return true;
+  };
+  const socket = connect({
+    port: args.port,
+    host: '127.0.0.1',
+    noDelay: true,
+    onread: { buffer, callback: read },
   });
+  socket.on('connect', () => (request === '' ? opened() : socket.write(request)));
   socket.on('error', finish);
   socket.on('close', finish);
 }
