@@ -1,0 +1,97 @@
+/**
+ * The README's five minutes, line by line, against the real program. Only what a test cannot do as a person does is
+ * written otherwise: typing the PIN and the password, Ctrl-C, the other terminal, and the long job of the example.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test } from 'vitest';
+import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
+
+const README = fileURLToPath(new URL('../README.md', import.meta.url));
+
+let plane: TestPlane | null = null;
+afterEach(async () => {
+  await plane?.close();
+  plane = null;
+});
+
+async function blocks(): Promise<string[]> {
+  const tour = (await readFile(README, 'utf8'))
+    .split('\n## ')
+    .find((part) => part.startsWith('Five minutes'));
+  return [...tour!.matchAll(/^```\n(.*?)^```$/gms)].map(([, block]) => block!);
+}
+
+/** The block with these parts put otherwise; each of them must be there. */
+function put(block: string, changes: Record<string, string>): string {
+  return Object.entries(changes).reduce((text, [from, to]) => {
+    expect(text).toContain(from);
+    return text.replaceAll(from, () => to);
+  }, block);
+}
+
+test('the tour of the README works as written', async () => {
+  plane = await TestPlane.prepare();
+  const repo = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n' });
+  const { env } = plane;
+  env.SVC_WORKTREE_REPO_ROOTS = repo;
+  await plane.start({ SVC_WORKTREE_REPO_ROOTS: repo });
+  const run = async (script: string) => {
+    const child = spawn('bash', ['-euo', 'pipefail', '-c', script], {
+      cwd: repo,
+      env: { ...env, PATH: `${dirname(SVC)}:${env.PATH}` },
+      stdio: ['ignore', 'pipe', 'pipe'],
+    });
+    const ended = once(child, 'close');
+    const [stdout, stderr] = await Promise.all([readAll(child.stdout), readAll(child.stderr)]);
+    await ended;
+    expect(child.exitCode, `${script}\n${stdout}\n${stderr}`).toBe(0);
+    return { stdout, stderr };
+  };
+  const [first, second, kill, after, http, ...more] = await blocks();
+  expect(more).toEqual([]);
+
+  const { pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
+  const hello = await run(
+    put(first!, {
+      'export PATH="$PWD/bin:$PATH"': '',
+      'svc join ': `svc join --pin ${pin} -u ${ROOT.username} <<< '${ROOT.password}'`,
+    }),
+  );
+  expect(hello.stdout).toBe('tick 1\ntick 2\ntick 3\n');
+
+  const check = await run(
+    put(second!, {
+      'npm ci && npm run check': 'for i in $(seq 200); do echo line $i; sleep 0.1; done',
+      'svc logs check -f ': 'timeout -s INT 8 svc logs check -f || test $? = 124 ',
+    }),
+  );
+  expect(check.stdout).toContain('\tcheck\trunning (working)\tmain\t');
+  expect(check.stdout).toContain('line 1\n');
+
+  const { pid } = plane;
+  expect((await run(put(kill!, { 'npm start': '' }))).stderr).toBe(`stopped (pid ${pid})\n`);
+  await plane.ended();
+  await plane.start({ SVC_WORKTREE_REPO_ROOTS: repo });
+  await run('svc agents wait check');
+  const then = await run(put(after!, { 'svc agents output check > output.txt': 'svc agents output check' }));
+  const lines = Array.from({ length: 200 }, (_, i) => `line ${i + 1}\n`).join('');
+  expect(then.stdout.slice(0, lines.length)).toBe(lines);
+  expect(then.stdout).toContain('untracked\t1\t0\tdone.txt\n');
+  expect(then.stderr).toMatch(/^deleted agt_\w+\nkept .*: untracked files$/m);
+
+  const asked = await run(
+    put(http!, {
+      'http://127.0.0.1:8080': plane.url,
+      'curl -N': 'timeout 5 curl -sN',
+      '# Ctrl-C': '|| test $? = 124',
+    }),
+  );
+  expect(asked.stdout).toContain('"name":"hello"');
+  expect(asked.stdout).toContain('"data":"tick 3\\n"');
+});
