@@ -159,6 +159,33 @@ test('safe paths change while the service runs, and are kept', async () => {
   ]);
 });
 
+test('agents get the variables that the settings let through, their own, and never one of the service', async () => {
+  plane = await TestPlane.open({
+    env: { SVC_AGENTS_ENV_ALLOW: 'PATH,HOME', OTHER: 'x', SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: 'y' },
+  });
+  const agent = await plane.agent(['env'], { env: { MINE: 'z' } });
+  await plane.finished(agent.id);
+  const names = (await plane.output(agent.id))
+    .toString()
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('=', 1)[0]!);
+  expect(names).toEqual(expect.arrayContaining(['HOME', 'MINE', 'PATH', 'SVC_AGENT_ID', 'SVC_SESSION_ID']));
+  expect(names.filter((name) => name === 'OTHER' || name.includes('SECRET'))).toEqual([]);
+});
+
+test('the root of derived worktrees changes while the service runs', async () => {
+  plane = await TestPlane.open();
+  const root = join(plane.folder, 'trees');
+  await plane.client.call('updateConfig', { body: { 'worktree.default_root': root } });
+  const agent = await plane.client.call('createAgent', {
+    body: { name: 'Wörk', command: 'pwd', worktree_mode: 'create_worktree', start: true },
+  });
+  expect(agent.workdir).toBe(join(root, `Work-${agent.id}`));
+  await plane.finished(agent.id);
+  expect((await plane.output(agent.id)).toString()).toBe(`${agent.workdir}\n`);
+});
+
 test('pages have the size that the settings say where only a cursor is given', async () => {
   plane = await TestPlane.open();
   for (let i = 0; i < 6; i++) await plane.create({ command: 'true', name: `a${i}` });
