@@ -92,8 +92,8 @@ export function follow(plane: TestPlane, agent_id: string, query = 'tail=0'): st
   return request(plane, `/api/agents/${agent_id}/events?${query}`);
 }
 
-/** In the last frame of an agent that is done. */
-export const COMPLETED = '"status":"completed"';
+/** Ends every file of text: who has seen it has seen all of the output, however long the session takes to end. */
+export const LAST_LINE = 'the last line of all';
 
 export function logLine(i: number): string {
   return `2026-11-20T12:00:00.${String(i % 1000).padStart(3, '0')}Z INFO worker ${i} did something worth a line of log\n`;
@@ -105,6 +105,6 @@ export async function textFile(folder: string, kind: 'log' | 'yes', bytes: numbe
   const lines = Array.from({ length: 10_000 }, (_, i) => (kind === 'log' ? logLine(i) : 'y\n'.repeat(30)));
   const block = Buffer.from(lines.join(''));
   const blocks = Array.from({ length: Math.max(1, Math.ceil(bytes / block.length)) }, () => block);
-  await writeFile(path, Buffer.concat(blocks));
+  await writeFile(path, Buffer.concat([...blocks, Buffer.from(`${LAST_LINE}\n`)]));
   return path;
 }

@@ -28,6 +28,8 @@ export interface Taken {
 }
 
 const args = await given<ClientArgs>();
+/** Frames about the end of the session may follow in the same read. */
+const END_BYTES = 4096;
 /** One for all sockets: what is read is looked at before the next read. No stream, no garbage. */
 const buffer = Buffer.allocUnsafe(256 * 1024);
 let bytes = 0;
@@ -79,7 +81,7 @@ function dial(): void {
     bytes += length;
     if (sampled) carry = sample(carry + buffer.toString('latin1', 0, length), last_us);
     if (args.end !== null) {
-      last = (last + buffer.toString('latin1', Math.max(0, length - 512), length)).slice(-512);
+      last = (last + buffer.toString('latin1', Math.max(0, length - END_BYTES), length)).slice(-END_BYTES);
       if (last.includes(args.end)) finish();
     }
     return true;

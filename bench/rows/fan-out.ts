@@ -6,7 +6,7 @@ import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
 import type { ClientArgs, Taken } from '../processes/client.ts';
 import type { RawFanOutArgs } from '../processes/raw-fan-out.ts';
-import { COMPLETED, follow, portOf, silentAgents, textFile, withFolder, withProgram } from '../program.ts';
+import { follow, LAST_LINE, portOf, silentAgents, textFile, withFolder, withProgram } from '../program.ts';
 import { windows } from './latency.ts';
 
 const CLIENTS = 1_000;
@@ -15,7 +15,7 @@ export const fanOut: Row = {
   name: 'fan-out',
   how:
     'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare Node server ' +
-    '(`node:net`) that writes the same bytes from memory to the same client, in pieces of 64 KiB, each socket as fast as ' +
+    '(`node:net`) that writes the same bytes from memory to the same client, in pieces of 1 MiB as the service does, each socket as fast as ' +
     'it takes them; it runs in turns with the service. (The goal speaks of a C server; Node’s is what a machine without ' +
     'a compiler has.) The latency is measured as in the row `latency`, on every fiftieth socket.',
   run: async ({ quick }) => {
@@ -46,7 +46,7 @@ async function delivered(plane: TestPlane, clients: number, quick: boolean): Pro
       const client = new Child('client', {
         port: portOf(plane),
         requests: Array.from({ length: clients }, () => follow(plane, agent.id)),
-        end: COMPLETED,
+        end: LAST_LINE,
         sample_every: 0,
       } satisfies ClientArgs);
       await client.next();
@@ -82,15 +82,15 @@ async function keepFrames(plane: TestPlane, agent_id: string, path: string): Pro
   let last = '';
   for await (const part of answer.body!) {
     parts.push(part);
-    last = (last + Buffer.from(part.subarray(-512)).toString('latin1')).slice(-512);
-    if (last.includes(COMPLETED)) break;
+    last = (last + Buffer.from(part.subarray(-4096)).toString('latin1')).slice(-4096);
+    if (last.includes(LAST_LINE)) break;
   }
   stop.abort();
   writeFileSync(path, Buffer.concat(parts));
 }
 
 async function rawFanOut(file: string, clients: number): Promise<number> {
-  const server = new Child('raw-fan-out', { file, chunk_bytes: 64 * 1024 } satisfies RawFanOutArgs);
+  const server = new Child('raw-fan-out', { file, chunk_bytes: 1024 * 1024 } satisfies RawFanOutArgs);
   const { port } = await server.next<{ port: number }>();
   const requests = Array.from({ length: clients }, () => '');
   const client = new Child('client', { port, requests, end: null, sample_every: 0 } satisfies ClientArgs);

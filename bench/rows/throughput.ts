@@ -8,7 +8,7 @@ import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
 import type { ClientArgs, Taken } from '../processes/client.ts';
 import type { RawPathArgs } from '../processes/raw-path.ts';
-import { COMPLETED, follow, portOf, textFile, withFolder, withProgram } from '../program.ts';
+import { follow, LAST_LINE, portOf, textFile, withFolder, withProgram } from '../program.ts';
 
 export const throughput: Row = {
   name: 'throughput',
@@ -54,7 +54,7 @@ async function oneRun(plane: TestPlane, file: string): Promise<number> {
   const client = new Child('client', {
     port: portOf(plane),
     requests: [follow(plane, agent.id)],
-    end: COMPLETED,
+    end: LAST_LINE,
     sample_every: 0,
   } satisfies ClientArgs);
   await client.next();
