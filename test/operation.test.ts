@@ -123,6 +123,22 @@ test('the log file has one JSON record per line with all fields, and is opened a
   await writesTo(file);
 });
 
+test.runIf(process.platform === 'linux')(
+  'a log that cannot be written costs records, not the service',
+  async () => {
+    plane = await TestPlane.open({ env: { SVC_LOGGING_OUTPUT: '/dev/full', SVC_LOGGING_LEVEL: 'debug' } });
+    const agent = await plane.agent('echo hello');
+    await plane.finished(agent.id);
+    expect((await plane.output(agent.id)).toString()).toBe('hello\n');
+    expect(await plane.kill('SIGTERM')).toBe(0);
+    const nowhere = await plane.cli(['serve'], { env: { SVC_LOGGING_OUTPUT: '/dev/full/log' } });
+    expect(nowhere).toMatchObject({
+      code: 1,
+      stderr: expect.stringMatching(/^svc: logging\.output \/dev\/full\/log cannot be opened: E[A-Z]+\n$/),
+    });
+  },
+);
+
 test('the log is text when told so, and tells requests at level debug', async () => {
   plane = await TestPlane.open({ env: { SVC_LOGGING_FORMAT: 'text', SVC_LOGGING_LEVEL: 'debug' } });
   await plane.client.call('getMe');
