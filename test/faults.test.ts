@@ -295,6 +295,10 @@ test('a backup restored under living agents: numbers go on above all ever given,
     query: { type: 'error' as never },
   })) as { code?: unknown }[];
   expect(events.map(({ code }) => code)).toContain('log_gap');
+  // A follower hears of the hole once, by the event that stands behind it.
+  const frames = await plane.frames(agent.id, (seen) => Number(seen.at(-1)?.id) === after.last_seq);
+  const told = frames.flatMap(({ event, data }) => (event === 'error' ? [data.code] : []));
+  expect(told).toEqual(['log_gap']);
 });
 
 test('a session directory that vanishes is told as lost at the next start', async () => {

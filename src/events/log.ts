@@ -18,6 +18,8 @@ import {
   batchFrames,
   connectionError,
   frame,
+  frameRecord,
+  frameType,
   heartbeatFrame,
   OUTPUT,
   retryFrame,
@@ -219,7 +221,8 @@ export class EventLog {
         } else if (cursor < tail.head) {
           const head = tail.head;
           for await (const part of this.#history.after(agent, cursor, () => tail.head)) {
-            if (part.first_seq > cursor + 1) yield this.#truncated(agent, part.first_seq);
+            if (part.first_seq > cursor + 1 && !tellsGap(part.frames))
+              yield this.#truncated(agent, part.first_seq);
             yield part.frames;
             cursor = part.last_seq;
             if (signal.aborted || tail.after(cursor) || performance.now() >= heartbeat_at) break;
@@ -320,6 +323,12 @@ export function openEventLog(options: EventLogOptions): EventLog {
 function start(position: Position, head: number): number {
   if (position === 'start') return 0;
   return 'after' in position ? position.after : Math.max(0, head - position.tail);
+}
+
+/** After a restore the numbers jump, and the first event behind the hole is a stored one that says so. */
+function tellsGap(frames: Buffer): boolean {
+  const first = frames.subarray(0, frames.indexOf('\n\n') + 2);
+  return frameType(first) === 'error' && frameRecord(first).code === 'log_gap';
 }
 
 function sessionNum(tx: Tx, session_id: string): number {

@@ -1,5 +1,5 @@
 /**
- * A token bucket per caller: so many requests a second for ever, and a burst on top. The
+ * A token bucket per caller: so many requests a second for ever, and at most a burst of them at once. The
  * number of buckets is bounded: when there are too many, the oldest start afresh.
  */
 import { limits } from '../base/limits.ts';
@@ -27,7 +27,7 @@ export class RateLimiter {
   /** Takes one request of `key`, or throws a 429 that says when to come back. */
   take(key: string, rate: Rate): void {
     const now = this.#now();
-    const size = rate.per_second + rate.burst;
+    const size = rate.burst;
     let bucket = this.#buckets.get(key);
     if (bucket === undefined) {
       this.#makeRoom();
