@@ -137,7 +137,7 @@ test('stop leaves agents alone; stop --agents ends them', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent('exec sleep 600');
   expect((await plane.cli(['stop'])).code).toBe(0);
-  expect(plane.isRunning).toBe(false);
+  await plane.ended();
   expect(await plane.cli(['stop'])).toMatchObject({
     code: 1,
     stderr: `svc: no plane runs on ${plane.data_dir}\n`,

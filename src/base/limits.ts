@@ -125,7 +125,7 @@ export const limits = {
   session_file_bytes_max: 4 * MIB,
   session_troubles_max: 1_000,
   spool_punch_bytes: 16 * MIB,
-  spools_open_max: 128,
+  spools_open_max: 512,
   adopt_parallel: 32,
   guard_far_s: 1,
   guard_near_s: 0.1,

@@ -1,5 +1,5 @@
 /** Reads spools by offset, with a bounded number of them open, and gives committed disk space back by punching holes. */
-import { constants, readSync } from 'node:fs';
+import { constants, fstatSync, readSync } from 'node:fs';
 import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
 import { KIB, limits, MIB } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
@@ -49,7 +49,7 @@ export class Spools {
       return new Uint8Array();
     }
     try {
-      const { size } = await spool.file.stat();
+      const { size } = fstatSync(spool.file.fd);
       if (from > size) throw problems.outputLost();
       const length = Math.min(max, size - from);
       if (length === 0) return new Uint8Array();
@@ -111,7 +111,11 @@ export class Spools {
     let spool = this.#open.get(path);
     if (!spool) {
       const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-      const file = await open(path, flags).catch(() => null);
+      const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+        // Only a file that is not there is lost; no descriptors left, say, is no answer.
+        if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(error.code ?? '')) return null;
+        throw error;
+      });
       if (!file) return null;
       const raced = this.#open.get(path);
       if (raced) {

@@ -1,5 +1,5 @@
 /** Queries about agents and their sessions: rows in, rows and records out. Rules stand in `services/agents/`. */
-import type { ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely';
+import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { StreamName } from '../domain/event.ts';
@@ -36,8 +36,15 @@ function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
     .limit(1);
 }
 
+/** Stands for the id in a query that is built once: building costs more than running it. */
+const ANY_ID = 'agt_any';
+let byId: CompiledQuery | undefined;
+
 export function findAgent(reader: Reader, id: string): AgentRow | undefined {
-  return reader.get(agentQuery(reader).where('agents.id', '=', id)) as AgentRow | undefined;
+  byId ??= agentQuery(reader).where('agents.id', '=', ANY_ID).compile();
+  const parameters = byId.parameters.map((parameter) => (parameter === ANY_ID ? id : parameter));
+  const query = { ...byId, parameters } as CompiledQuery<AgentRow>;
+  return reader.get({ compile: () => query });
 }
 
 export interface AgentFilter {
