@@ -26,6 +26,8 @@ export interface Row {
   name: string;
   /** How it is measured, for the reader of the figures. */
   how: string;
+  /** Why, as far as it is known, the row falls short of its goals where it does. */
+  when_short?: string;
   run(options: RowOptions): Promise<Figure[]>;
 }
 

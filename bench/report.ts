@@ -41,6 +41,9 @@ export function page(measured: readonly { row: Row; figures: readonly Figure[] }
       [columns, columns.map(() => '---'), ...figures.map(cells)]
         .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
         .join('\n'),
+      ...(row.when_short && figures.some((figure) => isShort(figure))
+        ? [`Short because: ${row.when_short}`]
+        : []),
     ]),
   ].join('\n\n')}\n`;
 }

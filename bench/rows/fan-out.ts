@@ -13,6 +13,8 @@ const CLIENTS = 1_000;
 
 export const fanOut: Row = {
   name: 'fan-out',
+  when_short:
+    'A line to a thousand clients is a thousand system calls, some 5 µs each, while the client process needs the other processor.',
   how:
     'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare Node server ' +
     '(`node:net`) that writes the same bytes from memory to the same client, in pieces of 1 MiB as the service does, each socket as fast as ' +

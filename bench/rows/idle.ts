@@ -15,6 +15,8 @@ const MIB = 1024 * 1024;
 
 export const idle: Row = {
   name: 'idle',
+  when_short:
+    'Every session’s directory is read by many small asynchronous operations that wait for the thread pool in turn.',
   how:
     'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the sessions ' +
     '(command, wrapper, keeper, pumps), and what the service itself grew by. Processor time is that of the service and of ' +

@@ -12,6 +12,8 @@ import { follow, LAST_LINE, portOf, textFile, withFolder, withProgram } from '..
 
 export const throughput: Row = {
   name: 'throughput',
+  when_short:
+    'A batch is read, committed, synced and encoded one after the other, so the loop waits about a quarter of the time; on `yes` the encoding of short lines as JSON is half of the rest, and sealing and search share the two processors. Reading ahead during the sync is the next step.',
   how:
     'An agent is `cat` of a file in the page cache; a client in a process of its own reads its stream from a raw socket. ' +
     'Counted are the bytes that the agent wrote, from the first to the last one at the client. The limit runs in turns ' +
@@ -26,6 +28,8 @@ export const throughput: Row = {
 
 export const stall: Row = {
   name: 'stall',
+  when_short:
+    'The longest stall is a commit of a full batch followed by its encoding in one turn of the loop.',
   how:
     'The longest and the 99th percentile of the stalls of the service’s event loop while an agent writes log text flat ' +
     'out and one client follows, by `monitorEventLoopDelay` with a resolution of 1 ms, loaded into the program before ' +
