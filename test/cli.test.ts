@@ -181,3 +181,16 @@ test('doctor finds a sound machine sound', async () => {
   expect(checks.find(({ name }) => name === 'plane')).toMatchObject({ ok: true });
   expect(checks.find(({ name }) => name === 'listener')!.detail).toContain(`held by pid ${plane.pid}`);
 });
+
+test('the first start prints the link and the PIN, also where no terminal is; later ones do not', async () => {
+  plane = await TestPlane.prepare();
+  await plane.start();
+  const { url, pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
+  expect(plane.log).toContain(`Open   ${url}\n`);
+  expect(plane.log).toContain(`PIN    ${pin}\n`);
+  await plane.join();
+  await plane.kill('SIGTERM');
+  const before = plane.log.length;
+  await plane.start();
+  expect(plane.log.slice(before)).not.toContain('PIN');
+});

@@ -40,7 +40,9 @@ export async function serve(config: Config, io: Io): Promise<number> {
       }),
     );
   } else if (plane.join) {
-    // The secrets stay in the file: logs travel further than they do.
+    // To whoever reads the output of the start, and not into the log, which travels further.
+    const { url, pin, expires_at } = plane.join;
+    io.stdout.write(`Create the root user\n  Open   ${url}\n  PIN    ${pin}\n  Valid until ${expires_at}\n`);
     log.info({ file: `${plane.data_dir}/join.json` }, 'create the root user: link and PIN are in the file');
   }
 
