@@ -104,7 +104,8 @@ test.each(['claim', 'spawn', 'handle'])(
   'a plane that dies at a start (%s) leaves one process or none, and the next plane settles it',
   { timeout: 120_000 },
   async (name) => {
-    plane = await TestPlane.open();
+    plane = await TestPlane.open({ env: KEEP_ALL });
+    const writers = await startWriters();
     const agent = await plane.agent(`echo $$ >>pids; while [ ! -e stop ]; do sleep 0.05; done`, {
       start: false,
     });
@@ -122,6 +123,7 @@ test.each(['claim', 'spawn', 'handle'])(
     expect(await readPids()).toBe(1);
     await writeFile(join(plane.work, 'stop'), '');
     expect((await plane.finished(agent.id)).status).toBe('completed');
+    await expectNothingLost(writers);
   },
 );
 
@@ -134,7 +136,8 @@ test.each(['exit', 'ended'])(
   'a plane that dies when an agent ends (%s) tells the end after its next start',
   { timeout: 120_000 },
   async (name) => {
-    plane = await TestPlane.open();
+    plane = await TestPlane.open({ env: KEEP_ALL });
+    const writers = await startWriters();
     const agent = await plane.agent('while [ ! -e stop ]; do sleep 0.05; done; echo last words; exit 7');
     await plane.kill('SIGTERM');
     await plane.start({ SVC_FAILPOINT: `${name}:kill` });
@@ -147,5 +150,6 @@ test.each(['exit', 'ended'])(
       reason: 'exit_code',
     });
     expect((await plane.output(agent.id)).toString()).toBe('last words\n');
+    await expectNothingLost(writers);
   },
 );
