@@ -24,7 +24,10 @@ export interface Node {
 
   /** Resolves when the process is known to run, or to have ended (a spawn that failed is an end, not a throw). */
   start(launch: Launch): Promise<SessionView>;
-  /** TERM and CONT to the tree, KILL after the grace; resolves when two scans found the tree empty, or names survivors. */
+  /**
+   * TERM and CONT to the tree, KILL after the grace; resolves when two scans found the tree empty, or names survivors.
+   * Throws `node_unreachable` when the node closes before: nothing is known of the tree then.
+   */
   stop(session_id: string, grace_ms: number): Promise<StopReport>;
   /** Writes stdin bytes at an absolute offset; bytes already there are skipped. Answers the journal's new length. */
   input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;

@@ -11,6 +11,7 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { type StreamName, streamNames } from '../domain/event.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, TroubleCode } from '../domain/node.ts';
+import { problems } from '../domain/problem.ts';
 import type { Cleanup, Exit, Leftover } from '../domain/session.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
 import { explainExit, failed } from './exit-status.ts';
@@ -442,6 +443,7 @@ export class LocalSession {
 
   /**
    * TERM and CONT, KILL after the grace, until two looks found nobody (or the cgroup says so). `everything`: helpers too.
+   * Throws `node_unreachable` when the node closes meanwhile.
    */
   async #killTree(
     grace_ms: number,
@@ -464,7 +466,8 @@ export class LocalSession {
       }
       const left_ms = grace_ms - past_ms;
       await sleep(left_ms > 0 ? Math.min(wait_ms, left_ms) : wait_ms);
-      if (this.#closed) return { cleanup: null, survivors: [] };
+      // Whoever asked must not take a tree that lives for one that is gone: the next process is asked again.
+      if (this.#closed) throw problems.nodeUnreachable();
     }
     const proven = (await isPopulated(this.#cgroup)) === false;
     return { cleanup: proven ? 'proven' : 'swept', survivors: [] };

@@ -480,6 +480,20 @@ time.sleep(1000)`,
         expect(await node.stop(id, 0)).toEqual(one);
       });
 
+      it('that the end of the node cuts short is no stop, and the next node carries it out', async () => {
+        const { id } = await script('trap "" TERM; echo up; while :; do sleep 0.05; done');
+        await until(async () => (await text(id)) === 'up\n');
+        const cut = node.stop(id, 30_000).then(
+          () => 'stopped',
+          (error) => error.kind,
+        );
+        await sleep(50);
+        await reattach();
+        expect(await cut).toBe('bad_gateway');
+        expect(seen.sessions).toMatchObject([{ session_id: id, phase: 'running' }]);
+        expect(await node.stop(id, 0)).toEqual({ cleanup: suite.cleanup, survivors: [] });
+      });
+
       it('of an unknown session is refused', async () => {
         await expect(node.stop('ses_unknown', 0)).rejects.toThrow('session not found');
       });
