@@ -25,13 +25,19 @@ function random(seed: number): () => number {
   };
 }
 
-async function startWriters(): Promise<{ id: string; name: string; pid: number | null; history: History }[]> {
-  const kinds = [
-    ['slow', '20', '10'],
-    ['steady', '5', '80'],
-    ['quick', '1', '40'],
-    ['long', '20', '2000'],
-  ] as const;
+type Kind = readonly [name: string, pause_ms: string, size: string];
+const QUIET: readonly Kind[] = [
+  ['slow', '20', '10'],
+  ['steady', '5', '80'],
+  ['quick', '1', '40'],
+];
+const MIXED: readonly Kind[] = [...QUIET, ['long', '20', '2000']];
+/** The last one writes so much that its log is sealed every few seconds. */
+const LOUD: readonly Kind[] = [...QUIET, ['loud', '10', '4000']];
+
+async function startWriters(
+  kinds = MIXED,
+): Promise<{ id: string; name: string; pid: number | null; history: History }[]> {
   return Promise.all(
     kinds.map(async ([name, ...pace]) => {
       const agent = await plane.agent([process.execPath, writer, name, ...pace]);
@@ -99,6 +105,22 @@ test.each([
   await plane.start();
   await expectNothingLost(writers);
 });
+
+test.each(['seal_written', 'seal_recorded'])(
+  'a plane that dies while it seals a log (%s) loses and doubles nothing',
+  { timeout: 300_000 },
+  async (name) => {
+    plane = await TestPlane.open({ env: KEEP_ALL });
+    const writers = await startWriters(LOUD);
+    for (let n = 0; n < 3; n++) {
+      await plane.kill('SIGKILL');
+      await plane.start({ SVC_FAILPOINT: `${name}:kill` }).catch(() => {});
+      await plane.ended();
+    }
+    await plane.start();
+    await expectNothingLost(writers);
+  },
+);
 
 test.each(['claim', 'spawn', 'handle'])(
   'a plane that dies at a start (%s) leaves one process or none, and the next plane settles it',
