@@ -5,6 +5,7 @@
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const GIB = 1024 * MIB;
+const DAY_MS = 24 * 60 * 60 * 1000;
 
 export const limits = {
   body_bytes_max: 1 * MIB,
@@ -129,6 +130,48 @@ export const limits = {
   adopt_parallel: 32,
   guard_far_s: 1,
   guard_near_s: 0.1,
+
+  link_connect_ms: 10_000,
+  link_hello_ms: 10_000,
+  link_page_ms: 30_000,
+  link_ping_ms: 5_000,
+  link_ping_answer_ms: 10_000,
+  link_window_bytes: 8 * MIB,
+  link_frame_bytes: 1 * MIB,
+  link_message_bytes_max: 4 * MIB,
+  link_call_ms: 30_000,
+  link_start_ms: 60_000,
+  link_committed_ms: 20,
+  link_page_sessions: 100,
+  link_page_bytes: 1 * MIB,
+  link_sessions_max: 100_000,
+  link_facts_waiting_max: 10_000,
+  link_upcalls_max: 1_000,
+  link_input_bytes: 1 * MIB,
+  link_streams_max: 1_000,
+  link_idle_ms: 60_000,
+  pull_first_bytes: 64 * KIB,
+  pull_piece_bytes: 256 * KIB,
+  pull_credit_bytes: 128 * KIB,
+  pull_window_bytes_min: 1 * MIB,
+  pull_window_bytes_max: 16 * MIB,
+  pull_ahead_ms: 50,
+  pull_reads_max: 100_000,
+
+  ca_lifetime_ms: 3_650 * DAY_MS,
+  leaf_lifetime_ms: 90 * DAY_MS,
+  join_leaf_lifetime_ms: 1 * DAY_MS,
+  certificate_backdate_ms: 1 * DAY_MS,
+  certificate_chars_max: 64 * KIB,
+  certificate_look_ms: 5_000,
+  shared_secret_bytes_min: 32,
+  bootstrap_token_chars_min: 16,
+  link_token_s: 60,
+  link_token_leeway_s: 30,
+  link_token_chars_max: 4 * KIB,
+  link_tokens_seen_max: 100_000,
+  join_call_ms: 15_000,
+  refusal_log_ms: 10_000,
 
   delete_rows_per_slice: 500,
   scan_rows_per_slice: 4_096,

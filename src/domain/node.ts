@@ -22,7 +22,10 @@ export interface Node {
   attach(sink: NodeSink): Promise<void>;
   detach(): Promise<void>;
 
-  /** Resolves when the process is known to run, or to have ended (a spawn that failed is an end, not a throw). */
+  /**
+   * Resolves when the process is known to run, or to have ended (a spawn that failed is an end, not a throw). A session
+   * that the node does not have yet needs a workdir that `folders.resolve` allows: its Problems are thrown.
+   */
   start(launch: Launch): Promise<SessionView>;
   /**
    * TERM and CONT to the tree, KILL after the grace; resolves when two scans found the tree empty, or names survivors.
@@ -90,7 +93,9 @@ export interface SessionFact {
   body:
     | { kind: 'started'; pid: number; started_at_ms: number }
     | { kind: 'ended'; end: SessionEnd }
-    | { kind: 'trouble'; code: TroubleCode; error: string; details: Record<string, unknown> };
+    | { kind: 'trouble'; code: TroubleCode; error: string; details: Record<string, unknown> }
+    /** Of a node that is newer than we are: counted, and otherwise left alone. */
+    | { kind: 'unknown' };
 }
 
 export const troubleCodes = [
@@ -139,6 +144,8 @@ export interface WorktreeRequest {
   repo: string | null;
   /** Commit-ish to start from; null: HEAD. */
   ref: string | null;
+  /** Base of derived workdirs that the registry names for this node; absent or null: the node's own. */
+  root?: string | null;
 }
 
 export interface Worktree {

@@ -108,4 +108,16 @@ export const problems = {
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
+  nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
+  upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
+  certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
+
+/** The process at a node's target is another one than the registry says. */
+export function nodeIdMismatch(registered: string, said: string): Problem {
+  return new Problem(
+    'bad_gateway',
+    'node_id_mismatch',
+    `node id mismatch: registered ${registered}, node says ${said}`,
+  );
+}

@@ -316,7 +316,8 @@ class Main implements LocalNode, SessionHost {
     return session;
   }
 
-  async #launch(launch: Launch): Promise<LocalSession> {
+  async #launch(asked: Launch): Promise<LocalSession> {
+    const launch = { ...asked, workdir: await this.folders.resolve(asked.workdir) };
     if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     const dir = join(this.#root, id);

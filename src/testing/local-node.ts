@@ -5,8 +5,8 @@ import type { Folders } from '../domain/node.ts';
 import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../runtime/node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 
-/** Sessions touch no folder operation. */
-const folders = {} as Folders;
+/** Sessions need no more of the folders than this; every workdir is allowed. */
+const folders = { resolve: async (workdir: string) => workdir } as Folders;
 
 export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> = {}): Promise<LocalNode> {
   return openLocalNode({

@@ -539,13 +539,9 @@ time.sleep(1000)`,
 
       it('of an end that nobody saw is told at the next attach, with the same numbers ever after', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done; exit 5');
-        const gone = under.reopen;
         await node.detach();
         await writeFile(join(workdir, 'go'), '');
-        await until(async () => (await readAll(node, id, 'stdout')) && true);
-        node = await gone();
-        seen = new Listener();
-        await node.attach(seen);
+        await reattach();
         expect((await seen.ended(id)).exit.exit_code).toBe(5);
         const facts = seen.of(id);
         expect(facts.map((fact) => fact.number)).toEqual([1, 2]);

@@ -155,14 +155,13 @@ export class Lifecycle {
     const { session, agent } = found;
     const node = this.#context.node(agent.node_id);
     try {
-      const workdir = await node.folders.resolve(agent.workdir);
       const view = await node.start({
         session_id,
         plane_id: this.#context.options.plane_id,
         agent_id: agent.id,
         agent_name: agent.name,
         owner_id: agent.owner_id,
-        workdir,
+        workdir: agent.workdir,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
         env: JSON.parse(agent.env),
         stdin: agent.stdin === 1,

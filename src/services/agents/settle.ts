@@ -51,7 +51,7 @@ export class Settlement {
       const { body } = fact;
       if (body.kind === 'started') this.#started(tx, session, body.pid, body.started_at_ms);
       else if (body.kind === 'ended') this.#ended(tx, session, body.end);
-      else {
+      else if (body.kind === 'trouble') {
         this.#context.error(tx, session.agent_id, session.id, body.code, body.error, body.details);
         this.#context.publish(tx, session.agent_id);
       }

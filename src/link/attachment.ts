@@ -1,0 +1,241 @@
+/**
+ * The life of a link, from one hello to its end: the snapshot, then facts and wakes up, acknowledgements and replies down.
+ * Whatever goes wrong ends it; a new one begins from what the node's disk and the plane's database say.
+ */
+import { create } from '@bufbuild/protobuf';
+import { type Client, createClient } from '@connectrpc/connect';
+import { sleep, Wake } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import {
+  type AttachRequest,
+  AttachRequestSchema,
+  type AttachResponse,
+  type NodeHello,
+  NodeService,
+  type Upcall,
+} from '../contract/gen/node_pb.ts';
+import type { NodeSink, SessionFact, SessionView } from '../domain/node.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import type { StreamSizes } from '../domain/session.ts';
+import type { Connection } from './connection.ts';
+import { Pulls } from './pulls.ts';
+import {
+  factFromWire,
+  LINK_HEADER,
+  type LinkPosition,
+  misunderstanding,
+  showPosition,
+  speaks,
+  toProblem,
+  Violation,
+  viewFromWire,
+} from './wire.ts';
+
+export interface AttachmentOptions {
+  node_id: string;
+  position: LinkPosition;
+  log: Logger;
+  /** Commands, facts and wakes. */
+  control: Connection;
+  /** Spools' bytes alone, so that they hold up nothing else. */
+  bytes: Connection;
+  /** May refuse the node that answered, by throwing a Problem. */
+  accept(hello: NodeIdentity): Promise<void> | void;
+  /** An actor on the node calls; answers JSON, or throws a Problem. */
+  upcall(call: { method: string; params: unknown; token: string }): Promise<unknown>;
+}
+
+/** Who answered. */
+export interface NodeIdentity {
+  node_id: string;
+  instance_id: string;
+  disk_id: string;
+  version: string;
+  time_ms: number;
+}
+
+export class Attachment {
+  readonly commands: Client<typeof NodeService>;
+  readonly headers: Record<string, string>;
+  readonly pulls = new Pulls();
+  /** Resolves once, with why the link is over. */
+  readonly ended: Promise<Error>;
+  readonly #options: AttachmentOptions;
+  readonly #stop = new AbortController();
+  readonly #wake = new Wake();
+  readonly #committed = new Map<string, { offsets: StreamSizes; fact: number }>();
+  readonly #replies: AttachRequest[] = [];
+  /** The last fact that was seen of each session: they come one after the other. */
+  readonly #facts = new Map<string, number>();
+  #upcalls = 0;
+  #end!: (reason: Error) => void;
+  #identity: NodeIdentity | null = null;
+
+  constructor(options: AttachmentOptions) {
+    this.#options = options;
+    this.headers = { [LINK_HEADER]: showPosition(options.position) };
+    this.commands = createClient(NodeService, options.control.transport);
+    this.ended = new Promise((resolve) => {
+      this.#end = resolve;
+    });
+    void this.ended.then(() => {
+      this.#stop.abort();
+      this.pulls.end();
+      options.control.close();
+      options.bytes.close();
+    });
+    for (const connection of [options.control, options.bytes]) {
+      void connection.closed.then((error) => this.#end(error ?? problems.nodeUnreachable()));
+    }
+  }
+
+  get identity(): NodeIdentity {
+    return this.#identity!;
+  }
+
+  /** Aborts when the link is over. */
+  get signal(): AbortSignal {
+    return this.#stop.signal;
+  }
+
+  get heard_at(): number {
+    return Math.max(this.#options.control.heard_at, this.#options.bytes.heard_at);
+  }
+
+  end(reason: Error = problems.nodeUnreachable()): void {
+    this.#end(reason);
+  }
+
+  /** Says hello and reads the snapshot; what comes after it waits until `follow`. Throws a Problem. */
+  async open(): Promise<{ views: SessionView[]; follow(sink: NodeSink): void }> {
+    const patience = setTimeout(() => this.end(), limits.link_hello_ms);
+    try {
+      const responses = this.commands
+        .attach(this.#requests(), { signal: this.#stop.signal })
+        [Symbol.asyncIterator]();
+      await this.#hello(responses);
+      const views: SessionView[] = [];
+      for (let last = false; !last; ) {
+        patience.refresh();
+        const page = await next(responses);
+        if (page.body.case !== 'snapshot') throw new Violation('a snapshot is missing');
+        last = page.body.value.last;
+        for (const session of page.body.value.sessions) views.push(viewFromWire(session));
+        if (views.length > limits.link_sessions_max) throw new Violation('too many sessions');
+      }
+      for (const { session_id, facts } of views) this.#facts.set(session_id, facts.at(-1)?.number ?? 0);
+      const pulled = createClient(NodeService, this.#options.bytes.transport).pull(
+        this.pulls.requests(this.#stop.signal),
+        { signal: this.#stop.signal, headers: this.headers },
+      );
+      void this.pulls.take(pulled).then(
+        () => this.end(),
+        (error) => this.end(error),
+      );
+      return { views, follow: (sink) => void this.#follow(responses, sink) };
+    } catch (error) {
+      // What ended the link first says more than the abort that followed.
+      this.end(error as Error);
+      const reason = await this.ended;
+      if (reason instanceof Violation)
+        this.#options.log.warn({ node_id: this.#options.node_id, err: reason }, 'node breaks the protocol');
+      throw toProblem(reason);
+    } finally {
+      clearTimeout(patience);
+    }
+  }
+
+  committed(session_id: string, offsets: StreamSizes, fact: number): void {
+    this.#committed.set(session_id, { offsets, fact });
+    this.#wake.notify();
+  }
+
+  async #hello(responses: AsyncIterator<AttachResponse>): Promise<void> {
+    const { body } = await next(responses);
+    if (body.case !== 'hello') throw new Violation('a hello is missing');
+    const hello: NodeHello = body.value;
+    const { node_id } = this.#options;
+    const wrong = misunderstanding(hello.speaks, { us: 'this plane', them: `node ${node_id}` });
+    if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
+    this.#identity = {
+      node_id: hello.nodeId,
+      instance_id: hello.instanceId,
+      disk_id: hello.diskId,
+      version: hello.speaks?.version ?? '',
+      time_ms: Number(hello.timeMs),
+    };
+    await this.#options.accept(this.#identity);
+  }
+
+  async #follow(responses: AsyncIterator<AttachResponse>, sink: NodeSink): Promise<void> {
+    try {
+      for (;;) {
+        const { body } = await next(responses);
+        if (body.case === 'wakes') for (const id of body.value.sessionIds) sink.wake(id);
+        else if (body.case === 'fact') sink.fact(this.#inOrder(factFromWire(body.value)));
+        else if (body.case === 'upcall') this.#call(body.value);
+      }
+    } catch (error) {
+      this.end(error as Error);
+    }
+  }
+
+  #inOrder(fact: SessionFact): SessionFact {
+    const { session_id, number } = fact;
+    const expected = (this.#facts.get(session_id) ?? 0) + 1;
+    if (number !== expected) throw new Violation(`fact ${number} of ${session_id} instead of ${expected}`);
+    if (fact.body.kind === 'ended') this.#facts.delete(session_id);
+    else this.#facts.set(session_id, number);
+    return fact;
+  }
+
+  #call({ id, method, params, token }: Upcall): void {
+    if (++this.#upcalls > limits.link_upcalls_max) throw new Violation('too many calls at once');
+    const reply = async () => {
+      try {
+        const result = await this.#options.upcall({ method, params: JSON.parse(params), token });
+        return { id, outcome: { case: 'result', value: JSON.stringify(result ?? null) } } as const;
+      } catch (error) {
+        const { kind, code, message } = error instanceof Problem ? error : problems.upcallFailed();
+        return { id, outcome: { case: 'refusal', value: { kind, code, message } } } as const;
+      }
+    };
+    void reply().then((value) => {
+      this.#upcalls--;
+      this.#replies.push(create(AttachRequestSchema, { body: { case: 'reply', value } }));
+      this.#wake.notify();
+    });
+  }
+
+  /** Everything that goes to the node; acknowledgements are gathered for a moment, the newest of a session counts. */
+  async *#requests(): AsyncGenerator<AttachRequest> {
+    const { signal } = this.#stop;
+    const { position, node_id } = this.#options;
+    const hello = {
+      planeId: position.plane_id,
+      incarnation: BigInt(position.incarnation),
+      epoch: BigInt(position.epoch),
+      nodeId: node_id,
+      speaks: speaks(),
+    };
+    yield create(AttachRequestSchema, { body: { case: 'hello', value: hello } });
+    while (!signal.aborted) {
+      for (let reply = this.#replies.shift(); reply; reply = this.#replies.shift()) yield reply;
+      for (const [sessionId, { offsets, fact }] of this.#committed) {
+        this.#committed.delete(sessionId);
+        const { stdout, stderr } = offsets;
+        const value = { sessionId, stdout: BigInt(stdout), stderr: BigInt(stderr), fact: BigInt(fact) };
+        yield create(AttachRequestSchema, { body: { case: 'committed', value } });
+      }
+      await this.#wake.wait(undefined, signal);
+      if (this.#replies.length === 0) await sleep(limits.link_committed_ms, signal);
+    }
+  }
+}
+
+async function next(responses: AsyncIterator<AttachResponse>): Promise<AttachResponse> {
+  const { done, value } = await responses.next();
+  if (done) throw problems.nodeUnreachable();
+  return value;
+}

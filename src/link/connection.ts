@@ -1,0 +1,144 @@
+/**
+ * One connection to a node: TLS 1.3 (or, where security is switched off, none) and one HTTP/2 session over it, with a
+ * transport for gRPC calls. It is opened once and never reconnects by itself: who owns it decides what comes after its end.
+ */
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import net from 'node:net';
+import tls, { type PeerCertificate } from 'node:tls';
+import type { Interceptor, Transport } from '@connectrpc/connect';
+import { createGrpcTransport } from '@connectrpc/connect-node';
+import { limits } from '../base/limits.ts';
+import { Problem, problems } from '../domain/problem.ts';
+
+export interface ConnectionOptions {
+  /** What is dialled: an address that was checked, or a name. */
+  host: string;
+  port: number;
+  /** The name that the certificate must be for, also sent as SNI unless it is an address. */
+  servername: string;
+  /** PEM; null: no TLS. */
+  tls: { ca: string; cert?: string; key?: string } | null;
+  /** A further check of the certificate, after chain and name; a Problem that it answers is thrown as it is. */
+  verify?: (certificate: PeerCertificate) => Error | undefined;
+  interceptors?: Interceptor[];
+  signal?: AbortSignal;
+}
+
+export interface Connection {
+  readonly transport: Transport;
+  /** Milliseconds of `performance.now()` at which the peer was last heard. */
+  readonly heard_at: number;
+  /** Resolves when the connection is over, with what ended it. */
+  readonly closed: Promise<Error | null>;
+  close(): void;
+}
+
+/** Throws `node_unreachable`, `certificate_verify_failed`, or what `verify` answered. */
+export async function openConnection(options: ConnectionOptions): Promise<Connection> {
+  const socket = await openSocket(options);
+  const authority = options.tls ? 'https://node' : 'http://node';
+  const session = http2.connect(authority, {
+    createConnection: () => socket,
+    settings: {
+      initialWindowSize: limits.link_window_bytes,
+      maxFrameSize: limits.link_frame_bytes,
+      enablePush: false,
+    },
+  });
+  return new Http2Connection(session, authority, options.interceptors ?? []);
+}
+
+async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
+  const { host, port, servername, tls: secure, verify, signal } = options;
+  const socket = secure
+    ? tls.connect({
+        host,
+        port,
+        ...(net.isIP(servername) === 0 && { servername }),
+        ca: secure.ca,
+        ...(secure.cert !== undefined && { cert: secure.cert, key: secure.key }),
+        minVersion: 'TLSv1.3',
+        ALPNProtocols: ['h2'],
+        checkServerIdentity: (_host, certificate) =>
+          tls.checkServerIdentity(servername, certificate) ?? verify?.(certificate),
+      })
+    : net.connect({ host, port });
+  socket.setNoDelay(true);
+  const patience = AbortSignal.timeout(limits.link_connect_ms);
+  try {
+    await once(socket, secure ? 'secureConnect' : 'connect', {
+      signal: signal ? AbortSignal.any([signal, patience]) : patience,
+    });
+    return socket;
+  } catch (error) {
+    socket.on('error', () => {}).destroy();
+    if (error instanceof Problem) throw error;
+    throw isCertificateError(error) ? problems.certificateVerifyFailed() : problems.nodeUnreachable();
+  }
+}
+
+/** By the codes of OpenSSL's verification and of Node's check of names. */
+function isCertificateError(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return (
+    !code.startsWith('ERR_SSL') && /CERT|SIGNATURE|ISSUER|CRL|INVALID_CA|PATH_LENGTH|HOSTNAME/.test(code)
+  );
+}
+
+class Http2Connection implements Connection {
+  readonly transport: Transport;
+  readonly closed: Promise<Error | null>;
+  heard_at = performance.now();
+  readonly #session: http2.ClientHttp2Session;
+  readonly #pinging: NodeJS.Timeout;
+
+  constructor(session: http2.ClientHttp2Session, authority: string, interceptors: Interceptor[]) {
+    this.#session = session;
+    let reason: Error | null = null;
+    session.on('error', (error) => {
+      reason ??= error;
+    });
+    session.once('connect', () => session.setLocalWindowSize(limits.link_window_bytes));
+    this.closed = new Promise((resolve) => {
+      session.once('close', () => {
+        clearInterval(this.#pinging);
+        resolve(reason);
+      });
+    });
+    this.#pinging = setInterval(() => this.#ping(), limits.link_ping_ms);
+    this.#pinging.unref();
+    this.transport = createGrpcTransport({
+      baseUrl: authority,
+      acceptCompression: [],
+      readMaxBytes: limits.link_message_bytes_max,
+      writeMaxBytes: limits.link_message_bytes_max,
+      interceptors,
+      sessionManager: {
+        authority,
+        request: async (method, path, headers, options) => {
+          if (session.closed || session.destroyed) throw problems.nodeUnreachable();
+          return session.request({ ...headers, ':method': method, ':path': path }, options);
+        },
+        notifyResponseByteRead: () => {
+          this.heard_at = performance.now();
+        },
+      },
+    });
+  }
+
+  close(): void {
+    this.#session.destroy();
+  }
+
+  /** A peer that does not answer in time is gone, whatever its kernel says. */
+  #ping(): void {
+    if (this.#session.destroyed) return;
+    const give_up = () => this.#session.destroy(problems.nodeUnreachable());
+    const patience = setTimeout(give_up, limits.link_ping_answer_ms);
+    this.#session.ping((error) => {
+      clearTimeout(patience);
+      if (!error) this.heard_at = performance.now();
+    });
+  }
+}

@@ -1,0 +1,271 @@
+/**
+ * A node on another machine, as `Node`: commands as gRPC calls, bytes over a connection of their own, facts and wakes from
+ * the attached link. It holds at most one link and makes none by itself; without one, everything fails as unreachable.
+ */
+
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { Worktree as WireWorktree } from '../contract/gen/node_pb.ts';
+import type { StreamName } from '../domain/event.ts';
+import type {
+  Changes,
+  ChangesRequest,
+  FileChange,
+  Folders,
+  Node,
+  NodeHealth,
+  NodeSink,
+  SessionView,
+  StopReport,
+  Worktree,
+  WorktreeRequest,
+} from '../domain/node.ts';
+import { problems } from '../domain/problem.ts';
+import type { Launch, StreamSizes } from '../domain/session.ts';
+import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
+import type { Connection } from './connection.ts';
+import { changedFileFromWire, cleanupFromWire, present, toProblem, viewFromWire, whole } from './wire.ts';
+
+export interface RemoteNodeOptions {
+  id: string;
+  log: Logger;
+  /** A new connection, proven to be to the right node. Throws a Problem. */
+  dial(signal: AbortSignal): Promise<Connection>;
+  /** The place of a new link; every one is later than all before. */
+  nextPosition(): Promise<AttachmentOptions['position']>;
+  accept: AttachmentOptions['accept'];
+  upcall: AttachmentOptions['upcall'];
+  /** The registry's base for derived workdirs; null: the node's own. */
+  worktree_root(): string | null;
+  /** The link is over; called once per link that was attached. */
+  onDown(reason: Error): void;
+}
+
+export class RemoteNode implements Node {
+  readonly id: string;
+  readonly folders: Folders;
+  readonly #options: RemoteNodeOptions;
+  #link: Attachment | null = null;
+
+  constructor(options: RemoteNodeOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.folders = new RemoteFolders((method) => this.#call(method), options.worktree_root);
+  }
+
+  /** Who answered last, while a link stands. */
+  get identity(): NodeIdentity | null {
+    return this.#link?.identity ?? null;
+  }
+
+  /** `performance.now()` of the last sign of life, while a link stands. */
+  get heard_at(): number | null {
+    return this.#link?.heard_at ?? null;
+  }
+
+  async attach(sink: NodeSink): Promise<void> {
+    await this.detach();
+    const link = await this.#connect();
+    const { views, follow } = await link.open();
+    this.#link = link;
+    void link.ended.then((reason) => {
+      if (this.#link !== link) return;
+      this.#link = null;
+      this.#options.onDown(reason);
+    });
+    await sink.snapshot(views);
+    follow(sink);
+    for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
+  }
+
+  async detach(): Promise<void> {
+    const link = this.#link;
+    this.#link = null;
+    link?.end();
+  }
+
+  async start(launch: Launch): Promise<SessionView> {
+    const { session } = await this.#call(({ commands }, options) =>
+      commands.start(
+        {
+          sessionId: launch.session_id,
+          planeId: launch.plane_id,
+          agentId: launch.agent_id,
+          agentName: launch.agent_name,
+          ownerId: launch.owner_id,
+          workdir: launch.workdir,
+          argv: launch.argv,
+          env: launch.env,
+          stdin: launch.stdin,
+          onExit: launch.on_exit,
+        },
+        { ...options, timeoutMs: limits.link_start_ms },
+      ),
+    );
+    if (!session) throw problems.nodeUnreachable();
+    return viewFromWire(session);
+  }
+
+  async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const { cleanup, survivors } = await this.#call(({ commands }, options) =>
+      commands.stop(
+        { sessionId: session_id, graceMs: grace_ms },
+        { ...options, timeoutMs: grace_ms + limits.link_start_ms },
+      ),
+    );
+    return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(whole) };
+  }
+
+  async input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
+    let length = 0;
+    // In pieces that a message can hold; each has its own place, so a part that arrived is not written again.
+    let done = 0;
+    do {
+      const piece = data.subarray(done, done + limits.link_input_bytes) as Uint8Array<ArrayBuffer>;
+      const request = {
+        sessionId: session_id,
+        offset: BigInt(offset + done),
+        data: piece,
+        eof: eof && done + piece.length === data.length,
+      };
+      const answer = await this.#call(({ commands }, options) => commands.input(request, options));
+      length = whole(answer.length);
+      done += piece.length;
+    } while (done < data.length);
+    return length;
+  }
+
+  async read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    if (!this.#link) throw problems.nodeUnreachable();
+    return this.#link.pulls.read(session_id, stream, from, max, into);
+  }
+
+  /** Told in a moment; a lost one is told again by the next. */
+  committed(session_id: string, offsets: StreamSizes, fact: number): void {
+    this.#link?.committed(session_id, offsets, fact);
+  }
+
+  async forget(session_id: string): Promise<void> {
+    await this.#call(({ commands }, options) => commands.forget({ sessionId: session_id }, options));
+  }
+
+  async health(): Promise<NodeHealth> {
+    const health = await this.#call(({ commands }, options) => commands.getHealth({}, options));
+    const { path = '', freeBytes = 0n, totalBytes = 0n, startsAllowed = false } = health.disk ?? {};
+    return {
+      version: health.speaks?.version ?? '',
+      uptime_seconds: whole(health.uptimeSeconds),
+      sessions_live: health.sessionsLive,
+      disk: {
+        path,
+        free_bytes: whole(freeBytes),
+        total_bytes: whole(totalBytes),
+        starts_allowed: startsAllowed,
+      },
+    };
+  }
+
+  async #connect(): Promise<Attachment> {
+    const { id, log, dial, nextPosition, accept, upcall } = this.#options;
+    const stop = new AbortController();
+    const dials = await Promise.allSettled([dial(stop.signal), dial(stop.signal)]);
+    const opened = dials.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
+    const [control, bytes] = opened;
+    if (!control || !bytes) {
+      control?.close();
+      throw dials.find((each) => each.status === 'rejected')!.reason;
+    }
+    const position = await nextPosition();
+    return new Attachment({ node_id: id, position, log, control, bytes, accept, upcall });
+  }
+
+  async #call<T>(method: CallOf<T>): Promise<T> {
+    const link = this.#link;
+    if (!link) throw problems.nodeUnreachable();
+    try {
+      const { headers, signal } = link;
+      return await method(link, { headers, signal, timeoutMs: limits.link_call_ms });
+    } catch (error) {
+      throw toProblem(error);
+    }
+  }
+}
+
+type CallOf<T> = (
+  link: Attachment,
+  options: { headers: Record<string, string>; signal: AbortSignal; timeoutMs: number },
+) => Promise<T>;
+
+class RemoteFolders implements Folders {
+  readonly #call: <T>(method: CallOf<T>) => Promise<T>;
+  readonly #root: () => string | null;
+
+  constructor(call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+    this.#call = call;
+    this.#root = root;
+  }
+
+  async resolve(workdir: string): Promise<string> {
+    const found = await this.#call(({ commands }, options) => commands.resolveWorkdir({ workdir }, options));
+    return found.workdir;
+  }
+
+  async createWorktree(request: WorktreeRequest): Promise<Worktree> {
+    const { agent_id, name, workdir, repo, ref } = request;
+    const root = request.root ?? this.#root();
+    const { worktree } = await this.#call(({ commands }, options) =>
+      commands.createWorktree(
+        { agentId: agent_id, name, ...present({ workdir, repo, ref, root }) },
+        { ...options, timeoutMs: limits.git_checkout_timeout_ms + limits.link_call_ms },
+      ),
+    );
+    if (!worktree) throw problems.nodeUnreachable();
+    return worktreeFromWire(worktree);
+  }
+
+  async removeWorktree(
+    worktree: Worktree,
+    { force }: { force: boolean },
+  ): Promise<{ removed: boolean; kept_because: string | null }> {
+    const { workdir, repo, branch, base } = worktree;
+    const { removed, keptBecause } = await this.#call(({ commands }, options) =>
+      commands.removeWorktree({ worktree: { workdir, ...present({ repo, branch, base }) }, force }, options),
+    );
+    return { removed, kept_because: keptBecause ?? null };
+  }
+
+  async changes({ workdir, base }: ChangesRequest): Promise<Changes> {
+    const changes = await this.#call(({ commands }, options) =>
+      commands.getChanges({ workdir, ...present({ base }) }, { ...options, timeoutMs: limits.link_start_ms }),
+    );
+    return {
+      git: changes.git,
+      branch: changes.branch ?? null,
+      base: changes.base ?? null,
+      head: changes.head ?? null,
+      files: changes.files.map(changedFileFromWire),
+      truncated: changes.truncated,
+    };
+  }
+
+  async change({ workdir, base }: ChangesRequest, path: string): Promise<FileChange> {
+    const { file, diff, truncated } = await this.#call(({ commands }, options) =>
+      commands.getChange(
+        { workdir, path, ...present({ base }) },
+        { ...options, timeoutMs: limits.link_start_ms },
+      ),
+    );
+    if (!file) throw problems.nodeUnreachable();
+    return { ...changedFileFromWire(file), diff, truncated };
+  }
+}
+
+export function worktreeFromWire({ workdir, repo, branch, base }: WireWorktree): Worktree {
+  return { workdir, repo: repo ?? null, branch: branch ?? null, base: base ?? null };
+}

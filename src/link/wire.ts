@@ -1,0 +1,287 @@
+/** Between the words of the wire (`contract/node.proto`) and those of the domain. What it does not know it refuses or counts. */
+import { create, type MessageInitShape } from '@bufbuild/protobuf';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { version } from '../base/version.ts';
+import {
+  type ChangedFileSchema,
+  FactSchema,
+  RefusalSchema,
+  type SessionEndSchema,
+  type SessionViewSchema,
+  type Speaks,
+  type SpeaksSchema,
+  type ChangedFile as WireChangedFile,
+  type Fact as WireFact,
+  type SessionEnd as WireSessionEnd,
+  type SessionView as WireSessionView,
+} from '../contract/gen/node_pb.ts';
+import type { ChangedFile, SessionEnd, SessionFact, SessionView, TroubleCode } from '../domain/node.ts';
+import { Problem, type ProblemKind, problemKinds, problems } from '../domain/problem.ts';
+import { type Cleanup, cleanups, type EndReason, endReasons } from '../domain/session.ts';
+
+/** Header of every command: the position of the link that it belongs to. */
+export const LINK_HEADER = 'svc-link';
+/** Header of a refusal: the node's clock in Unix ms. */
+export const TIME_HEADER = 'svc-time';
+
+const PROTOCOL = 1;
+const PROTOCOL_MIN = 1;
+
+export function speaks(): MessageInitShape<typeof SpeaksSchema> {
+  return { protocol: PROTOCOL, protocolMin: PROTOCOL_MIN, version };
+}
+
+/** Null when both sides understand each other, else why not, with both versions. */
+export function misunderstanding(
+  theirs: Speaks | undefined,
+  names: { us: string; them: string },
+): string | null {
+  const { protocol = 0, protocolMin = 0, version: release = 'unknown' } = theirs ?? {};
+  const us = `${names.us} (svc ${version}, protocol ${PROTOCOL})`;
+  const them = `${names.them} (svc ${release}, protocol ${protocol})`;
+  if (protocol < PROTOCOL_MIN) return `${them} is too old for ${us}, which needs protocol ${PROTOCOL_MIN}`;
+  if (protocolMin > PROTOCOL) return `${us} is too old for ${them}, which needs protocol ${protocolMin}`;
+  return null;
+}
+
+/** A link's place in the order of links: a higher incarnation wins, then a higher epoch. */
+export interface LinkPosition {
+  plane_id: string;
+  /** Unix ms of the making or restoring of the plane's database. */
+  incarnation: number;
+  epoch: number;
+}
+
+export function isBefore(a: LinkPosition, b: LinkPosition): boolean {
+  return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.epoch < b.epoch);
+}
+
+export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): string {
+  return `${plane_id} ${incarnation} ${epoch}`;
+}
+
+// --- problems ---------------------------------------------------------------------------------------------------------
+
+/** An error of a handler as the caller may see it; the words of anything but a Problem stay here. */
+export function toConnectError(error: unknown): ConnectError {
+  if (error instanceof ConnectError) return error;
+  if (!(error instanceof Problem)) return new ConnectError('internal error', Code.Internal);
+  const { kind, code, message } = error;
+  return new ConnectError(message, Code.FailedPrecondition, undefined, [
+    { desc: RefusalSchema, value: { kind, code, message } },
+  ]);
+}
+
+/** What a call to a node failed with, as a Problem. Whatever is no word of the node's own is a link that failed. */
+export function toProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  if (!(error instanceof ConnectError)) return problems.nodeUnreachable();
+  const [refusal] = error.findDetails(RefusalSchema);
+  if (refusal) return fromRefusal(refusal);
+  if (error.code === Code.Unauthenticated) return problems.nodeUnauthorized();
+  return problems.nodeUnreachable();
+}
+
+export function fromRefusal({
+  kind,
+  code,
+  message,
+}: {
+  kind: string;
+  code: string;
+  message: string;
+}): Problem {
+  const known = problemKinds.find((each) => each === kind);
+  return known ? new Problem(known satisfies ProblemKind, code, message) : problems.nodeUnreachable();
+}
+
+/** Thrown where a peer breaks the protocol: the link ends, and a new one begins from what the disks say. */
+export class Violation extends Error {}
+
+// --- sessions ---------------------------------------------------------------------------------------------------------
+
+export function viewToWire(view: SessionView): MessageInitShape<typeof SessionViewSchema> {
+  const { launch } = view;
+  return {
+    sessionId: view.session_id,
+    launch: {
+      planeId: launch.plane_id,
+      agentId: launch.agent_id,
+      agentName: launch.agent_name,
+      ownerId: launch.owner_id,
+      workdir: launch.workdir,
+      argv: launch.argv,
+      envKeys: launch.env_keys,
+      stdin: launch.stdin,
+      onExit: launch.on_exit,
+    },
+    phase: view.phase,
+    ...(view.pid !== null && { pid: BigInt(view.pid) }),
+    ...(view.started_at_ms !== null && { startedAtMs: BigInt(view.started_at_ms) }),
+    ...(view.end && { end: endToWire(view.end) }),
+    stdinBytes: BigInt(view.stdin_bytes),
+    facts: view.facts.map((fact) => create(FactSchema, factToWire(fact))),
+  };
+}
+
+export function viewFromWire(view: WireSessionView): SessionView {
+  const { launch, phase } = view;
+  if (!launch || (phase !== 'starting' && phase !== 'running' && phase !== 'ended')) {
+    throw new Violation(`session ${view.sessionId} of an unknown form`);
+  }
+  return {
+    session_id: view.sessionId,
+    launch: {
+      session_id: view.sessionId,
+      plane_id: launch.planeId,
+      agent_id: launch.agentId,
+      agent_name: launch.agentName,
+      owner_id: launch.ownerId,
+      workdir: launch.workdir,
+      argv: launch.argv,
+      env_keys: launch.envKeys,
+      stdin: launch.stdin,
+      on_exit: launch.onExit === 'keep' ? 'keep' : 'kill',
+    },
+    phase,
+    pid: wholeOrNull(view.pid),
+    started_at_ms: wholeOrNull(view.startedAtMs),
+    end: view.end ? endFromWire(view.end) : null,
+    stdin_bytes: whole(view.stdinBytes),
+    facts: view.facts.map(factFromWire),
+  };
+}
+
+export function factToWire({
+  session_id,
+  number,
+  at_ms,
+  body,
+}: SessionFact): MessageInitShape<typeof FactSchema> {
+  const fact = { sessionId: session_id, number: BigInt(number), atMs: BigInt(at_ms) };
+  switch (body.kind) {
+    case 'started': {
+      const value = { pid: BigInt(body.pid), startedAtMs: BigInt(body.started_at_ms) };
+      return { ...fact, body: { case: 'started', value } };
+    }
+    case 'ended':
+      return { ...fact, body: { case: 'ended', value: endToWire(body.end) } };
+    case 'trouble': {
+      const { code, error, details } = body;
+      return { ...fact, body: { case: 'trouble', value: { code, error, details: JSON.stringify(details) } } };
+    }
+    case 'unknown':
+      return fact;
+  }
+}
+
+export function factFromWire(fact: WireFact): SessionFact {
+  return {
+    session_id: fact.sessionId,
+    number: whole(fact.number),
+    at_ms: whole(fact.atMs),
+    body: factBody(fact.body),
+  };
+}
+
+function factBody(body: WireFact['body']): SessionFact['body'] {
+  switch (body.case) {
+    case 'started':
+      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: whole(body.value.startedAtMs) };
+    case 'ended':
+      return { kind: 'ended', end: endFromWire(body.value) };
+    case 'trouble': {
+      const { code, error, details } = body.value;
+      return { kind: 'trouble', code: code as TroubleCode, error, details: parseDetails(details) };
+    }
+    case undefined:
+      return { kind: 'unknown' };
+  }
+}
+
+function endToWire(end: SessionEnd): MessageInitShape<typeof SessionEndSchema> {
+  const { exit } = end;
+  return {
+    ...present({
+      exitCode: exit.exit_code,
+      exitSignal: exit.exit_signal,
+      reason: exit.reason,
+      message: exit.message,
+      cleanup: end.cleanup,
+    }),
+    stdoutBytes: BigInt(end.sizes.stdout),
+    stderrBytes: BigInt(end.sizes.stderr),
+    leftovers: end.leftovers.map(({ pid, command }) => ({ pid: BigInt(pid), command })),
+    endedAtMs: BigInt(end.ended_at_ms),
+  };
+}
+
+function endFromWire(end: WireSessionEnd): SessionEnd {
+  const reason = endReasons.find((known) => known === end.reason) ?? null;
+  if (reason === null && end.reason !== undefined) throw new Violation('an end of an unknown reason');
+  return {
+    exit: {
+      exit_code: end.exitCode ?? null,
+      exit_signal: end.exitSignal ?? null,
+      reason: reason satisfies EndReason | null,
+      message: end.message ?? null,
+    },
+    sizes: { stdout: whole(end.stdoutBytes), stderr: whole(end.stderrBytes) },
+    cleanup: cleanupFromWire(end.cleanup),
+    leftovers: end.leftovers.map(({ pid, command }) => ({ pid: whole(pid), command })),
+    ended_at_ms: whole(end.endedAtMs),
+  };
+}
+
+export function cleanupFromWire(cleanup: string | undefined): Cleanup | null {
+  return cleanups.find((known) => known === cleanup) ?? null;
+}
+
+function parseDetails(text: string): Record<string, unknown> {
+  try {
+    const value: unknown = JSON.parse(text);
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return { ...value };
+  } catch {
+    // What is no JSON tells nothing.
+  }
+  return {};
+}
+
+// --- changes ----------------------------------------------------------------------------------------------------------
+
+export function changedFileToWire(file: ChangedFile): MessageInitShape<typeof ChangedFileSchema> {
+  const { path, from, status, additions, deletions } = file;
+  return { path, status, ...present({ from, additions, deletions }) };
+}
+
+export function changedFileFromWire(file: WireChangedFile): ChangedFile {
+  return {
+    path: file.path,
+    from: file.from ?? null,
+    status: file.status as ChangedFile['status'],
+    additions: file.additions ?? null,
+    deletions: file.deletions ?? null,
+  };
+}
+
+// --- values -----------------------------------------------------------------------------------------------------------
+
+/** Without what is null: absent on the wire. */
+export function present<T extends Record<string, unknown>>(
+  values: T,
+): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
+  return Object.fromEntries(
+    Object.entries(values).filter(([, value]) => value !== null && value !== undefined),
+  ) as never;
+}
+
+/** Sizes, places and times fit a double; what does not is no such thing. */
+export function whole(value: bigint): number {
+  const number = Number(value);
+  if (!Number.isSafeInteger(number)) throw new Violation('a number out of range');
+  return number;
+}
+
+function wholeOrNull(value: bigint | undefined): number | null {
+  return value === undefined ? null : whole(value);
+}

@@ -1,0 +1,133 @@
+/**
+ * The node's end of a link: one at a time, the latest wins. It hands over what the disk says, page by page, then tells what
+ * happens as it happens. What a slow plane leaves standing is bounded: beyond that the link ends, and the disk has it all.
+ */
+import { create } from '@bufbuild/protobuf';
+import { Wake } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import {
+  type AttachRequest,
+  type AttachResponse,
+  AttachResponseSchema,
+  SessionViewSchema,
+} from '../contract/gen/node_pb.ts';
+import type { Node, NodeSink, SessionFact, SessionView } from '../domain/node.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import { factToWire, fromRefusal, type LinkPosition, Violation, viewToWire, whole } from '../link/wire.ts';
+
+export class Attached implements NodeSink {
+  readonly position: LinkPosition;
+  readonly #node: Node;
+  readonly #wake = new Wake();
+  readonly #facts: SessionFact[] = [];
+  readonly #wakes = new Set<string>();
+  readonly #upcalls = new Map<number, { message: AttachResponse | null; settle(outcome: unknown): void }>();
+  #snapshot: SessionView[] | null = null;
+  #last_upcall = 0;
+  #over: Error | null = null;
+
+  constructor(node: Node, position: LinkPosition) {
+    this.#node = node;
+    this.position = position;
+  }
+
+  async snapshot(views: SessionView[]): Promise<void> {
+    this.#snapshot = views;
+  }
+
+  fact(fact: SessionFact): void {
+    if (this.#facts.push(fact) > limits.link_facts_waiting_max)
+      this.end(new Error('the plane takes no facts'));
+    this.#wake.notify();
+  }
+
+  wake(session_id: string): void {
+    this.#wakes.add(session_id);
+    this.#wake.notify();
+  }
+
+  end(reason: Error = problems.nodeUnreachable()): void {
+    this.#over ??= reason;
+    for (const { settle } of this.#upcalls.values()) settle(problems.nodeUnreachable());
+    this.#upcalls.clear();
+    this.#wake.notify();
+  }
+
+  /** Carries an actor's call to the plane and answers what it said; throws a Problem. */
+  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+    if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
+      return Promise.reject(problems.nodeUnreachable());
+    }
+    this.#last_upcall = (this.#last_upcall + 1) >>> 0;
+    const id = this.#last_upcall;
+    const value = { id, method, params: JSON.stringify(params), token };
+    const message = create(AttachResponseSchema, { body: { case: 'upcall', value } });
+    return new Promise((resolve, reject) => {
+      const settle = (outcome: unknown) => (outcome instanceof Problem ? reject(outcome) : resolve(outcome));
+      this.#upcalls.set(id, { message, settle });
+      this.#wake.notify();
+    });
+  }
+
+  /** Takes what the plane says until it ends; throws when the plane breaks the protocol. */
+  async take(requests: AsyncIterable<AttachRequest>): Promise<void> {
+    for await (const { body } of requests) {
+      if (body.case === 'committed') {
+        const { sessionId, stdout, stderr, fact } = body.value;
+        this.#node.committed(sessionId, { stdout: whole(stdout), stderr: whole(stderr) }, whole(fact));
+      } else if (body.case === 'reply') {
+        const { id, outcome } = body.value;
+        const upcall = this.#upcalls.get(id);
+        if (!upcall) throw new Violation('a reply that nobody waits for');
+        this.#upcalls.delete(id);
+        if (outcome.case === 'result') upcall.settle(JSON.parse(outcome.value));
+        else upcall.settle(fromRefusal(outcome.value ?? { kind: '', code: '', message: '' }));
+      } else if (body.case === 'hello') throw new Violation('a second hello');
+    }
+  }
+
+  /** What goes to the plane after the hello: the snapshot, then facts before wakes. Throws what ended it. */
+  async *responses(): AsyncGenerator<AttachResponse> {
+    await this.#node.attach(this);
+    yield* this.#pages();
+    while (!this.#over) {
+      for (let fact = this.#facts.shift(); fact; fact = this.#facts.shift()) {
+        yield create(AttachResponseSchema, { body: { case: 'fact', value: factToWire(fact) } });
+      }
+      if (this.#wakes.size > 0) {
+        const sessionIds = [...this.#wakes];
+        this.#wakes.clear();
+        yield create(AttachResponseSchema, { body: { case: 'wakes', value: { sessionIds } } });
+      }
+      for (const upcall of this.#upcalls.values()) {
+        const { message } = upcall;
+        if (!message) continue;
+        upcall.message = null;
+        yield message;
+      }
+      if (this.#facts.length === 0 && this.#wakes.size === 0) await this.#wake.wait();
+    }
+    throw this.#over;
+  }
+
+  *#pages(): Generator<AttachResponse> {
+    const views = this.#snapshot ?? [];
+    this.#snapshot = null;
+    let from = 0;
+    do {
+      const sessions = [];
+      let chars = 0;
+      while (
+        from < views.length &&
+        sessions.length < limits.link_page_sessions &&
+        chars < limits.link_page_bytes
+      ) {
+        const view = views[from++]!;
+        chars += JSON.stringify(view).length;
+        sessions.push(create(SessionViewSchema, viewToWire(view)));
+      }
+      const value = { sessions, last: from >= views.length };
+      yield create(AttachResponseSchema, { body: { case: 'snapshot', value } });
+    } while (from < views.length);
+  }
+}

@@ -1,0 +1,352 @@
+/**
+ * The door of a node: the runtime of this machine behind gRPC. Who calls is proven before a handler runs, and only the
+ * latest link may command: an earlier plane, or an earlier life of the same one, is refused and told what it lost to.
+ */
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
+} from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { NodeService } from '../contract/gen/node_pb.ts';
+import type { Node } from '../domain/node.ts';
+import { Problem } from '../domain/problem.ts';
+import type { Launch } from '../domain/session.ts';
+import { worktreeFromWire } from '../link/remote-node.ts';
+import {
+  changedFileToWire,
+  isBefore,
+  LINK_HEADER,
+  type LinkPosition,
+  misunderstanding,
+  present,
+  showPosition,
+  speaks,
+  TIME_HEADER,
+  toConnectError,
+  Violation,
+  viewToWire,
+  whole,
+} from '../link/wire.ts';
+import { Attached } from './attached.ts';
+import { servePull } from './pulling.ts';
+
+export interface DoorOptions {
+  host: string;
+  port: number;
+  /** Null: no TLS. */
+  tls: http2.SecureServerOptions | null;
+  /** Throws a ConnectError for whoever may not call; `service` is the called one's name. */
+  authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void>;
+  /** Other services at the same door. */
+  routes?: (router: ConnectRouter) => void;
+  renewal: Pick<ServiceImpl<typeof NodeService>, 'beginRenewal' | 'completeRenewal'>;
+  node: Node;
+  instance_id: string;
+  disk_id: string;
+  has_default_root(): boolean;
+  /** The highest place of a link so far, kept over restarts. */
+  latest: { get(): LinkPosition | null; set(position: LinkPosition): Promise<void> };
+  clock: Clock;
+  log: Logger;
+}
+
+export interface Door {
+  readonly port: number;
+  /** Passes an actor's call up to the plane; throws a Problem when no plane is attached. */
+  upcall(method: string, params: unknown, token: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const socketKey = createContextKey<Socket | null>(null);
+
+export async function openDoor(options: DoorOptions): Promise<Door> {
+  const handlers = new Handlers(options);
+  const adapter = connectNodeAdapter({
+    acceptCompression: [],
+    readMaxBytes: limits.link_message_bytes_max,
+    interceptors: [guard(options)],
+    contextValues: (request) => {
+      const socket = 'stream' in request ? (request.stream.session?.socket ?? null) : null;
+      return createContextValues().set(socketKey, socket as Socket | null);
+    },
+    routes: (router) => {
+      router.service(NodeService, handlers);
+      options.routes?.(router);
+    },
+  });
+  const settings = {
+    initialWindowSize: limits.link_window_bytes,
+    maxFrameSize: limits.link_frame_bytes,
+    maxConcurrentStreams: limits.link_streams_max,
+  };
+  const server = options.tls
+    ? http2.createSecureServer({ ...options.tls, minVersion: 'TLSv1.3', settings }, adapter)
+    : http2.createServer({ settings }, adapter);
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    session.setLocalWindowSize(limits.link_window_bytes);
+    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
+    session.once('close', () => sessions.delete(session));
+    sessions.add(session);
+  });
+  server.on('sessionError', () => {});
+  server.on('tlsClientError', (error: Error) => {
+    options.log.debug({ err: error }, 'a caller of the node was turned away');
+  });
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    upcall: (method, params, token) => handlers.upcall(method, params, token),
+    close: async () => {
+      handlers.end();
+      const closed = once(server, 'close');
+      server.close();
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}
+
+/** Every call is authorized first; what a handler throws is turned into words of the wire. */
+function guard({ authorize, clock, log }: DoorOptions): Interceptor {
+  return (next) => async (request) => {
+    try {
+      const authorization = request.header.get('authorization');
+      const socket = request.contextValues.get(socketKey);
+      if (!socket) throw new ConnectError('unauthorized', Code.Unauthenticated);
+      await authorize({ socket, authorization, service: request.service.typeName });
+      return await next(request);
+    } catch (error) {
+      if (!(error instanceof ConnectError) && !(error instanceof Problem)) {
+        log.error({ err: error, method: request.method.name }, 'a call of the plane failed');
+      }
+      const refused = toConnectError(error);
+      refused.metadata.set(TIME_HEADER, String(clock.now()));
+      throw refused;
+    }
+  };
+}
+
+class Handlers implements ServiceImpl<typeof NodeService> {
+  readonly #options: DoorOptions;
+  readonly beginRenewal;
+  readonly completeRenewal;
+  #attached: Attached | null = null;
+
+  constructor(options: DoorOptions) {
+    this.#options = options;
+    this.beginRenewal = options.renewal.beginRenewal;
+    this.completeRenewal = options.renewal.completeRenewal;
+  }
+
+  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+    if (!this.#attached) return Promise.reject(unreachable());
+    return this.#attached.upcall(method, params, token);
+  }
+
+  end(): void {
+    this.#attached?.end();
+  }
+
+  // --- the link --------------------------------------------------------------------------------------------------
+
+  attach: ServiceImpl<typeof NodeService>['attach'] = async function* (this: Handlers, requests, context) {
+    const { node, instance_id, disk_id, clock, log, latest } = this.#options;
+    const incoming = requests[Symbol.asyncIterator]();
+    const first = await incoming.next();
+    if (first.done || first.value.body.case !== 'hello') throw new ConnectError('a hello is missing');
+    const hello = first.value.body.value;
+    const wrong = misunderstanding(hello.speaks, { us: `node ${node.id}`, them: 'this plane' });
+    if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
+    if (hello.nodeId !== node.id) {
+      const message = `node id mismatch: registered ${hello.nodeId}, node says ${node.id}`;
+      throw new Problem('bad_gateway', 'node_id_mismatch', message);
+    }
+    const position = {
+      plane_id: hello.planeId,
+      incarnation: whole(hello.incarnation),
+      epoch: whole(hello.epoch),
+    };
+    const known = latest.get();
+    if (known && !isBefore(known, position)) {
+      log.warn(
+        { refused: showPosition(position), latest: showPosition(known) },
+        'an earlier link is refused',
+      );
+      throw stale(known);
+    }
+    await latest.set(position);
+    this.#attached?.end();
+    const attached = new Attached(node, position);
+    this.#attached = attached;
+    const onAbort = () => attached.end();
+    context.signal.addEventListener('abort', onAbort);
+    log.info({ plane_id: position.plane_id, epoch: position.epoch }, 'plane is attached');
+    void attached.take({ [Symbol.asyncIterator]: () => incoming }).then(
+      () => attached.end(),
+      (error) => attached.end(error),
+    );
+    try {
+      const value = {
+        nodeId: node.id,
+        instanceId: instance_id,
+        diskId: disk_id,
+        speaks: speaks(),
+        timeMs: BigInt(clock.now()),
+      };
+      yield { body: { case: 'hello', value } };
+      yield* attached.responses();
+    } catch (error) {
+      if (error instanceof Violation) log.warn({ err: error }, 'plane breaks the protocol');
+      throw error instanceof Violation ? new ConnectError(error.message, Code.InvalidArgument) : error;
+    } finally {
+      context.signal.removeEventListener('abort', onAbort);
+      attached.end();
+      if (this.#attached === attached) {
+        this.#attached = null;
+        await node.detach();
+        log.info({ plane_id: position.plane_id, epoch: position.epoch }, 'plane is gone');
+      }
+    }
+  };
+
+  pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
+    this.#mustBeLatest(context);
+    return servePull(this.#options.node, requests);
+  };
+
+  // --- commands --------------------------------------------------------------------------------------------------
+
+  start: ServiceImpl<typeof NodeService>['start'] = async (request, context) => {
+    this.#mustBeLatest(context);
+    const launch: Launch = {
+      session_id: request.sessionId,
+      plane_id: request.planeId,
+      agent_id: request.agentId,
+      agent_name: request.agentName,
+      owner_id: request.ownerId,
+      workdir: request.workdir,
+      argv: request.argv,
+      env: { ...request.env },
+      stdin: request.stdin,
+      on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
+    };
+    return { session: viewToWire(await this.#options.node.start(launch)) };
+  };
+
+  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs }, context) => {
+    this.#mustBeLatest(context);
+    const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
+    return { ...present({ cleanup }), survivors: survivors.map(BigInt) };
+  };
+
+  input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
+    this.#mustBeLatest(context);
+    return { length: BigInt(await this.#options.node.input(sessionId, whole(offset), data, eof)) };
+  };
+
+  forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {
+    this.#mustBeLatest(context);
+    await this.#options.node.forget(sessionId);
+    return {};
+  };
+
+  resolveWorkdir: ServiceImpl<typeof NodeService>['resolveWorkdir'] = async ({ workdir }, context) => {
+    this.#mustBeLatest(context);
+    return { workdir: await this.#options.node.folders.resolve(workdir) };
+  };
+
+  createWorktree: ServiceImpl<typeof NodeService>['createWorktree'] = async (request, context) => {
+    this.#mustBeLatest(context);
+    const worktree = await this.#options.node.folders.createWorktree({
+      agent_id: request.agentId,
+      name: request.name,
+      workdir: request.workdir ?? null,
+      repo: request.repo ?? null,
+      ref: request.ref ?? null,
+      root: request.root ?? null,
+    });
+    const { workdir, repo, branch, base } = worktree;
+    return { worktree: { workdir, ...present({ repo, branch, base }) } };
+  };
+
+  removeWorktree: ServiceImpl<typeof NodeService>['removeWorktree'] = async (
+    { worktree, force },
+    context,
+  ) => {
+    this.#mustBeLatest(context);
+    if (!worktree) throw new ConnectError('worktree is required', Code.InvalidArgument);
+    const { removed, kept_because } = await this.#options.node.folders.removeWorktree(
+      worktreeFromWire(worktree),
+      { force },
+    );
+    return { removed, ...present({ keptBecause: kept_because }) };
+  };
+
+  getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base }, context) => {
+    this.#mustBeLatest(context);
+    const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null });
+    const { git, branch, head, files, truncated } = changes;
+    return {
+      git,
+      ...present({ branch, base: changes.base, head }),
+      files: files.map(changedFileToWire),
+      truncated,
+    };
+  };
+
+  getChange: ServiceImpl<typeof NodeService>['getChange'] = async ({ workdir, base, path }, context) => {
+    this.#mustBeLatest(context);
+    const change = await this.#options.node.folders.change({ workdir, base: base ?? null }, path);
+    return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
+  };
+
+  getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async () => {
+    const { node, clock, has_default_root } = this.#options;
+    const { uptime_seconds, sessions_live, disk } = await node.health();
+    return {
+      nodeId: node.id,
+      speaks: speaks(),
+      uptimeSeconds: BigInt(uptime_seconds),
+      sessionsLive: sessions_live,
+      disk: {
+        path: disk.path,
+        freeBytes: BigInt(disk.free_bytes),
+        totalBytes: BigInt(disk.total_bytes),
+        startsAllowed: disk.starts_allowed,
+      },
+      timeMs: BigInt(clock.now()),
+      hasDefaultRoot: has_default_root(),
+    };
+  };
+
+  /** Commands of a link that is not the attached one come from a plane that does not know yet that it lost. */
+  #mustBeLatest({ requestHeader }: HandlerContext): void {
+    const attached = this.#attached;
+    if (!attached) throw unreachable();
+    if (requestHeader.get(LINK_HEADER) !== showPosition(attached.position)) throw stale(attached.position);
+  }
+}
+
+function unreachable(): Problem {
+  return new Problem('bad_gateway', 'not_attached', 'no plane is attached to this node');
+}
+
+function stale(latest: LinkPosition): Problem {
+  const message = `a later link is known: plane ${latest.plane_id}, incarnation ${latest.incarnation}, epoch ${latest.epoch}`;
+  return new Problem('bad_gateway', 'stale_link', message);
+}

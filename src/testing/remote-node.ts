@@ -1,0 +1,86 @@
+/** A node behind its door, and the plane's end of a link to it: real TLS on loopback, real sessions, one process. */
+import { randomUUID } from 'node:crypto';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { openConnection } from '../link/connection.ts';
+import { RemoteNode, type RemoteNodeOptions } from '../link/remote-node.ts';
+import type { LinkPosition } from '../link/wire.ts';
+import { type Door, type DoorOptions, openDoor } from '../rpc-node/door.ts';
+import type { LocalNode, LocalNodeOptions } from '../runtime/node.ts';
+import { openTestNode } from './local-node.ts';
+import type { NodeUnderTest } from './node-suite.ts';
+import { testTls } from './tls.ts';
+
+/** A door on a free port that lets everyone in; its places of links live as long as the value. */
+export async function openTestDoor(node: LocalNode, more: Partial<DoorOptions> = {}): Promise<Door> {
+  let latest: LinkPosition | null = null;
+  return openDoor({
+    host: '127.0.0.1',
+    port: 0,
+    tls: testTls,
+    authorize: async () => {},
+    renewal: {} as DoorOptions['renewal'],
+    node,
+    instance_id: randomUUID(),
+    disk_id: 'disk',
+    has_default_root: () => true,
+    latest: {
+      get: () => latest,
+      set: async (position) => {
+        latest = position;
+      },
+    },
+    clock: systemClock,
+    log: silentLog,
+    ...more,
+  });
+}
+
+let epoch = 0;
+
+export function remoteNode(port: () => number, more: Partial<RemoteNodeOptions> = {}): RemoteNode {
+  return new RemoteNode({
+    id: 'main',
+    log: silentLog,
+    dial: (signal) =>
+      openConnection({
+        host: '127.0.0.1',
+        port: port(),
+        servername: 'localhost',
+        tls: { ca: testTls.cert },
+        signal,
+      }),
+    nextPosition: async () => ({ plane_id: 'pln_test', incarnation: 1, epoch: ++epoch }),
+    accept: () => {},
+    upcall: async () => null,
+    worktree_root: () => null,
+    onDown: () => {},
+    ...more,
+  });
+}
+
+export function openerOfRemote(
+  more: Partial<LocalNodeOptions> = {},
+): (data_dir: string) => Promise<NodeUnderTest> {
+  return async (data_dir) => {
+    let local = await openTestNode(data_dir, more);
+    let door = await openTestDoor(local);
+    let node = remoteNode(() => door.port);
+    const close = async () => {
+      await node.detach();
+      await door.close();
+      await local.close();
+    };
+    return {
+      node,
+      reopen: async () => {
+        await close();
+        local = await openTestNode(data_dir, more);
+        door = await openTestDoor(local);
+        node = remoteNode(() => door.port);
+        return node;
+      },
+      close,
+    };
+  };
+}
