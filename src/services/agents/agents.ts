@@ -8,7 +8,7 @@ import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../..
 import { showArgv } from '../../domain/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
-import { problems } from '../../domain/problem.ts';
+import { Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -107,9 +107,13 @@ export class Agents {
     authorize(caller, 'agents.create');
     if (request.protocol === 'acp') throw problems.acpNotSupported();
     const node = this.#context.node(request.node_id);
-    const id = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
-    const known = await this.#context.options.store.read((reader) => findAgent(reader, id));
-    if (!known) {
+    const of_key = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
+    const known = await this.#context.options.store.read((reader) => findAgent(reader, of_key));
+    // Within the key's day this very call was made before, and its answer was lost.
+    const made = known && known.created_at > this.#context.now() - limits.idempotency_keep_ms;
+    if (made && known.name !== request.name) throw problems.idempotencyReused();
+    const id = known && !made ? newId('agt') : of_key;
+    if (!made) {
       const worktree = await place(node.folders, id, request);
       await this.#context.options.store.write((tx) => this.#insert(tx, caller, id, request, worktree));
     }
@@ -166,13 +170,22 @@ export class Agents {
     grace_ms: number,
     idempotency_key: string | null,
   ): Promise<Agent> {
-    const row = await this.#context.options.store.read((reader) =>
-      find(reader, caller, 'agent.drive', agent_id),
-    );
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    const done = session_id !== undefined && row.session_id === session_id;
-    if (isLive(row) && !done) await this.stop(caller, agent_id, grace_ms);
+    const rests = await this.#context.options.store.read((reader) => {
+      const row = find(reader, caller, 'agent.drive', agent_id);
+      return !isLive(row) || (session_id !== undefined && this.#lifecycle.isRepeated(reader, session_id));
+    });
+    if (!rests) await this.#end(caller, 'agent.drive', agent_id, grace_ms);
     return this.start(caller, agent_id, idempotency_key);
+  }
+
+  /** Stops an agent that was running; one that ended by itself meanwhile is as good. */
+  async #end(caller: Caller, action: Action, agent_id: string, grace_ms: number): Promise<void> {
+    try {
+      await this.#lifecycle.stop((reader) => find(reader, caller, action, agent_id), doer(caller), grace_ms);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'agent_not_running') throw error;
+    }
   }
 
   /** Writes to stdin: committed first, then carried to the node's journal in order. */
@@ -202,11 +215,7 @@ export class Agents {
     const row = await store.read((reader) => find(reader, caller, 'agent.delete', agent_id));
     if (isLive(row)) {
       if (!options.force) throw problems.agentRunning();
-      await this.#lifecycle.stop(
-        (reader) => find(reader, caller, 'agent.delete', agent_id),
-        doer(caller),
-        limits.stop_grace_ms,
-      );
+      await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
     }
     const kept = await this.#removeWorktree(row, options.delete_worktree);
     await store.write((tx) => {
