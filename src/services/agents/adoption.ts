@@ -16,7 +16,7 @@ import {
   updateAgent,
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { AgentsContext } from './context.ts';
+import { type AgentsContext, unlived } from './context.ts';
 import type { Settlement } from './settle.ts';
 
 export function nodeSink(
@@ -121,12 +121,7 @@ function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionV
           restart_policy: 'never',
           stdin: launch.stdin ? 1 : 0,
           on_exit: launch.on_exit,
-          status: 'created',
-          leftovers: '[]',
-          session_count: 0,
-          restart_count: 0,
-          created_at: now,
-          updated_at: now,
+          ...unlived(now),
         });
   if (num !== known?.num) context.options.log.create(tx, num);
   const row = findAgent(tx, agent_id)!;

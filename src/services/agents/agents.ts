@@ -26,7 +26,7 @@ import {
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
-import type { AgentsContext, Doer } from './context.ts';
+import { type AgentsContext, type Doer, unlived } from './context.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 export interface CreateAgent {
@@ -290,7 +290,6 @@ export class Agents {
   }
 
   #insert(tx: Tx, caller: Caller, id: string, request: CreateAgent, worktree: Worktree): void {
-    const now = this.#context.now();
     const num = insertAgent(tx, {
       id,
       name: request.name,
@@ -311,12 +310,7 @@ export class Agents {
       restart_policy: request.restart_policy,
       stdin: request.stdin ? 1 : 0,
       on_exit: request.on_exit,
-      status: 'created',
-      leftovers: '[]',
-      session_count: 0,
-      restart_count: 0,
-      created_at: now,
-      updated_at: now,
+      ...unlived(this.#context.now()),
     });
     this.#context.options.log.create(tx, num);
     const row = findAgent(tx, id)!;

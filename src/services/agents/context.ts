@@ -36,6 +36,12 @@ export interface Doer {
 }
 export const SERVICE: Doer = { user_id: null, ip: null };
 
+/** The columns of an agent that has no life yet. */
+export function unlived(now: number) {
+  const counts = { session_count: 0, restart_count: 0 };
+  return { status: 'created', leftovers: '[]', ...counts, created_at: now, updated_at: now };
+}
+
 export class AgentsContext {
   readonly options: AgentsOptions;
   readonly #waiting = new Map<string, Set<() => void>>();
