@@ -211,18 +211,21 @@ export class Agents {
     agent_id: string,
     options: { force: boolean; delete_worktree: boolean },
   ): Promise<Deleted> {
-    const { store } = this.#context.options;
-    const row = await store.read((reader) => find(reader, caller, 'agent.delete', agent_id));
-    if (isLive(row)) {
-      if (!options.force) throw problems.agentRunning();
-      await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
-    }
+    const { store, timers } = this.#context.options;
+    const row = await store.write((tx) => {
+      const found = find(tx, caller, 'agent.delete', agent_id);
+      if (isLive(found) && !options.force) throw problems.agentRunning();
+      // Its restart policy must not start it in a folder that is being removed.
+      timers.clear(tx, 'agent_restart', agent_id);
+      return found;
+    });
+    if (isLive(row)) await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
     const kept = await this.#removeWorktree(row, options.delete_worktree);
     await store.write((tx) => {
       const now = find(tx, caller, 'agent.delete', agent_id);
       if (isLive(now)) throw problems.agentRunning();
       const record = this.#context.record(now);
-      this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
+      timers.clear(tx, 'agent_restart', agent_id);
       this.#context.options.log.drop(tx, now.num);
       deleteAgent(tx, now.num);
       this.#audit(tx, caller, 'agent_deleted', now, {

@@ -33,7 +33,10 @@ type Body = SessionFact['body'];
 class ScriptedNode implements Node {
   readonly id = 'main';
   readonly views = new Map<string, SessionView>();
-  folders = { resolve: async (workdir: string) => workdir } as Folders;
+  folders = {
+    resolve: async (workdir: string) => workdir,
+    createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
+  } as Folders;
   #sink: NodeSink | null = null;
 
   async attach(sink: NodeSink): Promise<void> {
@@ -45,7 +48,7 @@ class ScriptedNode implements Node {
     this.#sink = null;
   }
 
-  /** `tell` makes a session's next fact; `when` is taken for its phase. */
+  /** Makes the next fact of a session. */
   tell(session_id: string, body: Body): void {
     const view = this.views.get(session_id)!;
     const fact = { session_id, number: view.facts.length + 1, at_ms: 0, body };
@@ -393,4 +396,18 @@ test('a session directory that cannot be removed does not keep the plane from st
   node.tell(other.session_id!, ended(0));
   expect((await until(other.id, 'completed')).exit_code).toBe(0);
   node.forget = forget;
+});
+
+test('an agent that is being deleted is not started by its restart policy', async () => {
+  const agent = await create({ restart_policy: 'on_failure', worktree_mode: 'create_worktree', start: true });
+  const timers = () => store.read((reader) => reader.all(reader.sql.selectFrom('timers').selectAll()));
+  node.tell(agent.session_id!, ended(1));
+  await vi.waitFor(async () => expect(await timers()).toHaveLength(1), 20_000);
+  let owed: unknown[] = [];
+  node.folders.removeWorktree = async () => {
+    owed = await timers();
+    return { removed: true, kept_because: null };
+  };
+  await agents.delete(caller, agent.id, { force: false, delete_worktree: false });
+  expect(owed).toEqual([]);
 });
