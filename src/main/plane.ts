@@ -180,6 +180,7 @@ async function open(
     outbox,
     timers,
     audit,
+    idempotency,
     clock,
     logger: log,
     plane_id,

@@ -188,9 +188,15 @@ export class Agents {
     }
   }
 
-  /** Writes to stdin: committed first, then carried to the node's journal in order. */
-  async input(caller: Caller, agent_id: string, data: string, eof: boolean): Promise<Agent> {
-    const { store, outbox } = this.#context.options;
+  /** Writes to stdin: committed first, with the answer to its key, then carried to the node's journal in order. */
+  async input(
+    caller: Caller,
+    agent_id: string,
+    data: string,
+    eof: boolean,
+    idempotency_key: string | null,
+  ): Promise<Agent> {
+    const { store, outbox, idempotency } = this.#context.options;
     const bytes = Buffer.from(data);
     const intent_id = await store.write((tx) => {
       const row = find(tx, caller, 'agent.drive', agent_id);
@@ -199,10 +205,17 @@ export class Agents {
       const session = findSession(tx, row.session_id)!;
       updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
       this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
+      if (idempotency_key !== null) {
+        const answer = { status: 200, location: null, body: this.#context.record(row) };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
     });
-    await outbox.outcome(intent_id);
+    await outbox.outcome(intent_id).catch((error: unknown) => {
+      // Accepted all the same: it reaches the agent after the next start, and must not be sent again.
+      if (!(error instanceof Problem) || error.code !== 'draining') throw error;
+    });
     return this.get(caller, agent_id);
   }
 

@@ -13,6 +13,7 @@ import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
+import type { IdempotencyKeys } from '../idempotency.ts';
 
 export interface AgentsOptions {
   store: Store;
@@ -22,6 +23,7 @@ export interface AgentsOptions {
   outbox: Outbox;
   timers: Timers;
   audit: Audit;
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
   clock: Clock;
   logger: Logger;
   plane_id: string;

@@ -20,6 +20,7 @@ import type { Store } from '../../store/store.ts';
 import { TestClock } from '../../testing/accounts.ts';
 import { Timers } from '../../timers/timers.ts';
 import { Audit } from '../audit.ts';
+import { IdempotencyKeys } from '../idempotency.ts';
 import { nodeSink } from './adoption.ts';
 import { Agents, type CreateAgent } from './agents.ts';
 import { AgentsContext } from './context.ts';
@@ -115,6 +116,7 @@ let feed: Feed;
 let clock: TestClock;
 let node: ScriptedNode;
 let agents: Agents;
+let idempotency: IdempotencyKeys;
 let close: () => Promise<void>;
 
 beforeEach(async () => {
@@ -138,7 +140,9 @@ afterEach(async () => {
 async function open(): Promise<void> {
   const common = { store, clock, log: silentLog };
   const [facts, outbox, timers] = [new Facts(common), new Outbox(common), new Timers(common)];
+  idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
   const context = new AgentsContext({
+    idempotency,
     ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
     audit: new Audit(common),
     node: () => node,
@@ -275,7 +279,10 @@ test('input that waits while its session ends is refused, not left waiting', asy
     await taken;
     return offset + data.length;
   };
-  const sent = [agents.input(caller, agent.id, 'a', false), agents.input(caller, agent.id, 'b', false)];
+  const sent = [
+    agents.input(caller, agent.id, 'a', false, null),
+    agents.input(caller, agent.id, 'b', false, null),
+  ];
   const words = sent.map((one) => one.then((after) => after.status).catch((error: Error) => error.message));
   await vi.waitFor(async () => {
     const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
@@ -410,4 +417,29 @@ test('an agent that is being deleted is not started by its restart policy', asyn
   };
   await agents.delete(caller, agent.id, { force: false, delete_worktree: false });
   expect(owed).toEqual([]);
+});
+
+test('input with a key is sent once, whenever the service ends', async () => {
+  const agent = await create({ stdin: true, start: true });
+  const request = new Uint8Array(32);
+  const sent: string[] = [];
+  const { input } = node;
+  node.input = () => new Promise(() => {});
+  expect(await idempotency.begin(caller, 'key', request)).toHaveProperty('first');
+  const first = agents.input(caller, agent.id, 'once', false, 'key');
+  await vi.waitFor(async () => {
+    const intents = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
+    expect(intents).toHaveLength(1);
+  }, 20_000);
+  await close();
+  expect((await first).status).toBe('running');
+  node.input = async (id, offset, data) => {
+    sent.push(`${offset} ${Buffer.from(data)}`);
+    return input(id, offset, data);
+  };
+  await open();
+  // The first answer was lost: the same request comes again.
+  const again = await idempotency.begin(caller, 'key', request);
+  expect(again).toMatchObject({ stored: { status: 200, body: { id: agent.id } } });
+  await vi.waitFor(() => expect(sent).toEqual(['0 once']), 20_000);
 });
