@@ -102,6 +102,12 @@ test('what cannot start says why, in one line, and leaves nothing held', async (
   expect(open).toMatchObject({ code: 1, stdout: '' });
   expect(open.stderr).toMatch(/^svc: server\.listen 0\.0\.0\.0:0 can be reached from other machines/);
   await writeFile(join(plane.folder, 'bad.toml'), '[server]\nlissten = "x"\n');
+  const tls = { SVC_SERVER_TLS_CERT: join(plane.folder, 'bad.toml'), SVC_SERVER_TLS_KEY: '/no/such.key' };
+  const noKey = await plane.cli(['--listen', '127.0.0.1:0'], { env: { ...data, ...tls } });
+  expect(noKey.stderr).toContain('svc: server.tls.key /no/such.key cannot be read: ENOENT\n');
+  const noPem = { ...data, ...tls, SVC_SERVER_TLS_KEY: tls.SVC_SERVER_TLS_CERT };
+  const bad = await plane.cli(['--listen', '127.0.0.1:0'], { env: noPem });
+  expect(bad.stderr).toContain('svc: server.tls.cert and server.tls.key cannot be used: ');
   const typo = await plane.cli(['--config', 'bad.toml'], { env: data });
   expect(typo.stderr).toBe(
     `svc: unknown key server.lissten: did you mean server.listen? (${join(plane.folder, 'bad.toml')}:2)\n`,

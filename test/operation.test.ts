@@ -48,6 +48,22 @@ test('SIGTERM ends the service in order, with streams open, a slow request under
   expect((await plane.finished(stubborn.id)).status).toBe('cancelled');
 });
 
+test('a fault that nobody foresaw is in the log, ends the service as a crash does, and costs no agent', async () => {
+  plane = await TestPlane.prepare();
+  const module = join(plane.folder, 'fault.mjs');
+  const log = join(plane.folder, 'svc.log');
+  await writeFile(module, `process.on('SIGUSR2', () => Promise.reject(new Error('unforeseen')));`);
+  await plane.start({ NODE_OPTIONS: `--import=${module}`, SVC_LOGGING_OUTPUT: log });
+  await plane.join();
+  const agent = await plane.agent('exec sleep 300');
+  process.kill(plane.pid, 'SIGUSR2');
+  await plane.ended();
+  const last = (await readFile(log, 'utf8')).trimEnd().split('\n').at(-1)!;
+  expect(JSON.parse(last)).toMatchObject({ level: 'fatal', err: { message: 'unforeseen' } });
+  await plane.start();
+  expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
+});
+
 test('stop --agents ends more agents than may be asked for at once; stop --kill is a crash', async () => {
   plane = await TestPlane.open({
     env: { SVC_LIMITS_REQUESTS_PER_SECOND: '5', SVC_LIMITS_REQUESTS_BURST: '10' },

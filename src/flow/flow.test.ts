@@ -131,3 +131,14 @@ test('a refusal is final: the intent is gone and the waiter has the reason', asy
   expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
   outbox.close();
 });
+
+test('who asks for an outcome after the end is told so, and the intent is kept', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(handlers(async () => {}));
+  outbox.close();
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('service is shutting down');
+  expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toHaveLength(
+    1,
+  );
+});

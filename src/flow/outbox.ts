@@ -6,7 +6,7 @@
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem, problems } from '../domain/problem.ts';
 import type { Store, Tx } from '../store/store.ts';
 
 export interface IntentPayloads {
@@ -99,21 +99,9 @@ export class Outbox {
     return id;
   }
 
-  /** Drops what is not yet dispatched for a session. */
-  discard(tx: Tx, session_id: string): void {
-    tx.run(tx.sql.deleteFrom('outbox').where('session_id', '=', session_id));
-    tx.afterCommit(() => {
-      const lane = this.#lanes.get(session_id);
-      if (!lane) return;
-      // The one under way stays: its handler finds that the session is gone.
-      lane.queue.splice(lane.running ? 1 : 0);
-      if (lane.retry) clearTimeout(lane.retry);
-      if (!lane.running) this.#lanes.delete(session_id);
-    });
-  }
-
   /** What the handler answered; rejects with its error, also with one that will be tried again. Call it right after the commit. */
   outcome(id: number): Promise<unknown> {
+    if (this.#closed) return Promise.reject(problems.draining());
     return new Promise((resolve, reject) => {
       const waiters = this.#waiters.get(id) ?? [];
       waiters.push({ resolve, reject });
@@ -135,8 +123,7 @@ export class Outbox {
     this.#closed = true;
     for (const lane of this.#lanes.values()) if (lane.retry) clearTimeout(lane.retry);
     for (const waiters of this.#waiters.values()) {
-      for (const waiter of waiters)
-        waiter.reject(new Problem('unavailable', 'draining', 'service is shutting down'));
+      for (const waiter of waiters) waiter.reject(problems.draining());
     }
     this.#waiters.clear();
   }

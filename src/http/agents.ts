@@ -38,7 +38,8 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     stopAgent: ({ caller, params, body }) => agents.stop(caller, params.agent_id, body.grace_seconds * 1000),
     restartAgent: ({ caller, params, body, idempotency_key }) =>
       agents.restart(caller, params.agent_id, body.grace_seconds * 1000, idempotency_key),
-    sendInput: ({ caller, params, body }) => agents.input(caller, params.agent_id, body.data, body.eof),
+    sendInput: ({ caller, params, body, idempotency_key }) =>
+      agents.input(caller, params.agent_id, body.data, body.eof, idempotency_key),
     listSessions: async ({ caller, params, query }) =>
       asList(query, await agents.sessions(caller, params.agent_id, query)),
     getChanges: ({ caller, params }) => agents.changes(caller, params.agent_id),

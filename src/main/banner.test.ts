@@ -34,3 +34,9 @@ test('later starts show no link, but what goes on and what is odd', () => {
   expect(text).toContain('  ! odd\n');
   expect(text).toContain('ssh -L 8080:127.0.0.1:8080 ana@box');
 });
+
+test('the way from another machine names the port, also where a URL leaves it out', () => {
+  const ssh = { user: 'ana', host: 'box' };
+  expect(banner({ ...facts, ssh, url: 'https://127.0.0.1' })).toContain('ssh -L 443:127.0.0.1:443 ana@box');
+  expect(banner({ ...facts, ssh, url: 'http://127.0.0.1' })).toContain('ssh -L 80:127.0.0.1:80 ana@box');
+});

@@ -4,6 +4,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { createSecureContext } from 'node:tls';
 import { rfc3339, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import { type LogFile, type Logger, openLog } from '../base/log.ts';
@@ -50,6 +51,7 @@ import { Tokens } from '../services/tokens.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
+import { Closing } from './closing.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 import { outOfReach } from './run-as-reach.ts';
@@ -74,12 +76,13 @@ export interface Plane {
 export async function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
   const data_dir = await prepareDataDir(config.get('data_dir'));
   const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
-  // What was opened, to be closed in the reverse order, also when the start fails half-way.
-  const opened: (() => Promise<void> | void)[] = [() => lock.release()];
+  // Also when the start fails half-way.
+  const opened = new Closing();
+  opened.push(() => lock.release());
   try {
     return await open(config, env, data_dir, opened, (url) => lock.listening(url));
   } catch (error) {
-    for (const close of opened.reverse()) await close();
+    await opened.close();
     throw error;
   }
 }
@@ -88,7 +91,7 @@ async function open(
   config: Config,
   env: NodeJS.ProcessEnv,
   data_dir: string,
-  opened: (() => Promise<void> | void)[],
+  opened: Closing,
   onListening: (url: string) => void,
 ): Promise<Plane> {
   const clock = systemClock;
@@ -177,6 +180,7 @@ async function open(
     outbox,
     timers,
     audit,
+    idempotency,
     clock,
     logger: log,
     plane_id,
@@ -270,9 +274,8 @@ async function open(
   if (store.unchecked) void checkDatabase(store, log);
   log.info({ version, url, data_dir, adopted }, 'plane is up');
 
-  let closing: Promise<void> | null = null;
   const close = async () => {
-    for (const step of opened.reverse()) await step();
+    for (const error of await opened.close()) log.error({ err: error }, 'a part could not be closed');
     log.info('plane has stopped; agents go on');
   };
   return {
@@ -283,7 +286,7 @@ async function open(
     warnings,
     log,
     reopenLog: () => logFile.reopen(),
-    close: () => (closing ??= close()),
+    close,
   };
 }
 
@@ -314,9 +317,22 @@ function retention(settings: Settings): Partial<Retention> {
 }
 
 async function readTls(config: Config): Promise<{ cert: string; key: string } | null> {
-  const [cert, key] = [config.get('server.tls.cert'), config.get('server.tls.key')];
+  const read = async (name: 'server.tls.cert' | 'server.tls.key') => {
+    const path = config.get(name);
+    if (path === null) return null;
+    return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw invalid(`${name} ${path} cannot be read: ${error.code ?? error.message}`, 'invalid_config');
+    });
+  };
+  const [cert, key] = [await read('server.tls.cert'), await read('server.tls.key')];
   if (cert === null || key === null) return null;
-  return { cert: await readFile(cert, 'utf8'), key: await readFile(key, 'utf8') };
+  try {
+    createSecureContext({ cert, key });
+  } catch (error) {
+    const reason = (error as Error).message;
+    throw invalid(`server.tls.cert and server.tls.key cannot be used: ${reason}`, 'invalid_config');
+  }
+  return { cert, key };
 }
 
 async function housekeeping(

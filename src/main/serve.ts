@@ -18,6 +18,12 @@ export async function serve(config: Config, io: Io): Promise<number> {
     throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
   });
   const { log } = plane;
+  // The last resort: nobody knows what holds any more, and a crash loses nothing.
+  const onFault = (error: unknown) => {
+    log.fatal({ err: error }, 'an unexpected fault: ending as after a crash, which loses nothing');
+    process.exit(1);
+  };
+  process.on('uncaughtException', onFault);
   const warnings = [...plane.warnings];
   if (config.get('internal_grpc.enabled')) {
     const text =
@@ -66,6 +72,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
     clearTimeout(late);
   } finally {
     process.off('SIGHUP', onHangUp);
+    process.off('uncaughtException', onFault);
   }
   return 0;
 }

@@ -148,11 +148,8 @@ export class Accounts {
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc');
       if (after)
-        query = query.where((where) =>
-          where.or([
-            where('created_at', '<', after[0]),
-            where.and([where('created_at', '=', after[0]), where('id', '<', after[1])]),
-          ]),
+        query = query.where(({ eb, refTuple, tuple }) =>
+          eb(refTuple('created_at', 'id'), '<', tuple(...after)),
         );
       const rows = reader.all(limit === undefined ? query : query.limit(limit + 1));
       return page(rows, limit ?? rows.length, toUser, (row) => [row.created_at, row.id]);

@@ -110,16 +110,19 @@ export class IdempotencyKeys implements Idempotency {
   }
 
   async #keep(user_id: string, key: string, answer: StoredAnswer): Promise<void> {
+    await this.#store.write((tx) => this.keepWith(tx, { user_id }, key, answer));
+  }
+
+  /** In the transaction of an act that must not be repeated: from its commit on, this is the answer. */
+  keepWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {
     const { status, location } = answer;
     const body = answer.body === undefined ? null : this.#seal(user_id, key, answer.body);
-    await this.#store.write((tx) =>
-      tx.run(
-        tx.sql
-          .updateTable('idempotency')
-          .set({ status, location, body })
-          .where('user_id', '=', user_id)
-          .where('key', '=', key),
-      ),
+    tx.run(
+      tx.sql
+        .updateTable('idempotency')
+        .set({ status, location, body })
+        .where('user_id', '=', user_id)
+        .where('key', '=', key),
     );
   }
 

@@ -12,6 +12,7 @@ import type { Logger } from '../base/log.ts';
 import { problems } from '../domain/problem.ts';
 import type { Caller } from '../domain/user.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 import type { Audit } from './audit.ts';
 import { type LiveToken, LiveTokens } from './live-tokens.ts';
 import { type Page, type PageRequest, page, readCursor } from './page.ts';
@@ -335,11 +336,8 @@ export class Tokens {
         .orderBy('created_at', 'desc')
         .orderBy('id', 'desc');
       if (after)
-        query = query.where((where) =>
-          where.or([
-            where('created_at', '<', after[0]),
-            where.and([where('created_at', '=', after[0]), where('id', '<', after[1])]),
-          ]),
+        query = query.where(({ eb, refTuple, tuple }) =>
+          eb(refTuple('created_at', 'id'), '<', tuple(...after)),
         );
       const rows = reader.all(query.limit(limit + 1)).map((row) => ({ ...row, ...this.#live.use(row.id) }));
       const { items, ...rest } = page(
@@ -353,16 +351,7 @@ export class Tokens {
   }
 }
 
-interface TokenRow {
-  id: string;
-  name: string | null;
-  user_agent: string | null;
-  ip: string | null;
-  created_at: number;
-  last_used_at: number;
-  idle_expires_at: number | null;
-  expires_at: number | null;
-}
+type TokenRow = Omit<Tables['tokens'], 'user_id' | 'kind' | 'hash'>;
 
 /** A new token, to be made outside of transactions. The prefix lets scanners find leaked ones. */
 export function newToken(): string {

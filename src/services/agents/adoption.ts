@@ -16,7 +16,7 @@ import {
   updateAgent,
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { AgentsContext } from './context.ts';
+import { type AgentsContext, unlived } from './context.ts';
 import type { Settlement } from './settle.ts';
 
 export function nodeSink(
@@ -44,7 +44,7 @@ async function adopt(
   for (const view of views) {
     const state = await store.read((reader) => findSession(reader, view.session_id)?.state ?? null);
     if (state === 'ended') {
-      await context.node(node_id).forget(view.session_id);
+      await forget(context, node_id, view.session_id);
       continue;
     }
     if (state === null) {
@@ -64,6 +64,18 @@ async function adopt(
       reason: 'session_lost',
       message,
     });
+  }
+}
+
+/** One that cannot be removed now is in the next snapshot again; it must not keep the others from going on. */
+async function forget(context: AgentsContext, node_id: string, session_id: string): Promise<void> {
+  try {
+    await context.node(node_id).forget(session_id);
+  } catch (error) {
+    context.options.logger.error(
+      { err: error, session_id },
+      'the directory of an ended session is not removed',
+    );
   }
 }
 
@@ -109,12 +121,7 @@ function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionV
           restart_policy: 'never',
           stdin: launch.stdin ? 1 : 0,
           on_exit: launch.on_exit,
-          status: 'created',
-          leftovers: '[]',
-          session_count: 0,
-          restart_count: 0,
-          created_at: now,
-          updated_at: now,
+          ...unlived(now),
         });
   if (num !== known?.num) context.options.log.create(tx, num);
   const row = findAgent(tx, agent_id)!;

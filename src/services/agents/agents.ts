@@ -8,7 +8,7 @@ import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../..
 import { showArgv } from '../../domain/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
-import { problems } from '../../domain/problem.ts';
+import { Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -26,7 +26,7 @@ import {
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
-import type { AgentsContext, Doer } from './context.ts';
+import { type AgentsContext, type Doer, unlived } from './context.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 export interface CreateAgent {
@@ -107,9 +107,13 @@ export class Agents {
     authorize(caller, 'agents.create');
     if (request.protocol === 'acp') throw problems.acpNotSupported();
     const node = this.#context.node(request.node_id);
-    const id = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
-    const known = await this.#context.options.store.read((reader) => findAgent(reader, id));
-    if (!known) {
+    const of_key = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
+    const known = await this.#context.options.store.read((reader) => findAgent(reader, of_key));
+    // Within the key's day this very call was made before, and its answer was lost.
+    const made = known && known.created_at > this.#context.now() - limits.idempotency_keep_ms;
+    if (made && known.name !== request.name) throw problems.idempotencyReused();
+    const id = known && !made ? newId('agt') : of_key;
+    if (!made) {
       const worktree = await place(node.folders, id, request);
       await this.#context.options.store.write((tx) => this.#insert(tx, caller, id, request, worktree));
     }
@@ -166,18 +170,33 @@ export class Agents {
     grace_ms: number,
     idempotency_key: string | null,
   ): Promise<Agent> {
-    const row = await this.#context.options.store.read((reader) =>
-      find(reader, caller, 'agent.drive', agent_id),
-    );
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    const done = session_id !== undefined && row.session_id === session_id;
-    if (isLive(row) && !done) await this.stop(caller, agent_id, grace_ms);
+    const rests = await this.#context.options.store.read((reader) => {
+      const row = find(reader, caller, 'agent.drive', agent_id);
+      return !isLive(row) || (session_id !== undefined && this.#lifecycle.isRepeated(reader, session_id));
+    });
+    if (!rests) await this.#end(caller, 'agent.drive', agent_id, grace_ms);
     return this.start(caller, agent_id, idempotency_key);
   }
 
-  /** Writes to stdin: committed first, then carried to the node's journal in order. */
-  async input(caller: Caller, agent_id: string, data: string, eof: boolean): Promise<Agent> {
-    const { store, outbox } = this.#context.options;
+  /** Stops an agent that was running; one that ended by itself meanwhile is as good. */
+  async #end(caller: Caller, action: Action, agent_id: string, grace_ms: number): Promise<void> {
+    try {
+      await this.#lifecycle.stop((reader) => find(reader, caller, action, agent_id), doer(caller), grace_ms);
+    } catch (error) {
+      if (!(error instanceof Problem) || error.code !== 'agent_not_running') throw error;
+    }
+  }
+
+  /** Writes to stdin: committed first, with the answer to its key, then carried to the node's journal in order. */
+  async input(
+    caller: Caller,
+    agent_id: string,
+    data: string,
+    eof: boolean,
+    idempotency_key: string | null,
+  ): Promise<Agent> {
+    const { store, outbox, idempotency } = this.#context.options;
     const bytes = Buffer.from(data);
     const intent_id = await store.write((tx) => {
       const row = find(tx, caller, 'agent.drive', agent_id);
@@ -186,10 +205,17 @@ export class Agents {
       const session = findSession(tx, row.session_id)!;
       updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
       this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
+      if (idempotency_key !== null) {
+        const answer = { status: 200, location: null, body: this.#context.record(row) };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
     });
-    await outbox.outcome(intent_id);
+    await outbox.outcome(intent_id).catch((error: unknown) => {
+      // Accepted all the same: it reaches the agent after the next start, and must not be sent again.
+      if (!(error instanceof Problem) || error.code !== 'draining') throw error;
+    });
     return this.get(caller, agent_id);
   }
 
@@ -198,22 +224,21 @@ export class Agents {
     agent_id: string,
     options: { force: boolean; delete_worktree: boolean },
   ): Promise<Deleted> {
-    const { store } = this.#context.options;
-    const row = await store.read((reader) => find(reader, caller, 'agent.delete', agent_id));
-    if (isLive(row)) {
-      if (!options.force) throw problems.agentRunning();
-      await this.#lifecycle.stop(
-        (reader) => find(reader, caller, 'agent.delete', agent_id),
-        doer(caller),
-        limits.stop_grace_ms,
-      );
-    }
+    const { store, timers } = this.#context.options;
+    const row = await store.write((tx) => {
+      const found = find(tx, caller, 'agent.delete', agent_id);
+      if (isLive(found) && !options.force) throw problems.agentRunning();
+      // Its restart policy must not start it in a folder that is being removed.
+      timers.clear(tx, 'agent_restart', agent_id);
+      return found;
+    });
+    if (isLive(row)) await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
     const kept = await this.#removeWorktree(row, options.delete_worktree);
     await store.write((tx) => {
       const now = find(tx, caller, 'agent.delete', agent_id);
       if (isLive(now)) throw problems.agentRunning();
       const record = this.#context.record(now);
-      this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
+      timers.clear(tx, 'agent_restart', agent_id);
       this.#context.options.log.drop(tx, now.num);
       deleteAgent(tx, now.num);
       this.#audit(tx, caller, 'agent_deleted', now, {
@@ -281,7 +306,6 @@ export class Agents {
   }
 
   #insert(tx: Tx, caller: Caller, id: string, request: CreateAgent, worktree: Worktree): void {
-    const now = this.#context.now();
     const num = insertAgent(tx, {
       id,
       name: request.name,
@@ -302,12 +326,7 @@ export class Agents {
       restart_policy: request.restart_policy,
       stdin: request.stdin ? 1 : 0,
       on_exit: request.on_exit,
-      status: 'created',
-      leftovers: '[]',
-      session_count: 0,
-      restart_count: 0,
-      created_at: now,
-      updated_at: now,
+      ...unlived(this.#context.now()),
     });
     this.#context.options.log.create(tx, num);
     const row = findAgent(tx, id)!;

@@ -13,6 +13,7 @@ import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
+import type { IdempotencyKeys } from '../idempotency.ts';
 
 export interface AgentsOptions {
   store: Store;
@@ -22,6 +23,7 @@ export interface AgentsOptions {
   outbox: Outbox;
   timers: Timers;
   audit: Audit;
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
   clock: Clock;
   logger: Logger;
   plane_id: string;
@@ -35,6 +37,12 @@ export interface Doer {
   ip: string | null;
 }
 export const SERVICE: Doer = { user_id: null, ip: null };
+
+/** The columns of an agent that has no life yet. */
+export function unlived(now: number) {
+  const counts = { session_count: 0, restart_count: 0 };
+  return { status: 'created', leftovers: '[]', ...counts, created_at: now, updated_at: now };
+}
 
 export class AgentsContext {
   readonly options: AgentsOptions;

@@ -67,23 +67,33 @@ export class Lifecycle {
     return { session_id, intent_id: outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
   }
 
-  /** Starts an agent and waits until its process is known to run, or its failure is settled. */
+  /**
+   * Starts an agent and waits until its process is known to run, or its failure is settled. `session_id` is the one that
+   * an idempotency key stands for.
+   */
   async start(find: (reader: Reader) => AgentRow, doer: Doer, session_id?: string): Promise<void> {
+    const spare = newId('ses');
     const begun = await this.#context.options.store.write((tx) => {
       const row = find(tx);
-      if (row.session_id !== null && row.session_id === session_id) return { session_id, intent_id: null };
       // A start that its node has not answered is joined, not doubled.
-      if (row.pending === 'start') return { session_id: row.session_id!, intent_id: null };
+      if (row.pending === 'start') throw problems.nodeUnreachable();
+      if (session_id !== undefined && this.isRepeated(tx, session_id)) return { session_id, intent_id: null };
       updateAgent(tx, row.num, { restart_count: 0 });
-      return this.begin(tx, row, doer, session_id);
+      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : spare;
+      return this.begin(tx, row, doer, fresh);
     });
     if (begun.intent_id !== null) await this.#context.options.outbox.outcome(begun.intent_id);
-    else if (await this.#isPending(begun.session_id)) throw problems.nodeUnreachable();
     await this.#context.until(
       begun.session_id,
       (reader) => !isStarting(reader, begun.session_id),
       limits.settle_ms,
     );
+  }
+
+  /** Whether the session of a key was begun within the key's day: the same request was carried out before. */
+  isRepeated(reader: Reader, session_id: string): boolean {
+    const session = findSession(reader, session_id);
+    return session !== undefined && session.created_at > this.#context.now() - limits.idempotency_keep_ms;
   }
 
   /** Stops the whole tree and waits until it is gone and the last byte is committed. Throws when something survives. */
@@ -104,11 +114,7 @@ export class Lifecycle {
         `agent processes survived: ${survivors.join(', ')}`,
       );
     }
-    await this.#context.until(
-      session_id,
-      (reader) => findSession(reader, session_id)?.state !== 'running',
-      limits.settle_ms,
-    );
+    await this.#context.until(session_id, (reader) => isOver(reader, session_id), limits.settle_ms);
   }
 
   async #beginStop(
@@ -136,7 +142,7 @@ export class Lifecycle {
       stop: (intent) => this.#dispatchStop(intent.session_id, intent.payload.grace_ms),
       input: async ({ session_id, payload }) => {
         const session = await this.#liveSession(session_id);
-        if (!session) return;
+        if (!session) throw problems.agentNotRunning();
         const node = this.#context.node(session.node_id);
         await node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
       },
@@ -188,23 +194,14 @@ export class Lifecycle {
   async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
     const session = await this.#liveSession(session_id);
     if (!session) return { cleanup: null, survivors: [] };
-    const report = await this.#context.node(session.node_id).stop(session_id, grace_ms);
-    // A start that failed before any process: there is nothing whose end could be told.
-    if (session.state === 'starting' && !(await this.#isKnown(session))) {
+    try {
+      return await this.#context.node(session.node_id).stop(session_id, grace_ms);
+    } catch (error) {
+      if (!isUnknownSession(error)) throw error;
+      // It never heard of the start, or lost the session: there is nothing whose end could be told.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
       await this.#settlement.settleWithoutProcess(session_id, exit);
-    }
-    return report;
-  }
-
-  /** The node's disk says whether it ever heard of the session. */
-  async #isKnown(session: SessionRow): Promise<boolean> {
-    try {
-      await this.#context.node(session.node_id).read(session.id, 'stdout', 0, 0);
-      return true;
-    } catch (error) {
-      if (error instanceof Problem && error.kind === 'not_found') return false;
-      throw error;
+      return { cleanup: null, survivors: [] };
     }
   }
 
@@ -220,8 +217,8 @@ export class Lifecycle {
   /** The node refused before anything happened: as if the start had not been asked for. */
   async #undoStart(agent_id: string, session: SessionRow): Promise<void> {
     await this.#context.options.store.write((tx) => {
+      if (!isStarting(tx, session.id)) return;
       const row = this.#context.mustFind(tx, agent_id);
-      this.#context.options.outbox.discard(tx, session.id);
       deleteSession(tx, session.num);
       const previous = sessionsOf(tx, row.num, { limit: 1 })[0];
       updateAgent(tx, row.num, {
@@ -230,12 +227,15 @@ export class Lifecycle {
         pending: null,
         updated_at: this.#context.now(),
       });
+      // The restart that its policy promises is still owed.
+      if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
+        const due_at = this.#context.now() + limits.restart_backoff_ms_max;
+        const payload = { session_id: previous.id };
+        this.#context.options.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
+      }
+      this.#context.publish(tx, agent_id);
       tx.afterCommit(() => this.#context.changed(session.id));
     });
-  }
-
-  #isPending(session_id: string): Promise<boolean> {
-    return this.#context.options.store.read((reader) => isStarting(reader, session_id));
   }
 
   async #liveSession(session_id: string): Promise<SessionRow | null> {
@@ -257,6 +257,14 @@ export class Lifecycle {
 
 function isStarting(reader: Reader, session_id: string): boolean {
   return findSession(reader, session_id)?.state === 'starting';
+}
+
+function isOver(reader: Reader, session_id: string): boolean {
+  return (findSession(reader, session_id)?.state ?? 'ended') === 'ended';
+}
+
+function isUnknownSession(error: unknown): boolean {
+  return error instanceof Problem && error.code === 'session_not_found';
 }
 
 function liveSession(row: AgentRow): string {

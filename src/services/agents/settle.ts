@@ -142,7 +142,6 @@ export class Settlement {
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),
     });
-    this.#context.options.outbox.discard(tx, session.id);
     this.#context.options.facts.record(tx, 'session_ended', session.id, {
       agent_id: agent.id,
       session_id: session.id,
