@@ -62,6 +62,7 @@ class ScriptedNode implements Node {
   async start(launch: Launch): Promise<SessionView> {
     const known = this.views.get(launch.session_id);
     if (known) return known;
+    await this.folders.resolve(launch.workdir);
     this.know(launch);
     this.tell(launch.session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
     return this.views.get(launch.session_id)!;
