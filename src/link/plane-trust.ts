@@ -1,0 +1,227 @@
+/**
+ * What the plane proves itself with, and whom it believes: its own authority with the leaves that it signs, or the
+ * operator's certificates (`ca.pem`, `cert.pem`, `key.pem` without `ca-key.pem`), which end all joining and issuing; and
+ * the secret of the tokens. Files that change are taken up without a restart; ones that make no sense then are not.
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import type { PeerCertificate } from 'node:tls';
+import type { Clock } from '../base/clock.ts';
+import { newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { nodeIdMismatch, type Problem, problems } from '../domain/problem.ts';
+import { CertDir, checkSecret } from './cert-dir.ts';
+import {
+  checkIdentity,
+  type Identity,
+  isRenewalDue,
+  isSignedBy,
+  issue,
+  type KeyPair,
+  makeCa,
+  makeKey,
+  makeLeaf,
+  nodeUri,
+  planeUri,
+  svcUris,
+} from './pki.ts';
+import { mintToken, type TokenSettings } from './tokens.ts';
+
+export interface PlaneTrustOptions {
+  cert_dir: string;
+  plane_id: string;
+  mode: 'tls' | 'mtls' | 'disabled';
+  /** Null: made at the first start and kept in `auth_secret.txt`. */
+  shared_secret: string | null;
+  issuer: string;
+  audience: string;
+  clock: Clock;
+  log: Logger;
+}
+
+interface Trusted {
+  identity: Identity | null;
+  authority: KeyPair | null;
+  shared_secret: string;
+}
+
+export class PlaneTrust {
+  readonly #options: PlaneTrustOptions;
+  readonly #dir: CertDir;
+  #trusted!: Trusted;
+  #looked = '';
+  #refreshing: Promise<void> = Promise.resolve();
+
+  private constructor(options: PlaneTrustOptions, dir: CertDir) {
+    this.#options = options;
+    this.#dir = dir;
+  }
+
+  /** Throws, in words for the operator, when the folder holds what cannot be used. */
+  static async open(options: PlaneTrustOptions): Promise<PlaneTrust> {
+    if (options.shared_secret !== null) {
+      checkSecret(options.shared_secret, 'internal_grpc.auth.shared_secret');
+    }
+    const dir = await CertDir.open(options.cert_dir);
+    const trust = new PlaneTrust(options, dir);
+    trust.#trusted = await trust.#load({ first: true });
+    trust.#looked = await dir.look();
+    dir.watch(() => trust.refresh());
+    return trust;
+  }
+
+  /** `operator`: nodes cannot join, their certificates come from the operator too. */
+  get origin(): 'own' | 'operator' {
+    return this.#trusted.authority === null && this.#options.mode !== 'disabled' ? 'operator' : 'own';
+  }
+
+  get plane_id(): string {
+    return this.#options.plane_id;
+  }
+
+  /** Null in mode `disabled`. Ask again for every connection: it is renewed. */
+  identity(): Identity | null {
+    return this.#trusted.identity;
+  }
+
+  /** A fresh token; each is good for one call. */
+  token(): Promise<string> {
+    return mintToken(this.handover(), this.#options.plane_id, this.#options.clock);
+  }
+
+  handover(): TokenSettings {
+    const { issuer, audience } = this.#options;
+    return { shared_secret: this.#trusted.shared_secret, issuer, audience };
+  }
+
+  /**
+   * A certificate (PEM) for a node's request. `names`: what the plane dials it by. Throws an Error when the request is
+   * not sound, or when certificates are the operator's.
+   */
+  async issue(csr: string, node_id: string, names: string[]): Promise<string> {
+    const { authority } = this.#trusted;
+    if (authority === null) throw new Error('certificates are the operator’s: none is issued here');
+    return issue(authority, csr, {
+      title: `svc node ${node_id}`,
+      uri: nodeUri(node_id),
+      names,
+      usages: ['server', 'client'],
+      now_ms: this.#options.clock.now(),
+      lifetime_ms: limits.leaf_lifetime_ms,
+    });
+  }
+
+  /** Takes up changed files, and renews the own certificate when it is due. Never throws. */
+  refresh(): Promise<void> {
+    this.#refreshing = this.#refreshing.then(() => this.#refresh());
+    return this.#refreshing;
+  }
+
+  close(): void {
+    this.#dir.close();
+  }
+
+  async #refresh(): Promise<void> {
+    const { clock, log } = this.#options;
+    const { identity, authority } = this.#trusted;
+    const looked = await this.#dir.look();
+    const due = identity !== null && authority !== null && isRenewalDue(identity.cert, clock.now());
+    if (looked === this.#looked && !due) return;
+    this.#looked = looked;
+    try {
+      this.#trusted = await this.#load({ first: false });
+      this.#looked = await this.#dir.look();
+      log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates were read again');
+    } catch (error) {
+      log.error({ err: error, cert_dir: this.#dir.path }, 'certificates cannot be used: the old ones stay');
+    }
+  }
+
+  async #load({ first }: { first: boolean }): Promise<Trusted> {
+    const shared_secret = await this.#secret(first);
+    if (this.#options.mode === 'disabled') return { identity: null, authority: null, shared_secret };
+    const dir = this.#dir;
+    const [ca, ca_key, cert, key] = await Promise.all([
+      dir.read('ca.pem'),
+      dir.read('ca-key.pem'),
+      dir.read('cert.pem'),
+      dir.read('key.pem'),
+    ]);
+    if (ca_key === null && ca !== null && cert !== null && key !== null) {
+      checkIdentity({ ca, cert, key });
+      return { identity: { ca, cert, key }, authority: null, shared_secret };
+    }
+    if (ca_key === null && (!first || ca !== null || cert !== null || key !== null)) {
+      throw new Error(
+        'cert_dir must hold ca.pem, cert.pem and key.pem of your own, or nothing: then svc makes its own',
+      );
+    }
+    const authority = await this.#authority(ca_key, ca);
+    const identity = await this.#own(authority, cert, key);
+    return { identity, authority, shared_secret };
+  }
+
+  /** The key is written first: what is missing beside it can be made again without a break. */
+  async #authority(ca_key: string | null, ca: string | null): Promise<KeyPair> {
+    const key = ca_key ?? (await makeKey());
+    if (ca_key === null) await this.#dir.write('ca-key.pem', key);
+    const cert = ca ?? (await makeCa(key, this.#options.clock.now()));
+    if (ca === null) await this.#dir.write('ca.pem', cert);
+    if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
+      throw new Error('ca-key.pem is not the key of ca.pem');
+    }
+    return { cert, key };
+  }
+
+  async #own(authority: KeyPair, old_cert: string | null, old_key: string | null): Promise<Identity> {
+    const key = old_key ?? (await makeKey());
+    if (old_key === null) await this.#dir.write('key.pem', key);
+    if (old_cert !== null && this.#isGood(old_cert, key, authority)) {
+      return { ca: authority.cert, cert: old_cert, key };
+    }
+    const { plane_id, clock } = this.#options;
+    const cert = await makeLeaf(authority, key, {
+      title: `svc plane ${plane_id}`,
+      uri: planeUri(plane_id),
+      usages: ['client', 'server'],
+      now_ms: clock.now(),
+      lifetime_ms: limits.leaf_lifetime_ms,
+    });
+    await this.#dir.write('cert.pem', cert);
+    return { ca: authority.cert, cert, key };
+  }
+
+  #isGood(cert: string, key: string, authority: KeyPair): boolean {
+    const leaf = new X509Certificate(cert);
+    return (
+      leaf.checkPrivateKey(createPrivateKey(key)) &&
+      isSignedBy(leaf, new X509Certificate(authority.cert)) &&
+      svcUris(leaf.raw).includes(planeUri(this.#options.plane_id)) &&
+      !isRenewalDue(cert, this.#options.clock.now())
+    );
+  }
+
+  async #secret(first: boolean): Promise<string> {
+    if (this.#options.shared_secret !== null) return this.#options.shared_secret;
+    const { shared_secret } = await this.#dir.readSecret();
+    if (shared_secret !== undefined) return shared_secret;
+    if (!first) throw new Error('auth_secret.txt is gone');
+    const { issuer, audience } = this.#options;
+    const made = newSecret();
+    await this.#dir.writeSecret({ shared_secret: made, issuer, audience });
+    return made;
+  }
+}
+
+/**
+ * For a connection to a node, after chain and name: a certificate that names a `svc:` identity must name this node's.
+ * Certificates of the operator's own need not name one.
+ */
+export function verifyNode(node_id: string): (certificate: PeerCertificate) => Problem | undefined {
+  return ({ raw }) => {
+    const uris = svcUris(raw);
+    if (uris.length === 0 || uris.includes(nodeUri(node_id))) return undefined;
+    const other = uris.find((uri) => uri.startsWith(nodeUri('')))?.slice(nodeUri('').length);
+    return other === undefined ? problems.certificateVerifyFailed() : nodeIdMismatch(node_id, other);
+  };
+}

@@ -1,0 +1,82 @@
+/**
+ * The tokens of the internal gRPC surface: HS256, one minute long, each good for one call. The key comes from
+ * configuration and never from a header. A verifier says why it refuses only to its own side.
+ */
+import { jwtVerify, SignJWT } from 'jose';
+import type { Clock } from '../base/clock.ts';
+import { newSecret } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+
+/** What both sides of the link must agree on. */
+export interface TokenSettings {
+  shared_secret: string;
+  issuer: string;
+  audience: string;
+}
+
+const TYPE = 'svc-internal+jwt';
+const ALGORITHM = 'HS256';
+
+export function mintToken(settings: TokenSettings, plane_id: string, clock: Clock): Promise<string> {
+  const now_s = Math.floor(clock.now() / 1000);
+  return new SignJWT()
+    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+    .setIssuer(settings.issuer)
+    .setAudience(settings.audience)
+    .setSubject(plane_id)
+    .setIssuedAt(now_s)
+    .setNotBefore(now_s)
+    .setExpirationTime(now_s + limits.link_token_s)
+    .setJti(newSecret(16))
+    .sign(keyOf(settings));
+}
+
+export class TokenVerifier {
+  readonly #settings: () => TokenSettings | null;
+  readonly #clock: Clock;
+  /** jti → when it can be forgotten, oldest first. */
+  readonly #seen = new Map<string, number>();
+
+  /** `settings` is asked at each call: secrets change under a running service. */
+  constructor(options: { settings: () => TokenSettings | null; clock: Clock }) {
+    this.#settings = options.settings;
+    this.#clock = options.clock;
+  }
+
+  /** Throws an Error that says why the token is refused, for the log alone. A token is accepted once. */
+  async verify(token: string): Promise<void> {
+    const settings = this.#settings();
+    if (settings === null) throw new Error('no shared secret is known here');
+    if (token.length > limits.link_token_chars_max) throw new Error('the token is too long');
+    const { payload } = await jwtVerify(token, keyOf(settings), {
+      algorithms: [ALGORITHM],
+      typ: TYPE,
+      issuer: settings.issuer,
+      audience: settings.audience,
+      requiredClaims: ['sub', 'iat', 'nbf', 'exp', 'jti'],
+      maxTokenAge: limits.link_token_s,
+      clockTolerance: limits.link_token_leeway_s,
+      currentDate: new Date(this.#clock.now()),
+    });
+    this.#once(payload.jti);
+  }
+
+  #once(jti: unknown): void {
+    if (typeof jti !== 'string' || jti.length > 64) throw new Error('the id of the token is no short text');
+    const now_ms = this.#clock.now();
+    for (const [old, forget_ms] of this.#seen) {
+      if (forget_ms > now_ms) break;
+      this.#seen.delete(old);
+    }
+    if (this.#seen.has(jti)) throw new Error('the token was used before');
+    if (this.#seen.size >= limits.link_tokens_seen_max)
+      throw new Error('too many tokens in too short a time');
+    // From the first moment of its leeway to the last one.
+    const life_s = limits.link_token_s + 2 * limits.link_token_leeway_s;
+    this.#seen.set(jti, now_ms + life_s * 1000 + 1000);
+  }
+}
+
+function keyOf({ shared_secret }: TokenSettings): Uint8Array {
+  return new TextEncoder().encode(shared_secret);
+}

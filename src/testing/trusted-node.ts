@@ -1,0 +1,197 @@
+/** The two ends of the link's trust, for tests: a node's door with nothing behind it but its health, and a plane. */
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { type ConnectRouter, createClient, createContextKey, createContextValues } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import pino, { type Logger } from 'pino';
+import { onTestFinished } from 'vitest';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import { silentLog } from '../base/log.ts';
+import { NodeService } from '../contract/gen/node_pb.ts';
+import { type Connection, type ConnectionOptions, openConnection } from '../link/connection.ts';
+import { type JoinOptions, joinNode } from '../link/join.ts';
+import { NodeTrust, type NodeTrustOptions } from '../link/node-trust.ts';
+import type { Identity } from '../link/pki.ts';
+import { PlaneTrust, type PlaneTrustOptions, verifyNode } from '../link/plane-trust.ts';
+import { toProblem } from '../link/wire.ts';
+import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
+
+export const BOOTSTRAP = 'a bootstrap token for tests';
+export const SECRET = 'a shared secret of more than 32 bytes';
+
+/** A clock that stands where it is put, at first at the real time. */
+export class TestClock implements Clock {
+  now_ms = Date.now();
+  now(): number {
+    return this.now_ms;
+  }
+}
+
+/** A folder that goes with the test. */
+export async function testFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'svc-trust-'));
+  onTestFinished(() => rm(folder, { recursive: true, force: true }));
+  return folder;
+}
+
+export async function testPlaneTrust(more: Partial<PlaneTrustOptions> = {}): Promise<PlaneTrust> {
+  const trust = await PlaneTrust.open({
+    cert_dir: await testFolder(),
+    plane_id: 'pln_test',
+    mode: 'tls',
+    shared_secret: null,
+    issuer: 'svc',
+    audience: 'svc-internal',
+    clock: new TestClock(),
+    log: silentLog,
+    ...more,
+  });
+  onTestFinished(() => trust.close());
+  return trust;
+}
+
+export interface TrustedNode {
+  trust: NodeTrust;
+  options: NodeTrustOptions;
+  port: number;
+  /** Why peers were refused, as the node's log has it. */
+  reasons: string[];
+}
+
+const socketKey = createContextKey<Socket | null>(null);
+
+export async function openTrustedNode(more: Partial<NodeTrustOptions> = {}): Promise<TrustedNode> {
+  const reasons: string[] = [];
+  const clock = new TestClock();
+  const options: NodeTrustOptions = {
+    cert_dir: more.cert_dir ?? (await testFolder()),
+    node_id: 'web-1',
+    mode: null,
+    shared_secret: null,
+    issuer: null,
+    audience: null,
+    bootstrap_token: BOOTSTRAP,
+    clock,
+    log: reasonsTo(reasons, clock),
+    ...more,
+  };
+  const trust = await NodeTrust.open(options);
+  const adapter = connectNodeAdapter({
+    acceptCompression: [],
+    contextValues: (request) => {
+      const socket = 'stream' in request ? request.stream.session?.socket : undefined;
+      return createContextValues().set(socketKey, (socket ?? null) as Socket | null);
+    },
+    interceptors: [
+      (next) => async (request) => {
+        const socket = request.contextValues.get(socketKey)!;
+        const authorization = request.header.get('authorization');
+        await trust.authorize({ socket, authorization, service: request.service.typeName });
+        return next(request);
+      },
+    ],
+    routes: (router: ConnectRouter) => {
+      const doors = { trust, log: silentLog };
+      router.service(NodeService, {
+        getHealth: async () => ({ nodeId: trust.node_id }),
+        ...renewalHandlers(doors),
+      });
+      joinRoutes(doors)(router);
+    },
+  });
+  let server: http2.Http2Server | http2.Http2SecureServer;
+  if (trust.mode === 'disabled') server = http2.createServer(adapter);
+  else {
+    const secure = http2.createSecureServer(trust.tlsOptions(), adapter);
+    trust.serve(secure);
+    server = secure;
+  }
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    session.on('error', () => {});
+    sessions.add(session);
+  });
+  server.on('sessionError', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  onTestFinished(async () => {
+    trust.close();
+    const closed = once(server, 'close');
+    server.close();
+    for (const session of sessions) session.destroy();
+    await closed;
+  });
+  return { trust, options, port: (server.address() as AddressInfo).port, reasons };
+}
+
+/** Every refusal is logged: the clock moves by as much as the log wants between two of them, to and fro. */
+function reasonsTo(reasons: string[], clock: TestClock): Logger {
+  let step_ms: number = limits.refusal_log_ms;
+  return pino(
+    { base: null },
+    {
+      write: (line: string) => {
+        const { reason } = JSON.parse(line) as { reason?: string };
+        if (reason === undefined) return;
+        reasons.push(reason);
+        clock.now_ms += step_ms;
+        step_ms = -step_ms;
+      },
+    },
+  );
+}
+
+export function joinTo(
+  node: { port: number },
+  plane: PlaneTrust,
+  more: Partial<JoinOptions> = {},
+): Promise<void> {
+  return joinNode({
+    host: '127.0.0.1',
+    port: node.port,
+    node_id: 'web-1',
+    names: ['127.0.0.1', 'web-1.example'],
+    bootstrap_token: BOOTSTRAP,
+    trust: plane,
+    open: openConnection,
+    clock: new TestClock(),
+    ...more,
+  });
+}
+
+/** A connection to a node as the plane makes them. */
+export async function dial(
+  node: { port: number },
+  identity: Partial<Identity> & { ca: string },
+  more: Partial<ConnectionOptions> = {},
+): Promise<Connection> {
+  const connection = await openConnection({
+    host: '127.0.0.1',
+    port: node.port,
+    servername: '127.0.0.1',
+    tls: identity,
+    verify: verifyNode('web-1'),
+    ...more,
+  });
+  onTestFinished(() => connection.close());
+  return connection;
+}
+
+/** What a call on the connection comes to: `ok`, or the message of the Problem. */
+export async function outcome(connection: Connection, token: string | null): Promise<string> {
+  const headers = token === null ? undefined : { authorization: `Bearer ${token}` };
+  try {
+    const { nodeId } = await createClient(NodeService, connection.transport).getHealth(
+      {},
+      headers ? { headers } : {},
+    );
+    return nodeId === 'web-1' ? 'ok' : nodeId;
+  } catch (error) {
+    return toProblem(error).message;
+  }
+}
