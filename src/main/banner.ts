@@ -16,13 +16,23 @@ export interface BannerFacts {
   colours: boolean;
 }
 
+export interface NodeBannerFacts {
+  version: string;
+  id: string;
+  /** `host:port` of the internal gRPC listener. */
+  listen: string;
+  data_dir: string;
+  home: string;
+  adopted: number;
+  /** A plane may still join with the configured token. */
+  joinable: boolean;
+  warnings: readonly string[];
+  colours: boolean;
+}
+
 export function banner(facts: BannerFacts): string {
-  const strong = (text: string) =>
-    facts.colours ? styleText('bold', text, { validateStream: false }) : text;
-  const dim = (text: string) => (facts.colours ? styleText('dim', text, { validateStream: false }) : text);
-  const data = facts.data_dir.startsWith(`${facts.home}/`)
-    ? `~${facts.data_dir.slice(facts.home.length)}`
-    : facts.data_dir;
+  const { strong, dim } = styles(facts.colours);
+  const data = showFolder(facts.data_dir, facts.home);
   const lines = [
     `${strong(`svc ${facts.version}`)}   control plane   ${strong(facts.url)}   ${dim(`data ${data}`)}`,
   ];
@@ -45,12 +55,51 @@ export function banner(facts: BannerFacts): string {
       `  From your machine   ssh -L ${port}:127.0.0.1:${port} ${facts.ssh.user}@${facts.ssh.host}`,
     );
   }
-  if (facts.adopted > 0) {
-    lines.push('', `  ${facts.adopted} running ${facts.adopted === 1 ? 'agent goes' : 'agents go'} on`);
-  }
-  for (const warning of facts.warnings) lines.push('', `  ! ${stripVTControlCharacters(warning)}`);
-  lines.push('', `  ${dim('Ctrl-C stops the service; agents go on')}`);
+  lines.push(...tail(facts));
   return `${lines.join('\n')}\n\n`;
+}
+
+export function nodeBanner(facts: NodeBannerFacts): string {
+  const { strong, dim } = styles(facts.colours);
+  const data = showFolder(facts.data_dir, facts.home);
+  const lines = [
+    `${strong(`svc ${facts.version}`)}   agent node ${strong(facts.id)}   ${strong(facts.listen)}   ${dim(`data ${data}`)}`,
+  ];
+  if (facts.joinable) {
+    lines.push(
+      '',
+      `  ${strong('Waits for its control plane')}: register it there, as root`,
+      `    svc nodes register ${facts.id} --target https://<this machine>:${facts.listen.split(':').at(-1)}`,
+    );
+  }
+  lines.push(...tail(facts));
+  return `${lines.join('\n')}\n\n`;
+}
+
+function tail({
+  adopted,
+  warnings,
+  colours,
+}: {
+  adopted: number;
+  warnings: readonly string[];
+  colours: boolean;
+}): string[] {
+  const lines: string[] = [];
+  if (adopted > 0) lines.push('', `  ${adopted} running ${adopted === 1 ? 'agent goes' : 'agents go'} on`);
+  for (const warning of warnings) lines.push('', `  ! ${stripVTControlCharacters(warning)}`);
+  lines.push('', `  ${styles(colours).dim('Ctrl-C stops the service; agents go on')}`);
+  return lines;
+}
+
+function styles(colours: boolean): { strong(text: string): string; dim(text: string): string } {
+  const style = (name: 'bold' | 'dim') => (text: string) =>
+    colours ? styleText(name, text, { validateStream: false }) : text;
+  return { strong: style('bold'), dim: style('dim') };
+}
+
+function showFolder(path: string, home: string): string {
+  return path.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
 }
 
 function clockTime(rfc3339: string): string {

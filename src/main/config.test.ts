@@ -214,8 +214,35 @@ describe('refusals', () => {
     expect(start({ 'server.tls.cert': 'c' })).toEqual([
       'server.tls.key is missing: server.tls needs both cert and key',
     ]);
-    expect(start({ 'internal_grpc.security.mode': 'disabled' })).toHaveLength(1);
-    expect(start({ 'server.role': 'node' })).toHaveLength(1);
+  });
+
+  test('a link without encryption stays on this machine, unless it is forced', () => {
+    const { sources } = place();
+    const start = (values: Partial<Record<ConfigKey, string>>) =>
+      refusals(loadConfig({ ...sources, flags: flags(values) }));
+    const open = {
+      'internal_grpc.enabled': 'true',
+      'internal_grpc.security.mode': 'disabled',
+      'internal_grpc.listen': '0.0.0.0:8081',
+    };
+    expect(start({ ...open, 'internal_grpc.listen': '127.0.0.1:8081' })).toEqual([]);
+    expect(start(open)).toHaveLength(1);
+    expect(start({ ...open, 'internal_grpc.allow_disabled': 'true' })).toEqual([]);
+  });
+
+  test('a node needs an id of its own and the surface that it serves', () => {
+    const { sources } = place();
+    const start = (values: Partial<Record<ConfigKey, string>>) =>
+      refusals(loadConfig({ ...sources, flags: flags({ 'server.role': 'node', ...values }) }));
+    const served = { 'internal_grpc.enabled': 'true' };
+    expect(start({})).toHaveLength(2);
+    expect(start({ 'server.node_id': 'n1' })).toEqual([
+      'server.role "node" needs internal_grpc.enabled = true: a node serves nothing else',
+    ]);
+    expect(start({ ...served, 'server.node_id': 'main' })[0]).toMatch(/reserved/);
+    expect(start({ ...served, 'server.node_id': 'a/b' })[0]).toMatch(/server.node_id must be/);
+    // It opens no public listener, wherever that would be.
+    expect(start({ ...served, 'server.node_id': 'n1', 'server.listen': '0.0.0.0:80' })).toEqual([]);
   });
 });
 

@@ -20,6 +20,7 @@ import {
   isLoopback,
   parseAddress,
 } from '../contract/config.ts';
+import { MAIN_NODE, NODE_ID } from '../domain/node.ts';
 import { invalid } from '../domain/problem.ts';
 
 export interface ConfigSources {
@@ -90,29 +91,53 @@ export function loadConfig(sources: ConfigSources): Config {
   return { entry, get: (key) => entry(key).value, file, warnings };
 }
 
-/** Why the plane must not start with this configuration; none when it may. */
+/** Why the process must not start with this configuration; none when it may. */
 export function refusals(config: Config): string[] {
-  const found: string[] = [];
+  const role = config.get('server.role');
+  return [...(role === 'node' ? nodeRefusals(config) : listenerRefusals(config)), ...linkRefusals(config)];
+}
+
+function listenerRefusals(config: Config): string[] {
   const listen = config.get('server.listen');
   const host = parseAddress(listen)?.host ?? '';
   const cert = config.get('server.tls.cert');
   const key = config.get('server.tls.key');
   if ((cert === null) !== (key === null)) {
-    found.push(`server.tls.${cert === null ? 'cert' : 'key'} is missing: server.tls needs both cert and key`);
-  } else if (!isLoopback(host) && cert === null && !config.get('server.behind_proxy')) {
-    found.push(
-      `server.listen ${listen} can be reached from other machines and would be unencrypted: set server.tls.cert and ` +
-        'server.tls.key, or server.behind_proxy = true when a proxy in front does TLS',
-    );
+    return [`server.tls.${cert === null ? 'cert' : 'key'} is missing: server.tls needs both cert and key`];
   }
-  if (config.get('server.role') === 'node') {
-    found.push('server.role "node" is not supported yet: this release runs the control plane only');
+  if (isLoopback(host) || cert !== null || config.get('server.behind_proxy')) return [];
+  return [
+    `server.listen ${listen} can be reached from other machines and would be unencrypted: set server.tls.cert and ` +
+      'server.tls.key, or server.behind_proxy = true when a proxy in front does TLS',
+  ];
+}
+
+function nodeRefusals(config: Config): string[] {
+  const found: string[] = [];
+  const id = config.get('server.node_id');
+  if (id === null)
+    found.push('server.role "node" needs server.node_id, the id registered on the control plane');
+  else if (id === MAIN_NODE) found.push('server.node_id "main" is reserved for the control plane’s own node');
+  else if (!NODE_ID.test(id)) found.push('server.node_id must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"');
+  if (!config.get('internal_grpc.enabled')) {
+    found.push('server.role "node" needs internal_grpc.enabled = true: a node serves nothing else');
   }
+  return found;
+}
+
+function linkRefusals(config: Config): string[] {
+  const found: string[] = [];
+  const listen = config.get('internal_grpc.listen');
   if (
+    config.get('internal_grpc.enabled') &&
     config.get('internal_grpc.security.mode') === 'disabled' &&
-    !config.get('internal_grpc.allow_disabled')
+    !config.get('internal_grpc.allow_disabled') &&
+    !isLoopback(parseAddress(listen)?.host ?? '')
   ) {
-    found.push('internal_grpc.security.mode "disabled" needs internal_grpc.allow_disabled = true');
+    found.push(
+      `internal_grpc.security.mode "disabled" would leave internal_grpc.listen ${listen} unencrypted for other machines: ` +
+        'use "tls" or "mtls", or internal_grpc.allow_disabled = true',
+    );
   }
   return found;
 }

@@ -44,8 +44,9 @@ test('what would keep the plane from starting, or from working, is told', async 
     const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
     mkdirSync(join(dir, 'data'), { mode: 0o755 });
     const who = process.platform === 'linux' ? `, used by pid ${process.pid} (node)` : '';
-    expect(await failing({ 'server.listen': listen, safe_paths: 'missing', 'server.role': 'node' })).toEqual([
-      'configuration: server.role "node" is not supported yet: this release runs the control plane only',
+    const values = { 'server.listen': listen, safe_paths: 'missing', 'server.tls.cert': 'c' };
+    expect(await failing(values)).toEqual([
+      'configuration: server.tls.key is missing: server.tls needs both cert and key',
       `data directory: ${join(dir, 'data')} is open to other users`,
       `listener: ${listen}: EADDRINUSE${who}`,
       `safe path: ${join(dir, 'missing')}: ENOENT`,

@@ -7,7 +7,7 @@ import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
 import { rfc3339, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
-import { type LogFile, type Logger, openLog } from '../base/log.ts';
+import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { type Config, parseAddress, type Settings } from '../contract/config.ts';
 import { MAIN_NODE } from '../domain/node.ts';
@@ -28,10 +28,6 @@ import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
 import { Ingest } from '../ingest/ingest.ts';
-import { openFolders } from '../runtime/folders/folders.ts';
-import { Launcher } from '../runtime/launcher-client.ts';
-import { openLocalNode } from '../runtime/node.ts';
-import { findUser } from '../runtime/run-as.ts';
 import { Accounts } from '../services/accounts.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
@@ -54,7 +50,7 @@ import { Timers } from '../timers/timers.ts';
 import { Closing } from './closing.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
-import { outOfReach } from './run-as-reach.ts';
+import { openLogOf, openMachine } from './machine.ts';
 
 export interface Plane {
   url: string;
@@ -97,7 +93,6 @@ async function open(
   const clock = systemClock;
   const logFile = openLogOf(config);
   const { log } = logFile;
-  const warnings = [...config.warnings];
 
   const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
   opened.push(() => store.close());
@@ -135,41 +130,23 @@ async function open(
   const outbox = new Outbox({ store, clock, log });
   const timers = new Timers({ store, clock, log });
 
-  const launcher = new Launcher();
-  opened.push(() => launcher.close());
-  const run_as_name = config.get('agents.run_as');
-  const run_as = run_as_name === null ? null : await findUser(launcher, run_as_name);
-  if (run_as === null) {
-    log.info(
-      'agents run as the user of this service and can read what it can; agents.run_as names another user',
-    );
-  }
-  const worktree_root = () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees');
-  const unreachable = run_as && (await outOfReach(launcher, run_as, worktree_root()));
-  if (unreachable) warnings.push(unreachable);
+  const machine = await openMachine(
+    {
+      id: MAIN_NODE,
+      config,
+      data_dir,
+      env,
+      clock,
+      log,
+      safe_paths: () => settings.get('safe_paths'),
+      repo_roots: () => settings.get('worktree.repo_roots'),
+      worktree_root: () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+    },
+    opened,
+  );
+  const { node } = machine;
+  const warnings = [...config.warnings, ...machine.warnings];
   for (const warning of warnings) log.warn(warning);
-  const folders = openFolders({
-    data_dir,
-    safe_paths: () => settings.get('safe_paths'),
-    worktree_root,
-    repo_roots: () => settings.get('worktree.repo_roots'),
-    exec: launcher,
-    env,
-    run_as,
-  });
-  const node = await openLocalNode({
-    id: MAIN_NODE,
-    data_dir,
-    plane_id,
-    clock,
-    log,
-    folders,
-    launcher,
-    run_as,
-    env,
-    env_allow: config.get('agents.env_allow').length > 0 ? config.get('agents.env_allow') : null,
-  });
-  opened.push(() => node.close());
   const nodes = new Nodes([node]);
 
   const context = new AgentsContext({
@@ -288,16 +265,6 @@ async function open(
     reopenLog: () => logFile.reopen(),
     close,
   };
-}
-
-function openLogOf(config: Config): LogFile {
-  const output = config.get('logging.output');
-  try {
-    return openLog({ level: config.get('logging.level'), format: config.get('logging.format'), output });
-  } catch (error) {
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw invalid(`logging.output ${output} cannot be opened: ${code ?? message}`, 'invalid_config');
-  }
 }
 
 /** After an unclean stop of a database that was too large to be checked while opening. */

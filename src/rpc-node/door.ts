@@ -45,8 +45,8 @@ import { servePull } from './pulling.ts';
 export interface DoorOptions {
   host: string;
   port: number;
-  /** Null: no TLS. */
-  tls: http2.SecureServerOptions | null;
+  /** `serve` gets the server before it listens. Null: no TLS. */
+  tls: { options: http2.SecureServerOptions; serve?(server: http2.Http2SecureServer): void } | null;
   /** Throws a ConnectError for whoever may not call; `service` is the called one's name. */
   authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void>;
   /** Other services at the same door. */
@@ -91,9 +91,7 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
     maxFrameSize: limits.link_frame_bytes,
     maxConcurrentStreams: limits.link_streams_max,
   };
-  const server = options.tls
-    ? http2.createSecureServer({ ...options.tls, minVersion: 'TLSv1.3', settings }, adapter)
-    : http2.createServer({ settings }, adapter);
+  const server = makeServer(options.tls, settings, adapter);
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on('session', (session: http2.ServerHttp2Session) => {
     session.setLocalWindowSize(limits.link_window_bytes);
@@ -119,6 +117,17 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
       await closed;
     },
   };
+}
+
+function makeServer(
+  tls: DoorOptions['tls'],
+  settings: http2.Settings,
+  adapter: ReturnType<typeof connectNodeAdapter>,
+): http2.Http2Server | http2.Http2SecureServer {
+  if (tls === null) return http2.createServer({ settings }, adapter);
+  const server = http2.createSecureServer({ ...tls.options, minVersion: 'TLSv1.3', settings }, adapter);
+  tls.serve?.(server);
+  return server;
 }
 
 /** Every call is authorized first; what a handler throws is turned into words of the wire. */

@@ -43,7 +43,6 @@ const binFolder = fileURLToPath(new URL('../../bin', import.meta.url));
 export interface LocalNodeOptions {
   id: string;
   data_dir: string;
-  plane_id: string;
   log: Logger;
   clock: Clock;
   folders: Folders;

@@ -12,7 +12,6 @@ export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> =
   return openLocalNode({
     id: 'main',
     data_dir,
-    plane_id: 'pln_test',
     log: silentLog,
     clock: systemClock,
     folders,

@@ -279,7 +279,6 @@ export async function endSessions(data_dir: string): Promise<void> {
   const node = await openLocalNode({
     id: 'main',
     data_dir,
-    plane_id: 'pln_test',
     clock: systemClock,
     log: silentLog,
     folders: null as never,

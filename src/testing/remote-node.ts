@@ -17,7 +17,7 @@ export async function openTestDoor(node: LocalNode, more: Partial<DoorOptions> =
   return openDoor({
     host: '127.0.0.1',
     port: 0,
-    tls: testTls,
+    tls: { options: testTls },
     authorize: async () => {},
     renewal: {} as DoorOptions['renewal'],
     node,

@@ -1,0 +1,77 @@
+/** The runtime of this machine, wired from the configuration: what a plane has as its Main Node and a node serves. */
+import type { Clock } from '../base/clock.ts';
+import { type LogFile, type Logger, openLog } from '../base/log.ts';
+import type { Config } from '../contract/config.ts';
+import { invalid } from '../domain/problem.ts';
+import { openFolders } from '../runtime/folders/folders.ts';
+import { Launcher } from '../runtime/launcher-client.ts';
+import { type LocalNode, openLocalNode } from '../runtime/node.ts';
+import { findUser } from '../runtime/run-as.ts';
+import type { Closing } from './closing.ts';
+import { outOfReach } from './run-as-reach.ts';
+
+export interface MachineOptions {
+  id: string;
+  config: Config;
+  data_dir: string;
+  env: NodeJS.ProcessEnv;
+  clock: Clock;
+  log: Logger;
+  /** Read at each use: they can change while the service runs. */
+  safe_paths(): readonly string[];
+  repo_roots(): readonly string[];
+  /** Null: derived workdirs need a path. */
+  worktree_root(): string | null;
+}
+
+/** Answers the node and what the operator should know of it. Pushes onto `opened` what has to be closed. */
+export async function openMachine(
+  options: MachineOptions,
+  opened: Closing,
+): Promise<{ node: LocalNode; warnings: string[] }> {
+  const { id, config, data_dir, env, clock, log, worktree_root } = options;
+  const launcher = new Launcher();
+  opened.push(() => launcher.close());
+  const run_as_name = config.get('agents.run_as');
+  const run_as = run_as_name === null ? null : await findUser(launcher, run_as_name);
+  if (run_as === null) {
+    log.info(
+      'agents run as the user of this service and can read what it can; agents.run_as names another user',
+    );
+  }
+  const root = worktree_root();
+  const unreachable = run_as && root !== null ? await outOfReach(launcher, run_as, root) : null;
+  const folders = openFolders({
+    data_dir,
+    safe_paths: options.safe_paths,
+    worktree_root,
+    repo_roots: options.repo_roots,
+    exec: launcher,
+    env,
+    run_as,
+  });
+  const env_allow = config.get('agents.env_allow');
+  const node = await openLocalNode({
+    id,
+    data_dir,
+    clock,
+    log,
+    folders,
+    launcher,
+    run_as,
+    env,
+    env_allow: env_allow.length > 0 ? env_allow : null,
+  });
+  opened.push(() => node.close());
+  return { node, warnings: unreachable ? [unreachable] : [] };
+}
+
+export function openLogOf(config: Config): LogFile {
+  const output = config.get('logging.output');
+  try {
+    return openLog({ level: config.get('logging.level'), format: config.get('logging.format'), output });
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    throw invalid(`logging.output ${output} cannot be opened: ${code ?? message}`, 'invalid_config');
+  }
+}
