@@ -38,7 +38,8 @@ import { Settlement } from '../services/agents/settle.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
-import { Nodes } from '../services/nodes.ts';
+import { Bootstrap } from '../services/nodes/bootstrap.ts';
+import { Registry } from '../services/nodes/registry.ts';
 import { Passwords } from '../services/passwords.ts';
 import { planeId } from '../services/plane-id.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
@@ -116,10 +117,14 @@ async function open(
     passwords,
     file: join(data_dir, 'join.json'),
   });
-  const idempotency = new IdempotencyKeys({
+  const key = await loadSecretKey(join(data_dir, 'secret.key'));
+  const idempotency = new IdempotencyKeys({ store, clock, key });
+  const bootstrap = new Bootstrap({
     store,
     clock,
-    key: await loadSecretKey(join(data_dir, 'secret.key')),
+    audit,
+    key,
+    configured: config.get('internal_grpc.bootstrap.token'),
   });
 
   const eventLog = openEventLog({ store, data_dir, clock, log, retention: () => retention(settings) });
@@ -147,7 +152,8 @@ async function open(
   const { node } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
   for (const warning of warnings) log.warn(warning);
-  const nodes = new Nodes([node]);
+  const registry = new Registry({ store, clock, audit, feed, links: null });
+  await registry.open();
 
   const context = new AgentsContext({
     store,
@@ -161,7 +167,7 @@ async function open(
     clock,
     logger: log,
     plane_id,
-    node: (id) => nodes.get(id),
+    node: (id) => (id === MAIN_NODE ? node : null),
   });
   const settlement = new Settlement(context);
   const ingest = new Ingest({
@@ -214,7 +220,7 @@ async function open(
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),
-      ...nodeHandlers(nodes),
+      ...nodeHandlers(registry, bootstrap),
       ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),

@@ -205,4 +205,31 @@ export interface Tables {
     next_at: number;
   };
   timers: { kind: string; ref: string; due_at: number; payload: Json };
+
+  /** Registered remote nodes; the Main Node has no row. */
+  nodes: {
+    id: string;
+    name: string;
+    /** `https://<host>:<port>` */
+    grpc_target: string;
+    tls_server_name: string | null;
+    default_worktree_root: string | null;
+    /** The disk that answered under this id first; another one is another node. */
+    disk_id: string | null;
+    /** Number of the newest link session; never goes back, also not over a deletion. */
+    epoch: number;
+    joined_at: number | null;
+    last_seen_at: number | null;
+    version: string | null;
+    created_at: number;
+    updated_at: number;
+  };
+  bootstrap_tokens: {
+    id: string;
+    created_at: number;
+    expires_at: number;
+    spent_at: number | null;
+    /** The node that joined with it. */
+    spent_by: string | null;
+  };
 }

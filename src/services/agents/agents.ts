@@ -24,6 +24,7 @@ import {
   updateAgent,
   updateSession,
 } from '../../store/agents.ts';
+import { isNode } from '../../store/nodes.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import { type AgentsContext, type Doer, unlived } from './context.ts';
@@ -306,6 +307,8 @@ export class Agents {
   }
 
   #insert(tx: Tx, caller: Caller, id: string, request: CreateAgent, worktree: Worktree): void {
+    // It may have been deleted since it was asked for the workdir.
+    if (!isNode(tx, request.node_id)) throw problems.nodeNotFound();
     const num = insertAgent(tx, {
       id,
       name: request.name,

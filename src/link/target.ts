@@ -1,0 +1,95 @@
+/**
+ * Where the plane may dial. A target is `https://<host>:<port>` and nothing more, in one way of writing. Its name is
+ * resolved again for every connection, and what is dialled is the address that was checked, so that a name cannot be
+ * changed in between. Private and loopback addresses are fine, nodes live there; whatever answers for the machine or its
+ * cloud (link-local, metadata), for many, or for nobody is refused.
+ */
+import { lookup } from 'node:dns/promises';
+import { isIP, isIPv4, isIPv6 } from 'node:net';
+import ipaddr from 'ipaddr.js';
+import { limits } from '../base/limits.ts';
+import { problems } from '../domain/problem.ts';
+
+export interface Target {
+  /** A name in lower case or an address, IPv6 without brackets. */
+  host: string;
+  port: number;
+}
+
+const TARGET = /^https:\/\/(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z._-]+)):([1-9]\d{0,4})$/;
+const LABEL = /^[0-9a-z_](?:[0-9a-z_-]{0,61}[0-9a-z_])?$/;
+
+/** Null for anything but `https://<host>:<port>` with a plain host name, a dotted IPv4 or a bracketed IPv6 address. */
+export function parseTarget(text: string): Target | null {
+  const [, address, name, digits] = TARGET.exec(text) ?? [];
+  const port = Number(digits);
+  if (!(port <= 65_535)) return null;
+  if (address !== undefined) return isIPv6(address) ? { host: address.toLowerCase(), port } : null;
+  const host = name!.toLowerCase();
+  return isHostName(host) || isIPv4(host) ? { host, port } : null;
+}
+
+/** A plain DNS name. What resolvers take for a number (`127.1`, `0x7f000001`) is none. */
+export function isHostName(text: string): boolean {
+  const labels = text.toLowerCase().split('.');
+  return (
+    text.length <= limits.host_name_chars_max &&
+    labels.every((label) => LABEL.test(label)) &&
+    !/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1)!)
+  );
+}
+
+const allowed = new Set(['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
+
+/** Metadata services that do not lie in a link-local range. */
+const metadata = new Set([
+  '100.100.100.200',
+  '168.63.129.16',
+  'fd00:ec2::254',
+  'fd00:ec2::23',
+  'fd20:ce::254',
+]);
+
+/** Whether the plane may connect to this address. An IPv4 address inside an IPv6 one counts as what it is. */
+export function isAllowedAddress(address: string): boolean {
+  if (isIP(address) === 0 || address.includes('%')) return false;
+  const parsed = ipaddr.parse(address);
+  if (parsed.kind() === 'ipv6') {
+    const inner = innerIpv4(parsed as ipaddr.IPv6);
+    if (inner !== null) return isAllowedAddress(inner);
+  }
+  return allowed.has(parsed.range()) && !metadata.has(parsed.toString());
+}
+
+/**
+ * The addresses of a host that may be dialled, in the resolver's order. Throws `grpc_target address is not allowed` when
+ * it has others only, `failed to connect to remote node` when it has none or the resolver does not answer in time.
+ */
+export async function resolveTarget(host: string): Promise<string[]> {
+  const addresses = isIP(host) ? [host] : await resolve(host);
+  const good = addresses.filter(isAllowedAddress);
+  if (good.length > 0) return good;
+  throw addresses.length > 0 ? problems.grpcTargetRefused() : problems.nodeUnreachable();
+}
+
+async function resolve(host: string): Promise<string[]> {
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(problems.nodeUnreachable()), limits.resolve_ms);
+  });
+  try {
+    const found = await Promise.race([lookup(host, { all: true }), patience]);
+    return found.map(({ address }) => address);
+  } catch {
+    throw problems.nodeUnreachable();
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Of the forms in which the kernel or a router takes an IPv6 address for an IPv4 one: mapped, and NAT64's own prefix. */
+function innerIpv4(address: ipaddr.IPv6): string | null {
+  const bytes = address.toByteArray();
+  const nat64 = address.range() === 'rfc6052' && bytes.slice(4, 12).every((byte) => byte === 0);
+  return address.range() === 'ipv4Mapped' || nat64 ? bytes.slice(12).join('.') : null;
+}
