@@ -98,6 +98,15 @@ test('a node that says another id is refused with both ids, and its token stays 
   await joinTo(node, plane, { node_id: 'web-2' });
 });
 
+test('a token that went to another node meanwhile certifies nobody, and the node can still be joined', async () => {
+  const node = await openTrustedNode();
+  const plane = await testPlaneTrust();
+  const late = joinTo(node, plane, { spend: async () => false });
+  await expect(late).rejects.toMatchObject({ code: 'unauthorized' });
+  expect(node.trust.standing).toBe('alone');
+  await joinTo(node, plane);
+});
+
 test('nobody listens: the join fails to connect', async () => {
   const unused = tls.createServer().listen(0, '127.0.0.1');
   await once(unused, 'listening');

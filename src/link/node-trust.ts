@@ -20,6 +20,7 @@ import { JoinService } from '../contract/gen/node_pb.ts';
 import { CertDir, checkSecret } from './cert-dir.ts';
 import {
   checkIdentity,
+  checkOwnKey,
   isSignedBy,
   JOIN_NAME,
   JOIN_PLANE_URI,
@@ -182,7 +183,8 @@ export class NodeTrust {
       const peer = this.peerOf(socket);
       if (peer === 'nobody') {
         this.#logRefusal(this.#whyNobody(socket), socket.remoteAddress);
-        session.destroy(undefined, http2.NGHTTP2_INADEQUATE_SECURITY);
+        session.on('error', () => {});
+        session.destroy(new Error('unauthorized'), http2.NGHTTP2_INADEQUATE_SECURITY);
       } else if (peer === 'plane') {
         this.#sessions.set(session, this.#trusted.ca);
         session.on('close', () => this.#sessions.delete(session));
@@ -424,6 +426,7 @@ export class NodeTrust {
   async #alone(old_key: string | null, rest: Pick<Trusted, 'settings' | 'joined'>): Promise<Trusted> {
     const key = old_key ?? (await makeKey());
     if (old_key === null) await this.#dir.write('key.pem', key);
+    else checkOwnKey(key, 'key.pem');
     const cert = await makeSelfSigned(key, `svc node ${this.node_id}`, this.#options.clock.now());
     return trusted('alone', { ca: cert, cert, key }, rest);
   }

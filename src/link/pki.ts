@@ -169,11 +169,23 @@ export function isRenewalDue(cert: string, now_ms: number): boolean {
 
 /** Throws, in words for the operator, when these cannot serve a TLS connection together. */
 export function checkIdentity({ ca, cert, key }: { ca?: string | null; cert: string; key: string }): void {
-  const leaf = readable('cert.pem', () => new X509Certificate(cert));
-  const own = readable('key.pem', () => createPrivateKey(key));
-  if (!leaf.checkPrivateKey(own)) throw new Error('key.pem is not the key of cert.pem');
+  checkPair({ cert, key }, { cert: 'cert.pem', key: 'key.pem' });
   readable('cert.pem', () => tls.createSecureContext({ cert, key }));
   if (typeof ca === 'string') readable('ca.pem', () => new X509Certificate(ca));
+}
+
+/** Throws, in words for the operator, when the key is not the certificate's; `files` says where they come from. */
+export function checkPair({ cert, key }: KeyPair, files: KeyPair): void {
+  const certificate = readable(files.cert, () => new X509Certificate(cert));
+  const own = readable(files.key, () => createPrivateKey(key));
+  if (!certificate.checkPrivateKey(own)) throw new Error(`${files.key} is not the key of ${files.cert}`);
+}
+
+/** Throws, in words for the operator, when it is not a key of the kind that we make. */
+export function checkOwnKey(key: string, file: string): void {
+  const own = readable(file, () => createPrivateKey(key));
+  if (own.asymmetricKeyDetails?.namedCurve === 'prime256v1') return;
+  throw new Error(`${file} is not an ECDSA P-256 key`);
 }
 
 function readable<T>(file: string, read: () => T): T {

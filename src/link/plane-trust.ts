@@ -13,6 +13,8 @@ import { nodeIdMismatch, type Problem, problems } from '../domain/problem.ts';
 import { CertDir, checkSecret } from './cert-dir.ts';
 import {
   checkIdentity,
+  checkOwnKey,
+  checkPair,
   type Identity,
   isRenewalDue,
   isSignedBy,
@@ -165,17 +167,17 @@ export class PlaneTrust {
   async #authority(ca_key: string | null, ca: string | null): Promise<KeyPair> {
     const key = ca_key ?? (await makeKey());
     if (ca_key === null) await this.#dir.write('ca-key.pem', key);
+    else checkOwnKey(key, 'ca-key.pem');
     const cert = ca ?? (await makeCa(key, this.#options.clock.now()));
     if (ca === null) await this.#dir.write('ca.pem', cert);
-    if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) {
-      throw new Error('ca-key.pem is not the key of ca.pem');
-    }
+    checkPair({ cert, key }, { cert: 'ca.pem', key: 'ca-key.pem' });
     return { cert, key };
   }
 
   async #own(authority: KeyPair, old_cert: string | null, old_key: string | null): Promise<Identity> {
     const key = old_key ?? (await makeKey());
     if (old_key === null) await this.#dir.write('key.pem', key);
+    else checkOwnKey(key, 'key.pem');
     if (old_cert !== null && this.#isGood(old_cert, key, authority)) {
       return { ca: authority.cert, cert: old_cert, key };
     }

@@ -157,6 +157,7 @@ export function joinTo(
     node_id: 'web-1',
     names: ['127.0.0.1', 'web-1.example'],
     bootstrap_token: BOOTSTRAP,
+    spend: async () => true,
     trust: plane,
     open: openConnection,
     clock: new TestClock(),

@@ -1,0 +1,182 @@
+import 'reflect-metadata';
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import * as x509 from '@peculiar/x509';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import {
+  checkIdentity,
+  daysLeft,
+  isRenewalDue,
+  isSignedBy,
+  issue,
+  joinCa,
+  type KeyPair,
+  type LeafContent,
+  makeCa,
+  makeCsr,
+  makeJoinLeaf,
+  makeKey,
+  makeLeaf,
+  svcUris,
+} from './pki.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const now_ms = Date.UTC(2026, 10, 21, 12);
+const content: LeafContent = {
+  title: 'svc node web-1',
+  uri: 'svc:node:web-1',
+  names: ['127.0.0.1', '::1', 'web-1.example'],
+  usages: ['server', 'client'],
+  now_ms,
+  lifetime_ms: 90 * DAY_MS,
+};
+
+async function authority(): Promise<KeyPair> {
+  const key = await makeKey();
+  return { key, cert: await makeCa(key, now_ms) };
+}
+
+test('a certificate for a request names what the issuer says, and nothing that the request asks for', async () => {
+  const ca = await authority();
+  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign']);
+  const request = await x509.Pkcs10CertificateRequestGenerator.create({
+    name: [{ CN: ['main'], O: ['Evil'] }],
+    keys,
+    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+    extensions: [
+      new x509.SubjectAlternativeNameExtension([
+        { type: 'url', value: 'svc:plane:pln_test' },
+        { type: 'dns', value: 'evil.example' },
+      ]),
+      new x509.BasicConstraintsExtension(true, 2, true),
+    ],
+  });
+  const cert = new X509Certificate(await issue(ca, request.toString('pem'), content));
+  expect(cert.subject).toBe('CN=svc node web-1');
+  expect(cert.ca).toBe(false);
+  expect(svcUris(cert.raw)).toEqual(['svc:node:web-1']);
+  expect(cert.subjectAltName).not.toContain('evil');
+  expect(cert.checkHost('web-1.example')).toBe('web-1.example');
+  expect(cert.checkIP('127.0.0.1')).toBe('127.0.0.1');
+  expect(cert.checkHost('svc node web-1')).toBe(undefined);
+  expect(cert.keyUsage).toEqual(['1.3.6.1.5.5.7.3.1', '1.3.6.1.5.5.7.3.2']);
+  expect(isSignedBy(cert, new X509Certificate(ca.cert))).toBe(true);
+  expect(isSignedBy(cert, new X509Certificate((await authority()).cert))).toBe(false);
+});
+
+test('a request that its key did not sign, or for another kind of key, is refused', async () => {
+  const ca = await authority();
+  const csr = await makeCsr(await makeKey(), 'svc node web-1');
+  const der = Buffer.from(new x509.Pkcs10CertificateRequest(csr).rawData);
+  // A byte of the name, so that all is well-formed but not what was signed.
+  const changed = Buffer.from(der);
+  changed[der.indexOf('web-1')] = 'W'.charCodeAt(0);
+  const pem = x509.PemConverter.encode(changed, 'CERTIFICATE REQUEST');
+  await expect(issue(ca, pem, content)).rejects.toThrow('not signed by its own key');
+
+  for (const algorithm of [
+    { name: 'ECDSA', namedCurve: 'P-384', hash: 'SHA-384' },
+    {
+      name: 'RSASSA-PKCS1-v1_5',
+      modulusLength: 2048,
+      publicExponent: new Uint8Array([1, 0, 1]),
+      hash: 'SHA-256',
+    },
+  ]) {
+    const keys = (await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])) as never;
+    const other = await x509.Pkcs10CertificateRequestGenerator.create({ keys, signingAlgorithm: algorithm });
+    await expect(issue(ca, other.toString('pem'), content)).rejects.toThrow('P-256');
+  }
+  await expect(issue(ca, 'x'.repeat(100_000), content)).rejects.toThrow('too long');
+});
+
+test('nonsense for a request is refused in words, whatever it is', async () => {
+  const ca = await authority();
+  const csr = await makeCsr(await makeKey(), 'svc node web-1');
+  const der = Buffer.from(new x509.Pkcs10CertificateRequest(csr).rawData);
+  const anything = fc.oneof(
+    fc.string(),
+    fc.uint8Array({ maxLength: 200 }).map((bytes) => x509.PemConverter.encode(bytes, 'CERTIFICATE REQUEST')),
+    fc.nat(der.length - 1).map((length) => {
+      return x509.PemConverter.encode(der.subarray(0, length), 'CERTIFICATE REQUEST');
+    }),
+  );
+  await fc.assert(
+    fc.asyncProperty(anything, async (text) => {
+      await expect(issue(ca, text, content)).rejects.toThrow(/^the certificate request /);
+    }),
+    { numRuns: 100 },
+  );
+});
+
+test('a name that is no host name is not certified', async () => {
+  const ca = await authority();
+  const key = await makeKey();
+  for (const name of ['*.example', 'a b', 'a,b', 'http://a', '', 'ä.example']) {
+    await expect(makeLeaf(ca, key, { ...content, names: [name] })).rejects.toThrow('not a host name');
+  }
+});
+
+test('a certificate is due for renewal when a third of its life is left', async () => {
+  const cert = await makeLeaf(await authority(), await makeKey(), content);
+  expect(daysLeft(cert, now_ms)).toBeCloseTo(90, 3);
+  expect(isRenewalDue(cert, now_ms)).toBe(false);
+  expect(isRenewalDue(cert, now_ms + 59 * DAY_MS)).toBe(false);
+  expect(isRenewalDue(cert, now_ms + 61 * DAY_MS)).toBe(true);
+  expect(daysLeft(cert, now_ms + 91 * DAY_MS)).toBeLessThan(0);
+});
+
+test('no certificate outlives its authority, and clocks that are a day behind accept it', async () => {
+  const ca = await authority();
+  const cert = new X509Certificate(
+    await makeLeaf(ca, await makeKey(), { ...content, lifetime_ms: 36_500 * DAY_MS }),
+  );
+  const root = new X509Certificate(ca.cert);
+  expect(cert.validToDate).toEqual(root.validToDate);
+  expect(cert.validFromDate.getTime()).toBeLessThanOrEqual(now_ms - DAY_MS + 1000);
+});
+
+test('an authority that is made again from its key still vouches for what it signed', async () => {
+  const ca = await authority();
+  const cert = new X509Certificate(await makeLeaf(ca, await makeKey(), content));
+  expect(isSignedBy(cert, new X509Certificate(await makeCa(ca.key, now_ms + DAY_MS)))).toBe(true);
+});
+
+test('both sides of a join make the same authority from the same token, and only then', async () => {
+  const token = 'sixteen letters!';
+  const [plane, node, other] = [await joinCa(token), await joinCa(token), await joinCa(`${token}!`)];
+  expect(plane.key).toBe(node.key);
+  expect(createPrivateKey(plane.key).asymmetricKeyType).toBe('ed25519');
+  const leaf = new X509Certificate((await makeJoinLeaf(plane, 'node', now_ms)).cert);
+  expect(isSignedBy(leaf, new X509Certificate(node.cert))).toBe(true);
+  expect(isSignedBy(leaf, new X509Certificate(other.cert))).toBe(false);
+});
+
+test('the identities of a certificate are read from its bytes, however its names are written', async () => {
+  const keys = await crypto.subtle.generateKey({ name: 'ECDSA', namedCurve: 'P-256' }, true, ['sign']);
+  const cert = await x509.X509CertificateGenerator.createSelfSigned({
+    name: [{ CN: ['x'] }],
+    keys,
+    signingAlgorithm: { name: 'ECDSA', hash: 'SHA-256' },
+    extensions: [
+      new x509.SubjectAlternativeNameExtension([
+        { type: 'dns', value: 'a, URI:svc:node:web-1' },
+        { type: 'url', value: 'https://a.example, URI:svc:node:web-1' },
+        { type: 'url', value: 'svc:node:web-2, URI:svc:node:web-1' },
+      ]),
+    ],
+  });
+  expect(svcUris(new Uint8Array(cert.rawData))).toEqual(['svc:node:web-2, URI:svc:node:web-1']);
+});
+
+test('files that do not belong together are told apart in words', async () => {
+  const ca = await authority();
+  const key = await makeKey();
+  const cert = await makeLeaf(ca, key, content);
+  checkIdentity({ ca: ca.cert, cert, key });
+  const refused = (files: Parameters<typeof checkIdentity>[0]) => expect(() => checkIdentity(files));
+  refused({ ca: ca.cert, cert, key: ca.key }).toThrow('key.pem is not the key of cert.pem');
+  refused({ ca: 'x', cert, key }).toThrow('ca.pem cannot be read');
+  refused({ ca: ca.cert, cert: 'x', key }).toThrow('cert.pem cannot be read');
+  refused({ ca: ca.cert, cert, key: 'x' }).toThrow('key.pem cannot be read');
+});

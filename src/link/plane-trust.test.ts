@@ -1,0 +1,158 @@
+import { generateKeyPairSync, X509Certificate } from 'node:crypto';
+import { readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { SECRET, TestClock, testFolder, testPlaneTrust } from '../testing/trusted-node.ts';
+import { daysLeft, makeKey, svcUris } from './pki.ts';
+import { TokenVerifier } from './tokens.ts';
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+
+const pems = ['ca.pem', 'ca-key.pem', 'cert.pem', 'key.pem'];
+const readAll = (folder: string, files: string[]) =>
+  Promise.all(files.map((file) => readFile(join(folder, file), 'utf8')));
+
+test('the first start makes an authority, a certificate and a secret, closed to other users', async () => {
+  const cert_dir = join(await testFolder(), 'not', 'there', 'yet');
+  const plane = await testPlaneTrust({ cert_dir });
+  expect((await readdir(cert_dir)).sort()).toEqual([...pems, 'auth_secret.txt'].sort());
+  expect((await stat(cert_dir)).mode & 0o777).toBe(0o700);
+  for (const file of await readdir(cert_dir)) {
+    expect((await stat(join(cert_dir, file))).mode & 0o777).toBe(0o600);
+  }
+  expect(plane.origin).toBe('own');
+  const { cert, ca } = plane.identity()!;
+  expect(svcUris(new X509Certificate(cert).raw)).toEqual(['svc:plane:pln_test']);
+  expect(daysLeft(cert, Date.now())).toBeCloseTo(90, 1);
+  expect(daysLeft(ca, Date.now())).toBeCloseTo(3650, 1);
+  const kept = JSON.parse(await readFile(join(cert_dir, 'auth_secret.txt'), 'utf8'));
+  expect(kept).toEqual(plane.handover());
+  expect(Buffer.from(kept.shared_secret, 'base64url')).toHaveLength(32);
+});
+
+test('a later start changes nothing', async () => {
+  const cert_dir = await testFolder();
+  const first = await testPlaneTrust({ cert_dir });
+  const before = await readAll(cert_dir, pems);
+  const second = await testPlaneTrust({ cert_dir });
+  expect(await readAll(cert_dir, pems)).toEqual(before);
+  expect(second.handover()).toEqual(first.handover());
+  const door = new TokenVerifier({ settings: () => first.handover(), clock: new TestClock() });
+  await door.verify(await second.token());
+});
+
+test('a first start that was cut short is finished by the next one, with the same keys', async () => {
+  const cert_dir = await testFolder();
+  await testPlaneTrust({ cert_dir });
+  const [ca, ca_key, , key] = await readAll(cert_dir, pems);
+  for (const missing of [['cert.pem'], ['cert.pem', 'ca.pem'], ['cert.pem', 'ca.pem', 'key.pem']]) {
+    for (const file of missing) await unlink(join(cert_dir, file));
+    const plane = await testPlaneTrust({ cert_dir });
+    const now = await readAll(cert_dir, pems);
+    expect(now[1]).toBe(ca_key);
+    if (!missing.includes('key.pem')) expect(now[3]).toBe(key);
+    const root = new X509Certificate(ca!);
+    expect(new X509Certificate(plane.identity()!.cert).verify(root.publicKey)).toBe(true);
+    expect(new X509Certificate(plane.identity()!.cert).checkIssued(root)).toBe(true);
+  }
+});
+
+test('the own certificate is renewed when a third of it is left, with the same key', async () => {
+  const cert_dir = await testFolder();
+  const clock = new TestClock();
+  const plane = await testPlaneTrust({ cert_dir, clock });
+  const first = plane.identity()!;
+  clock.now_ms += 55 * DAY_MS;
+  await plane.refresh();
+  expect(plane.identity()).toEqual(first);
+  clock.now_ms += 7 * DAY_MS;
+  await plane.refresh();
+  const renewed = plane.identity()!;
+  expect(renewed.cert).not.toBe(first.cert);
+  expect({ ...renewed, cert: '' }).toEqual({ ...first, cert: '' });
+  expect(daysLeft(renewed.cert, clock.now())).toBeCloseTo(90, 1);
+  expect(await readFile(join(cert_dir, 'cert.pem'), 'utf8')).toBe(renewed.cert);
+});
+
+test('a certificate of another plane in the folder is replaced', async () => {
+  const cert_dir = await testFolder();
+  await testPlaneTrust({ cert_dir, plane_id: 'pln_old' });
+  const plane = await testPlaneTrust({ cert_dir });
+  expect(svcUris(new X509Certificate(plane.identity()!.cert).raw)).toEqual(['svc:plane:pln_test']);
+});
+
+test('ca.pem, cert.pem and key.pem without ca-key.pem are the operator’s, and stay as they are', async () => {
+  const cert_dir = await testFolder();
+  await testPlaneTrust({ cert_dir });
+  await unlink(join(cert_dir, 'ca-key.pem'));
+  const files = ['ca.pem', 'cert.pem', 'key.pem'];
+  const before = await readAll(cert_dir, files);
+  const clock = new TestClock();
+  clock.now_ms += 89 * DAY_MS;
+  const plane = await testPlaneTrust({ cert_dir, clock, plane_id: 'pln_other' });
+  await plane.refresh();
+  expect(plane.origin).toBe('operator');
+  expect(await readAll(cert_dir, files)).toEqual(before);
+});
+
+test('files that do not make sense together are refused at the start, and nothing is overwritten', async () => {
+  const cert_dir = await testFolder();
+  await testPlaneTrust({ cert_dir });
+  const [ca, ca_key, cert, key] = await readAll(cert_dir, pems);
+  const strange = await makeKey();
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  const rsa = privateKey.export({ type: 'pkcs8', format: 'pem' }) as string;
+  const cases: [Record<string, string>, string][] = [
+    [{ 'ca.pem': ca!, 'cert.pem': cert! }, 'or nothing'],
+    [{ 'cert.pem': cert!, 'key.pem': key! }, 'or nothing'],
+    [{ 'ca.pem': ca! }, 'or nothing'],
+    [{ 'ca.pem': ca!, 'cert.pem': cert!, 'key.pem': strange }, 'key.pem is not the key of cert.pem'],
+    [{ 'ca.pem': 'x', 'cert.pem': cert!, 'key.pem': key! }, 'ca.pem cannot be read'],
+    [{ 'ca.pem': ca!, 'ca-key.pem': strange }, 'ca-key.pem is not the key of ca.pem'],
+    [{ 'ca.pem': ca!, 'ca-key.pem': ca_key!, 'cert.pem': cert!, 'key.pem': 'x' }, 'key.pem cannot be read'],
+    [{ 'ca.pem': ca!, 'ca-key.pem': rsa }, 'ca-key.pem is not an ECDSA P-256 key'],
+    [{ 'ca.pem': 'x', 'ca-key.pem': ca_key! }, 'ca.pem cannot be read'],
+    [{ 'ca.pem': ca!, 'ca-key.pem': 'x' }, 'ca-key.pem cannot be read'],
+    [{ 'auth_secret.txt': 'x' }, 'auth_secret.txt is damaged'],
+    [{ 'auth_secret.txt': '{"shared_secret": "short"}' }, 'auth_secret.txt must have at least 32 bytes'],
+  ];
+  for (const [files, words] of cases) {
+    const folder = await testFolder();
+    for (const [file, text] of Object.entries(files)) await writeFile(join(folder, file), text);
+    const opening = testPlaneTrust({
+      cert_dir: folder,
+      shared_secret: 'auth_secret.txt' in files ? null : SECRET,
+    });
+    await expect(opening, words).rejects.toThrow(words);
+    expect(await readAll(folder, Object.keys(files))).toEqual(Object.values(files));
+  }
+});
+
+test('a configured secret is used and not written; one that is too short is refused', async () => {
+  const cert_dir = await testFolder();
+  const plane = await testPlaneTrust({ cert_dir, shared_secret: SECRET });
+  expect(plane.handover().shared_secret).toBe(SECRET);
+  expect(await readdir(cert_dir)).not.toContain('auth_secret.txt');
+  await expect(testPlaneTrust({ shared_secret: 'x'.repeat(31) })).rejects.toThrow('at least 32 bytes');
+});
+
+test('files that vanish under a running plane do not take its identity: nothing new is made up', async () => {
+  const cert_dir = await testFolder();
+  const plane = await testPlaneTrust({ cert_dir });
+  const before = plane.identity();
+  const secret = plane.handover();
+  for (const file of await readdir(cert_dir)) await rm(join(cert_dir, file));
+  await plane.refresh();
+  expect(plane.identity()).toEqual(before);
+  expect(plane.handover()).toEqual(secret);
+  expect(await readdir(cert_dir)).toEqual([]);
+});
+
+test('in mode disabled there are tokens, and no certificates', async () => {
+  const cert_dir = await testFolder();
+  const plane = await testPlaneTrust({ cert_dir, mode: 'disabled' });
+  expect(plane.identity()).toBe(null);
+  expect(await readdir(cert_dir)).toEqual(['auth_secret.txt']);
+  const door = new TokenVerifier({ settings: () => plane.handover(), clock: new TestClock() });
+  await door.verify(await plane.token());
+});
