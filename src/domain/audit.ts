@@ -29,6 +29,7 @@ export const auditEvents = [
   'node_deleted',
   'node_joined',
   'node_refused',
+  'node_replaced',
   'bootstrap_token_shown',
   'bootstrap_token_rotated',
   'permission_reviewed',

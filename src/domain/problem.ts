@@ -32,6 +32,12 @@ export class Problem extends Error {
   }
 }
 
+/** The node cannot be asked now: what was to be done there stays to be done. */
+export function isOutOfReach(error: unknown): boolean {
+  if (!(error instanceof Problem)) return false;
+  return error.kind === 'bad_gateway' || error.code === problems.internalGrpcUnavailable().code;
+}
+
 /** A 400 for one field: `<field path> <what is wrong>`. */
 export function invalid(message: string, code = 'invalid_request'): Problem {
   return new Problem('invalid', code, message);
@@ -124,6 +130,7 @@ export const problems = {
   nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
   nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
   upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
+  targetRefused: fixed('bad_gateway', 'grpc_target_refused', 'grpc_target address is not allowed'),
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
 

@@ -6,7 +6,7 @@
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { isOutOfReach, Problem, problems } from '../domain/problem.ts';
 import type { Store, Tx } from '../store/store.ts';
 
 export interface IntentPayloads {
@@ -165,7 +165,7 @@ export class Outbox {
       return true;
     } catch (error) {
       if (this.#closed) return false;
-      const again = !(error instanceof Problem) || error.kind === 'bad_gateway';
+      const again = !(error instanceof Problem) || isOutOfReach(error);
       if (!again) {
         await this.#forget(intent.id);
         this.#settle(intent.id, (waiter) => waiter.reject(error));

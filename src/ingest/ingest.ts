@@ -9,7 +9,7 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { type StreamName, streamNames } from '../domain/event.ts';
 import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
-import { Problem } from '../domain/problem.ts';
+import { isOutOfReach, Problem } from '../domain/problem.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import type { Store } from '../store/store.ts';
 import { cut } from './framing.ts';
@@ -150,6 +150,11 @@ class SessionReader {
       } catch (error) {
         // Nothing is lost: the bytes stay in the spool, and the cursor is read again from the database.
         this.#cursor = null;
+        if (isOutOfReach(error)) {
+          // Its node wakes it when it is back.
+          await this.#wake.wait(undefined, signal);
+          continue;
+        }
         retry_ms = Math.min(Math.max(retry_ms * 2, limits.ingest_retry_ms), limits.ingest_retry_ms_max);
         this.#options.log.warn(
           { session_id: this.#id, err: describe(error), retry_ms },

@@ -94,6 +94,10 @@ export class Attachment {
     return this.#identity!;
   }
 
+  get control(): Connection {
+    return this.#options.control;
+  }
+
   /** Aborts when the link is over. */
   get signal(): AbortSignal {
     return this.#stop.signal;

@@ -29,6 +29,8 @@ export interface Connection {
   readonly transport: Transport;
   /** Milliseconds of `performance.now()` at which the peer was last heard. */
   readonly heard_at: number;
+  /** Unix ms at which the peer's certificate runs out; null without TLS. */
+  readonly certificate_ends_ms: number | null;
   /** Resolves when the connection is over, with what ended it. */
   readonly closed: Promise<Error | null>;
   close(): void;
@@ -46,7 +48,14 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       enablePush: false,
     },
   });
-  return new Http2Connection(session, authority, options.interceptors ?? []);
+  const ends = socket instanceof tls.TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : null;
+  return new Http2Connection(session, authority, ends, options.interceptors ?? []);
+}
+
+/** Whether anything accepts connections there. Throws `node_unreachable`. */
+export async function tryPort(host: string, port: number, signal: AbortSignal): Promise<void> {
+  const socket = await openSocket({ host, port, servername: host, tls: null, signal });
+  socket.destroy();
 }
 
 async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
@@ -82,24 +91,34 @@ async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
 function isCertificateError(error: unknown): boolean {
   const { code = '' } = error as NodeJS.ErrnoException;
   return (
-    !code.startsWith('ERR_SSL') && /CERT|SIGNATURE|ISSUER|CRL|INVALID_CA|PATH_LENGTH|HOSTNAME/.test(code)
+    !code.startsWith('ERR_SSL') &&
+    /CERT|SIGNATURE|ISSUER|CRL|INVALID_(CA|PURPOSE)|PATH_LENGTH|HOSTNAME/.test(code)
   );
 }
 
 class Http2Connection implements Connection {
   readonly transport: Transport;
   readonly closed: Promise<Error | null>;
+  readonly certificate_ends_ms: number | null;
   heard_at = performance.now();
   readonly #session: http2.ClientHttp2Session;
   readonly #pinging: NodeJS.Timeout;
 
-  constructor(session: http2.ClientHttp2Session, authority: string, interceptors: Interceptor[]) {
+  constructor(
+    session: http2.ClientHttp2Session,
+    authority: string,
+    certificate_ends_ms: number | null,
+    interceptors: Interceptor[],
+  ) {
     this.#session = session;
+    this.certificate_ends_ms = certificate_ends_ms;
     let reason: Error | null = null;
     session.on('error', (error) => {
       reason ??= error;
     });
-    session.once('connect', () => session.setLocalWindowSize(limits.link_window_bytes));
+    session.once('connect', () => {
+      if (!session.destroyed) session.setLocalWindowSize(limits.link_window_bytes);
+    });
     this.closed = new Promise((resolve) => {
       session.once('close', () => {
         clearInterval(this.#pinging);

@@ -21,6 +21,8 @@ export interface JoinOptions {
   /** What the plane will dial the node by: the target's host and, where set, its TLS name. */
   names: string[];
   bootstrap_token: string;
+  /** Asked once the node has proven the token, before it gets a certificate; false: the token is another's by now. */
+  spend: () => Promise<boolean>;
   trust: PlaneTrust;
   open: (options: ConnectionOptions) => Promise<Connection>;
   clock: Clock;
@@ -44,6 +46,7 @@ export async function joinNode(options: JoinOptions): Promise<void> {
     if (begun.nodeId !== node_id) throw nodeIdMismatch(node_id, begun.nodeId.slice(0, 64));
     const wrong = misunderstanding(begun.speaks, { us: 'this plane', them: `node ${node_id}` });
     if (wrong !== null) throw new Problem('bad_gateway', 'version_skew', wrong);
+    if (!(await options.spend())) throw problems.nodeUnauthorized();
     await node.completeJoin(
       {
         planeId: plane_id,

@@ -13,7 +13,6 @@ import type {
   FileChange,
   Folders,
   Node,
-  NodeHealth,
   NodeSink,
   SessionView,
   StopReport,
@@ -24,6 +23,7 @@ import { problems } from '../domain/problem.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
 import type { Connection } from './connection.ts';
+import { askHealth, type RemoteHealth } from './health.ts';
 import { changedFileFromWire, cleanupFromWire, present, toProblem, viewFromWire, whole } from './wire.ts';
 
 export interface RemoteNodeOptions {
@@ -56,6 +56,11 @@ export class RemoteNode implements Node {
   /** Who answered last, while a link stands. */
   get identity(): NodeIdentity | null {
     return this.#link?.identity ?? null;
+  }
+
+  /** The connection that commands go over, while a link stands. */
+  get control(): Connection | null {
+    return this.#link?.control ?? null;
   }
 
   /** `performance.now()` of the last sign of life, while a link stands. */
@@ -155,20 +160,12 @@ export class RemoteNode implements Node {
     await this.#call(({ commands }, options) => commands.forget({ sessionId: session_id }, options));
   }
 
-  async health(): Promise<NodeHealth> {
-    const health = await this.#call(({ commands }, options) => commands.getHealth({}, options));
-    const { path = '', freeBytes = 0n, totalBytes = 0n, startsAllowed = false } = health.disk ?? {};
-    return {
-      version: health.speaks?.version ?? '',
-      uptime_seconds: whole(health.uptimeSeconds),
-      sessions_live: health.sessionsLive,
-      disk: {
-        path,
-        free_bytes: whole(freeBytes),
-        total_bytes: whole(totalBytes),
-        starts_allowed: startsAllowed,
-      },
-    };
+  async health(): Promise<RemoteHealth> {
+    const link = this.#link;
+    if (!link) throw problems.nodeUnreachable();
+    const { headers, signal } = link;
+    const options = { headers, signal, timeoutMs: limits.link_call_ms };
+    return askHealth(link.control.transport, this.#options.worktree_root(), options);
   }
 
   async #connect(): Promise<Attachment> {

@@ -5,13 +5,13 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { rfc3339, systemClock } from '../base/clock.ts';
+import { type Clock, rfc3339, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { type Config, parseAddress, type Settings } from '../contract/config.ts';
-import { MAIN_NODE } from '../domain/node.ts';
-import { invalid } from '../domain/problem.ts';
+import { MAIN_NODE, type Node } from '../domain/node.ts';
+import { invalid, problems } from '../domain/problem.ts';
 import { Feed } from '../events/feed.ts';
 import type { Retention } from '../events/keeper.ts';
 import { openEventLog } from '../events/log.ts';
@@ -28,6 +28,7 @@ import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
 import { Ingest } from '../ingest/ingest.ts';
+import { PlaneTrust } from '../link/plane-trust.ts';
 import { Accounts } from '../services/accounts.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
@@ -35,16 +36,19 @@ import { AgentsContext } from '../services/agents/context.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Settlement } from '../services/agents/settle.ts';
+import { markStale } from '../services/agents/staleness.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
 import { Bootstrap } from '../services/nodes/bootstrap.ts';
+import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
 import { Passwords } from '../services/passwords.ts';
-import { planeId } from '../services/plane-id.ts';
+import { planeIdentity } from '../services/plane-id.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { Tokens } from '../services/tokens.ts';
+import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
@@ -97,7 +101,8 @@ async function open(
 
   const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
   opened.push(() => store.close());
-  const plane_id = await planeId(store);
+  const identity = await planeIdentity(store, clock);
+  const { plane_id } = identity;
 
   const audit = new Audit({ store, clock, log });
   const settings = await openSettings({ config, store, audit, clock, log });
@@ -152,9 +157,6 @@ async function open(
   const { node } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
   for (const warning of warnings) log.warn(warning);
-  const registry = new Registry({ store, clock, audit, feed, links: null });
-  await registry.open();
-
   const context = new AgentsContext({
     store,
     log: eventLog,
@@ -167,23 +169,52 @@ async function open(
     clock,
     logger: log,
     plane_id,
-    node: (id) => (id === MAIN_NODE ? node : null),
+    node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
   });
   const settlement = new Settlement(context);
-  const ingest = new Ingest({
-    node,
-    store,
-    clock,
-    log,
-    load: (session_id) => settlement.load(session_id),
-    settle: (session_id, fact) => settlement.settle(session_id, fact),
-    rebase: (session_id, stream) => settlement.rebase(session_id, stream),
-  });
+  const follow = (from: Node) => {
+    const ingest = new Ingest({
+      node: from,
+      store,
+      clock,
+      log,
+      load: (session_id) => settlement.load(session_id, from.id),
+      settle: (session_id, fact) => settlement.settle(session_id, fact),
+      rebase: (session_id, stream) => settlement.rebase(session_id, stream),
+    });
+    return { ingest, sink: nodeSink(context, settlement, from.id, ingest) };
+  };
+  const { ingest, sink } = follow(node);
   opened.push(() => ingest.close());
-  const lifecycle = new Lifecycle(context, settlement, () => ingest);
+  const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : links?.ingest(id)) ?? null;
+  const lifecycle = new Lifecycle(context, settlement, ingestOf);
   const agents = new Agents(context, lifecycle);
 
-  await node.attach(nodeSink(context, settlement, MAIN_NODE, ingest));
+  const trust = await openTrust(config, plane_id, clock, log);
+  if (trust) opened.push(() => trust.close());
+  const links =
+    trust &&
+    new NodeLinks({
+      trust,
+      bootstrap,
+      registry: () => registry,
+      plane: identity,
+      follower: follow,
+      upcall: () => Promise.reject(problems.notFound()),
+      hasLive: (node_id) => store.read((reader) => liveSessions(reader, node_id).length > 0),
+      onUp: (node_id) => outbox.retryNow(node_id),
+      onStale: (node_id, since_ms) => markStale(context, node_id, since_ms),
+      clock,
+      log,
+    });
+  const registry = new Registry({ store, clock, audit, feed, links });
+  const remoteNode = (id: string) => {
+    const linked = links?.node(id) ?? null;
+    if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
+    return linked;
+  };
+
+  await node.attach(sink);
   opened.push(() => node.detach());
   const adopted = (await node.health()).sessions_live;
   facts.consume('agent-restarts', restartFacts(context));
@@ -192,6 +223,8 @@ async function open(
   opened.push(() => timers.close());
   await outbox.open(lifecycle.handlers());
   opened.push(() => outbox.close());
+  await registry.open();
+  if (links) opened.push(() => links.closeAll());
 
   const metrics = new Metrics();
   const streams = new Streams({
@@ -287,6 +320,31 @@ function retention(settings: Settings): Partial<Retention> {
     bytes_per_agent: settings.get('retention.bytes_per_agent'),
     ...(bytes_total !== null && { bytes_total }),
   };
+}
+
+/** Null while the internal surface is switched off. */
+async function openTrust(
+  config: Config,
+  plane_id: string,
+  clock: Clock,
+  log: Logger,
+): Promise<PlaneTrust | null> {
+  if (!config.get('internal_grpc.enabled')) return null;
+  const mode = config.get('internal_grpc.security.mode');
+  if (mode === 'disabled')
+    log.warn('internal_grpc.security.mode is "disabled": links to nodes are not encrypted');
+  return PlaneTrust.open({
+    cert_dir: config.get('internal_grpc.security.cert_dir'),
+    plane_id,
+    mode,
+    shared_secret: config.get('internal_grpc.auth.shared_secret'),
+    issuer: config.get('internal_grpc.auth.issuer'),
+    audience: config.get('internal_grpc.auth.audience'),
+    clock,
+    log,
+  }).catch((error: Error) => {
+    throw invalid(error.message, 'invalid_config');
+  });
 }
 
 async function readTls(config: Config): Promise<{ cert: string; key: string } | null> {

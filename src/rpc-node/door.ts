@@ -56,6 +56,8 @@ export interface DoorOptions {
   instance_id: string;
   disk_id: string;
   has_default_root(): boolean;
+  /** Why a folder cannot be the base of derived workdirs; null when it can. */
+  worktree_root_problem(path: string): Promise<string | null>;
   /** The highest place of a link so far, kept over restarts. */
   latest: { get(): LinkPosition | null; set(position: LinkPosition): Promise<void> };
   clock: Clock;
@@ -324,8 +326,8 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
   };
 
-  getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async () => {
-    const { node, clock, has_default_root } = this.#options;
+  getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async ({ worktreeRoot }) => {
+    const { node, clock, has_default_root, worktree_root_problem } = this.#options;
     const { uptime_seconds, sessions_live, disk } = await node.health();
     return {
       nodeId: node.id,
@@ -340,6 +342,9 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       },
       timeMs: BigInt(clock.now()),
       hasDefaultRoot: has_default_root(),
+      ...present({
+        worktreeRootProblem: worktreeRoot === undefined ? null : await worktree_root_problem(worktreeRoot),
+      }),
     };
   };
 

@@ -1,15 +1,31 @@
 /** Who this plane is: an id made with the database, written into every session that it starts. */
+import type { Clock } from '../base/clock.ts';
 import { newId } from '../base/ids.ts';
-import type { Store } from '../store/store.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
 
-const KEY = 'plane_id';
+export interface PlaneIdentity {
+  plane_id: string;
+  /** Unix ms of the database's making or last restoring: nodes obey the highest that they know. */
+  incarnation: number;
+}
 
-export function planeId(store: Store): Promise<string> {
+export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneIdentity> {
+  const fresh = newId('pln');
+  const now = clock.now();
   return store.write((tx) => {
-    const known = tx.get(tx.sql.selectFrom('meta').select('value').where('key', '=', KEY));
-    if (known) return known.value;
-    const value = newId('pln');
-    tx.run(tx.sql.insertInto('meta').values({ key: KEY, value }));
-    return value;
+    const plane_id = keep(tx, 'plane_id', fresh);
+    const made = Number(keep(tx, 'incarnation', String(now)));
+    return { plane_id, incarnation: Math.max(made, Number(find(tx, 'restored_at_ms') ?? 0)) };
   });
+}
+
+function keep(tx: Tx, key: string, fresh: string): string {
+  const known = find(tx, key);
+  if (known !== undefined) return known;
+  tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));
+  return fresh;
+}
+
+function find(reader: Reader, key: string): string | undefined {
+  return reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key))?.value;
 }

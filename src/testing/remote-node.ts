@@ -24,6 +24,7 @@ export async function openTestDoor(node: LocalNode, more: Partial<DoorOptions> =
     instance_id: randomUUID(),
     disk_id: 'disk',
     has_default_root: () => true,
+    worktree_root_problem: async () => null,
     latest: {
       get: () => latest,
       set: async (position) => {

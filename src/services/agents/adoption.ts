@@ -5,7 +5,7 @@
 
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../domain/command.ts';
-import type { NodeSink, SessionView } from '../../domain/node.ts';
+import { MAIN_NODE, type NodeSink, type SessionView } from '../../domain/node.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
   findAgent,
@@ -42,7 +42,15 @@ async function adopt(
   const { store, logger } = context.options;
   const seen = new Set(views.map((view) => view.session_id));
   for (const view of views) {
-    const state = await store.read((reader) => findSession(reader, view.session_id)?.state ?? null);
+    const known = await store.read((reader) => findSession(reader, view.session_id));
+    if (known && known.node_id !== node_id) {
+      logger.error(
+        { session_id: view.session_id, node_id },
+        'a node shows a session of another node; it is passed over',
+      );
+      continue;
+    }
+    const state = known?.state ?? null;
     if (state === 'ended') {
       await forget(context, node_id, view.session_id);
       continue;
@@ -64,6 +72,8 @@ async function adopt(
       reason: 'session_lost',
       message,
     });
+    // Whoever reads it finds that there is no more to read.
+    ingest.wake(session.id);
   }
 }
 
@@ -95,13 +105,16 @@ function lostSessions(reader: Reader, node_id: string, seen: Set<string>) {
 function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionView): void {
   const { launch } = view;
   const now = context.now();
-  const known = findAgent(tx, launch.agent_id);
+  const found = findAgent(tx, launch.agent_id);
+  // What a node says of an agent of another node counts as little as what it says of an owner.
+  const known = found?.node_id === node_id ? found : undefined;
   const root = tx.get(
     tx.sql.selectFrom('users').select('id').where('role', '=', 'root').orderBy('created_at').limit(1),
   );
-  const owner = tx.get(tx.sql.selectFrom('users').select('id').where('id', '=', launch.owner_id)) ?? root;
-  const agent_id =
-    known && known.session_state !== 'ended' && known.session_state !== null ? newId('agt') : launch.agent_id;
+  const named = tx.get(tx.sql.selectFrom('users').select('id').where('id', '=', launch.owner_id));
+  const owner = (node_id === MAIN_NODE ? named : undefined) ?? root;
+  const lives = known && known.session_state !== 'ended' && known.session_state !== null;
+  const agent_id = lives || (found && !known) ? newId('agt') : launch.agent_id;
   const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
   const num =
     known && agent_id === known.id

@@ -151,7 +151,7 @@ async function open(): Promise<void> {
   const settlement = new Settlement(context);
   const ingest = new Ingest({
     ...{ ...common, node },
-    load: (session_id) => settlement.load(session_id),
+    load: (session_id) => settlement.load(session_id, 'main'),
     settle: (session_id, fact) => settlement.settle(session_id, fact),
     rebase: (session_id, stream) => settlement.rebase(session_id, stream),
   });

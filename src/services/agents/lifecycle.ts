@@ -7,7 +7,7 @@ import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { StopReport } from '../../domain/node.ts';
-import { Problem, problems } from '../../domain/problem.ts';
+import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { IntentHandlers } from '../../flow/outbox.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
@@ -27,11 +27,11 @@ import type { Settlement } from './settle.ts';
 export class Lifecycle {
   readonly #context: AgentsContext;
   readonly #settlement: Settlement;
-  readonly #ingest: (node_id: string) => Ingest;
+  readonly #ingest: (node_id: string) => Ingest | null;
   /** Stops under way, so that a second one joins the first. */
   readonly #stops = new Map<string, Promise<StopReport>>();
 
-  constructor(context: AgentsContext, settlement: Settlement, ingest: (node_id: string) => Ingest) {
+  constructor(context: AgentsContext, settlement: Settlement, ingest: (node_id: string) => Ingest | null) {
     this.#context = context;
     this.#settlement = settlement;
     this.#ingest = ingest;
@@ -173,7 +173,7 @@ export class Lifecycle {
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
       });
-      this.#ingest(agent.node_id).follow(session_id, view.facts);
+      this.#ingest(agent.node_id)?.follow(session_id, view.facts);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       if (error.kind === 'invalid') {
@@ -185,7 +185,7 @@ export class Lifecycle {
         } as const;
         return this.#settlement.settleWithoutProcess(session_id, exit);
       }
-      if (error.kind === 'bad_gateway') await this.#markPending(agent.id, session);
+      if (isOutOfReach(error)) await this.#markPending(agent.id, session);
       else await this.#undoStart(agent.id, session);
       throw error;
     }

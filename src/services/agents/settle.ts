@@ -29,10 +29,11 @@ export class Settlement {
   }
 
   /** The committed cursor of a session that is still followed. */
-  load(session_id: string): Promise<SessionCursor | null> {
+  load(session_id: string, node_id: string): Promise<SessionCursor | null> {
     return this.#context.options.store.read((reader) => {
       const session = findSession(reader, session_id);
-      if (!session || session.state === 'ended') return null;
+      // What a node says of another node's session is not listened to.
+      if (!session || session.state === 'ended' || session.node_id !== node_id) return null;
       const { stdout, stderr } = spoolsOf(reader, session.num);
       const cursor = ({ offset, base, tail }: SpoolRow) => ({ offset, base, tail });
       return {

@@ -281,6 +281,15 @@ export class Registry {
     return row.disk_id!;
   }
 
+  /** Another disk is the node's from now on: nothing of ours lived on the one before. */
+  async replaced(node_id: string, disk_id: string): Promise<void> {
+    await this.#change(node_id, (tx, row) => {
+      updateNode(tx, node_id, { disk_id });
+      this.#audit(tx, 'node_replaced', null, node_id, { disk_id, before: row.disk_id });
+      return { ...row, disk_id };
+    });
+  }
+
   /** The node holds a certificate of ours now. */
   async joined(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
     this.#refusals.delete(node_id);

@@ -1,0 +1,332 @@
+/**
+ * Keeps a link to every registered node: connects, adopts what runs there, says how long it has been silent, and connects
+ * again. Silence is a label: it changes no agent's status, starts nothing elsewhere and kills nothing.
+ */
+import { Wake } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Node, NodeSink } from '../../domain/node.ts';
+import type { HealthReport, NodeStatus } from '../../domain/node-record.ts';
+import { nodeIdMismatch, Problem, problems } from '../../domain/problem.ts';
+import type { Ingest } from '../../ingest/ingest.ts';
+import type { NodeIdentity } from '../../link/attachment.ts';
+import { type Connection, tryPort } from '../../link/connection.ts';
+import { askHealth, type RemoteHealth } from '../../link/health.ts';
+import { renewNode } from '../../link/join.ts';
+import { RemoteNode, type RemoteNodeOptions } from '../../link/remote-node.ts';
+import { resolveTarget } from '../../link/target.ts';
+import { misunderstanding, toProblem } from '../../link/wire.ts';
+import type { NodeRow } from '../../store/nodes.ts';
+import { connect, type DialingDeps, dial, targetOf } from './dialing.ts';
+import { type HealthSteps, testNode } from './health.ts';
+import type { LinkState, Links, Registry } from './registry.ts';
+
+/** What lives above a link: made once per registered node. */
+export interface Follower {
+  ingest: Ingest;
+  sink: NodeSink;
+}
+
+export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
+  registry(): Pick<Registry, 'nextEpoch' | 'disk' | 'joined' | 'refused' | 'linkChanged' | 'replaced'>;
+  plane: { plane_id: string; incarnation: number };
+  follower(node: Node): Follower;
+  upcall: RemoteNodeOptions['upcall'];
+  /** Whether sessions of ours are live there, by our books. */
+  hasLive(node_id: string): Promise<boolean>;
+  /** The node is back: what waited for it goes on. */
+  onUp(node_id: string): void;
+  /** Silent for so long that its agents' records say since when; null when it is back. */
+  onStale(node_id: string, since_ms: number | null): Promise<void>;
+  clock: Clock;
+  log: Logger;
+}
+
+export class NodeLinks implements Links {
+  readonly #deps: NodeLinksDeps;
+  readonly #links = new Map<string, NodeLink>();
+  readonly #watch: NodeJS.Timeout;
+
+  constructor(deps: NodeLinksDeps) {
+    this.#deps = deps;
+    this.#watch = setInterval(() => {
+      for (const link of this.#links.values()) link.look();
+    }, limits.link_look_ms).unref();
+  }
+
+  node(node_id: string): Node | null {
+    return this.#links.get(node_id)?.node ?? null;
+  }
+
+  ingest(node_id: string): Ingest | null {
+    return this.#links.get(node_id)?.ingest ?? null;
+  }
+
+  open(row: NodeRow): void {
+    const link = new NodeLink(this.#deps, row);
+    this.#links.set(row.id, link);
+    link.start();
+  }
+
+  changed(row: NodeRow): void {
+    this.#links.get(row.id)?.changed(row);
+  }
+
+  async close(node_id: string): Promise<void> {
+    const link = this.#links.get(node_id);
+    this.#links.delete(node_id);
+    await link?.close();
+  }
+
+  state(node_id: string): LinkState {
+    const link = this.#links.get(node_id);
+    if (link) return link.state();
+    return {
+      status: 'unreachable',
+      version: null,
+      last_seen_at_ms: null,
+      error: null,
+      has_default_root: null,
+    };
+  }
+
+  probe(row: NodeRow): Promise<HealthReport> {
+    return testNode(row.id, probeSteps(this.#deps, row), this.#deps.log);
+  }
+
+  /** Ends every link; agents and nodes go on. */
+  async closeAll(): Promise<void> {
+    clearInterval(this.#watch);
+    await Promise.all([...this.#links.keys()].map((node_id) => this.close(node_id)));
+  }
+}
+
+class NodeLink {
+  readonly node: RemoteNode;
+  readonly ingest: Ingest;
+  readonly #deps: NodeLinksDeps;
+  readonly #sink: NodeSink;
+  readonly #stop = new AbortController();
+  readonly #wake = new Wake();
+  #row: NodeRow;
+  #running: Promise<void> | null = null;
+  #down: (reason: Error) => void = () => {};
+  #status: NodeStatus = 'connecting';
+  #error: string | null = null;
+  #version: string | null = null;
+  #has_default_root: boolean | null = null;
+  /** By the plane's clock, for show; silence is measured by the monotonic one. */
+  #seen_at_ms: number | null;
+  #heard_at = performance.now();
+  #linked = false;
+  #stale = false;
+
+  constructor(deps: NodeLinksDeps, row: NodeRow) {
+    this.#deps = deps;
+    this.#row = row;
+    this.#seen_at_ms = row.last_seen_at;
+    this.node = new RemoteNode({
+      id: row.id,
+      log: deps.log,
+      dial: (signal) =>
+        dial({ ...deps, joined: (...args) => deps.registry().joined(...args) }, this.#row, signal),
+      nextPosition: async () => ({ ...deps.plane, epoch: await deps.registry().nextEpoch(row.id) }),
+      accept: (identity) => this.#accept(identity),
+      upcall: deps.upcall,
+      worktree_root: () => this.#row.default_worktree_root,
+      onDown: (reason) => this.#down(reason),
+    });
+    const { ingest, sink } = deps.follower(this.node);
+    this.ingest = ingest;
+    this.#sink = sink;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** A new target or name takes a new connection; agents notice nothing. */
+  changed(row: NodeRow): void {
+    const elsewhere =
+      row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
+    this.#row = row;
+    if (!elsewhere) return;
+    void this.node.detach();
+    this.#down(problems.nodeUnreachable());
+    this.#wake.notify();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.node.detach();
+    this.#down(problems.nodeUnreachable());
+    await this.#running;
+    await this.ingest.close();
+  }
+
+  state(): LinkState {
+    return {
+      status: this.#status,
+      version: this.#version,
+      last_seen_at_ms: this.#seen_at_ms,
+      error: this.#error,
+      has_default_root: this.#has_default_root,
+    };
+  }
+
+  /** Works out the status from how long nothing was heard. */
+  look(): void {
+    const { clock } = this.#deps;
+    const heard_at = this.node.heard_at;
+    if (this.#linked && heard_at !== null && heard_at > this.#heard_at) {
+      this.#heard_at = heard_at;
+      this.#seen_at_ms = Math.round(clock.now() - (performance.now() - heard_at));
+    }
+    const silent_ms = performance.now() - this.#heard_at;
+    if (silent_ms >= limits.node_unreachable_ms) {
+      this.#become('unreachable');
+      if (!this.#stale) {
+        this.#stale = true;
+        void this.#tell(() => this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at));
+      }
+    } else if (silent_ms >= limits.node_suspect_ms) this.#become('suspect');
+    else if (this.#linked) this.#become('connected');
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let wait_ms = 0;
+    while (!signal.aborted) {
+      const down = new Promise<Error>((resolve) => {
+        this.#down = resolve;
+      });
+      try {
+        await this.node.attach(this.#sink);
+        wait_ms = 0;
+        await this.#up();
+        const reason = await down;
+        this.#deps.log.warn({ node_id: this.#row.id, err: reason }, 'the link to a node is down');
+        this.#error = toProblem(reason).message;
+      } catch (error) {
+        const { message } = toProblem(error);
+        const { log } = this.#deps;
+        if (message !== this.#error) log.warn({ node_id: this.#row.id, err: error }, 'a node is not linked');
+        this.#error = message;
+      }
+      this.#linked = false;
+      if (signal.aborted) return;
+      wait_ms = Math.min(Math.max(wait_ms * 2, limits.link_retry_ms), limits.link_retry_ms_max);
+      await this.#wake.wait(wait_ms * (0.8 + 0.4 * Math.random()), signal);
+    }
+  }
+
+  async #up(): Promise<void> {
+    const { clock, log, onUp } = this.#deps;
+    this.#linked = true;
+    this.#heard_at = performance.now();
+    this.#seen_at_ms = clock.now();
+    this.#error = null;
+    const { version, instance_id } = this.node.identity ?? { version: '', instance_id: '' };
+    this.#version = version;
+    this.#become('connected');
+    log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
+    // Also after a restart of ours: the records may still say since when it was silent.
+    this.#stale = false;
+    await this.#tell(() => this.#deps.onStale(this.#row.id, null));
+    onUp(this.#row.id);
+    void this.#tell(() => this.#care());
+  }
+
+  /** While a link stands: what the node can do without being told, and a certificate that does not run out. */
+  async #care(): Promise<void> {
+    const { has_default_root } = await this.node.health();
+    if (this.#has_default_root !== has_default_root) {
+      this.#has_default_root = has_default_root;
+      await this.#deps.registry().linkChanged(this.#row.id);
+    }
+    const { trust, clock, log } = this.#deps;
+    const { transport, certificate_ends_ms } = this.node.control ?? {};
+    if (trust.origin === 'operator' || !transport || !certificate_ends_ms) return;
+    if (certificate_ends_ms - clock.now() > limits.leaf_lifetime_ms / 3) return;
+    const { host } = targetOf(this.#row);
+    const names = [host, ...(this.#row.tls_server_name === null ? [] : [this.#row.tls_server_name])];
+    await renewNode({ transport, node_id: this.#row.id, names, trust });
+    log.info({ node_id: this.#row.id }, 'the certificate of a node was renewed');
+  }
+
+  /** The node's disk must be the one that our sessions are on. */
+  async #accept({ node_id, disk_id, instance_id }: NodeIdentity): Promise<void> {
+    const registry = this.#deps.registry();
+    const { id } = this.#row;
+    if (node_id !== id) {
+      const problem = nodeIdMismatch(id, node_id.slice(0, 64));
+      await registry.refused(id, problem.message);
+      throw problem;
+    }
+    const known = await registry.disk(id, disk_id);
+    if (known === disk_id) return;
+    if (await this.#deps.hasLive(id)) {
+      const message = `another process answers for agent node ${id}: its disk is not the one that agents run on`;
+      await registry.refused(id, `${message} (instance ${instance_id}, disk ${disk_id})`);
+      throw new Problem('bad_gateway', 'node_disk_mismatch', message);
+    }
+    await registry.replaced(id, disk_id);
+  }
+
+  #become(status: NodeStatus): void {
+    if (this.#status === status) return;
+    this.#status = status;
+    void this.#tell(() => this.#deps.registry().linkChanged(this.#row.id));
+  }
+
+  async #tell(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) {
+        this.#deps.log.warn({ err: error, node_id: this.#row.id }, 'the state of a node was not noted');
+      }
+    }
+  }
+}
+
+/** The steps of the connection test, on a connection of their own; a link that stands is not touched. */
+function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
+  const { trust, clock } = deps;
+  let connection: Connection | null = null;
+  let skew_ms: number | null = null;
+  let health: RemoteHealth | null = null;
+  return {
+    dns: async () => void (await resolveTarget(targetOf(row).host)),
+    tcp: async (signal) => {
+      const { host, port } = targetOf(row);
+      const [address] = await resolveTarget(host);
+      await tryPort(address!, port, signal);
+    },
+    tls: async (signal) => {
+      connection = await connect(trust, row, signal);
+    },
+    auth: async (signal) => {
+      const asked_ms = clock.now();
+      health = await askHealth(connection!.transport, row.default_worktree_root, { signal }, (time_ms) => {
+        skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+      });
+      if (health.node_id !== row.id) throw nodeIdMismatch(row.id, health.node_id.slice(0, 64));
+      return health;
+    },
+    version: async () => {
+      const wrong = misunderstanding(health?.speaks, { us: 'this plane', them: `node ${row.id}` });
+      if (wrong !== null) throw new Problem('bad_gateway', 'version_skew', wrong);
+    },
+    worktree_root:
+      row.default_worktree_root === null
+        ? null
+        : async () => {
+            const wrong = health?.worktree_root_problem;
+            if (wrong) throw new Problem('bad_gateway', 'worktree_root', wrong);
+          },
+    clock_skew_ms: () => skew_ms,
+    close: () => connection?.close(),
+  };
+}
