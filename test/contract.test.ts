@@ -98,6 +98,11 @@ test('every answer has the form that the contract gives it', async () => {
   await check('getConfig');
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
   await check('listNodes');
+  await check('listNodes', { query: 'limit=1' });
+  await check('listAgentNodes');
+  await check('listAgentNodes', { query: 'limit=1' });
+  await check('getBootstrapToken');
+  await check('rotateBootstrapToken');
 
   const made = await check('createAgent', {
     body: { name: 'made', workdir: plane.work, command: 'sleep 100', stdin: true, start: true },
@@ -135,6 +140,11 @@ test('every answer has the form that the contract gives it', async () => {
     'getDocs',
     'followAgent',
     'followAll',
+    'registerAgentNode',
+    'getAgentNode',
+    'updateAgentNode',
+    'deleteAgentNode',
+    'getAgentNodeHealth',
   ];
   expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
     operationIds.filter((operation) => elsewhere.includes(operation)),
@@ -214,6 +224,7 @@ test('no input makes a fault: whatever is sent, the answer is one of the contrac
             user_id: id,
             token_id: id,
             sign_in_id: id,
+            node_id: id,
             path: id,
           },
           query: query.toString(),

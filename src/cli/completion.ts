@@ -4,7 +4,7 @@
  */
 import type { Command } from 'commander';
 import { limits } from '../base/limits.ts';
-import { connect } from './api.ts';
+import { type Api, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
 import { print } from './output.ts';
@@ -69,21 +69,31 @@ async function candidates(program: Command, context: Context, words: string[]): 
       .map((sub) => sub.name());
   } else {
     const argument = command.registeredArguments[Math.min(places, command.registeredArguments.length - 1)];
-    found = argument?.name() === 'agent' ? await agentNames(context) : [];
+    found = await (named[argument?.name() ?? '']?.(context) ?? []);
   }
   return found.filter((text) => text.startsWith(last)).sort();
 }
 
-/** Names where they are unique and plain, ids otherwise; nothing at all when the plane does not answer soon. */
-async function agentNames(context: Context): Promise<string[]> {
+/** Candidates for arguments that name something on the plane. */
+const named: Record<string, (context: Context) => Promise<string[]>> = {
+  agent: (context) => ask(context, agentNames),
+  node: (context) => ask(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
+};
+
+/** Nothing at all when the plane does not answer soon. */
+async function ask(context: Context, question: (api: Api) => Promise<string[]>): Promise<string[]> {
   try {
     const signal = AbortSignal.any([context.io.signal, AbortSignal.timeout(limits.completion_wait_ms)]);
-    const api = await connect({ ...context, io: { ...context.io, signal } }, {});
-    const agents = await api.all('listAgents', {});
-    const uses = new Map<string, number>();
-    for (const { name } of agents) uses.set(name, (uses.get(name) ?? 0) + 1);
-    return agents.map(({ id, name }) => (uses.get(name) === 1 && /^[\w.@:+-]+$/.test(name) ? name : id));
+    return await question(await connect({ ...context, io: { ...context.io, signal } }, {}));
   } catch {
     return [];
   }
+}
+
+/** Names where they are unique and plain, ids otherwise. */
+async function agentNames(api: Api): Promise<string[]> {
+  const agents = await api.all('listAgents', {});
+  const uses = new Map<string, number>();
+  for (const { name } of agents) uses.set(name, (uses.get(name) ?? 0) + 1);
+  return agents.map(({ id, name }) => (uses.get(name) === 1 && /^[\w.@:+-]+$/.test(name) ? name : id));
 }

@@ -1,8 +1,13 @@
-/** `svc init`: a first configuration for one machine. It never overwrites a file. */
+/** `svc init`: a first configuration, for one machine or for a remote node. It never overwrites a file. */
 import { mkdir, open } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { newSecret } from '../base/ids.ts';
-import { failed } from './failure.ts';
+import { limits } from '../base/limits.ts';
+import { parseAddress } from '../contract/config.ts';
+import { nodeToml } from '../contract/node-toml.ts';
+import { MAIN_NODE, NODE_ID } from '../domain/node.ts';
+import { problems } from '../domain/problem.ts';
+import { failed, usage } from './failure.ts';
 
 export function firstConfig(secret: string): string {
   return `# svc on one machine. All keys: svc config show
@@ -23,15 +28,31 @@ shared_secret = "${secret}"
 `;
 }
 
+/** A node's first configuration. Refuses what the node would refuse at its start. */
+export function nodeConfig(options: { node_id: string; token: string; listen?: string | undefined }): string {
+  const { node_id, token, listen } = options;
+  if (node_id === MAIN_NODE) throw usage(problems.nodeIdReserved().message);
+  if (!NODE_ID.test(node_id)) {
+    throw usage(`--id ${node_id}: must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"`);
+  }
+  if (listen !== undefined && parseAddress(listen) === null) {
+    throw usage(`--listen ${listen}: must be <host>:<port>`);
+  }
+  if (token.length < limits.bootstrap_token_chars_min || /[\0-\x1f\x7f]/.test(token)) {
+    throw usage('that is no bootstrap token: svc nodes token, on the control plane, prints one');
+  }
+  return nodeToml({ node_id, token, ...(listen !== undefined && { listen }) });
+}
+
 /** Writes the file for this user only; refuses one that exists. */
-export async function init(path: string): Promise<void> {
+export async function init(path: string, text = firstConfig(newSecret())): Promise<void> {
   await mkdir(dirname(path), { recursive: true, mode: 0o700 });
   const file = await open(path, 'wx', 0o600).catch((error: NodeJS.ErrnoException) => {
     if (error.code === 'EEXIST') throw failed(`${path} exists already: it is left as it is`);
     throw failed(`${path} cannot be written: ${error.message}`);
   });
   try {
-    await file.writeFile(firstConfig(newSecret()));
+    await file.writeFile(text);
     await file.sync();
   } finally {
     await file.close();

@@ -1,17 +1,21 @@
 /** Commands about this machine's own plane: serve, init, stop, doctor, backup, restore, open. */
+import { hostname } from 'node:os';
 import { resolve } from 'node:path';
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { closest, distance } from 'fastest-levenshtein';
 import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
+import { parseAddress } from '../contract/config.ts';
+import { NODE_LISTEN } from '../contract/node-toml.ts';
 import { Problem } from '../domain/problem.ts';
 import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from './api.ts';
 import type { Context, PlaneHolder } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
-import { init } from './init.ts';
+import { init, nodeConfig } from './init.ts';
 import { collect, type LocalOptions, leaf, localFlags, remote, withLocal } from './options.ts';
 import { colours, print, printJson, printRecord, say } from './output.ts';
+import { secretOf } from './prompt.ts';
 import { visible } from './terminal.ts';
 
 type Options = LocalOptions & { json?: boolean };
@@ -32,8 +36,15 @@ export function addMachine(program: Command, context: Context): void {
 
   leaf(program, 'init', 'write a first configuration for this machine')
     .option('--config <file>', 'where; default: the place where svc looks')
-    .action(async (options: Options) => {
+    .option('--node', 'as a remote node of a control plane elsewhere')
+    .option('--id <id>', 'with --node: its id on the control plane; default: the name of this machine')
+    .option('--token <token>', 'with --node: its bootstrap token (-: the first line of standard input)')
+    .option('--listen <host:port>', `with --node: where the control plane connects; default: ${NODE_LISTEN}`)
+    .action(async (options: Options & { node?: boolean; id?: string; token?: string }) => {
       const path = options.config === undefined ? local.defaultConfigFile() : resolve(io.cwd, options.config);
+      if (options.node) return initNode(path, options);
+      if (options.id ?? options.token ?? options.listen)
+        throw usage('--id, --token and --listen need --node');
       await init(path);
       if (options.json) await printJson(io, { path });
       else say(io, `wrote ${path}`);
@@ -92,6 +103,17 @@ export function addMachine(program: Command, context: Context): void {
       else await print(io, `${url}\n`);
     },
   );
+
+  async function initNode(path: string, options: Options & { id?: string; token?: string }): Promise<void> {
+    const node_id = options.id ?? hostname();
+    const { listen, token: given } = options;
+    const token = await secretOf(io, 'Bootstrap token', given);
+    await init(path, nodeConfig({ node_id, token, listen }));
+    if (options.json) return printJson(io, { path, node_id });
+    const { port } = parseAddress(listen ?? NODE_LISTEN)!;
+    say(io, `wrote ${path}; svc on this machine now is node ${node_id}`);
+    say(io, `on the control plane: svc nodes register ${node_id} --target https://<this host>:${port}`);
+  }
 
   async function stopAgents(options: ApiOptions): Promise<number> {
     const api = await connect(context, options);

@@ -11,6 +11,7 @@ import { asFailure, exitCodes } from './failure.ts';
 import { addLogin } from './login.ts';
 import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
+import { addNodes } from './nodes.ts';
 import { say } from './output.ts';
 import { visible } from './terminal.ts';
 import { addTokens } from './tokens.ts';
@@ -34,6 +35,7 @@ export function program(context: Context): Command {
   addLogin(svc, context);
   addAgents(svc, context);
   addLogs(svc, context);
+  addNodes(svc, context);
   addUsers(svc, context);
   addTokens(svc, context);
   addConfig(svc, context);

@@ -53,3 +53,9 @@ export async function password(
   }
   return typed;
 }
+
+/** A secret that may stand in an argument, because it is good for little and not for long; `-`: standard input's first line. */
+export async function secretOf(io: Io, question: string, given: string | undefined): Promise<string> {
+  if (given === undefined) return (await ask(io, question, { secret: true })).trim();
+  return given === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : given;
+}

@@ -69,7 +69,7 @@ export async function resolveTarget(host: string): Promise<string[]> {
   const addresses = isIP(host) ? [host] : await resolve(host);
   const good = addresses.filter(isAllowedAddress);
   if (good.length > 0) return good;
-  throw addresses.length > 0 ? problems.grpcTargetRefused() : problems.nodeUnreachable();
+  throw addresses.length > 0 ? problems.targetRefused() : problems.nodeUnreachable();
 }
 
 async function resolve(host: string): Promise<string[]> {

@@ -1,0 +1,186 @@
+/** `svc nodes …`, for root: the registry of remote nodes, the connection test, and the token that nodes join with. */
+import { styleText } from 'node:util';
+import type { Command } from 'commander';
+import { sleep } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import type { HealthReport, NodeRecord } from '../domain/node-record.ts';
+import { Problem } from '../domain/problem.ts';
+import { type Api, type ApiOptions, connect } from './api.ts';
+import type { Context, Io } from './context.ts';
+import { exitCodes, Failure, failed, usage } from './failure.ts';
+import { duration, remote } from './options.ts';
+import { colours, print, printJson, printRecord, printRows, say } from './output.ts';
+import { visible } from './terminal.ts';
+
+interface Options extends ApiOptions {
+  json?: boolean;
+}
+
+interface FieldOptions extends Options {
+  name?: string;
+  target?: string;
+  tlsServerName?: string;
+  defaultWorktreeRoot?: string;
+}
+
+interface RegisterOptions extends FieldOptions {
+  target: string;
+  timeout: number;
+  wait: boolean;
+}
+
+export function addNodes(program: Command, context: Context): void {
+  const { io } = context;
+  const nodes = program.command('nodes').description('the machines that agents run on (root)');
+
+  remote(nodes, 'ls', 'list the registered nodes')
+    .alias('list')
+    .action(async (options: Options) => {
+      const api = await connect(context, options);
+      await printRows(
+        io,
+        await api.all('listAgentNodes', {}),
+        [
+          { title: 'ID', value: (node) => node.id },
+          { title: 'NAME', value: (node) => node.name },
+          { title: 'STATUS', value: (node) => node.status },
+          { title: 'VERSION', value: (node) => node.version },
+          { title: 'AGENTS', value: (node) => node.agents },
+          { title: 'LAST SEEN', value: (node) => node.last_seen_at },
+        ],
+        options,
+      );
+    });
+
+  remote(nodes, 'get <node>', 'show a node').action(async (node_id: string, options: Options) => {
+    const api = await connect(context, options);
+    await printRecord(io, await api.call('getAgentNode', { params: { node_id } }), options);
+  });
+
+  remote(nodes, 'register <id>', 'register a node and wait until it is connected')
+    .requiredOption('--target <url>', 'where it listens: https://<host>:<port>')
+    .option('--name <name>', 'how people call it; default: the id')
+    .option('--tls-server-name <name>', 'the name in its certificate, where it is not the host')
+    .option('--default-worktree-root <dir>', 'base of derived workdirs on the node')
+    .option('--timeout <duration>', 'how long to wait', duration, limits.cli_register_wait_ms)
+    .option('--no-wait', 'do not wait')
+    .action(async (id: string, options: RegisterOptions) => {
+      const api = await connect(context, options);
+      const body = {
+        id,
+        name: options.name ?? id,
+        grpc_target: options.target,
+        tls_server_name: options.tlsServerName ?? null,
+        default_worktree_root: options.defaultWorktreeRoot ?? null,
+      };
+      const made = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
+      const node = options.wait ? await untilConnected(io, api, made, options) : made;
+      await printRecord(io, node, options);
+    });
+
+  remote(nodes, 'set <node>', 'change a node; an empty text clears an optional field')
+    .option('--target <url>', 'where it listens: https://<host>:<port>')
+    .option('--name <name>', 'how people call it')
+    .option('--tls-server-name <name>', 'the name in its certificate, where it is not the host')
+    .option('--default-worktree-root <dir>', 'base of derived workdirs on the node')
+    .action(async (node_id: string, options: FieldOptions) => {
+      const { name, target, tlsServerName, defaultWorktreeRoot } = options;
+      const body = {
+        ...(name !== undefined && { name }),
+        ...(target !== undefined && { grpc_target: target }),
+        ...(tlsServerName !== undefined && { tls_server_name: tlsServerName || null }),
+        ...(defaultWorktreeRoot !== undefined && { default_worktree_root: defaultWorktreeRoot || null }),
+      };
+      if (Object.keys(body).length === 0) throw usage('say what to change');
+      const api = await connect(context, options);
+      await printRecord(io, await api.call('updateAgentNode', { params: { node_id }, body }), options);
+    });
+
+  remote(nodes, 'test <node>', 'test the connection to a node, step by step').action(
+    async (node_id: string, options: Options) => {
+      const api = await connect(context, options);
+      const report = await api.call('getAgentNodeHealth', { params: { node_id } });
+      if (options.json) await printJson(io, report);
+      else await print(io, reportLines(report, colours(io.stdout, io.env)));
+      if (report.status !== 'ok') throw failed(`node ${node_id} is ${report.status}`);
+    },
+  );
+
+  remote(nodes, 'delete <node>', 'forget a node that no agent is bound to')
+    .alias('rm')
+    .action(async (node_id: string, options: Options) => {
+      const api = await connect(context, options);
+      await api.call('deleteAgentNode', { params: { node_id } });
+      if (options.json) await printRecord(io, { id: node_id }, options);
+      else say(io, visible(`deleted ${node_id}`));
+    });
+
+  remote(nodes, 'token', 'print the token that a node joins with, and the configuration to join by')
+    .option('--rotate', 'a fresh one; those before it end')
+    .option('--toml', 'only the configuration')
+    .action(async (options: Options & { rotate?: boolean; toml?: boolean }) => {
+      const api = await connect(context, options);
+      const shown = await api.call(options.rotate ? 'rotateBootstrapToken' : 'getBootstrapToken', {});
+      if (options.json) return printJson(io, shown);
+      const until =
+        shown.expires_at === null ? 'for any number of nodes' : `for one node, until ${shown.expires_at}`;
+      say(io, `${until}; on the node: svc init --node --token -`);
+      await print(io, options.toml ? shown.toml : `${shown.token}\n\n${shown.toml}`);
+    });
+}
+
+/** Polls the record; when the time is up, the connection test says why. */
+async function untilConnected(
+  io: Io,
+  api: Api,
+  made: NodeRecord,
+  options: RegisterOptions,
+): Promise<NodeRecord> {
+  const deadline = performance.now() + options.timeout;
+  const params = { node_id: made.id };
+  let node = made;
+  while (node.status !== 'connected') {
+    const left_ms = deadline - performance.now();
+    if (left_ms <= 0) {
+      const report = await api.call('getAgentNodeHealth', { params });
+      say(io, reportLines(report, colours(io.stderr, io.env)).trimEnd());
+      const words = `node ${made.id} is registered, but not connected yet; the plane goes on trying`;
+      throw new Failure(exitCodes.timeout, words);
+    }
+    await sleep(Math.min(limits.cli_register_look_ms, left_ms), io.signal);
+    if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
+    node = await api.call('getAgentNode', { params }).catch((error) => waitLonger(error, node));
+  }
+  return node;
+}
+
+/** Many who wait at once may be told to slow down. */
+function waitLonger(error: unknown, node: NodeRecord): NodeRecord {
+  if (error instanceof Problem && error.kind === 'rate_limited') return node;
+  throw error;
+}
+
+function reportLines(report: HealthReport, coloured: boolean): string {
+  const mark = (ok: boolean) => {
+    const text = ok ? '✓' : '✗';
+    return coloured ? styleText(ok ? 'green' : 'red', text, { validateStream: false }) : text;
+  };
+  const line = (ok: boolean, name: string, detail: string, hint?: string) =>
+    `${mark(ok)} ${name.padEnd(13)}  ${visible(detail)}\n${hint ? `    ${visible(hint)}\n` : ''}`;
+  const lines = report.checks.map(({ name, ok, ms, error, hint }) =>
+    line(ok, name, ok ? `${ms} ms` : (error ?? ''), hint),
+  );
+  const { clock_skew_ms, disk, version, agents } = report;
+  if (clock_skew_ms !== null) {
+    const ok = Math.abs(clock_skew_ms) <= limits.clock_skew_ms;
+    lines.push(line(ok, 'clock', `${clock_skew_ms} ms off`, ok ? undefined : 'set both clocks by NTP'));
+  }
+  if (disk !== null) {
+    const free = `${(disk.free_bytes / 1024 ** 3).toFixed(1)} GiB free at ${disk.path}`;
+    lines.push(
+      line(disk.starts_allowed, 'disk', free, disk.starts_allowed ? undefined : 'too little to start agents'),
+    );
+  }
+  const more = [version && `svc ${version}`, agents !== null && `${agents} agents run`].filter(Boolean);
+  return `${lines.join('')}${report.status}${more.length > 0 ? ` (${visible(more.join(', '))})` : ''}\n`;
+}

@@ -1,0 +1,37 @@
+/** Links without a network, for tests of the registry: they remember what they were told and say what they are told to. */
+import type { HealthReport } from '../domain/node-record.ts';
+import type { LinkState, Links } from '../services/nodes/registry.ts';
+import type { NodeRow } from '../store/nodes.ts';
+
+export class FakeLinks implements Links {
+  /** `open a`, `changed a`, `close a`, in order. */
+  readonly told: string[] = [];
+  readonly rows = new Map<string, NodeRow>();
+  readonly states = new Map<string, Partial<LinkState>>();
+  report: (row: NodeRow) => Promise<HealthReport> = () => Promise.reject(new Error('not in this test'));
+
+  open(row: NodeRow): void {
+    this.told.push(`open ${row.id}`);
+    this.rows.set(row.id, row);
+  }
+
+  changed(row: NodeRow): void {
+    this.told.push(`changed ${row.id}`);
+    this.rows.set(row.id, row);
+  }
+
+  async close(node_id: string): Promise<void> {
+    this.told.push(`close ${node_id}`);
+    this.rows.delete(node_id);
+  }
+
+  state(node_id: string): LinkState {
+    if (!this.rows.has(node_id)) throw new Error(`there is no link to ${node_id}`);
+    const connecting = { status: 'connecting', version: null, last_seen_at_ms: null } as const;
+    return { ...connecting, error: null, has_default_root: null, ...this.states.get(node_id) };
+  }
+
+  probe(row: NodeRow): Promise<HealthReport> {
+    return this.report(row);
+  }
+}
