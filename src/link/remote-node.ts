@@ -46,6 +46,8 @@ export class RemoteNode implements Node {
   readonly folders: Folders;
   readonly #options: RemoteNodeOptions;
   #link: Attachment | null = null;
+  /** Aborts a connection that is being made when it is no longer wanted. */
+  #closing = new AbortController();
 
   constructor(options: RemoteNodeOptions) {
     this.id = options.id;
@@ -70,23 +72,31 @@ export class RemoteNode implements Node {
 
   async attach(sink: NodeSink): Promise<void> {
     await this.detach();
-    const link = await this.#connect();
-    const { views, follow } = await link.open();
-    this.#link = link;
-    void link.ended.then((reason) => {
-      if (this.#link !== link) return;
-      this.#link = null;
-      this.#options.onDown(reason);
-    });
-    await sink.snapshot(views);
-    follow(sink);
-    for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
+    const closing = new AbortController();
+    this.#closing = closing;
+    const link = await this.#connect(closing.signal);
+    closing.signal.addEventListener('abort', () => link.end());
+    try {
+      const { views, follow } = await link.open();
+      if (closing.signal.aborted) throw problems.nodeUnreachable();
+      this.#link = link;
+      void link.ended.then((reason) => {
+        if (this.#link !== link) return;
+        this.#link = null;
+        this.#options.onDown(reason);
+      });
+      await sink.snapshot(views);
+      follow(sink);
+      for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
+    } catch (error) {
+      link.end();
+      throw error;
+    }
   }
 
   async detach(): Promise<void> {
-    const link = this.#link;
     this.#link = null;
-    link?.end();
+    this.#closing.abort();
   }
 
   async start(launch: Launch): Promise<SessionView> {
@@ -168,18 +178,22 @@ export class RemoteNode implements Node {
     return askHealth(link.control.transport, this.#options.worktree_root(), options);
   }
 
-  async #connect(): Promise<Attachment> {
+  /** One connection after the other: the first may be the one that lets the node join. */
+  async #connect(signal: AbortSignal): Promise<Attachment> {
     const { id, log, dial, nextPosition, accept, upcall } = this.#options;
-    const stop = new AbortController();
-    const dials = await Promise.allSettled([dial(stop.signal), dial(stop.signal)]);
-    const opened = dials.flatMap((each) => (each.status === 'fulfilled' ? [each.value] : []));
-    const [control, bytes] = opened;
-    if (!control || !bytes) {
-      control?.close();
-      throw dials.find((each) => each.status === 'rejected')!.reason;
+    const opened: Connection[] = [];
+    try {
+      const control = await dial(signal);
+      opened.push(control);
+      const bytes = await dial(signal);
+      opened.push(bytes);
+      const position = await nextPosition();
+      signal.throwIfAborted();
+      return new Attachment({ node_id: id, position, log, control, bytes, accept, upcall });
+    } catch (error) {
+      for (const connection of opened) connection.close();
+      throw error;
     }
-    const position = await nextPosition();
-    return new Attachment({ node_id: id, position, log, control, bytes, accept, upcall });
   }
 
   async #call<T>(method: CallOf<T>): Promise<T> {
