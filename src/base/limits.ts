@@ -122,6 +122,7 @@ export const limits = {
   tree_look_ms: 2_000,
   launcher_idle_ms: 5_000,
   launcher_tries: 3,
+  launcher_answer_ms: 30_000,
   session_file_bytes_max: 4 * MIB,
   session_troubles_max: 1_000,
   spool_punch_bytes: 16 * MIB,
