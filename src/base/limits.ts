@@ -14,6 +14,7 @@ export const limits = {
   request_timeout_ms: 30_000,
   connections_check_ms: 5_000,
   keep_alive_ms: 72_000,
+  response_stall_ms: 30_000,
   path_chars_max: 4_096,
   refused_body_bytes_max: 1 * MIB,
   refused_body_ms: 2_000,

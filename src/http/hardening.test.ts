@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sleep } from '../base/async.ts';
+import { Client } from '../contract/client.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import type { HttpServer } from './server.ts';
 
@@ -302,6 +304,32 @@ describe('slow clients', () => {
       );
       expect([status(answer), error(answer)]).toEqual([408, 'request took too long']);
     } finally {
+      await strict.drain();
+    }
+  });
+
+  test('who takes nothing of an answer is let go after a while; an answer may take its time', async () => {
+    const me = { id: 'usr_ada', role: 'user' as const, created_at: '2026-01-02T03:04:05.678Z', passkeys: [] };
+    const strict = await openFakeHttp(
+      {
+        getMe: () => ({ ...me, username: 'x'.repeat(32 * 1024 * 1024) }),
+        listNodes: async () => {
+          await sleep(1_000);
+          return [];
+        },
+      },
+      { timeouts: { stall_ms: 200 } },
+    );
+    const socket = connect(strict.address.port, '127.0.0.1');
+    socket.on('error', () => {});
+    try {
+      const { host } = new URL(strict.url);
+      socket.write(`GET /api/me HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${USER_TOKEN}\r\n\r\n`);
+      while (strict.requests_open() === 0) await sleep(10);
+      while (strict.requests_open() > 0) await sleep(10);
+      expect(await new Client({ url: strict.url, token: USER_TOKEN }).call('listNodes')).toEqual([]);
+    } finally {
+      socket.destroy();
       await strict.drain();
     }
   });
