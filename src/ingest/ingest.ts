@@ -112,7 +112,7 @@ class SessionReader {
   #verified: Record<StreamName, boolean> = { stdout: false, stderr: false };
   /** The last read was full: there is more than one takes at a time. */
   readonly #busy: Record<StreamName, boolean> = { stdout: false, stderr: false };
-  /** Streams whose spool lost bytes: the end's sizes no longer bind them. */
+  /** Streams whose spool is read out and shorter than the end says: its sizes no longer bind them. */
   readonly #lost = new Set<StreamName>();
 
   constructor(options: ReaderOptions, session_id: string, onDone: () => void) {
@@ -214,6 +214,7 @@ class SessionReader {
     for (const stream of streamNames) {
       if (this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream]) continue;
       await this.#rebase(cursor, stream);
+      this.#lost.add(stream);
     }
   }
 
@@ -222,7 +223,6 @@ class SessionReader {
     const state = cursor.streams[stream];
     state.base = state.offset;
     state.tail = new Uint8Array();
-    this.#lost.add(stream);
   }
 
   /** Commits one piece of what a stream has beyond the cursor; false when nothing more is known to be there. */
@@ -275,12 +275,13 @@ class SessionReader {
     return full || this.#facts.length > 0;
   }
 
-  /** Null when the spool no longer holds these bytes. */
+  /** Null when the spool no longer holds these bytes; where not even its beginning can be read, nothing is there. */
   async #read(stream: StreamName, from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
     try {
       return await this.#options.node.read(this.#id, stream, from, max, into);
     } catch (error) {
-      if (error instanceof Problem && error.code === 'output_lost') return null;
+      if (error instanceof Problem && error.code === 'output_lost')
+        return from === 0 ? new Uint8Array() : null;
       throw error;
     }
   }
