@@ -333,3 +333,17 @@ test('search goes on after sealing, builds a deleted or broken index again, and 
   events.start();
   await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
 });
+
+test('one failed look does not end the keeping for ever', async () => {
+  await output(['one\n']);
+  const read = store.read;
+  let fails = 100;
+  store.read = (fn) =>
+    fails-- > 0 ? Promise.reject(new Error('no answer')) : (read.call(store, fn) as never);
+  await events.keep();
+  fails = 0;
+  await events.keep();
+  store.read = read;
+  const segments = await store.read((reader) => reader.all(reader.sql.selectFrom('segments').select('id')));
+  expect(segments).toHaveLength(1);
+});

@@ -100,7 +100,9 @@ export class Keeper {
       await this.#attempt(() => this.#dropDeleted());
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
-      for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      await this.#attempt(async () => {
+        for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      });
       await this.#attempt(() => this.#vacuum());
     });
     return this.#passes;
