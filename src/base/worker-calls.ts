@@ -44,10 +44,9 @@ export class WorkerCalls<T extends Tasks> {
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
-    this.#worker = null;
+    // At once: what is asked while this one ends is asked of another.
+    if (worker) this.#lose(worker, new Error('the worker thread ended'));
     await worker?.terminate();
-    for (const { reject } of this.#waiting.values()) reject(new Error('the worker thread ended'));
-    this.#waiting.clear();
   }
 
   #start(): Worker {
