@@ -168,6 +168,7 @@ export const limits = {
   cli_fruitless_max: 3,
   cli_input_chars: 128 * KIB,
   cli_stop_wait_ms: 30_000,
+  timer_ms_max: 2 ** 31 - 1,
 
   disk_no_start_bytes: 2 * GIB,
   disk_no_start_share: 0.05,
