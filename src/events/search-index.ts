@@ -61,7 +61,8 @@ export class SearchIndex {
   find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
     const query = ftsQuery(text);
     if (query === null) return [];
-    const last = before === null ? SEQ_MASK : before - 1;
+    // Never beyond the agent's own numbers: the next ones are another agent's.
+    const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
     return this.#db
       .prepare(
         `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
@@ -94,7 +95,7 @@ export class SearchIndex {
       await this.forget(num);
       cursor = 0;
     }
-    if (known && cursor < agent.first_seq) await this.#deleteBefore(num, agent.first_seq);
+    if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
     let pending: Buffer[] = [];
     for await (const part of this.#history.after({ num, id: agent.id }, cursor)) {
       for (const one of splitFrames(part.frames)) {
