@@ -2,7 +2,7 @@ import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { StreamName } from '../domain/event.ts';
-import type { Node, SessionFact } from '../domain/node.ts';
+import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
 import { problems } from '../domain/problem.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import type { IngestBatch, Store } from '../store/store.ts';
@@ -55,11 +55,8 @@ function world(spools: Record<StreamName, string | null>) {
 
 function end(sizes: StreamSizes): SessionFact {
   const exit = { exit_code: 0, exit_signal: null, reason: null, message: null };
-  const body = {
-    kind: 'ended',
-    end: { exit, sizes, cleanup: 'swept', leftovers: [], ended_at_ms: 0 },
-  } as const;
-  return { session_id: 'ses_1', number: 2, at_ms: 0, body };
+  const end: SessionEnd = { exit, sizes, cleanup: 'swept', leftovers: [], ended_at_ms: 0 };
+  return { session_id: 'ses_1', number: 2, at_ms: 0, body: { kind: 'ended', end } };
 }
 
 test('what a truncated spool holds is read to its last byte before the session ends', async () => {
