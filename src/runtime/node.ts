@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KeyedQueue } from '../base/async.ts';
+import { KeyedQueue, sleep } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import { makePrivateFolder } from '../base/files.ts';
@@ -178,10 +178,23 @@ class Main implements LocalNode, SessionHost {
     this.#closed = true;
     clearInterval(this.#timer);
     this.#sink = null;
+    await this.#startsUnderWay();
     if (!this.#options.launcher) this.launcher.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
     await this.#sweeping;
     await this.#spools.close();
+  }
+
+  /** The next process could only call a start failed that has not come to its wrapper: waits for it, but not for ever. */
+  async #startsUnderWay(): Promise<void> {
+    const late = new AbortController();
+    const begun = async () => {
+      await Promise.allSettled(this.#starts.values());
+      const launching = [...this.#sessions.values()].filter((session) => session.launching);
+      await Promise.allSettled(launching.map((session) => session.started()));
+      late.abort();
+    };
+    await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
   }
 
   // --- what a plane calls ----------------------------------------------------------------------------------------
@@ -279,7 +292,9 @@ class Main implements LocalNode, SessionHost {
     await this.#spools.forget(session.files);
     await session.removeCgroup();
     const gone = join(this.#root, `.${session_id}.gone`);
-    await rename(session.files.dir, gone);
+    await rename(session.files.dir, gone).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
     await rm(gone, { recursive: true, force: true });
   }
 
@@ -317,6 +332,7 @@ class Main implements LocalNode, SessionHost {
   }
 
   async #launch(launch: Launch): Promise<LocalSession> {
+    if (this.#closed) throw problems.nodeUnreachable();
     if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     const dir = join(this.#root, id);
@@ -415,20 +431,31 @@ class Main implements LocalNode, SessionHost {
       });
   }
 
-  #complain(event: string, error: unknown): void {
-    if (!this.#closed) this.log.error({ error: String(error) }, event);
+  #complain(event: string, error: unknown, session_id?: string): void {
+    if (!this.#closed) this.log.error({ error: String(error), ...(session_id && { session_id }) }, event);
   }
 
   async #sweepOnce(): Promise<void> {
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     if (live.length === 0) return;
     for (const session of live) {
-      if (session.polled) session.poll();
-      else if (session.orphaned) session.poke();
+      await this.#oneByOne(session, () => {
+        if (session.polled) session.poll();
+        else if (session.orphaned) session.poke();
+      });
     }
     await this.#checkDisk(live);
     await this.#checkSome(live);
     await this.#noteTrees(live);
+  }
+
+  /** What is wrong with one session must not keep the others from being looked after. */
+  async #oneByOne(session: LocalSession, look: () => Promise<void> | void): Promise<void> {
+    try {
+      await look();
+    } catch (error) {
+      this.#complain('session_sweep_failed', error, session.id);
+    }
   }
 
   /** Every session's helpers once in `helper_check_ms` (later when there are very many), a share of them at each sweep. */
@@ -438,7 +465,8 @@ class Main implements LocalNode, SessionHost {
     const share = Math.min(Math.ceil((live.length * sweep_ms) / check_ms), limits.helper_checks_per_sweep);
     if (this.#checked.length === 0) this.#checked = live.map((session) => session.id);
     for (const id of this.#checked.splice(0, share)) {
-      await this.#sessions.get(id)?.checkHelpers();
+      const session = this.#sessions.get(id);
+      if (session) await this.#oneByOne(session, () => session.checkHelpers());
       if (this.#closed) return;
     }
   }
@@ -453,12 +481,12 @@ class Main implements LocalNode, SessionHost {
       const told = session.lastTrouble(['output_paused', 'output_resumed']) === 'output_paused';
       if (told === paused || session.phase !== 'running') continue;
       const { free_bytes, total_bytes } = await this.#disk.space();
-      await (paused
-        ? session.trouble('output_paused', 'the disk is nearly full: output is held back', {
-            free_bytes,
-            total_bytes,
-          })
-        : session.trouble('output_resumed', 'the disk has space again', { free_bytes, total_bytes }));
+      const details = { free_bytes, total_bytes };
+      await this.#oneByOne(session, () =>
+        paused
+          ? session.trouble('output_paused', 'the disk is nearly full: output is held back', details)
+          : session.trouble('output_resumed', 'the disk has space again', details),
+      );
     }
     const now = performance.now();
     if (now - this.#last_disk_check < (this.#options.helper_check_ms ?? limits.helper_check_ms)) return;
