@@ -429,6 +429,34 @@ describe('who is on this machine', () => {
     expect(served).toBe(1);
   });
 
+  test('nor somebody behind a proxy that says nothing of them but passes on the name they used', async () => {
+    const fronted = await openFakeHttp(
+      {
+        createJoinChallenge: () => ({
+          url: 'u',
+          token: 't',
+          pin: '1',
+          expires_at: '2026-01-02T03:04:05.678Z',
+        }),
+      },
+      { public_origin: 'https://svc.example' },
+    );
+    try {
+      const ask = (line: string, name: string) =>
+        rawRequest(fronted.url, (socket) =>
+          socket.write(`${line} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`),
+        );
+      const { port } = fronted.address;
+      for (const name of [`127.0.0.1:${port}`, `LocalHost:${port}`, `[::1]:${port}`]) {
+        expect(status(await ask('POST /api/admin/join-challenge', name))).toBe(200);
+      }
+      expect(status(await ask('POST /api/admin/join-challenge', 'svc.example'))).toBe(403);
+      expect(status(await ask('GET /metrics', 'svc.example'))).toBe(401);
+    } finally {
+      await fronted.drain();
+    }
+  });
+
   test('metrics are for this machine and for root', async () => {
     const metrics = (extra: string[]) =>
       send(['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close', ...extra]);
