@@ -81,6 +81,8 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
   readonly #wal: WalSync;
   readonly #checkpoints: Checkpoints;
+  /** A worker of its own: a check may take minutes, and the writer may have to wait for a checkpoint. */
+  readonly #checker: WorkerCalls<StoreTasks>;
   #queue: Item[] = [];
   #queued_bytes = 0;
   /** From the moment a group is about to run until it is answered. */
@@ -103,6 +105,7 @@ class SqliteStore implements Store {
     this.#rows = new ByteRows(writer);
     this.#worker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
     this.#checkpoints = new Checkpoints(this.#worker, options.log);
+    this.#checker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
   }
 
   async read<T>(fn: (reader: Reader) => T): Promise<T> {
@@ -163,7 +166,7 @@ class SqliteStore implements Store {
   }
 
   check(): Promise<string[]> {
-    return this.#worker.call('check', null);
+    return this.#checker.call('check', null);
   }
 
   close(): Promise<void> {
@@ -175,6 +178,7 @@ class SqliteStore implements Store {
     if (this.#busy || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this.#checkpoints.close();
     await this.#worker.close();
+    await this.#checker.close();
     this.#reader.close();
     // The last connection to close takes the write-ahead log with it: none left is the mark of a clean stop.
     this.#wal.close();
