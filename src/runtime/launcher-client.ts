@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { limits } from '../base/limits.ts';
+import { problems } from '../domain/problem.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import type { LauncherAnswer, LauncherTask } from './launcher-wire.ts';
 import type { ProcessRef } from './proc.ts';
@@ -81,7 +82,7 @@ export class Launcher implements Exec {
     clearTimeout(this.#idle);
     for (const pending of this.#pending.values()) {
       clearTimeout(pending.late);
-      pending.reject(new Error('the node is closed'));
+      pending.reject(problems.nodeUnreachable());
     }
     this.#pending.clear();
     this.#child?.stdin?.destroy();
@@ -108,7 +109,7 @@ export class Launcher implements Exec {
   }
 
   #ask(task: LauncherTask): Promise<unknown> {
-    if (this.#closed) return Promise.reject(new Error('the node is closed'));
+    if (this.#closed) return Promise.reject(problems.nodeUnreachable());
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
       const line = `${JSON.stringify({ id, ...task })}\n`;

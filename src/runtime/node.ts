@@ -93,16 +93,10 @@ export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNod
   return node;
 }
 
-class Main implements LocalNode, SessionHost {
+class Main implements LocalNode {
   readonly id: string;
   readonly folders: Folders;
-  readonly boot_id: string;
-  readonly launcher: Launcher;
-  readonly tools: Tools;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly leftover_grace_ms: number;
-  readonly drain_ms: number;
+  readonly #host: SessionHost;
   readonly #options: LocalNodeOptions;
   readonly #root: string;
   readonly #cgroups: string | null;
@@ -135,16 +129,22 @@ class Main implements LocalNode, SessionHost {
     this.#cgroups = cgroups;
     this.id = options.id;
     this.folders = options.folders;
-    this.boot_id = boot_id;
-    this.tools = tools;
-    this.log = options.log;
-    this.clock = options.clock;
-    this.launcher = options.launcher ?? new Launcher();
-    this.leftover_grace_ms = options.leftover_grace_ms ?? limits.leftover_grace_ms;
-    this.drain_ms = options.drain_ms ?? limits.drain_ms;
-    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, this.launcher, tools);
+    const { log, clock, launcher = new Launcher() } = options;
+    this.#host = {
+      boot_id,
+      launcher,
+      tools,
+      log,
+      clock,
+      leftover_grace_ms: options.leftover_grace_ms ?? limits.leftover_grace_ms,
+      drain_ms: options.drain_ms ?? limits.drain_ms,
+      isPaused: () => this.#paused,
+      fact: (fact) => this.#fact(fact),
+      wake: (session_id) => this.#wake(session_id),
+    };
+    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, launcher, tools);
     const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
-    this.#spools = new Spools(this.launcher, tools, keep_bytes, this.log);
+    this.#spools = new Spools(launcher, tools, keep_bytes, log);
   }
 
   async adopt(): Promise<void> {
@@ -166,10 +166,10 @@ class Main implements LocalNode, SessionHost {
     const files = new SessionFiles(join(this.#root, id));
     const launch = await files.readLaunch();
     if (launch?.launch.session_id !== id) {
-      this.log.error({ session_id: id }, 'session_directory_unreadable');
+      this.#host.log.error({ session_id: id }, 'session_directory_unreadable');
       return;
     }
-    const session = new LocalSession(id, files, launch, await files.readFacts(), this);
+    const session = new LocalSession(id, files, launch, await files.readFacts(), this.#host);
     this.#sessions.set(id, session);
     await session.open(false, this.#options.watches !== false);
   }
@@ -179,7 +179,7 @@ class Main implements LocalNode, SessionHost {
     clearInterval(this.#timer);
     this.#sink = null;
     await this.#startsUnderWay();
-    if (!this.#options.launcher) this.launcher.close();
+    if (!this.#options.launcher) this.#host.launcher.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
     await this.#sweeping;
     await this.#spools.close();
@@ -278,7 +278,7 @@ class Main implements LocalNode, SessionHost {
     if (!session) return;
     for (const stream of ['stdout', 'stderr'] as const) {
       this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
-        if (!this.#closed) this.log.error({ session_id, error: String(error) }, 'spool_release_failed');
+        if (!this.#closed) this.#host.log.error({ session_id, error: String(error) }, 'spool_release_failed');
       });
     }
   }
@@ -310,16 +310,12 @@ class Main implements LocalNode, SessionHost {
 
   // --- what a session calls --------------------------------------------------------------------------------------
 
-  isPaused(): boolean {
-    return this.#paused;
-  }
-
-  fact(fact: SessionFact): void {
+  #fact(fact: SessionFact): void {
     if (this.#held) this.#held.push(fact);
     else this.#sink?.fact(fact);
   }
 
-  wake(session_id: string): void {
+  #wake(session_id: string): void {
     if (!this.#held) this.#sink?.wake(session_id);
   }
 
@@ -339,8 +335,8 @@ class Main implements LocalNode, SessionHost {
     const cgroup = await makeCgroup(this.#cgroups, id);
     const file = {
       version: SESSION_VERSION,
-      boot_id: this.boot_id,
-      created_at_ms: this.clock.now(),
+      boot_id: this.#host.boot_id,
+      created_at_ms: this.#host.clock.now(),
       cgroup,
       launch: withoutSecrets(launch),
     };
@@ -353,17 +349,17 @@ class Main implements LocalNode, SessionHost {
       if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
       throw error;
     }
-    const session = new LocalSession(id, new SessionFiles(dir), file, [], this);
+    const session = new LocalSession(id, new SessionFiles(dir), file, [], this.#host);
     this.#sessions.set(id, session);
     await session.open(true, this.#options.watches !== false);
     failpoint('claim');
     try {
       session.launched(
-        await this.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
+        await this.#host.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
       );
       failpoint('spawn');
     } catch (error) {
-      this.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
+      this.#host.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
       session.launched(null, error as Error);
     }
     void this.#disk.ensureGuard().catch((error) => this.#complain('guard_not_started', error));
@@ -371,7 +367,7 @@ class Main implements LocalNode, SessionHost {
   }
 
   #wrapper(launch: Launch, cgroup: string | null): [string, ...string[]] {
-    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.tools;
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.#host.tools;
     const user = this.#options.run_as;
     const drop = user
       ? [
@@ -402,7 +398,7 @@ class Main implements LocalNode, SessionHost {
       'svc',
       ...tools,
       ...owner,
-      this.boot_id,
+      this.#host.boot_id,
       stdin,
       cgroup ?? '',
       dd,
@@ -432,7 +428,8 @@ class Main implements LocalNode, SessionHost {
   }
 
   #complain(event: string, error: unknown, session_id?: string): void {
-    if (!this.#closed) this.log.error({ error: String(error), ...(session_id && { session_id }) }, event);
+    if (!this.#closed)
+      this.#host.log.error({ error: String(error), ...(session_id && { session_id }) }, event);
   }
 
   async #sweepOnce(): Promise<void> {
