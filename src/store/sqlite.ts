@@ -8,6 +8,7 @@
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Compilable } from 'kysely';
 import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
@@ -69,6 +70,12 @@ interface Item {
 }
 
 type Outcome = { item: Item; value: unknown } | { item: Item; error: unknown };
+
+/** A committed group, and what its answer is. */
+interface Group {
+  outcomes: Outcome[];
+  callbacks: (() => void)[];
+}
 
 class SqliteStore implements Store {
   readonly source: Store['source'];
@@ -198,7 +205,7 @@ class SqliteStore implements Store {
       clearTimeout(this.#timer);
       this.#timer = undefined;
       this.#busy = true;
-      setImmediate(() => void this.#runGroup());
+      setImmediate(() => void this.#runGroups());
     } else {
       this.#timer ??= setTimeout(() => {
         this.#timer = undefined;
@@ -214,27 +221,61 @@ class SqliteStore implements Store {
     return item;
   }
 
-  /** Commits a group, syncs it on another thread, and only then lets it be seen and answered. */
-  async #runGroup(): Promise<void> {
-    this.#reader.pin();
-    this.#callbacks = [];
-    let outcomes = this.#failed ? this.#refuseAll(this.#failed) : this.#commit(() => this.#next());
-    this.#committed_ms = performance.now();
-    if (outcomes.some((outcome) => 'value' in outcome)) {
-      try {
-        await this.#wal.sync();
-      } catch (error) {
-        this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
-        this.#log.fatal(
-          { err: error },
-          'a sync of the database failed: nothing is written until the next start',
-        );
-        outcomes = outcomes.map(({ item }) => ({ item, error: this.#failed }));
-        this.#callbacks = [];
+  /**
+   * Commits a group, syncs it on another thread, and only then lets it be seen and answered. While enough for the next
+   * one waits, a group is answered during the next one's sync: what its answer sets off costs as long as the disk.
+   */
+  async #runGroups(): Promise<void> {
+    let synced: Group | null = null;
+    do {
+      this.#reader.pin();
+      const group = this.#commitGroup();
+      const syncing = this.#sync(group);
+      if (synced !== null) {
+        // In a turn of its own: the commit and what the answer sets off are each long enough for one.
+        await nextTurn();
+        this.#answer(synced);
       }
+      await syncing;
+      this.#reader.unpin();
+      synced = group;
+      const copied = this.#checkpoints.afterGroup();
+      if (copied !== null) {
+        this.#answer(synced);
+        synced = null;
+        await copied;
+      }
+    } while (this.#queued_bytes >= limits.group_now_bytes);
+    if (synced !== null) this.#answer(synced);
+    this.#busy = false;
+    if (this.#queue.length === 0) this.#idle?.();
+    else this.#schedule();
+  }
+
+  #commitGroup(): Group {
+    this.#callbacks = [];
+    const outcomes = this.#failed ? this.#refuseAll(this.#failed) : this.#commit(() => this.#next());
+    this.#committed_ms = performance.now();
+    return { outcomes, callbacks: this.#callbacks };
+  }
+
+  async #sync(group: Group): Promise<void> {
+    if (!group.outcomes.some((outcome) => 'value' in outcome)) return;
+    try {
+      await this.#wal.sync();
+    } catch (error) {
+      this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
+      this.#log.fatal(
+        { err: error },
+        'a sync of the database failed: nothing is written until the next start',
+      );
+      group.outcomes = group.outcomes.map(({ item }) => ({ item, error: this.#failed }));
+      group.callbacks = [];
     }
-    this.#reader.unpin();
-    for (const callback of this.#callbacks) {
+  }
+
+  #answer({ outcomes, callbacks }: Group): void {
+    for (const callback of callbacks) {
       try {
         callback();
       } catch (error) {
@@ -245,10 +286,6 @@ class SqliteStore implements Store {
       if ('error' in outcome) outcome.item.reject(outcome.error);
       else outcome.item.resolve(outcome.value);
     }
-    await this.#checkpoints.afterGroup();
-    this.#busy = false;
-    if (this.#queue.length === 0) this.#idle?.();
-    else this.#schedule();
   }
 
   #refuseAll(problem: Problem): Outcome[] {
