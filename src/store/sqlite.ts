@@ -59,11 +59,20 @@ export function openReader(source: Store['source']): {
 } {
   const connection = openReadOnly(source.path);
   const reader = new SnapshotReader(connection);
-  return { read: (fn) => reader.read(fn), close: () => reader.close() };
+  const read = <T>(fn: (reader: Reader) => T): T => {
+    try {
+      return reader.read(fn);
+    } finally {
+      reader.release();
+    }
+  };
+  return { read, close: () => reader.close() };
 }
 
 interface Item {
   run(): unknown;
+  /** Its throw is its own business and not the group's: it runs in a savepoint. */
+  guarded: boolean;
   bytes: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
@@ -126,7 +135,7 @@ class SqliteStore implements Store {
       if (value instanceof Promise) throw new Error('the body of a transaction must not be asynchronous');
       return value;
     };
-    return this.#enqueue(run, 0) as Promise<T>;
+    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<T>;
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {
@@ -137,7 +146,8 @@ class SqliteStore implements Store {
       });
       return appended;
     };
-    return this.#enqueue(run, batch.bytes.length) as Promise<Appended>;
+    // Refused only where something is wrong: then its group is undone, and each item tried alone.
+    return this.#enqueue({ run, guarded: false, bytes: batch.bytes.length }) as Promise<Appended>;
   }
 
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void {
@@ -150,7 +160,7 @@ class SqliteStore implements Store {
       this.#writer.db.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages_max)})`);
       return Number(this.#writer.db.prepare('PRAGMA freelist_count').get()!.freelist_count);
     };
-    return this.#enqueue(run, 0) as Promise<number>;
+    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<number>;
   }
 
   async backup(path: string): Promise<void> {
@@ -188,11 +198,11 @@ class SqliteStore implements Store {
     this.#writer.close();
   }
 
-  #enqueue(run: () => unknown, bytes: number): Promise<unknown> {
+  #enqueue(work: Pick<Item, 'run' | 'guarded' | 'bytes'>): Promise<unknown> {
     if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ run, bytes, resolve, reject });
-      this.#queued_bytes += bytes;
+      this.#queue.push({ ...work, resolve, reject });
+      this.#queued_bytes += work.bytes;
       this.#schedule();
     });
   }
@@ -237,7 +247,7 @@ class SqliteStore implements Store {
         this.#answer(synced);
       }
       await syncing;
-      this.#reader.unpin();
+      this.#reader.release();
       synced = group;
       const copied = this.#checkpoints.afterGroup();
       if (copied !== null) {
@@ -324,7 +334,7 @@ class SqliteStore implements Store {
       for (let item = next(); item; item = next()) {
         group.push(item);
         if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
-        outcomes.push(this.#savepoint(item));
+        outcomes.push(item.guarded ? this.#savepoint(item) : { item, value: item.run() });
         bytes += item.bytes;
         if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
       }
