@@ -117,7 +117,9 @@ class SqliteStore implements Store {
     this.#reader = new SnapshotReader(openReadOnly(options.path));
     this.#wal = wal;
     this.#rows = new ByteRows(writer);
-    this.#worker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
+    // Seldom needed, and as much memory as a tenth of the service.
+    const data = { path: options.path };
+    this.#worker = new WorkerCalls('./worker', import.meta.url, data, limits.store_worker_idle_ms);
     this.#checkpoints = new Checkpoints(this.#worker, options.log);
   }
 
