@@ -28,7 +28,7 @@ export const kysely = new Kysely<Tables>({
 export class Connection implements Reader {
   readonly db: DatabaseSync;
   readonly sql = kysely;
-  /** By SQL text, oldest use first. */
+  /** By SQL text, oldest first. */
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(db: DatabaseSync) {
@@ -65,12 +65,12 @@ export class Connection implements Reader {
     return { changes: Number(this.statement(sql).run(...(parameters as SQLInputValue[])).changes) };
   }
 
-  /** The prepared statement of a text; the least recently used one leaves when there are too many. */
+  /** The prepared statement of a text; the oldest one leaves when there are too many. */
   statement(sql: string, returnArrays = false): StatementSync {
     const key = returnArrays ? `arrays ${sql}` : sql;
-    let statement = this.#statements.get(key);
-    if (statement) this.#statements.delete(key);
-    else statement = this.db.prepare(sql, { returnArrays });
+    const known = this.#statements.get(key);
+    if (known) return known;
+    const statement = this.db.prepare(sql, { returnArrays });
     this.#statements.set(key, statement);
     if (this.#statements.size > limits.statements_cached_max) {
       this.#statements.delete(this.#statements.keys().next().value!);
