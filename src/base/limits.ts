@@ -153,6 +153,7 @@ export const limits = {
   vacuum_pages_per_slice: 64,
   feed_trim_ms: 10 * 60 * 1000,
   worker_idle_ms: 60_000,
+  store_worker_idle_ms: 5_000,
   feed_keep_ms: 24 * 60 * 60 * 1000,
   retention_days: 30,
   retention_bytes_per_agent: 256 * MIB,

@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
@@ -9,7 +10,10 @@ import type { IngestBatch, Store } from '../store/store.ts';
 import { Ingest, type SessionCursor } from './ingest.ts';
 
 /** A session's spools and what became of them, in memory. */
-function world(spools: Record<StreamName, string | null>) {
+function world(
+  spools: Record<StreamName, string | null>,
+  commit: (batch: IngestBatch) => Promise<void> = async () => {},
+) {
   const stored: string[] = [];
   const rebased: StreamName[] = [];
   let over = () => {};
@@ -24,6 +28,7 @@ function world(spools: Record<StreamName, string | null>) {
   } as unknown as Node;
   const store = {
     async ingest(batch: IngestBatch) {
+      await commit(batch);
       stored.push(Buffer.from(batch.bytes).toString());
     },
   } as unknown as Store;
@@ -77,5 +82,31 @@ test('a spool of which not even the beginning can be read is told once while the
   ingest.follow('ses_1', [end({ stdout: 9, stderr: 11 })]);
   await ended;
   expect(stored).toEqual(['first\n', 'last\n']);
+  await ingest.close();
+});
+
+test('a stream is read on while its last piece is committed; what fails is committed again, in order', async () => {
+  const text = 'a line of output\n'.repeat(200_000);
+  const size = 'committed'.length + text.length;
+  let committed = 'committed'.length;
+  let fails = true;
+  let under_way = 0;
+  let most = 0;
+  const { ingest, stored, ended } = world({ stdout: `committed${text}`, stderr: '' }, async (batch) => {
+    most = Math.max(most, ++under_way);
+    await nextTurn();
+    under_way--;
+    if (fails && committed > size / 2) {
+      fails = false;
+      throw new Error('no space');
+    }
+    if (batch.from !== committed) throw new Error('stale');
+    committed = batch.to;
+  });
+  ingest.follow('ses_1', [end({ stdout: size, stderr: 0 })]);
+  await ended;
+  expect(stored.join('') === text).toBe(true);
+  expect(fails).toBe(false);
+  expect(most).toBe(2);
   await ingest.close();
 });
