@@ -8,7 +8,7 @@ import { portOf, request, withProgram } from '../program.ts';
 export const requests: Row = {
   name: 'requests',
   when_short:
-    'A record costs a snapshot of the database, a query over three tables and its shaping; the constant answer costs none of these.',
+    'A record costs a token, a query over three tables and its shaping; the constant answer costs none of these.',
   how:
     '`GET /api/agents/{id}` with a token, one request at a time on each of 32 kept connections, from raw sockets in a ' +
     'process of their own. The limit is the same server’s bare JSON handler, `/healthz`: the same host check, headers and ' +

@@ -13,7 +13,7 @@ import { follow, LAST_LINE, portOf, textFile, withFolder, withProgram } from '..
 export const throughput: Row = {
   name: 'throughput',
   when_short:
-    'A batch is read, committed, synced and encoded one after the other, so the loop waits about a quarter of the time; on `yes` the encoding of short lines as JSON is half of the rest, and sealing and search share the two processors. Reading ahead during the sync is the next step.',
+    'Reading, committing and encoding share one thread, and with sealing, search, the pumps and the client two processors; on `yes` half of that thread’s time is the escaping of a newline for every other byte.',
   how:
     'An agent is `cat` of a file in the page cache; a client in a process of its own reads its stream from a raw socket. ' +
     'Counted are the bytes that the agent wrote, from the first to the last one at the client. The limit runs in turns ' +

@@ -2,6 +2,8 @@
 export class Wake {
   #woken = false;
   #waiter: (() => void) | null = null;
+  /** Heard once and for good: a wait comes with every piece of work, an abort once. */
+  #signal: AbortSignal | undefined;
 
   notify(): void {
     this.#woken = true;
@@ -14,18 +16,19 @@ export class Wake {
       this.#woken = false;
       return Promise.resolve();
     }
+    if (signal !== this.#signal) {
+      this.#signal = signal;
+      signal?.addEventListener('abort', () => this.notify(), { once: true });
+    }
     return new Promise((resolve) => {
       let timer: NodeJS.Timeout | undefined;
-      const done = () => {
+      this.#waiter = () => {
         clearTimeout(timer);
-        signal?.removeEventListener('abort', done);
         this.#waiter = null;
         this.#woken = false;
         resolve();
       };
-      if (timeout_ms !== undefined) timer = setTimeout(done, timeout_ms);
-      signal?.addEventListener('abort', done);
-      this.#waiter = done;
+      if (timeout_ms !== undefined) timer = setTimeout(this.#waiter, timeout_ms);
     });
   }
 }

@@ -61,5 +61,13 @@ function asText(line: string): string {
     .filter(([, value]) => value !== null)
     .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
     .join(' ');
-  return `${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}\n`;
+  return `${inert(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
+}
+
+/** Control characters, those above 0x7e too, as JSON would write them: a terminal obeys them. */
+function inert(text: string): string {
+  return text.replaceAll(
+    /\p{Cc}/gu,
+    (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
 }

@@ -21,3 +21,10 @@ test('closing rejects calls under way', async () => {
   await calls.close();
   await refused;
 });
+
+test('a call that comes while an idle worker is being ended gets its answer from another', async () => {
+  await calls.call('greet', 'first');
+  const closing = calls.close();
+  expect(await calls.call('greet', 'late')).toBe('hello, late');
+  await closing;
+});

@@ -19,13 +19,16 @@ type Answer = { id: number; value: unknown } | { id: number; error: unknown };
 export class WorkerCalls<T extends Tasks> {
   readonly #entry: URL;
   readonly #data: unknown;
+  /** Without a call for so long, the thread ends. */
+  readonly #idle_ms: number;
   #worker: Worker | null = null;
   #next_id = 1;
   #idle: NodeJS.Timeout | undefined;
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
 
   /** `entry` names a module without its extension, relative to the caller's `import.meta.url`. */
-  constructor(entry: string, caller_url: string, data: unknown) {
+  constructor(entry: string, caller_url: string, data: unknown, idle_ms: number = limits.worker_idle_ms) {
+    this.#idle_ms = idle_ms;
     this.#entry = new URL(entry + (caller_url.endsWith('.ts') ? '.ts' : '.js'), caller_url);
     this.#data = data;
   }
@@ -44,10 +47,9 @@ export class WorkerCalls<T extends Tasks> {
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
-    this.#worker = null;
+    // At once: what is asked while this one ends is asked of another.
+    if (worker) this.#lose(worker, new Error('the worker thread ended'));
     await worker?.terminate();
-    for (const { reject } of this.#waiting.values()) reject(new Error('the worker thread ended'));
-    this.#waiting.clear();
   }
 
   #start(): Worker {
@@ -65,7 +67,7 @@ export class WorkerCalls<T extends Tasks> {
       else waiting?.resolve(answer.value);
       if (this.#waiting.size === 0) {
         clearTimeout(this.#idle);
-        this.#idle = setTimeout(() => void this.close(), limits.worker_idle_ms).unref();
+        this.#idle = setTimeout(() => void this.close(), this.#idle_ms).unref();
       }
     });
     worker.on('error', (error) => this.#lose(worker, error));

@@ -4,6 +4,7 @@ import { limits } from '../base/limits.ts';
 import type { StreamName } from '../domain/event.ts';
 import { type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
+import { failed } from './failure.ts';
 import { checkStream } from './logs.ts';
 import { remote, wholeNumber } from './options.ts';
 import { colours, print, printJson, printRows, say } from './output.ts';
@@ -21,7 +22,7 @@ export function addAgentOutput(agents: Command, context: Context): void {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);
       const send = (data: string, eof: boolean) =>
-        api.call('sendInput', {
+        api.patiently('sendInput', {
           params: { agent_id: id },
           body: { data, eof },
           idempotency_key: crypto.randomUUID(),
@@ -30,11 +31,19 @@ export function addAgentOutput(agents: Command, context: Context): void {
         await send(options.newline ? `${text}\n` : text, options.eof ?? false);
         return;
       }
-      const decoder = new TextDecoder();
+      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+      const decode = (chunk?: Uint8Array) => {
+        try {
+          return decoder.decode(chunk, { stream: chunk !== undefined });
+        } catch {
+          throw failed('standard input is not UTF-8 text: what follows is not sent');
+        }
+      };
       for await (const chunk of io.stdin) {
-        const piece = typeof chunk === 'string' ? chunk : decoder.decode(chunk, { stream: true });
+        const piece = typeof chunk === 'string' ? chunk : decode(chunk);
         for (const part of parts(piece)) await send(part, false);
       }
+      decode();
       if (options.eof) await send('', true);
     });
 

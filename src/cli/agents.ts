@@ -9,7 +9,7 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './logs.ts';
-import { collect, duration, pairOf, remote, wholeNumber } from './options.ts';
+import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
 import { type Column, printRecord, printRows, say } from './output.ts';
 import { visible } from './terminal.ts';
 
@@ -119,7 +119,7 @@ export function addAgents(program: Command, context: Context): void {
   });
 
   remote(agents, 'wait <agent>', 'wait until an agent has ended; 3 when it failed or was cancelled')
-    .option('--timeout <duration>', 'give up after (exit code 124)', duration)
+    .option('--timeout <duration>', 'give up after (exit code 124)', timeLimit)
     .action(async (ref: string, options: Common) => {
       const api = await connect(context, options);
       const agent = await findAgent(api, ref);
@@ -168,7 +168,7 @@ export function addAgents(program: Command, context: Context): void {
 function followable(command: Command): Command {
   return command
     .option('-f, --follow', 'show the output until it ends; exit code 3 when it failed or was cancelled')
-    .option('--timeout <duration>', 'with --follow: give up after (exit code 124)', duration);
+    .option('--timeout <duration>', 'with --follow: give up after (exit code 124)', timeLimit);
 }
 
 function withGrace(command: Command): Command {

@@ -1,6 +1,7 @@
 /**
  * The plane as commands see it: which one is meant, with which token, and the contract's typed client, ended by Ctrl-C.
  */
+import { sleep } from '../base/async.ts';
 import { type CallArgs, Client } from '../contract/client.ts';
 import type { Answer } from '../contract/route.ts';
 import type { OperationId, RouteOf } from '../contract/routes.ts';
@@ -30,6 +31,18 @@ export class Api {
   call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     const call = this.client.call.bind(this.client) as (op: Op, args: CallArgs<Op>) => Promise<never>;
     return call(op, { ...args, signal: this.#signal });
+  }
+
+  /** Where there are more calls than the plane takes at once: those that it refuses wait for their turn. */
+  async patiently<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
+    for (;;) {
+      try {
+        return await this.call(op, args);
+      } catch (error) {
+        if (!(error instanceof Problem && error.kind === 'rate_limited')) throw error;
+        await sleep((error.retry_after_s ?? 1) * 1000, this.#signal);
+      }
+    }
   }
 
   open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {

@@ -1,15 +1,15 @@
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Agent } from '../domain/agent.ts';
-import { problems } from '../domain/problem.ts';
+import { Problem, problems } from '../domain/problem.ts';
 import type { HttpServer } from '../http/server.ts';
 import { run } from '../testing/cli.ts';
-import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
+import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 
 const time = '2026-01-02T03:04:05.678Z';
 function agentRecord(fields: Partial<Agent>): Agent {
@@ -240,6 +240,77 @@ describe('agents', () => {
   });
 });
 
+describe('input', () => {
+  const handlers = (sent: string[], busy = 0) => ({
+    listAgents: () => ({ items: [agentRecord({})] }),
+    sendInput: ({ body }: { body: { data: string } }) => {
+      if (busy-- > 0) throw new Problem('rate_limited', 'rate_limited', 'too many requests');
+      sent.push(body.data);
+      return agentRecord({});
+    },
+  });
+
+  test('that comes quicker than the plane takes it waits, and loses nothing', async () => {
+    const sent: string[] = [];
+    const env = await open(handlers(sent, 1));
+    const ran = await run(['agents', 'input', 'one'], { home, env, input: 'one\ntwo\n' });
+    expect(ran).toMatchObject({ code: 0, stderr: '' });
+    expect(sent).toEqual(['one\ntwo\n']);
+  });
+
+  test('keeps a byte order mark, and is never changed to be text', async () => {
+    const sent: string[] = [];
+    const env = await open(handlers(sent));
+    await run(['agents', 'input', 'one'], { home, env, input: '\ufeffone' });
+    expect(sent.splice(0)).toEqual(['\ufeffone']);
+    for (const input of [Buffer.from([0xff, 0x0a]), Buffer.from([0xf0, 0x9f])]) {
+      const ran = await run(['agents', 'input', 'one', '--eof'], { home, env, input });
+      expect(ran).toMatchObject({ code: 1 });
+      expect(ran.stderr).toContain('standard input is not UTF-8 text');
+    }
+    expect(sent.join('')).toBe('');
+  });
+});
+
+test('wait tells how the session ended that it waited for, though the agent runs again', async () => {
+  const first = agentRecord({ status: 'running', session_id: 'ses_1' });
+  const end = { agent_id: 'agt_1', session_id: 'ses_1', seq: 1, ts: 1, previous_status: 'running' };
+  const env = await open({
+    listAgents: () => ({ items: [first] }),
+    getAgent: () => ({ ...first, session_id: 'ses_2' }),
+    followAgent: (call) => {
+      const data = JSON.stringify({ type: 'status', ...end, status: 'failed', exit_code: 7 });
+      call.hijack().writeHead(200).write(`id: 1\nevent: status\ndata: ${data}\n\n`);
+      return undefined;
+    },
+  });
+  const ran = await run(['agents', 'wait', 'one'], { home, env });
+  expect(ran).toMatchObject({ code: 3, stderr: 'svc: agent agt_1 failed: exit code 7\n' });
+});
+
+test('a time limit that no timer can hold is refused, instead of being over at once', async () => {
+  const ran = await run(['agents', 'wait', 'one', '--timeout', '600h'], { home });
+  expect(ran.code).toBe(2);
+  expect(ran.stderr).toContain('must be at most 596h');
+});
+
+test('stop --agents is for root: others see only their own agents', async () => {
+  const me = { id: 'usr_ada', username: 'ada', role: 'user' as const, created_at: time, passkeys: [] };
+  const env = await open({ getMe: () => me, listAgents: () => ({ items: [] }) });
+  const ended: string[] = [];
+  const holder = { pid: 1, host: 'here', since: time, url: server!.url };
+  const local = {
+    holderOf: () => holder,
+    terminate: (_dir: string, signal: string) => {
+      ended.push(signal);
+      throw new Error('it was ended');
+    },
+  };
+  const ran = await run(['stop', '--agents'], { home, env, local });
+  expect(ran).toMatchObject({ code: 1, stderr: expect.stringContaining('--agents needs a root user') });
+  expect(ended).toEqual([]);
+});
+
 describe('login', () => {
   const user = { id: 'usr_1', username: 'ana', role: 'root' as const, created_at: time };
   const login = (bodies: unknown[]) => ({
@@ -302,6 +373,21 @@ describe('login', () => {
     expect((await run(['logout'], { home })).code).toBe(0);
     expect(JSON.parse(readFileSync(file(), 'utf8'))).toEqual({ current: null, hosts: {} });
   });
+});
+
+test('logout ends the kept token, not another one in SVC_TOKEN', async () => {
+  const ended: string[] = [];
+  const env = await open({
+    logout: ({ caller }) => {
+      ended.push(caller.user_id);
+      return undefined;
+    },
+  });
+  const kept = { current: env.SVC_URL, hosts: { [env.SVC_URL!]: { token: USER_TOKEN, username: 'ada' } } };
+  mkdirSync(join(home, '.config/svc'), { recursive: true });
+  writeFileSync(join(home, '.config/svc/credentials.json'), JSON.stringify(kept));
+  expect((await run(['logout'], { home, env })).code).toBe(0);
+  expect(ended).toEqual(['usr_ada']);
 });
 
 describe('completion', () => {

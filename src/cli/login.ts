@@ -43,9 +43,10 @@ export function addLogin(program: Command, context: Context): void {
 
   remote(program, 'logout', 'end the token and forget it').action(async (options: Options) => {
     const url = await planeUrl(context, options);
-    if (!(await readCredentials(io)).hosts[url]) throw failed(`not signed in to ${url}`);
-    const api = await connect(context, { ...options, url });
-    await api.call('logout', {}).catch((error) => {
+    // Not the one in SVC_TOKEN, which is kept elsewhere.
+    const kept = (await readCredentials(io)).hosts[url];
+    if (!kept) throw failed(`not signed in to ${url}`);
+    await new Api(url, kept.token, io.signal).call('logout', {}).catch((error) => {
       if (!(error instanceof Problem && error.kind === 'unauthenticated')) throw error;
     });
     await dropCredential(io, url);

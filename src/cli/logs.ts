@@ -212,16 +212,23 @@ export async function followToEnd(
   const timeout = options.timeout === undefined ? null : AbortSignal.timeout(options.timeout);
   const signal = timeout ? AbortSignal.any([io.signal, timeout]) : io.signal;
   const show = options.quiet ? null : new Show(io, options);
+  let end: EventRecord | undefined;
   for await (const { event } of follow(io, api, agent.id, { from: { after }, signal })) {
     if (event === null) continue;
     await show?.event(event);
-    if (event.type === 'status' && event.session_id === agent.session_id && isFinal(event.status as never))
-      break;
+    if (event.type !== 'status' || event.session_id !== agent.session_id) continue;
+    if (!isFinal(event.status as never)) continue;
+    end = event;
+    break;
   }
   await show?.end();
   if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
   if (timeout?.aborted) throw new Failure(exitCodes.timeout, `agent ${agent.id} is still running`);
-  return api.call('getAgent', { params: { agent_id: agent.id } });
+  const now = await api.call('getAgent', { params: { agent_id: agent.id } });
+  if (end === undefined || now.session_id === agent.session_id) return now;
+  // Started again already: the answer is about the session that was waited for.
+  const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
+  return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id: agent.session_id };
 }
 
 /** Throws exit 3 unless the agent completed. */

@@ -117,6 +117,8 @@ export function addMachine(program: Command, context: Context): void {
 
   async function stopAgents(options: ApiOptions): Promise<number> {
     const api = await connect(context, options);
+    const { username, role } = await api.call('getMe', {});
+    if (role !== 'root') throw failed(`${username} sees only their own agents: --agents needs a root user`);
     const running = await api.all('listAgents', { query: { status: 'running' } });
     const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
     const left = results.flatMap((result, at) =>
@@ -127,18 +129,12 @@ export function addMachine(program: Command, context: Context): void {
     return running.length;
   }
 
-  /** More agents than the plane takes requests at once wait for their turn. */
   async function stopAgent(api: Api, agent_id: string): Promise<void> {
-    for (;;) {
-      try {
-        await api.call('stopAgent', { params: { agent_id }, body: {} });
-        return;
-      } catch (error) {
-        if (!(error instanceof Problem)) throw error;
-        if (error.code === 'agent_not_running' || error.code === 'agent_not_found') return;
-        if (error.kind !== 'rate_limited') throw error;
-        await sleep((error.retry_after_s ?? 1) * 1000, io.signal);
-      }
+    try {
+      await api.patiently('stopAgent', { params: { agent_id }, body: {} });
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (error.code !== 'agent_not_running' && error.code !== 'agent_not_found') throw error;
     }
   }
 

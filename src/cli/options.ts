@@ -1,5 +1,6 @@
 /** Options that many commands share, and the flags that stand for configuration keys. */
 import { type Command, InvalidArgumentError } from 'commander';
+import { limits } from '../base/limits.ts';
 import { type ConfigKey, configKeys, isConfigKey } from '../contract/config.ts';
 import type { LocalFlags } from './context.ts';
 import { usage } from './failure.ts';
@@ -56,6 +57,14 @@ export function pairOf(text: string, flag: string): [string, string] {
 export function wholeNumber(text: string): number {
   if (!/^\d{1,15}$/.test(text)) throw new InvalidArgumentError('must be a whole number');
   return Number(text);
+}
+
+/** How long to wait: no longer than a timer can. */
+export function timeLimit(text: string): number {
+  const ms = duration(text);
+  const hours = Math.floor(limits.timer_ms_max / 3_600_000);
+  if (ms > limits.timer_ms_max) throw new InvalidArgumentError(`must be at most ${hours}h`);
+  return ms;
 }
 
 /** `90`, `90s`, `10m`, `2h` → milliseconds. */

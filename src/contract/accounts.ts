@@ -148,9 +148,12 @@ export const accountRoutes = {
       'The token itself is in this answer and is never shown again. An API token cannot make others.',
     body: z.object({
       name,
-      expires_at: z.iso.datetime({ offset: true }).nullable().default(null).meta({
-        description: 'When the token ends; null: never.',
-      }),
+      expires_at: z.iso
+        .datetime({ offset: true })
+        .refine((text) => Date.parse(text) < Date.UTC(10_000, 0), { error: 'must be before the year 10000' })
+        .nullable()
+        .default(null)
+        .meta({ description: 'When the token ends; null: never.' }),
     }),
     answers: {
       201: apiToken.extend({ token: z.string() }).meta({ id: 'NewApiToken' }),

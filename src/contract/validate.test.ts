@@ -103,6 +103,11 @@ describe('other input', () => {
     ['data is required', routes.sendInput.body, {}],
     ['nothing', routes.sendInput.body, { eof: true }],
     ['expires_at must be an RFC 3339 time', routes.createToken.body, { name: 'a', expires_at: 'tomorrow' }],
+    [
+      'expires_at must be before the year 10000',
+      routes.createToken.body,
+      { name: 'a', expires_at: '9999-12-31T23:59:59-01:00' },
+    ],
     ['force must be true or false', routes.deleteAgent.query, { force: 'maybe' }],
     ['force must be true or false', routes.deleteAgent.query, { force: ['true', 'true'] }],
     [

@@ -20,7 +20,7 @@ export interface Session {
   stderr_bytes: number;
 }
 
-/** `starting`: the intent is committed, the node has not said yet. `ending`: exit known, output still being read. */
+/** `starting`: the intent is committed, the node has not said yet. `ended`: the final status is committed, and every byte. */
 export const sessionStates = ['starting', 'running', 'ended'] as const;
 export type SessionState = (typeof sessionStates)[number];
 

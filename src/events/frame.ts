@@ -54,22 +54,28 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
   const bytes = asBuffer(batch.bytes);
   const start = `\nevent: output\ndata: {"type":"output","agent_id":"${batch.agent_id}","session_id":"${batch.session_id}","seq":`;
   const middle = `,"ts":${batch.ts_ms / 1000},"stream":"${batch.stream}","data":`;
-  const text = allUtf8(bytes, batch.ends) ? bytes.toString('latin1') : null;
-  let frames = '';
+  const sound = allUtf8(bytes, batch.ends);
+  // Written piece by piece: put together as one string first, large events would be copied twice more.
+  const parts: string[] = [];
   let from = 0;
   for (let i = 0; i < batch.ends.length; i++) {
     const seq = appended.first_seq + i;
     const end = batch.ends[i]!;
-    const data =
-      text === null ? latin1Data(bytes.subarray(from, end)) : JSON.stringify(text.slice(from, end));
-    frames += `id: ${seq}${start}${seq}${middle}${data}${batch.partial[i] ? ',"partial":true' : ''}}\n\n`;
+    const data = bytes.subarray(from, end);
+    parts.push(`id: ${seq}${start}${seq}${middle}`);
+    parts.push(sound || isUtf8(data) ? JSON.stringify(data.toString('latin1')) : dataText(data));
+    parts.push(batch.partial[i] ? ',"partial":true}\n\n' : '}\n\n');
     from = end;
   }
-  return Buffer.from(frames, 'latin1');
+  return latin1Bytes(parts);
 }
 
-function latin1Data(bytes: Buffer): string {
-  return isUtf8(bytes) ? JSON.stringify(bytes.toString('latin1')) : dataText(bytes);
+/** Characters up to 0xff, a byte each. */
+function latin1Bytes(parts: readonly string[]): Buffer {
+  const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 0));
+  let at = 0;
+  for (const part of parts) at += bytes.write(part, at, 'latin1');
+  return bytes;
 }
 
 function dataText(data: string | Uint8Array): string {

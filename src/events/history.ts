@@ -140,13 +140,7 @@ export class History {
 
   #step(reader: Reader, agent: AgentRef, cursor: number, until: number, rows_max: number): Step {
     const segment = reader.get(
-      reader.sql
-        .selectFrom('segments')
-        .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
-        .where('agent_num', '=', agent.num)
-        .where('last_seq', '>', cursor)
-        .orderBy('last_seq')
-        .limit(1),
+      selectSegments(reader, agent).where('last_seq', '>', cursor).orderBy('last_seq').limit(1),
     );
     if (segment && segment.first_seq <= cursor + 1) {
       return { rows: null, segment, blocks: parseBlocks(segment.blocks) };
@@ -174,13 +168,7 @@ export class History {
 
   #stepBack(reader: Reader, agent: AgentRef, cursor: number, limit: number, types?: readonly EventType[]) {
     const segment = reader.get(
-      reader.sql
-        .selectFrom('segments')
-        .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
-        .where('agent_num', '=', agent.num)
-        .where('first_seq', '<', cursor)
-        .orderBy('first_seq', 'desc')
-        .limit(1),
+      selectSegments(reader, agent).where('first_seq', '<', cursor).orderBy('first_seq', 'desc').limit(1),
     );
     const rows: EventRecord[] = [];
     if (!segment || segment.last_seq < cursor - 1) {
@@ -233,6 +221,13 @@ export class History {
       await file.close();
     }
   }
+}
+
+function selectSegments(reader: Reader, agent: AgentRef) {
+  return reader.sql
+    .selectFrom('segments')
+    .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
+    .where('agent_num', '=', agent.num);
 }
 
 /** The frames after `cursor`. */

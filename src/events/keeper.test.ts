@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -332,4 +333,79 @@ test('search goes on after sealing, builds a deleted or broken index again, and 
   events = open(everything);
   events.start();
   await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
+});
+
+test('one failed look does not end the keeping for ever', async () => {
+  await output(['one\n']);
+  const read = store.read;
+  let fails = 100;
+  store.read = (fn) =>
+    fails-- > 0 ? Promise.reject(new Error('no answer')) : (read.call(store, fn) as never);
+  await events.keep();
+  fails = 0;
+  await events.keep();
+  store.read = read;
+  const segments = await store.read((reader) => reader.all(reader.sql.selectFrom('segments').select('id')));
+  expect(segments).toHaveLength(1);
+});
+
+test('closing waits neither for the index nor for rows that the next start deletes', async () => {
+  for (let i = 0; i < 40; i++) await output(Array.from({ length: 500 }, (_, n) => `line ${n}\n`));
+  await store.write((tx) => events.drop(tx, num));
+  const write = store.write;
+  let slices = 0;
+  const closed = new Promise<void>((resolve, reject) => {
+    store.write = (fn) => {
+      if (++slices === 3) events.close().then(resolve, reject);
+      return write.call(store, fn) as never;
+    };
+  });
+  events.start();
+  await closed;
+  store.write = write;
+  expect(await left()).toBeGreaterThan(0);
+  events = open(everything);
+  await events.keep();
+  expect(await left()).toBe(0);
+});
+
+const left = async () =>
+  Number(
+    await store.read(
+      (reader) =>
+        reader.get(reader.sql.selectFrom('events').select((eb) => eb.fn.countAll().as('count')))!.count,
+    ),
+  );
+
+test('the search index shrinks with what is kept, and never answers for another agent', async () => {
+  events.start();
+  await output(['needle one\n']);
+  const other = await addAgent(store, 'agt_2');
+  await addSession(store, other, 'ses_2');
+  await store.ingest(batch('agt_2', 'ses_2', 0, ['needle two\n']));
+  const seqs = async (agent_id: string, before?: number) =>
+    (await events.search(agent_id, { text: 'needle', limit: 10, before })).map((hit) => hit.seq);
+  await expect.poll(() => seqs('agt_1'), { timeout: 20_000 }).toEqual([1]);
+  await expect.poll(() => seqs('agt_2'), { timeout: 20_000 }).toEqual([1]);
+  await output(['nothing\n']);
+  const hits = await Promise.all([2 ** 42, Number.MAX_SAFE_INTEGER].map((before) => seqs('agt_1', before)));
+  expect(hits).toEqual([[1], [1]]);
+
+  now += 40 * 24 * HOUR;
+  await output(['nothing\n']);
+  await events.keep();
+  await output(['nothing\n']);
+  const words = () => {
+    const db = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
+    try {
+      return db
+        .prepare('SELECT rowid & 1099511627775 AS seq FROM words WHERE rowid < ? ORDER BY rowid')
+        .all(2 * 2 ** 40)
+        .map((row) => row.seq);
+    } finally {
+      db.close();
+    }
+  };
+  await expect.poll(words, { timeout: 20_000 }).toContain(4);
+  expect(words()).not.toContain(1);
 });

@@ -100,7 +100,9 @@ export class Keeper {
       await this.#attempt(() => this.#dropDeleted());
       await this.#attempt(() => this.#retainAge());
       await this.#attempt(() => this.#retainTotal());
-      for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      await this.#attempt(async () => {
+        for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      });
       await this.#attempt(() => this.#vacuum());
     });
     return this.#passes;
@@ -224,6 +226,8 @@ export class Keeper {
 
   /** A transaction that deletes; the next one takes more or fewer rows, so that it lasts some milliseconds. */
   async #slice<T>(fn: (tx: Tx) => T): Promise<T> {
+    // What is left is deleted after the next start.
+    this.#stop.signal.throwIfAborted();
     this.#deleted = true;
     let lasted_ms = 0;
     const value = await this.#store.write((tx) => {

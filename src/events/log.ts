@@ -249,8 +249,11 @@ export class EventLog {
     this.#stopListening();
     for (const tail of this.#tails.values()) tail.close();
     this.#tails.clear();
-    await Promise.all([this.#keeper.close(), this.#search.close()]);
+    const searching = this.#search.close();
+    await this.#keeper.close();
+    // What is being indexed is cut short: the next start goes on there.
     await this.#worker.close();
+    await searching;
   }
 
   #grew(agent_num: number, bytes: number): void {

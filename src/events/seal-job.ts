@@ -6,9 +6,11 @@ import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
 import { join } from 'node:path';
 import { constants, zstdCompressSync } from 'node:zlib';
+import type { Selectable } from 'kysely';
 import { writeFileAtomic } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
 import type { Reader } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 import { frameText, OUTPUT, STATUS } from './frame.ts';
 import { type AgentRef, EventRows, selectEvents, sessionOf } from './rows.ts';
 import { type Block, blockIndex, type Run } from './segment.ts';
@@ -22,14 +24,8 @@ export interface SealRequest {
   up_to: number;
 }
 
-export interface Sealed {
-  first_seq: number;
-  last_seq: number;
-  first_ts: number;
-  last_ts: number;
-  path: string;
-  bytes: number;
-  blocks: Uint8Array;
+/** What the segment's row will say. */
+export interface Sealed extends Omit<Selectable<Tables['segments']>, 'id' | 'agent_num' | 'swept'> {
   /** What the rows counted that this replaces; status rows stay and are not in it. */
   row_bytes: number;
 }

@@ -4,7 +4,7 @@
  * the worker, at most 200 events a transaction, and as long idle as busy while it catches up.
  */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
-import { DatabaseSync } from 'node:sqlite';
+import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { limits } from '../base/limits.ts';
@@ -61,7 +61,8 @@ export class SearchIndex {
   find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
     const query = ftsQuery(text);
     if (query === null) return [];
-    const last = before === null ? SEQ_MASK : before - 1;
+    // Never beyond the agent's own numbers: the next ones are another agent's.
+    const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
     return this.#db
       .prepare(
         `SELECT rowid & ${SEQ_MASK} AS seq FROM words WHERE words MATCH ? AND rowid BETWEEN ? AND ? ORDER BY rowid DESC LIMIT ?`,
@@ -72,8 +73,15 @@ export class SearchIndex {
 
   /** Deletes an agent's words, some at a time. */
   async forget(agent_num: number): Promise<void> {
-    this.#db.prepare('DELETE FROM cursors WHERE agent_num = ?').run(agent_num);
+    this.#writer('DELETE FROM cursors WHERE agent_num = ?').run(agent_num);
     await this.#deleteBefore(agent_num, SEQ_MASK);
+  }
+
+  /** The index numbers rows of its own beyond what a number holds, and every `run` answers the last such number. */
+  #writer(sql: string): StatementSync {
+    const statement = this.#db.prepare(sql);
+    statement.setReadBigInts(true);
+    return statement;
   }
 
   async #updateAgent(num: number): Promise<boolean> {
@@ -94,7 +102,7 @@ export class SearchIndex {
       await this.forget(num);
       cursor = 0;
     }
-    if (known && cursor < agent.first_seq) await this.#deleteBefore(num, agent.first_seq);
+    if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
     let pending: Buffer[] = [];
     for await (const part of this.#history.after({ num, id: agent.id }, cursor)) {
       for (const one of splitFrames(part.frames)) {
@@ -116,7 +124,7 @@ export class SearchIndex {
   async #insert(num: number, frames: readonly Buffer[]): Promise<void> {
     if (frames.length === 0) return;
     const begun_ms = performance.now();
-    const insert = this.#db.prepare('INSERT INTO words (rowid, text) VALUES (?, ?)');
+    const insert = this.#writer('INSERT INTO words (rowid, text) VALUES (?, ?)');
     let last = 0;
     this.#db.exec('BEGIN');
     try {
@@ -126,9 +134,9 @@ export class SearchIndex {
         const text = plainText(record);
         if (text !== '') insert.run(rowId(num, last), text);
       }
-      this.#db
-        .prepare('INSERT INTO cursors VALUES (?, ?) ON CONFLICT (agent_num) DO UPDATE SET seq = excluded.seq')
-        .run(num, last);
+      this.#writer(
+        'INSERT INTO cursors VALUES (?, ?) ON CONFLICT (agent_num) DO UPDATE SET seq = excluded.seq',
+      ).run(num, last);
       this.#db.exec('COMMIT');
     } catch (error) {
       if (this.#db.isTransaction) this.#db.exec('ROLLBACK');
@@ -138,7 +146,7 @@ export class SearchIndex {
   }
 
   async #deleteBefore(num: number, seq: number): Promise<void> {
-    const remove = this.#db.prepare(
+    const remove = this.#writer(
       'DELETE FROM words WHERE rowid IN (SELECT rowid FROM words WHERE rowid >= ? AND rowid < ? LIMIT ?)',
     );
     while (true) {

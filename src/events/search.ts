@@ -86,10 +86,7 @@ export class Search {
 
   async #run(): Promise<void> {
     const { signal } = this.#stop;
-    const heads = await this.#store.read((reader) =>
-      reader.all(reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0)),
-    );
-    for (const { agent_num } of heads) this.#dirty.add(agent_num);
+    await this.#touchAll().catch((error) => this.#warn(error));
     while (!signal.aborted) {
       if (this.#dirty.size === 0) await this.#wake.wait(undefined, signal);
       // Some company for the first event: indexing is by the transaction.
@@ -106,6 +103,13 @@ export class Search {
         await sleep(limits.search_retry_ms, signal);
       }
     }
+  }
+
+  async #touchAll(): Promise<void> {
+    const heads = await this.#store.read((reader) =>
+      reader.all(reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0)),
+    );
+    for (const { agent_num } of heads) this.#dirty.add(agent_num);
   }
 
   #warn(error: unknown): void {

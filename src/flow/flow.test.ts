@@ -142,3 +142,31 @@ test('who asks for an outcome after the end is told so, and the intent is kept',
     1,
   );
 });
+
+test('an intent that cannot be struck off is carried out again, and its lane goes on', async () => {
+  let full = false;
+  const write: Store['write'] = (fn) => (full ? Promise.reject(problems.diskSpace()) : store.write(fn));
+  const outbox = new Outbox({ ...common(), store: { read: (fn) => store.read(fn), write } as Store });
+  const done: string[] = [];
+  const carryOut = async (intent: Intent) => {
+    done.push(intent.kind);
+    if (intent.kind === 'start') throw problems.workdirMissing();
+    return 'stopped';
+  };
+  await outbox.open(handlers(carryOut));
+  const [start, stop] = await store.write((tx) => {
+    const enqueue = outbox.enqueue.bind(outbox);
+    tx.afterCommit(() => (full = true));
+    return [enqueue(tx, 'main', 'ses_a', 'start', {}), enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 })];
+  });
+  const stopped = outbox.outcome(stop);
+  await expect(outbox.outcome(start)).rejects.toThrow('workdir does not exist');
+  full = false;
+  expect(await stopped).toBe('stopped');
+  expect(done).toEqual(['start', 'start', 'stop']);
+  await vi.waitFor(async () => {
+    const left = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').select('id')));
+    expect(left).toEqual([]);
+  });
+  outbox.close();
+});

@@ -157,35 +157,40 @@ export class Outbox {
 
   /** True when the intent is done with; false when it waits for another try. */
   async #carryOut(intent: Intent, lane: Lane): Promise<boolean> {
+    let tell: (waiter: Waiter) => void;
     try {
       const handler = this.#handlers![intent.kind] as (intent: Intent) => Promise<unknown>;
       const answer = await handler(intent);
-      await this.#forget(intent.id);
-      this.#settle(intent.id, (waiter) => waiter.resolve(answer));
-      return true;
+      tell = (waiter) => waiter.resolve(answer);
     } catch (error) {
       if (this.#closed) return false;
-      const again = !(error instanceof Problem) || isOutOfReach(error);
-      if (!again) {
-        await this.#forget(intent.id);
-        this.#settle(intent.id, (waiter) => waiter.reject(error));
-        return true;
+      tell = (waiter) => waiter.reject(error);
+      if (!(error instanceof Problem) || isOutOfReach(error)) {
+        this.#tryAgain(intent, lane, error);
+        this.#settle(intent.id, tell);
+        return false;
       }
-      lane.retry_ms = Math.min(
-        Math.max(lane.retry_ms * 2, limits.outbox_retry_ms),
-        limits.outbox_retry_ms_max,
-      );
-      this.#log.warn(
-        { err: error, intent: intent.kind, session_id: intent.session_id, retry_ms: lane.retry_ms },
-        'an intent failed; trying again',
-      );
-      lane.retry = setTimeout(() => {
-        lane.retry = null;
-        void this.#drain(intent.session_id, lane);
-      }, lane.retry_ms);
-      this.#settle(intent.id, (waiter) => waiter.reject(error));
-      return false;
     }
+    try {
+      await this.#forget(intent.id);
+    } catch (error) {
+      // Not struck off, for want of space perhaps: carried out again, which changes nothing, until it is.
+      if (!this.#closed) this.#tryAgain(intent, lane, error);
+    }
+    this.#settle(intent.id, tell);
+    return lane.retry === null && !this.#closed;
+  }
+
+  #tryAgain(intent: Intent, lane: Lane, error: unknown): void {
+    lane.retry_ms = Math.min(Math.max(lane.retry_ms * 2, limits.outbox_retry_ms), limits.outbox_retry_ms_max);
+    this.#log.warn(
+      { err: error, intent: intent.kind, session_id: intent.session_id, retry_ms: lane.retry_ms },
+      'an intent failed; trying again',
+    );
+    lane.retry = setTimeout(() => {
+      lane.retry = null;
+      void this.#drain(intent.session_id, lane);
+    }, lane.retry_ms);
   }
 
   async #forget(id: number): Promise<void> {

@@ -44,6 +44,8 @@ function collect(request: IncomingMessage, bytes_max: number): Promise<Buffer> {
       finish(() => resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, bytes)));
     const onGone = () => finish(() => reject(invalid('request body is incomplete', 'incomplete_body')));
     request.on('data', onData).on('end', onEnd).on('error', onGone).on('close', onGone);
+    // Gone while the token was looked at: nothing will tell of it again.
+    if (request.destroyed) onGone();
   });
 }
 

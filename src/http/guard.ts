@@ -4,6 +4,7 @@
  */
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
+import { isLoopback } from '../contract/config.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 
 export interface GuardOptions {
@@ -99,11 +100,21 @@ export function plainAddress(address: string | undefined): string | null {
 
 const FORWARDED = ['x-forwarded-for', 'forwarded', 'x-real-ip', 'via'];
 
-/** Whether the caller is a process of this machine, and not somebody behind a proxy on it. */
+/**
+ * Whether the caller is a process of this machine, and not somebody behind a proxy on it: a proxy says so, or passes on
+ * the name that people use.
+ */
 export function isFromHere(request: IncomingMessage): boolean {
   const address = plainAddress(request.socket.remoteAddress);
   if (address === null || FORWARDED.some((name) => request.headers[name] !== undefined)) return false;
-  return address === '::1' || (isIP(address) === 4 && address.startsWith('127.'));
+  return isLoopback(address) && isLoopback(hostName(request.headers.host ?? ''));
+}
+
+function hostName(host: string): string {
+  return host
+    .replace(/:\d+$/, '')
+    .replace(/^\[(.*)\]$/, '$1')
+    .toLowerCase();
 }
 
 /** The client's address: the peer's, or behind a proxy the last one that the proxy names. */

@@ -2,6 +2,8 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { sleep } from '../base/async.ts';
+import { Client } from '../contract/client.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import type { HttpServer } from './server.ts';
 
@@ -306,6 +308,32 @@ describe('slow clients', () => {
     }
   });
 
+  test('who takes nothing of an answer is let go after a while; an answer may take its time', async () => {
+    const me = { id: 'usr_ada', role: 'user' as const, created_at: '2026-01-02T03:04:05.678Z', passkeys: [] };
+    const strict = await openFakeHttp(
+      {
+        getMe: () => ({ ...me, username: 'x'.repeat(32 * 1024 * 1024) }),
+        listNodes: async () => {
+          await sleep(1_000);
+          return [];
+        },
+      },
+      { timeouts: { stall_ms: 200 } },
+    );
+    const socket = connect(strict.address.port, '127.0.0.1');
+    socket.on('error', () => {});
+    try {
+      const { host } = new URL(strict.url);
+      socket.write(`GET /api/me HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${USER_TOKEN}\r\n\r\n`);
+      while (strict.requests_open() === 0) await sleep(10);
+      while (strict.requests_open() > 0) await sleep(10);
+      expect(await new Client({ url: strict.url, token: USER_TOKEN }).call('listNodes')).toEqual([]);
+    } finally {
+      socket.destroy();
+      await strict.drain();
+    }
+  });
+
   test('hundreds of half-sent requests hold nobody else up', async () => {
     const crowd = await Promise.all(
       Array.from({ length: 500 }, async () => {
@@ -399,6 +427,34 @@ describe('who is on this machine', () => {
       expect([status(answer), error(answer)]).toEqual([403, 'not allowed']);
     }
     expect(served).toBe(1);
+  });
+
+  test('nor somebody behind a proxy that says nothing of them but passes on the name they used', async () => {
+    const fronted = await openFakeHttp(
+      {
+        createJoinChallenge: () => ({
+          url: 'u',
+          token: 't',
+          pin: '1',
+          expires_at: '2026-01-02T03:04:05.678Z',
+        }),
+      },
+      { public_origin: 'https://svc.example' },
+    );
+    try {
+      const ask = (line: string, name: string) =>
+        rawRequest(fronted.url, (socket) =>
+          socket.write(`${line} HTTP/1.1\r\nHost: ${name}\r\nConnection: close\r\n\r\n`),
+        );
+      const { port } = fronted.address;
+      for (const name of [`127.0.0.1:${port}`, `LocalHost:${port}`, `[::1]:${port}`]) {
+        expect(status(await ask('POST /api/admin/join-challenge', name))).toBe(200);
+      }
+      expect(status(await ask('POST /api/admin/join-challenge', 'svc.example'))).toBe(403);
+      expect(status(await ask('GET /metrics', 'svc.example'))).toBe(401);
+    } finally {
+      await fronted.drain();
+    }
   });
 
   test('metrics are for this machine and for root', async () => {

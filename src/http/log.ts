@@ -87,11 +87,21 @@ async function sendBytes(
     response.end();
     return;
   }
-  await pipeline(Readable.from(read(from, to), { objectMode: false }), response, {
+  await pipeline(Readable.from(exactly(to - from, read(from, to)), { objectMode: false }), response, {
     signal: call.signal,
   }).catch((error) => {
     if (!call.signal.aborted) throw error;
   });
+}
+
+/** Breaks off when bytes that were promised are gone: an answer that is too short would be waited for, for ever. */
+async function* exactly(size: number, parts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let left = size;
+  for await (const part of parts) {
+    left -= part.length;
+    yield part;
+  }
+  if (left !== 0) throw new Error(`the output lacks ${left} of ${size} bytes`);
 }
 
 function refuseRange(response: ServerResponse, size: number): undefined {

@@ -32,10 +32,18 @@ export interface HttpOptions extends MountOptions {
   /** Whether the parts behind are up; asked by `/readyz`. */
   ready(): boolean;
   /** How long a client may take; `limits` unless a test is in a hurry. */
-  timeouts?: { headers_ms: number; request_ms: number; check_ms: number };
+  timeouts?: Partial<Record<keyof typeof patience, number>>;
   /** Shared by other parts of the plane that count things. */
   metrics?: Metrics;
 }
+
+const patience = {
+  headers_ms: limits.headers_timeout_ms,
+  request_ms: limits.request_timeout_ms,
+  check_ms: limits.connections_check_ms,
+  stall_ms: limits.response_stall_ms,
+  cut_ms: limits.requests_cut_ms,
+};
 
 export interface HttpServer {
   /** `http(s)://host:port`, as a process on this machine reaches it. */
@@ -68,11 +76,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   const boot = newSecret(6);
   let requests = 0;
   let requests_open = 0;
-  const timeouts = options.timeouts ?? {
-    headers_ms: limits.headers_timeout_ms,
-    request_ms: limits.request_timeout_ms,
-    check_ms: limits.connections_check_ms,
-  };
+  const timeouts = { ...patience, ...options.timeouts };
   const socketLimits = {
     maxHeaderSize: limits.header_bytes_max,
     headersTimeout: timeouts.headers_ms,
@@ -83,7 +87,14 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   const app = fastify({
     ...(options.tls === null
       ? { http: socketLimits }
-      : { https: { ...options.tls, ...socketLimits, minVersion: 'TLSv1.2' as const } }),
+      : {
+          https: {
+            ...options.tls,
+            ...socketLimits,
+            minVersion: 'TLSv1.2' as const,
+            handshakeTimeout: timeouts.headers_ms,
+          },
+        }),
     requestTimeout: timeouts.request_ms,
     keepAliveTimeout: limits.keep_alive_ms,
     forceCloseConnections: false,
@@ -95,6 +106,14 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
     frameworkErrors: (error, request, reply) =>
       sendError(error, request as FastifyRequest, reply as FastifyReply, options.log),
   }) as unknown as FastifyInstance;
+
+  app.server.setTimeout(timeouts.stall_ms, endStalled);
+  // A connection in its TLS handshake is not yet one that the HTTP server knows and could cut.
+  const connections = new Set<Socket>();
+  app.server.on('connection', (socket: Socket) => {
+    connections.add(socket);
+    socket.once('close', () => connections.delete(socket));
+  });
 
   // For the name that people use, not for a `localhost` that other programs serve too.
   const strict = options.tls !== null && options.public_origin?.startsWith('https:') === true;
@@ -152,7 +171,10 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
     const closed = app.close();
     // Connections become idle one by one, as their last answers end.
     const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_look_ms);
-    const cut = setTimeout(() => app.server.closeAllConnections(), limits.requests_cut_ms);
+    const cut = setTimeout(() => {
+      app.server.closeAllConnections();
+      for (const connection of connections) connection.destroy();
+    }, timeouts.cut_ms);
     await closed;
     clearInterval(idle);
     clearTimeout(cut);
@@ -169,6 +191,16 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
 function localUrl(scheme: string, address: AddressInfo): string {
   const local = { '0.0.0.0': '127.0.0.1', '::': '[::1]' }[address.address];
   return `${scheme}://${local ?? (address.family === 'IPv6' ? `[${address.address}]` : address.address)}:${address.port}`;
+}
+
+type Answering = Socket & { _httpMessage?: (ServerResponse & { req: IncomingMessage }) | null };
+
+/**
+ * Asked when nothing has moved on a connection for a while: it ends when the client takes nothing of what waits for it,
+ * or when there is nothing to wait for. An answer may take its time.
+ */
+function endStalled(socket: Answering): void {
+  if (!socket._httpMessage || socket.writableLength > 0) socket.destroy();
 }
 
 /** Fastify's own complaints, in the contract's words. */
@@ -201,7 +233,9 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
 
 /** What is not HTTP, too long or too slow never becomes a request: one plain answer, and the connection ends. */
 function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (socket.destroyed || error.code === 'ECONNRESET' || !socket.writable) {
+  // Without a TLS handshake nothing can be written, and what waits to be written keeps the connection.
+  const isTls = error.code?.startsWith('ERR_TLS_') || error.code?.startsWith('ERR_SSL_');
+  if (socket.destroyed || isTls || error.code === 'ECONNRESET' || !socket.writable) {
     socket.destroy();
     return;
   }
@@ -212,9 +246,7 @@ function refuseAtSocket(error: NodeJS.ErrnoException, socket: Socket): void {
         ? ['408 Request Timeout', 'request_timeout', 'request took too long']
         : ['400 Bad Request', 'invalid_http', 'request is not valid HTTP'];
   // A response that is under way on this connection must not get another one in its middle.
-  const current = (socket as Socket & { _httpMessage?: ServerResponse & { req: IncomingMessage } })
-    ._httpMessage;
-  if (current?.headersSent) {
+  if ((socket as Answering)._httpMessage?.headersSent) {
     socket.destroy();
     return;
   }

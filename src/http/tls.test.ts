@@ -1,4 +1,6 @@
+import { once } from 'node:events';
 import { request } from 'node:https';
+import { connect as connectTcp } from 'node:net';
 import { connect } from 'node:tls';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { openFakeHttp } from '../testing/http.ts';
@@ -63,4 +65,28 @@ test('TLS before 1.2 is refused', async () => {
     socket.on('error', (error: NodeJS.ErrnoException) => resolve(error.code ?? 'refused'));
   });
   expect(await old).toBe('ERR_SSL_TLSV1_ALERT_PROTOCOL_VERSION');
+});
+
+test('a connection that never finishes its handshake does not hold up the end', async () => {
+  const slow = await openFakeHttp({}, { tls: testTls, timeouts: { cut_ms: 200 } });
+  const socket = connectTcp(slow.address.port, '127.0.0.1');
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  const closed = once(socket, 'close');
+  await ask({}, slow.url);
+  await slow.drain();
+  await closed;
+});
+
+test('a handshake may not take longer than headers may', async () => {
+  const strict = await openFakeHttp({}, { tls: testTls, timeouts: { headers_ms: 200 } });
+  const socket = connectTcp(strict.address.port, '127.0.0.1');
+  socket.on('error', () => {});
+  try {
+    await once(socket, 'connect');
+    await once(socket, 'close');
+  } finally {
+    socket.destroy();
+    await strict.drain();
+  }
 });

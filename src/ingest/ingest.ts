@@ -11,7 +11,7 @@ import { type StreamName, streamNames } from '../domain/event.ts';
 import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
 import { isOutOfReach, Problem } from '../domain/problem.ts';
 import type { StreamSizes } from '../domain/session.ts';
-import type { Store } from '../store/store.ts';
+import type { IngestBatch, Store } from '../store/store.ts';
 import { cut } from './framing.ts';
 
 /** How far a stream is committed. `offset` counts the stream's bytes; `offset - base` is the place in the spool file. */
@@ -41,6 +41,14 @@ export interface IngestOptions {
   settle(session_id: string, fact: SessionFact): Promise<void>;
   /** Commits that a spool lost bytes: what it holds from its beginning on goes on at the stream's offset. */
   rebase(session_id: string, stream: StreamName): Promise<void>;
+}
+
+/** Bytes that are being committed: what is read meanwhile goes on behind them. */
+interface Piece {
+  offset: number;
+  tail: Uint8Array;
+  /** Resolves when they are committed and the cursor has moved. */
+  done: Promise<void>;
 }
 
 /**
@@ -112,7 +120,9 @@ class SessionReader {
   #verified: Record<StreamName, boolean> = { stdout: false, stderr: false };
   /** The last read was full: there is more than one takes at a time. */
   readonly #busy: Record<StreamName, boolean> = { stdout: false, stderr: false };
-  /** Streams whose spool lost bytes: the end's sizes no longer bind them. */
+  /** What is being committed while its stream is read on. */
+  readonly #pieces: Record<StreamName, Piece | null> = { stdout: null, stderr: null };
+  /** Streams whose spool is read out and shorter than the end says: its sizes no longer bind them. */
   readonly #lost = new Set<StreamName>();
 
   constructor(options: ReaderOptions, session_id: string, onDone: () => void) {
@@ -149,6 +159,7 @@ class SessionReader {
         await this.#wake.wait(undefined, signal);
       } catch (error) {
         // Nothing is lost: the bytes stay in the spool, and the cursor is read again from the database.
+        await Promise.allSettled(streamNames.map((stream) => this.#committed(stream)));
         this.#cursor = null;
         if (isOutOfReach(error)) {
           // Its node wakes it when it is back.
@@ -186,6 +197,7 @@ class SessionReader {
         progress = true;
       }
     }
+    for (const stream of streamNames) await this.#committed(stream);
     return false;
   }
 
@@ -219,6 +231,7 @@ class SessionReader {
     for (const stream of streamNames) {
       if (this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream]) continue;
       await this.#rebase(cursor, stream);
+      this.#lost.add(stream);
     }
   }
 
@@ -227,65 +240,92 @@ class SessionReader {
     const state = cursor.streams[stream];
     state.base = state.offset;
     state.tail = new Uint8Array();
-    this.#lost.add(stream);
   }
 
-  /** Commits one piece of what a stream has beyond the cursor; false when nothing more is known to be there. */
+  /**
+   * Commits one piece of what a stream has beyond the cursor; false when nothing more is known to be there. A stream
+   * that writes without a pause is read on while its last piece is being committed.
+   */
   async #readStream(cursor: SessionCursor, stream: StreamName): Promise<boolean> {
-    const buffer = this.#busy[stream] ? this.#options.buffers.take() : undefined;
+    const { buffers, store } = this.#options;
+    const buffer = this.#busy[stream] ? buffers.take() : undefined;
+    let done = Promise.resolve();
     try {
-      return await this.#commitPiece(cursor, stream, buffer);
+      const batch = await this.#nextBatch(cursor, stream, buffer);
+      const before = this.#pieces[stream];
+      if (batch === null || batch === 'lost') {
+        await this.#committed(stream);
+        if (batch === 'lost') await this.#rebase(cursor, stream);
+        return batch === 'lost';
+      }
+      done = store.ingest(batch).then(() => {
+        const { base } = cursor.streams[stream];
+        cursor.streams[stream] = { offset: batch.to, base, tail: batch.tail };
+        this.#confirm(cursor);
+      });
+      this.#pieces[stream] = { offset: batch.to, tail: batch.tail, done };
+      await before?.done;
+      const full = this.#busy[stream];
+      if (!full) await this.#committed(stream);
+      // What was written after a read that reached the end wakes again.
+      return full || this.#facts.length > 0;
     } finally {
-      this.#options.buffers.give(buffer);
+      const give = () => buffers.give(buffer);
+      done.then(give, give);
     }
   }
 
-  async #commitPiece(cursor: SessionCursor, stream: StreamName, buffer?: Uint8Array): Promise<boolean> {
-    const { store, clock } = this.#options;
-    const state = cursor.streams[stream];
+  /** Waits for what is being committed; throws when that fails. */
+  async #committed(stream: StreamName): Promise<void> {
+    const piece = this.#pieces[stream];
+    this.#pieces[stream] = null;
+    await piece?.done;
+  }
+
+  /** Reads what follows; null when nothing does that is to be committed, `lost` when the spool is not what was read. */
+  async #nextBatch(
+    cursor: SessionCursor,
+    stream: StreamName,
+    buffer: Uint8Array | undefined,
+  ): Promise<IngestBatch | null | 'lost'> {
+    const { base } = cursor.streams[stream];
+    const { offset, tail } = this.#pieces[stream] ?? cursor.streams[stream];
+    const from = offset - base;
     const max = limits.ingest_read_bytes;
-    const check = this.#verified[stream] ? 0 : Math.min(state.tail.length, place(cursor, stream));
-    const read = await this.#read(stream, place(cursor, stream) - check, max + check, buffer);
-    if (!read || !sameBytes(read.subarray(0, check), lastOf(state.tail, check))) {
-      await this.#rebase(cursor, stream);
-      return true;
-    }
+    const check = this.#verified[stream] ? 0 : Math.min(tail.length, from);
+    const read = await this.#read(stream, from - check, max + check, buffer);
+    if (!read || !sameBytes(read.subarray(0, check), lastOf(tail, check))) return 'lost';
     this.#verified[stream] = true;
     const chunk = read.subarray(check);
     const full = chunk.length === max;
     this.#busy[stream] = full;
-    if (chunk.length === 0) return false;
+    if (chunk.length === 0) return null;
 
-    const last = this.#isLast(place(cursor, stream) + chunk.length, stream);
+    const last = this.#isLast(from + chunk.length, stream);
     const pieces = cut(chunk, { more: full, last });
-    if (pieces.used === 0) return false;
+    if (pieces.used === 0) return null;
     const bytes = chunk.subarray(0, pieces.used);
-    const tail = lastBytes(state.tail, bytes);
-    await store.ingest({
+    return {
       agent_id: cursor.agent_id,
       session_id: this.#id,
       stream,
-      from: state.offset,
-      to: state.offset + pieces.used,
-      tail,
-      ts_ms: clock.now(),
+      from: offset,
+      to: offset + pieces.used,
+      tail: lastBytes(tail, bytes),
+      ts_ms: this.#options.clock.now(),
       bytes,
       ends: pieces.ends,
       partial: pieces.partial,
-    });
-    state.offset += pieces.used;
-    state.tail = tail;
-    this.#confirm(cursor);
-    // What was written after a read that reached the end wakes again.
-    return full || this.#facts.length > 0;
+    };
   }
 
-  /** Null when the spool no longer holds these bytes. */
+  /** Null when the spool no longer holds these bytes; where not even its beginning can be read, nothing is there. */
   async #read(stream: StreamName, from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
     try {
       return await this.#options.node.read(this.#id, stream, from, max, into);
     } catch (error) {
-      if (error instanceof Problem && error.code === 'output_lost') return null;
+      if (error instanceof Problem && error.code === 'output_lost')
+        return from === 0 ? new Uint8Array() : null;
       throw error;
     }
   }

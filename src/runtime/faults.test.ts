@@ -403,6 +403,57 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
     expect((await readAll(node, id, 'stderr')).toString()).toBe('x\n');
   });
 
+  it.each([0, 1, 3, 10, 30])(
+    'a start that closing meets after %i turns is carried out once',
+    async (turns) => {
+      const launch = launchOf(workdir, ['/bin/sh', '-c', 'echo x >>starts; exit 5']);
+      const met = node.start(launch).catch((error: Error) => error.message);
+      for (let turn = 0; turn < turns; turn++) await new Promise((resolve) => setImmediate(resolve));
+      await node.close();
+      const answer = await met;
+      if (typeof answer === 'string') expect(answer).toBe('failed to connect to remote node');
+      await open();
+      await node.start(launch);
+      expect((await seen.ended(launch.session_id)).exit).toMatchObject({ exit_code: 5, reason: 'exit_code' });
+      expect(await readFile(join(workdir, 'starts'), 'utf8')).toBe('x\n');
+    },
+  );
+
+  it('a session whose directory is gone ends as lost once nothing of it runs', async () => {
+    const id = await script('echo said; until [ -e stop ]; do sleep 0.02; done');
+    const handle = await handleOf(id);
+    await rm(filesOf(id).dir, { recursive: true });
+    expect((await node.stop(id, 0)).survivors).toEqual([]);
+    expect((await seen.ended(id)).exit.reason).toBe('session_lost');
+    expect(isAlive(handle.main)).toBe(false);
+    await node.forget(id);
+    expect((await node.health()).sessions_live).toBe(0);
+    seen.facts.length = 0;
+  });
+
+  it('a session that cannot be looked at keeps no other from being looked after', async () => {
+    await reopen({ watches: false });
+    const broken = await script('until [ -e stop ]; do sleep 0.02; done');
+    const id = await script('until [ -e stop ]; do sleep 0.02; done');
+    await symlink('exit', filesOf(broken).path('exit'));
+    process.kill((await handleOf(id)).pumps.stdout.pid, 'SIGKILL');
+    await until(() => troubles(id).includes('pump_restarted'));
+  });
+
+  it('a pump that a killed guard left stopped goes on, while the agent lives and at its end', async () => {
+    const id = await script(
+      'until [ -e more ]; do sleep 0.02; done; echo more; until [ -e stop ]; do sleep 0.02; done; echo last',
+    );
+    const { pumps } = await handleOf(id);
+    process.kill(pumps.stdout.pid, 'SIGSTOP');
+    await writeFile(join(workdir, 'more'), '');
+    await until(async () => (await output(id)) === 'more\n');
+    process.kill(pumps.stdout.pid, 'SIGSTOP');
+    await writeFile(join(workdir, 'stop'), '');
+    expect((await seen.ended(id)).exit.exit_code).toBe(0);
+    expect(await output(id)).toBe('more\nlast\n');
+  });
+
   it('closing leaves agent and helpers alive, and values of the environment on no disk', async () => {
     const id = await script('sleep 1000', { env: { A_SECRET: 'hunter2hunter2' } });
     const handle = await handleOf(id);

@@ -6,6 +6,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { limits } from '../base/limits.ts';
+import { problems } from '../domain/problem.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import type { LauncherAnswer, LauncherTask } from './launcher-wire.ts';
 import type { ProcessRef } from './proc.ts';
@@ -14,6 +15,9 @@ import type { TreeAnswer, TreeRequest } from './tree.ts';
 interface Pending {
   line: string;
   tries_left: number;
+  /** Takes moments, whatever it is about: a launcher that does not answer it is stuck. */
+  quick: boolean;
+  late: NodeJS.Timeout | undefined;
   resolve(value: unknown): void;
   reject(error: Error): void;
 }
@@ -29,8 +33,13 @@ export class Launcher implements Exec {
   #next_id = 1;
   #idle: NodeJS.Timeout | undefined;
   #closed = false;
+  readonly #answer_ms: number;
   #queued: { request: TreeRequest; resolve(answer: TreeAnswer): void; reject(error: Error): void }[] = [];
   #sweeping = false;
+
+  constructor(options: { answer_ms?: number } = {}) {
+    this.#answer_ms = options.answer_ms ?? limits.launcher_answer_ms;
+  }
 
   /** Pid of the present launcher, if there is one. */
   get pid(): number | null {
@@ -71,7 +80,10 @@ export class Launcher implements Exec {
   close(): void {
     this.#closed = true;
     clearTimeout(this.#idle);
-    for (const pending of this.#pending.values()) pending.reject(new Error('the node is closed'));
+    for (const pending of this.#pending.values()) {
+      clearTimeout(pending.late);
+      pending.reject(problems.nodeUnreachable());
+    }
     this.#pending.clear();
     this.#child?.stdin?.destroy();
   }
@@ -97,40 +109,67 @@ export class Launcher implements Exec {
   }
 
   #ask(task: LauncherTask): Promise<unknown> {
-    if (this.#closed) return Promise.reject(new Error('the node is closed'));
+    if (this.#closed) return Promise.reject(problems.nodeUnreachable());
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
       const line = `${JSON.stringify({ id, ...task })}\n`;
-      this.#pending.set(id, { line, tries_left: limits.launcher_tries, resolve, reject });
+      const pending = {
+        line,
+        tries_left: limits.launcher_tries,
+        quick: task.op !== 'run',
+        late: undefined,
+        resolve,
+        reject,
+      };
+      this.#pending.set(id, pending);
       clearTimeout(this.#idle);
-      const child = this.#child ?? this.#open();
-      child.stdin?.write(line);
+      if (this.#child) this.#send(this.#child, pending);
+      else this.#open();
     });
   }
 
-  #open(): ChildProcess {
+  #send(child: ChildProcess, pending: Pending): void {
+    clearTimeout(pending.late);
+    if (pending.quick) pending.late = setTimeout(() => child.kill('SIGKILL'), this.#answer_ms).unref();
+    child.stdin?.write(pending.line);
+  }
+
+  /** Starts a launcher and gives it all that is open. */
+  #open(): void {
     const env: Record<string, string> = {};
     for (const [name, value] of Object.entries(process.env)) {
       if (value !== undefined && !name.startsWith('SVC_') && !name.startsWith('NODE_')) env[name] = value;
     }
-    const child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
-      cwd: '/',
-      env,
-      stdio: ['pipe', 'pipe', 'ignore'],
-    });
+    let child: ChildProcess;
+    try {
+      child = spawn(process.execPath, ['--disable-warning=ExperimentalWarning', entry], {
+        cwd: '/',
+        env,
+        stdio: ['pipe', 'pipe', 'ignore'],
+      });
+    } catch (error) {
+      this.#failed(error as Error);
+      return;
+    }
     this.#child = child;
-    const answers = createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY });
-    answers.on('line', (line) => this.#answered(JSON.parse(line) as LauncherAnswer));
-    child.stdin.on('error', () => {});
     child.on('error', (error) => this.#ended(child, error));
     child.on('exit', (code, signal) => this.#ended(child, new Error(`launcher ended: ${signal ?? code}`)));
-    return child;
+    // Where no descriptor is left there are none; `error` says so next.
+    if (!child.stdin || !child.stdout) return;
+    child.stdin.on('error', () => {});
+    const answers = createInterface({ input: child.stdout, crlfDelay: Number.POSITIVE_INFINITY });
+    answers.on('line', (line) => {
+      const answer = parseAnswer(line);
+      if (answer) this.#answered(answer);
+    });
+    for (const pending of this.#pending.values()) this.#send(child, pending);
   }
 
   #answered(answer: LauncherAnswer): void {
     const pending = this.#pending.get(answer.id);
     if (!pending) return;
     this.#pending.delete(answer.id);
+    clearTimeout(pending.late);
     if ('ok' in answer) pending.resolve(answer.ok);
     else pending.reject(Object.assign(new Error(answer.error.message), { code: answer.error.code }));
     if (this.#pending.size === 0) {
@@ -149,14 +188,26 @@ export class Launcher implements Exec {
   #ended(child: ChildProcess, error: Error): void {
     if (this.#child !== child) return;
     this.#child = null;
-    if (this.#closed) return;
+    if (!this.#closed) this.#failed(error);
+  }
+
+  /** What was open goes to another launcher, a few times. */
+  #failed(error: Error): void {
     for (const [id, pending] of this.#pending) {
+      clearTimeout(pending.late);
       if (--pending.tries_left > 0) continue;
       this.#pending.delete(id);
       pending.reject(error);
     }
-    if (this.#pending.size === 0) return;
-    const next = this.#open();
-    for (const pending of this.#pending.values()) next.stdin?.write(pending.line);
+    if (this.#pending.size > 0) this.#open();
+  }
+}
+
+/** Null for the torn last line of a launcher that was killed: its request is given to the next one. */
+function parseAnswer(line: string): LauncherAnswer | null {
+  try {
+    return JSON.parse(line) as LauncherAnswer;
+  } catch {
+    return null;
   }
 }

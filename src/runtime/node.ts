@@ -6,7 +6,7 @@ import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { KeyedQueue } from '../base/async.ts';
+import { KeyedQueue, sleep } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import { makePrivateFolder } from '../base/files.ts';
@@ -92,16 +92,10 @@ export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNod
   return node;
 }
 
-class Main implements LocalNode, SessionHost {
+class Main implements LocalNode {
   readonly id: string;
   readonly folders: Folders;
-  readonly boot_id: string;
-  readonly launcher: Launcher;
-  readonly tools: Tools;
-  readonly log: Logger;
-  readonly clock: Clock;
-  readonly leftover_grace_ms: number;
-  readonly drain_ms: number;
+  readonly #host: SessionHost;
   readonly #options: LocalNodeOptions;
   readonly #root: string;
   readonly #cgroups: string | null;
@@ -134,16 +128,22 @@ class Main implements LocalNode, SessionHost {
     this.#cgroups = cgroups;
     this.id = options.id;
     this.folders = options.folders;
-    this.boot_id = boot_id;
-    this.tools = tools;
-    this.log = options.log;
-    this.clock = options.clock;
-    this.launcher = options.launcher ?? new Launcher();
-    this.leftover_grace_ms = options.leftover_grace_ms ?? limits.leftover_grace_ms;
-    this.drain_ms = options.drain_ms ?? limits.drain_ms;
-    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, this.launcher, tools);
+    const { log, clock, launcher = new Launcher() } = options;
+    this.#host = {
+      boot_id,
+      launcher,
+      tools,
+      log,
+      clock,
+      leftover_grace_ms: options.leftover_grace_ms ?? limits.leftover_grace_ms,
+      drain_ms: options.drain_ms ?? limits.drain_ms,
+      isPaused: () => this.#paused,
+      fact: (fact) => this.#fact(fact),
+      wake: (session_id) => this.#wake(session_id),
+    };
+    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, launcher, tools);
     const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
-    this.#spools = new Spools(this.launcher, tools, keep_bytes, this.log);
+    this.#spools = new Spools(launcher, tools, keep_bytes, log);
   }
 
   async adopt(): Promise<void> {
@@ -165,10 +165,10 @@ class Main implements LocalNode, SessionHost {
     const files = new SessionFiles(join(this.#root, id));
     const launch = await files.readLaunch();
     if (launch?.launch.session_id !== id) {
-      this.log.error({ session_id: id }, 'session_directory_unreadable');
+      this.#host.log.error({ session_id: id }, 'session_directory_unreadable');
       return;
     }
-    const session = new LocalSession(id, files, launch, await files.readFacts(), this);
+    const session = new LocalSession(id, files, launch, await files.readFacts(), this.#host);
     this.#sessions.set(id, session);
     await session.open(false, this.#options.watches !== false);
   }
@@ -177,10 +177,23 @@ class Main implements LocalNode, SessionHost {
     this.#closed = true;
     clearInterval(this.#timer);
     this.#sink = null;
-    if (!this.#options.launcher) this.launcher.close();
+    await this.#startsUnderWay();
+    if (!this.#options.launcher) this.#host.launcher.close();
     await Promise.all([...this.#sessions.values()].map((session) => session.close()));
     await this.#sweeping;
     await this.#spools.close();
+  }
+
+  /** The next process could only call a start failed that has not come to its wrapper: waits for it, but not for ever. */
+  async #startsUnderWay(): Promise<void> {
+    const late = new AbortController();
+    const begun = async () => {
+      await Promise.allSettled(this.#starts.values());
+      const launching = [...this.#sessions.values()].filter((session) => session.launching);
+      await Promise.allSettled(launching.map((session) => session.started()));
+      late.abort();
+    };
+    await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
   }
 
   // --- what a plane calls ----------------------------------------------------------------------------------------
@@ -264,7 +277,7 @@ class Main implements LocalNode, SessionHost {
     if (!session) return;
     for (const stream of ['stdout', 'stderr'] as const) {
       this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
-        if (!this.#closed) this.log.error({ session_id, error: String(error) }, 'spool_release_failed');
+        if (!this.#closed) this.#host.log.error({ session_id, error: String(error) }, 'spool_release_failed');
       });
     }
   }
@@ -278,7 +291,9 @@ class Main implements LocalNode, SessionHost {
     await this.#spools.forget(session.files);
     await session.removeCgroup();
     const gone = join(this.#root, `.${session_id}.gone`);
-    await rename(session.files.dir, gone);
+    await rename(session.files.dir, gone).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
     await rm(gone, { recursive: true, force: true });
   }
 
@@ -294,16 +309,12 @@ class Main implements LocalNode, SessionHost {
 
   // --- what a session calls --------------------------------------------------------------------------------------
 
-  isPaused(): boolean {
-    return this.#paused;
-  }
-
-  fact(fact: SessionFact): void {
+  #fact(fact: SessionFact): void {
     if (this.#held) this.#held.push(fact);
     else this.#sink?.fact(fact);
   }
 
-  wake(session_id: string): void {
+  #wake(session_id: string): void {
     if (!this.#held) this.#sink?.wake(session_id);
   }
 
@@ -316,6 +327,7 @@ class Main implements LocalNode, SessionHost {
   }
 
   async #launch(asked: Launch): Promise<LocalSession> {
+    if (this.#closed) throw problems.nodeUnreachable();
     const launch = { ...asked, workdir: await this.folders.resolve(asked.workdir) };
     if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
@@ -323,8 +335,8 @@ class Main implements LocalNode, SessionHost {
     const cgroup = await makeCgroup(this.#cgroups, id);
     const file = {
       version: SESSION_VERSION,
-      boot_id: this.boot_id,
-      created_at_ms: this.clock.now(),
+      boot_id: this.#host.boot_id,
+      created_at_ms: this.#host.clock.now(),
       cgroup,
       launch: withoutSecrets(launch),
     };
@@ -337,17 +349,17 @@ class Main implements LocalNode, SessionHost {
       if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
       throw error;
     }
-    const session = new LocalSession(id, new SessionFiles(dir), file, [], this);
+    const session = new LocalSession(id, new SessionFiles(dir), file, [], this.#host);
     this.#sessions.set(id, session);
     await session.open(true, this.#options.watches !== false);
     failpoint('claim');
     try {
       session.launched(
-        await this.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
+        await this.#host.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
       );
       failpoint('spawn');
     } catch (error) {
-      this.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
+      this.#host.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
       session.launched(null, error as Error);
     }
     void this.#disk.ensureGuard().catch((error) => this.#complain('guard_not_started', error));
@@ -355,7 +367,7 @@ class Main implements LocalNode, SessionHost {
   }
 
   #wrapper(launch: Launch, cgroup: string | null): [string, ...string[]] {
-    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.tools;
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.#host.tools;
     const user = this.#options.run_as;
     const drop = user
       ? [
@@ -386,7 +398,7 @@ class Main implements LocalNode, SessionHost {
       'svc',
       ...tools,
       ...owner,
-      this.boot_id,
+      this.#host.boot_id,
       stdin,
       cgroup ?? '',
       dd,
@@ -415,20 +427,32 @@ class Main implements LocalNode, SessionHost {
       });
   }
 
-  #complain(event: string, error: unknown): void {
-    if (!this.#closed) this.log.error({ error: String(error) }, event);
+  #complain(event: string, error: unknown, session_id?: string): void {
+    if (!this.#closed)
+      this.#host.log.error({ error: String(error), ...(session_id && { session_id }) }, event);
   }
 
   async #sweepOnce(): Promise<void> {
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     if (live.length === 0) return;
     for (const session of live) {
-      if (session.polled) session.poll();
-      else if (session.orphaned) session.poke();
+      await this.#oneByOne(session, () => {
+        if (session.polled) session.poll();
+        else if (session.orphaned) session.poke();
+      });
     }
     await this.#checkDisk(live);
     await this.#checkSome(live);
     await this.#noteTrees(live);
+  }
+
+  /** What is wrong with one session must not keep the others from being looked after. */
+  async #oneByOne(session: LocalSession, look: () => Promise<void> | void): Promise<void> {
+    try {
+      await look();
+    } catch (error) {
+      this.#complain('session_sweep_failed', error, session.id);
+    }
   }
 
   /** Every session's helpers once in `helper_check_ms` (later when there are very many), a share of them at each sweep. */
@@ -438,7 +462,8 @@ class Main implements LocalNode, SessionHost {
     const share = Math.min(Math.ceil((live.length * sweep_ms) / check_ms), limits.helper_checks_per_sweep);
     if (this.#checked.length === 0) this.#checked = live.map((session) => session.id);
     for (const id of this.#checked.splice(0, share)) {
-      await this.#sessions.get(id)?.checkHelpers();
+      const session = this.#sessions.get(id);
+      if (session) await this.#oneByOne(session, () => session.checkHelpers());
       if (this.#closed) return;
     }
   }
@@ -453,12 +478,12 @@ class Main implements LocalNode, SessionHost {
       const told = session.lastTrouble(['output_paused', 'output_resumed']) === 'output_paused';
       if (told === paused || session.phase !== 'running') continue;
       const { free_bytes, total_bytes } = await this.#disk.space();
-      await (paused
-        ? session.trouble('output_paused', 'the disk is nearly full: output is held back', {
-            free_bytes,
-            total_bytes,
-          })
-        : session.trouble('output_resumed', 'the disk has space again', { free_bytes, total_bytes }));
+      const details = { free_bytes, total_bytes };
+      await this.#oneByOne(session, () =>
+        paused
+          ? session.trouble('output_paused', 'the disk is nearly full: output is held back', details)
+          : session.trouble('output_resumed', 'the disk has space again', details),
+      );
     }
     const now = performance.now();
     if (now - this.#last_disk_check < (this.#options.helper_check_ms ?? limits.helper_check_ms)) return;

@@ -95,6 +95,11 @@ export function isAlive(ref: ProcessRef): boolean {
   return stat !== null && stat.start === ref.start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
+export function isStopped(ref: ProcessRef): boolean {
+  const stat = lookUp(ref.pid);
+  return stat !== null && stat.start === ref.start && stat.state === 'T';
+}
+
 export function readBootId(): string {
   if (hasProc) return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   const text = execFileSync('/usr/sbin/sysctl', ['-n', 'kern.boottime'], { encoding: 'latin1' });

@@ -180,6 +180,14 @@ export class SessionFiles {
     }
   }
 
+  /** False only where the directory is known to be gone. */
+  async exist(): Promise<boolean> {
+    return stat(this.dir).then(
+      () => true,
+      (error: unknown) => !isAbsent(error),
+    );
+  }
+
   async has(name: string): Promise<boolean> {
     return stat(this.path(name)).then(
       () => true,

@@ -16,7 +16,7 @@ import type { Cleanup, Exit, Leftover } from '../domain/session.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
 import { explainExit, failed } from './exit-status.ts';
 import type { Launcher } from './launcher-client.ts';
-import { isAlive, type ProcessRef, readStat } from './proc.ts';
+import { isAlive, isStopped, type ProcessRef, readStat } from './proc.ts';
 import {
   type HandleFile,
   type LaunchFile,
@@ -107,6 +107,11 @@ export class LocalSession {
     return this.#cgroup !== null;
   }
 
+  /** Started by this very process, and perhaps not claimed by its wrapper yet. */
+  get launching(): boolean {
+    return this.#launching !== false && this.phase === 'starting';
+  }
+
   /** Nobody waits for the main process any more; its end has to be looked for. */
   get orphaned(): boolean {
     return this.#wrapper_gone;
@@ -151,6 +156,7 @@ export class LocalSession {
     this.#closed = true;
     this.#watch?.close();
     this.#watch = null;
+    this.#notify();
     await this.#run;
   }
 
@@ -163,9 +169,12 @@ export class LocalSession {
     });
   }
 
-  /** Resolves once the phase is another than `starting`. */
+  /** Resolves once the phase is another than `starting`. Throws `node_unreachable` when the node closes before. */
   async started(): Promise<void> {
-    while (this.phase === 'starting' && !this.#closed) await this.#change();
+    while (this.phase === 'starting') {
+      if (this.#closed) throw problems.nodeUnreachable();
+      await this.#change();
+    }
   }
 
   /** Compares sizes with those of the last time: a watch can lose an event, and there may be no watch. */
@@ -259,6 +268,7 @@ export class LocalSession {
       });
     }
     if (handle && !same_boot) return this.#finish(this.#dead(failed('host_restarted', null)));
+    if (!(await this.files.exist())) return this.#lookWithoutFiles(handle);
     if (await this.files.isAliveHeld()) return;
     if (handle) return this.#lookWithoutWrapper(handle);
     if (this.#launching === true) return;
@@ -272,6 +282,15 @@ export class LocalSession {
       return;
     }
     await this.#lookForNobody();
+  }
+
+  /** Somebody has deleted the directory: no exit will ever be read there. */
+  async #lookWithoutFiles(handle: HandleFile | null): Promise<void> {
+    if (this.#launching === true) return;
+    this.#wrapper_gone = true;
+    if (handle ? isAlive(handle.main) : this.#launching && isAlive(this.#launching)) return;
+    const exit = failed('session_lost', 'the session directory is gone');
+    await this.#finish({ ...this.#dead(exit), processes: handle !== null });
   }
 
   /** Handle, no exit, nobody at `alive`. */
@@ -503,6 +522,7 @@ export class LocalSession {
     const handle = this.#handle;
     if (this.end) return;
     this.poll();
+    if (handle && handle.boot_id === this.#host.boot_id && !this.#host.isPaused()) wakeStopped(handle);
     if (!handle || this.#finishing || handle.boot_id !== this.#host.boot_id) return this.poke();
     const { main, wrapper, keeper, pumps, feeder } = handle;
     const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
@@ -596,9 +616,24 @@ export class LocalSession {
   async #recordNow(body: SessionFact['body']): Promise<void> {
     const number = this.facts.length + 1;
     const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
-    await this.files.appendFact(fact);
+    await this.files.appendFact(fact).catch(async (error: unknown) => {
+      // An end is told even where it cannot be kept: the next process finds no directory, and says the same.
+      if (body.kind !== 'ended' || (await this.files.exist())) throw error;
+    });
     this.facts.push(fact);
     this.#host.fact(fact);
     this.#notify();
+  }
+}
+
+/** The guard stops pumps and lets them go; one that is killed in between leaves them stopped, and the agent blocked. */
+function wakeStopped({ wrapper, keeper, pumps, feeder }: HandleFile): void {
+  for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
+    if (!isStopped(ref)) continue;
+    try {
+      process.kill(ref.pid, 'SIGCONT');
+    } catch {
+      // Gone meanwhile.
+    }
   }
 }

@@ -240,10 +240,10 @@ while :; do
   free=$("$df" -Pk . | { read -r line; read -r name total used free line; echo "$free"; })
   case $free in '' | *[!0-9]*) free=$resume ;; esac
   if [ -e .paused ]; then
-    if [ "$free" -ge "$resume" ]; then "$rm" -f .paused; pumps CONT; else pumps STOP; fi
+    if [ "$free" -ge "$resume" ]; then pumps CONT; "$rm" -f .paused; else pumps STOP; fi
   elif [ "$free" -lt "$pause" ]; then
+    true >.paused # first, and by no special builtin, whose failure ends a shell: the next guard must know of it
     pumps STOP
-    : >.paused
   fi
   turn=$((turn + 1))
   if [ "$turn" -ge 5 ]; then

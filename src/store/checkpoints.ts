@@ -26,13 +26,11 @@ export class Checkpoints {
     this.#log_bytes += bytes;
   }
 
-  /** To be awaited before the next group. */
-  async afterGroup(): Promise<void> {
-    if (this.#since_bytes < limits.wal_checkpoint_bytes || this.#closed) return;
+  /** Begins a checkpoint when it is time for one; what it answers is to be awaited before the next group. */
+  afterGroup(): Promise<void> | null {
+    if (this.#since_bytes < limits.wal_checkpoint_bytes || this.#closed) return null;
     this.#running ??= this.#run();
-    if (this.#log_bytes < limits.wal_kept_bytes_max) return;
-    await this.#running;
-    await this.#run();
+    return this.#log_bytes < limits.wal_kept_bytes_max ? null : this.#running.then(() => this.#run());
   }
 
   async close(): Promise<void> {

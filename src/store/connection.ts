@@ -28,7 +28,7 @@ export const kysely = new Kysely<Tables>({
 export class Connection implements Reader {
   readonly db: DatabaseSync;
   readonly sql = kysely;
-  /** By SQL text, oldest use first. */
+  /** By SQL text, oldest first. */
   readonly #statements = new Map<string, StatementSync>();
 
   constructor(db: DatabaseSync) {
@@ -65,12 +65,12 @@ export class Connection implements Reader {
     return { changes: Number(this.statement(sql).run(...(parameters as SQLInputValue[])).changes) };
   }
 
-  /** The prepared statement of a text; the least recently used one leaves when there are too many. */
+  /** The prepared statement of a text; the oldest one leaves when there are too many. */
   statement(sql: string, returnArrays = false): StatementSync {
     const key = returnArrays ? `arrays ${sql}` : sql;
-    let statement = this.#statements.get(key);
-    if (statement) this.#statements.delete(key);
-    else statement = this.db.prepare(sql, { returnArrays });
+    const known = this.#statements.get(key);
+    if (known) return known;
+    const statement = this.db.prepare(sql, { returnArrays });
     this.#statements.set(key, statement);
     if (this.#statements.size > limits.statements_cached_max) {
       this.#statements.delete(this.#statements.keys().next().value!);
@@ -112,11 +112,12 @@ export function openReadOnly(path: string): Connection {
 }
 
 /**
- * Reads, each as one snapshot. While pinned, all reads see the state of the moment of the pin, whatever is committed
- * meanwhile.
+ * Reads on a snapshot that is kept until it is let go: reads between two commits share one, and begin none. While
+ * pinned, all reads see the state of the moment of the pin, whatever is committed meanwhile.
  */
 export class SnapshotReader {
   readonly #connection: Connection;
+  #kept = false;
   #pinned = false;
 
   constructor(connection: Connection) {
@@ -124,28 +125,37 @@ export class SnapshotReader {
   }
 
   read<T>(fn: (reader: Reader) => T): T {
-    if (this.#pinned) return fn(this.#connection);
-    this.#connection.statement('BEGIN').run();
+    if (!this.#kept) this.#begin();
     try {
       return fn(this.#connection);
-    } finally {
-      if (this.#connection.db.isTransaction) this.#connection.statement('COMMIT').run();
+    } catch (error) {
+      if (!this.#pinned) this.release();
+      throw error;
     }
   }
 
   pin(): void {
-    this.#connection.statement('BEGIN').run();
+    // A fresh one, even where one is kept: one from before a checkpoint would keep the log from beginning anew.
+    this.release();
+    this.#begin();
     // A snapshot begins with the first read.
     this.#connection.statement('SELECT count(*) FROM meta WHERE key = 0').get();
     this.#pinned = true;
   }
 
-  unpin(): void {
+  /** The next read sees what is committed by then. */
+  release(): void {
+    this.#kept = false;
     this.#pinned = false;
     if (this.#connection.db.isTransaction) this.#connection.statement('COMMIT').run();
   }
 
   close(): void {
     this.#connection.close();
+  }
+
+  #begin(): void {
+    this.#connection.statement('BEGIN').run();
+    this.#kept = true;
   }
 }

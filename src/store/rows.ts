@@ -4,6 +4,7 @@
  * but ids is remembered, and ids only until something is undone.
  */
 import { isUtf8 } from 'node:buffer';
+import type { StatementSync } from 'node:sqlite';
 import { limits } from '../base/limits.ts';
 import { allUtf8 } from '../base/utf8.ts';
 import { problems } from '../domain/problem.ts';
@@ -14,12 +15,28 @@ const OUTPUT = 1;
 const streamNumber = { stdout: 1, stderr: 2 } as const;
 
 export class ByteRows {
-  readonly #connection: Connection;
+  readonly #moveOffset: StatementSync;
+  readonly #findSpool: StatementSync;
+  readonly #addSpool: StatementSync;
+  readonly #moveHead: StatementSync;
+  readonly #addEvent: StatementSync;
+  readonly #findSession: StatementSync;
   /** Session id → its number and its agent's. */
   readonly #sessions = new Map<string, { session_num: number; agent_num: number }>();
 
-  constructor(connection: Connection) {
-    this.#connection = connection;
+  constructor({ db }: Connection) {
+    this.#moveOffset = db.prepare(
+      'UPDATE spools SET offset = ?, tail = ? WHERE session_num = ? AND stream = ? AND offset = ?',
+    );
+    this.#findSpool = db.prepare('SELECT 1 FROM spools WHERE session_num = ? AND stream = ?');
+    this.#addSpool = db.prepare('INSERT INTO spools (session_num, stream, offset, tail) VALUES (?, ?, ?, ?)');
+    this.#moveHead = db.prepare(
+      'UPDATE heads SET last_seq = last_seq + ?, bytes = bytes + ? WHERE agent_num = ? RETURNING last_seq',
+    );
+    this.#addEvent = db.prepare(
+      'INSERT INTO events (agent_num, seq, ts, type, session_num, stream, offset, flags, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
+    );
+    this.#findSession = db.prepare('SELECT num, agent_num FROM sessions WHERE id = ?');
   }
 
   /** After any undoing: numbers of undone rows are given out again. */
@@ -30,28 +47,21 @@ export class ByteRows {
   insert(batch: IngestBatch): Appended {
     const { session_num, agent_num } = this.#find(batch.session_id);
     const stream = streamNumber[batch.stream];
-    this.#moveOffset(session_num, stream, batch);
+    this.#move(session_num, stream, batch);
 
     const count = batch.ends.length;
     const cost = batch.bytes.length + count * limits.event_row_bytes;
-    const head = this.#connection
-      .statement(
-        'UPDATE heads SET last_seq = last_seq + ?, bytes = bytes + ? WHERE agent_num = ? RETURNING last_seq',
-      )
-      .get(count, cost, agent_num);
+    const head = this.#moveHead.get(count, cost, agent_num);
     if (!head) throw problems.agentNotFound();
     const last_seq = Number(head.last_seq);
     const first_seq = last_seq - count + 1;
 
-    const insert = this.#connection.statement(
-      'INSERT INTO events (agent_num, seq, ts, type, session_num, stream, offset, flags, data) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)',
-    );
     const sound = allUtf8(batch.bytes, batch.ends);
     let from = 0;
     for (let i = 0; i < count; i++) {
       const end = batch.ends[i]!;
       const data = batch.bytes.subarray(from, end);
-      insert.run(
+      this.#addEvent.run(
         agent_num,
         first_seq + i,
         batch.ts_ms,
@@ -70,9 +80,7 @@ export class ByteRows {
   #find(session_id: string): { session_num: number; agent_num: number } {
     let found = this.#sessions.get(session_id);
     if (!found) {
-      const row = this.#connection
-        .statement('SELECT num, agent_num FROM sessions WHERE id = ?')
-        .get(session_id);
+      const row = this.#findSession.get(session_id);
       if (!row) throw problems.sessionNotFound();
       found = { session_num: Number(row.num), agent_num: Number(row.agent_num) };
       if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
@@ -81,17 +89,10 @@ export class ByteRows {
     return found;
   }
 
-  #moveOffset(session_num: number, stream: number, batch: IngestBatch): void {
-    const moved = this.#connection
-      .statement('UPDATE spools SET offset = ?, tail = ? WHERE session_num = ? AND stream = ? AND offset = ?')
-      .run(batch.to, batch.tail, session_num, stream, batch.from);
+  #move(session_num: number, stream: number, batch: IngestBatch): void {
+    const moved = this.#moveOffset.run(batch.to, batch.tail, session_num, stream, batch.from);
     if (Number(moved.changes) === 1) return;
-    const known = this.#connection
-      .statement('SELECT 1 FROM spools WHERE session_num = ? AND stream = ?')
-      .get(session_num, stream);
-    if (known || batch.from !== 0) throw new StaleBatch();
-    this.#connection
-      .statement('INSERT INTO spools (session_num, stream, offset, tail) VALUES (?, ?, ?, ?)')
-      .run(session_num, stream, batch.to, batch.tail);
+    if (this.#findSpool.get(session_num, stream) || batch.from !== 0) throw new StaleBatch();
+    this.#addSpool.run(session_num, stream, batch.to, batch.tail);
   }
 }

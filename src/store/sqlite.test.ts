@@ -107,6 +107,40 @@ test('ingest refuses a batch that does not begin at the committed offset, and st
   expect(head!.last_seq).toBe(1);
 });
 
+test('a flood of batches is answered in order, and each answer is seen by reads', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const heard: number[] = [];
+  store.onIngested((_, appended) => heard.push(appended.last_seq));
+  const text = 'x'.repeat(400_000);
+  const seen: number[] = [];
+  await Promise.all(
+    Array.from({ length: 12 }, async (_, i) => {
+      await store.ingest(batch('agt_1', 'ses_1', i * text.length, [text]));
+      seen.push(i + 1);
+      const head = await store.read((r) => r.get(r.sql.selectFrom('heads').select('last_seq')));
+      expect(head!.last_seq).toBeGreaterThanOrEqual(i + 1);
+    }),
+  );
+  expect(seen).toEqual(Array.from({ length: 12 }, (_, i) => i + 1));
+  expect(heard).toEqual(seen);
+});
+
+test('a batch behind a refused one is refused, and those before it are stored', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const results = await Promise.allSettled([
+    store.ingest(batch('agt_1', 'ses_1', 0, ['one\n'])),
+    store.write((tx) => setMeta(tx, 'between', '1')),
+    store.ingest(batch('agt_1', 'ses_1', 5, ['two\n'])),
+    store.ingest(batch('agt_1', 'ses_1', 9, ['three\n'])),
+  ]);
+  expect(results.map((result) => result.status)).toEqual(['fulfilled', 'fulfilled', 'rejected', 'rejected']);
+  expect(await metaKeys()).toEqual(['between']);
+  const rows = await store.read((r) => r.all(r.sql.selectFrom('events').select('offset')));
+  expect(rows.map((row) => row.offset)).toEqual([0]);
+});
+
 test('ingest refuses the session of a deleted agent', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');

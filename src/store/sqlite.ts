@@ -8,6 +8,7 @@
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Compilable } from 'kysely';
 import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
@@ -58,17 +59,32 @@ export function openReader(source: Store['source']): {
 } {
   const connection = openReadOnly(source.path);
   const reader = new SnapshotReader(connection);
-  return { read: (fn) => reader.read(fn), close: () => reader.close() };
+  const read = <T>(fn: (reader: Reader) => T): T => {
+    try {
+      return reader.read(fn);
+    } finally {
+      reader.release();
+    }
+  };
+  return { read, close: () => reader.close() };
 }
 
 interface Item {
   run(): unknown;
+  /** Its throw is its own business and not the group's: it runs in a savepoint. */
+  guarded: boolean;
   bytes: number;
   resolve(value: unknown): void;
   reject(error: unknown): void;
 }
 
 type Outcome = { item: Item; value: unknown } | { item: Item; error: unknown };
+
+/** A committed group, and what its answer is. */
+interface Group {
+  outcomes: Outcome[];
+  callbacks: (() => void)[];
+}
 
 class SqliteStore implements Store {
   readonly source: Store['source'];
@@ -81,6 +97,8 @@ class SqliteStore implements Store {
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
   readonly #wal: WalSync;
   readonly #checkpoints: Checkpoints;
+  /** A worker of its own: a check may take minutes, and the writer may have to wait for a checkpoint. */
+  readonly #checker: WorkerCalls<StoreTasks>;
   #queue: Item[] = [];
   #queued_bytes = 0;
   /** From the moment a group is about to run until it is answered. */
@@ -101,8 +119,11 @@ class SqliteStore implements Store {
     this.#reader = new SnapshotReader(openReadOnly(options.path));
     this.#wal = wal;
     this.#rows = new ByteRows(writer);
-    this.#worker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
+    // Seldom needed, and as much memory as a tenth of the service.
+    const data = { path: options.path };
+    this.#worker = new WorkerCalls('./worker', import.meta.url, data, limits.store_worker_idle_ms);
     this.#checkpoints = new Checkpoints(this.#worker, options.log);
+    this.#checker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
   }
 
   async read<T>(fn: (reader: Reader) => T): Promise<T> {
@@ -119,7 +140,7 @@ class SqliteStore implements Store {
       if (value instanceof Promise) throw new Error('the body of a transaction must not be asynchronous');
       return value;
     };
-    return this.#enqueue(run, 0) as Promise<T>;
+    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<T>;
   }
 
   ingest(batch: IngestBatch): Promise<Appended> {
@@ -130,7 +151,8 @@ class SqliteStore implements Store {
       });
       return appended;
     };
-    return this.#enqueue(run, batch.bytes.length) as Promise<Appended>;
+    // Refused only where something is wrong: then its group is undone, and each item tried alone.
+    return this.#enqueue({ run, guarded: false, bytes: batch.bytes.length }) as Promise<Appended>;
   }
 
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void {
@@ -143,7 +165,7 @@ class SqliteStore implements Store {
       this.#writer.db.exec(`PRAGMA incremental_vacuum(${Math.trunc(pages_max)})`);
       return Number(this.#writer.db.prepare('PRAGMA freelist_count').get()!.freelist_count);
     };
-    return this.#enqueue(run, 0) as Promise<number>;
+    return this.#enqueue({ run, guarded: true, bytes: 0 }) as Promise<number>;
   }
 
   async backup(path: string): Promise<void> {
@@ -163,7 +185,7 @@ class SqliteStore implements Store {
   }
 
   check(): Promise<string[]> {
-    return this.#worker.call('check', null);
+    return this.#checker.call('check', null);
   }
 
   close(): Promise<void> {
@@ -175,17 +197,18 @@ class SqliteStore implements Store {
     if (this.#busy || this.#queue.length > 0) await new Promise<void>((resolve) => (this.#idle = resolve));
     await this.#checkpoints.close();
     await this.#worker.close();
+    await this.#checker.close();
     this.#reader.close();
     // The last connection to close takes the write-ahead log with it: none left is the mark of a clean stop.
     this.#wal.close();
     this.#writer.close();
   }
 
-  #enqueue(run: () => unknown, bytes: number): Promise<unknown> {
+  #enqueue(work: Pick<Item, 'run' | 'guarded' | 'bytes'>): Promise<unknown> {
     if (this.#closing !== null) return Promise.reject(new Error('the store is closed'));
     return new Promise((resolve, reject) => {
-      this.#queue.push({ run, bytes, resolve, reject });
-      this.#queued_bytes += bytes;
+      this.#queue.push({ ...work, resolve, reject });
+      this.#queued_bytes += work.bytes;
       this.#schedule();
     });
   }
@@ -198,7 +221,7 @@ class SqliteStore implements Store {
       clearTimeout(this.#timer);
       this.#timer = undefined;
       this.#busy = true;
-      setImmediate(() => void this.#runGroup());
+      setImmediate(() => void this.#runGroups());
     } else {
       this.#timer ??= setTimeout(() => {
         this.#timer = undefined;
@@ -214,27 +237,61 @@ class SqliteStore implements Store {
     return item;
   }
 
-  /** Commits a group, syncs it on another thread, and only then lets it be seen and answered. */
-  async #runGroup(): Promise<void> {
-    this.#reader.pin();
-    this.#callbacks = [];
-    let outcomes = this.#failed ? this.#refuseAll(this.#failed) : this.#commit(() => this.#next());
-    this.#committed_ms = performance.now();
-    if (outcomes.some((outcome) => 'value' in outcome)) {
-      try {
-        await this.#wal.sync();
-      } catch (error) {
-        this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
-        this.#log.fatal(
-          { err: error },
-          'a sync of the database failed: nothing is written until the next start',
-        );
-        outcomes = outcomes.map(({ item }) => ({ item, error: this.#failed }));
-        this.#callbacks = [];
+  /**
+   * Commits a group, syncs it on another thread, and only then lets it be seen and answered. While enough for the next
+   * one waits, a group is answered during the next one's sync: what its answer sets off costs as long as the disk.
+   */
+  async #runGroups(): Promise<void> {
+    let synced: Group | null = null;
+    do {
+      this.#reader.pin();
+      const group = this.#commitGroup();
+      const syncing = this.#sync(group);
+      if (synced !== null) {
+        // In a turn of its own: the commit and what the answer sets off are each long enough for one.
+        await nextTurn();
+        this.#answer(synced);
       }
+      await syncing;
+      this.#reader.release();
+      synced = group;
+      const copied = this.#checkpoints.afterGroup();
+      if (copied !== null) {
+        this.#answer(synced);
+        synced = null;
+        await copied;
+      }
+    } while (this.#queued_bytes >= limits.group_now_bytes);
+    if (synced !== null) this.#answer(synced);
+    this.#busy = false;
+    if (this.#queue.length === 0) this.#idle?.();
+    else this.#schedule();
+  }
+
+  #commitGroup(): Group {
+    this.#callbacks = [];
+    const outcomes = this.#failed ? this.#refuseAll(this.#failed) : this.#commit(() => this.#next());
+    this.#committed_ms = performance.now();
+    return { outcomes, callbacks: this.#callbacks };
+  }
+
+  async #sync(group: Group): Promise<void> {
+    if (!group.outcomes.some((outcome) => 'value' in outcome)) return;
+    try {
+      await this.#wal.sync();
+    } catch (error) {
+      this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
+      this.#log.fatal(
+        { err: error },
+        'a sync of the database failed: nothing is written until the next start',
+      );
+      group.outcomes = group.outcomes.map(({ item }) => ({ item, error: this.#failed }));
+      group.callbacks = [];
     }
-    this.#reader.unpin();
-    for (const callback of this.#callbacks) {
+  }
+
+  #answer({ outcomes, callbacks }: Group): void {
+    for (const callback of callbacks) {
       try {
         callback();
       } catch (error) {
@@ -245,10 +302,6 @@ class SqliteStore implements Store {
       if ('error' in outcome) outcome.item.reject(outcome.error);
       else outcome.item.resolve(outcome.value);
     }
-    await this.#checkpoints.afterGroup();
-    this.#busy = false;
-    if (this.#queue.length === 0) this.#idle?.();
-    else this.#schedule();
   }
 
   #refuseAll(problem: Problem): Outcome[] {
@@ -287,7 +340,7 @@ class SqliteStore implements Store {
       for (let item = next(); item; item = next()) {
         group.push(item);
         if (group.length === 1) this.#writer.statement('BEGIN IMMEDIATE').run();
-        outcomes.push(this.#savepoint(item));
+        outcomes.push(item.guarded ? this.#savepoint(item) : { item, value: item.run() });
         bytes += item.bytes;
         if (bytes >= limits.group_bytes_max || performance.now() >= end_ms) break;
       }

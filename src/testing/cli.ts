@@ -14,7 +14,7 @@ export interface RunOptions {
   env?: Record<string, string>;
   home: string;
   /** Given to standard input, which then ends; `typed` ones come from a terminal, line by line, as they are asked for. */
-  input?: string;
+  input?: string | Buffer;
   typed?: string[];
   tty?: boolean;
   local?: Partial<Local>;

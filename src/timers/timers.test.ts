@@ -80,3 +80,33 @@ test('a timer whose handler failed holds up no other and is still there for the 
   await vi.waitFor(() => expect(fired).toEqual(['one']));
   await second.close();
 });
+
+test('a look that failed moves no timer that fired before it', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  let fails = false;
+  let tries = 0;
+  const write = store.write.bind(store);
+  store.write = (fn) =>
+    write((tx) => {
+      if (!fails) return fn(tx);
+      tries += 1;
+      fails = tries < 2;
+      const get = () => {
+        throw new Error('no answer');
+      };
+      return fn({ sql: tx.sql, get, run: (query: never) => tx.run(query) } as never);
+    });
+  const due_at = now + 300_000;
+  await write((tx) => timers.set(tx, 'agent_restart', 'again', now, payload));
+  timers.open({
+    agent_restart: (tx) => {
+      timers.set(tx, 'agent_restart', 'again', due_at, payload);
+      fails = true;
+    },
+  });
+  await vi.waitFor(() => expect(tries).toBe(2), { timeout: 10_000 });
+  await timers.close();
+  store.write = write;
+  const rows = await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('due_at')));
+  expect(rows).toEqual([{ due_at }]);
+});

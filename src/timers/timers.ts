@@ -74,22 +74,26 @@ export class Timers {
         if (wait_ms > 0) await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
       } catch (error) {
         this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
-        await this.#postpone().catch(() => this.#wake.wait(limits.timer_retry_ms, signal));
+        const postponed = await this.#postpone().catch(() => false);
+        if (!postponed) await this.#wake.wait(limits.timer_retry_ms, signal);
       }
     }
   }
 
-  /** A timer that fails must not hold up the others. */
-  async #postpone(): Promise<void> {
-    const { kind, ref } = this.#firing ?? { kind: '', ref: '' };
+  /** A timer that fails must not hold up the others; false when it was none of them that failed. */
+  async #postpone(): Promise<boolean> {
+    if (!this.#firing) return false;
+    const { kind, ref } = this.#firing;
     const due_at = this.#clock.now() + limits.timer_retry_ms;
-    await this.#store.write((tx) =>
+    const { changes } = await this.#store.write((tx) =>
       tx.run(tx.sql.updateTable('timers').set({ due_at }).where('kind', '=', kind).where('ref', '=', ref)),
     );
+    return changes > 0;
   }
 
   /** Fires the first due timer; answers how long to wait for the next one. */
   #step(tx: Tx, handlers: TimerHandlers): number {
+    this.#firing = null;
     const row = tx.get(tx.sql.selectFrom('timers').selectAll().orderBy('due_at').limit(1));
     if (!row) return WAIT_MS_MAX;
     const wait_ms = row.due_at - this.#clock.now();

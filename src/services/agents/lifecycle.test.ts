@@ -444,3 +444,16 @@ test('input with a key is sent once, whenever the service ends', async () => {
   expect(again).toMatchObject({ stored: { status: 200, body: { id: agent.id } } });
   await vi.waitFor(() => expect(sent).toEqual(['0 once']), 20_000);
 });
+
+test('a stop whose session ends by itself, and is forgotten, on the way is answered as done', async () => {
+  const agent = await create({ start: true });
+  node.stop = async (session_id) => {
+    node.tell(session_id, ended(0));
+    await vi.waitFor(() => expect(node.views.size).toBe(0), 20_000);
+    // What a node says when it let go of the session under the stop.
+    throw problems.nodeUnreachable();
+  };
+  expect((await agents.stop(caller, agent.id, 0)).status).toBe('cancelled');
+  await agents.start(caller, agent.id, null);
+  expect((await agents.restart(caller, agent.id, 0, null)).status).toBe('running');
+});

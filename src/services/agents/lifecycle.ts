@@ -192,16 +192,19 @@ export class Lifecycle {
   }
 
   async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const gone = { cleanup: null, survivors: [] };
     const session = await this.#liveSession(session_id);
-    if (!session) return { cleanup: null, survivors: [] };
+    if (!session) return gone;
     try {
       return await this.#context.node(session.node_id).stop(session_id, grace_ms);
     } catch (error) {
+      // It ended by itself meanwhile, and the node was told to forget it.
+      if (!(await this.#liveSession(session_id))) return gone;
       if (!isUnknownSession(error)) throw error;
       // It never heard of the start, or lost the session: there is nothing whose end could be told.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
       await this.#settlement.settleWithoutProcess(session_id, exit);
-      return { cleanup: null, survivors: [] };
+      return gone;
     }
   }
 

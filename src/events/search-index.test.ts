@@ -1,0 +1,44 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { deleteAgent } from '../store/agents.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { addAgent, addSession, batch } from '../store/testing.ts';
+import { type EventLog, openEventLog } from './log.ts';
+
+let folder: string;
+let store: Store;
+let events: EventLog;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-search-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog });
+});
+afterEach(async () => {
+  await events.close();
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('nothing of a deleted agent stays in the index', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  events.start();
+  const lines = Array.from({ length: 500 }, (_, n) => `needle ${n}\n`);
+  await store.ingest(batch('agt_1', 'ses_1', 0, lines, { stream: 'stdout', ts_ms: 1 }));
+  const found = async () => (await events.search('agt_1', { text: 'needle 499', limit: 1 })).length;
+  await expect.poll(found, { timeout: 20_000 }).toBe(1);
+  await store.write((tx) => {
+    events.drop(tx, num);
+    deleteAgent(tx, num);
+  });
+  const index = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
+  const words = index.prepare("SELECT count(*) AS n FROM words WHERE words MATCH 'needle'");
+  await expect.poll(() => words.get()!.n, { timeout: 20_000 }).toBe(0);
+  index.close();
+});

@@ -1,0 +1,71 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { MIB } from '../base/limits.ts';
+import { until } from '../testing/node-suite.ts';
+import { Launcher } from './launcher-client.ts';
+import { readStat } from './proc.ts';
+
+const options = { cwd: '/', env: { PATH: '/usr/bin:/bin' }, output_bytes_max: 8 * MIB, timeout_ms: 60_000 };
+
+test('a launcher that dies in the middle of an answer is asked again', { timeout: 60_000 }, async () => {
+  const launcher = new Launcher();
+  const asked = launcher.run(['/bin/sh', '-c', 'head -c 4194304 /dev/zero'], options);
+  const { pid } = launcher;
+  // Nobody reads: the launcher blocks in its answer, which is longer than what the kernel holds.
+  const buffer = new Int32Array(new SharedArrayBuffer(4));
+  Atomics.wait(buffer, 0, 0, 2_000);
+  process.kill(pid!, 'SIGKILL');
+  const { code, stdout } = await asked;
+  expect(code).toBe(0);
+  expect(stdout.length).toBe(4 * MIB);
+  expect(launcher.pid).not.toBe(pid);
+  launcher.close();
+});
+
+test('a launcher that does not answer a look is replaced', { timeout: 120_000 }, async () => {
+  const launcher = new Launcher({ answer_ms: 5_000 });
+  await launcher.run(['/bin/sh', '-c', 'true'], options);
+  const { pid } = launcher;
+  process.kill(pid!, 'SIGSTOP');
+  const ref = await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {});
+  expect(ref.pid).toBeGreaterThan(0);
+  expect(launcher.pid).not.toBe(pid);
+  await until(() => !readStat(pid!));
+  launcher.close();
+});
+
+/** Holds every descriptor, asks, lets them go, asks again. */
+const STARVING = `
+  import { closeSync, openSync } from 'node:fs';
+  const { Launcher } = await import(process.argv[1]);
+  const launcher = new Launcher();
+  const held = [];
+  try {
+    for (;;) held.push(openSync('/dev/null', 'r'));
+  } catch {}
+  const said = [await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {}).catch((error) => error.code)];
+  for (const fd of held) closeSync(fd);
+  said.push((await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {})).pid > 0);
+  console.log(JSON.stringify(said));
+  launcher.close();
+`;
+
+test('without a descriptor left a request is refused, and the next one is served', {
+  timeout: 60_000,
+}, async () => {
+  const entry = fileURLToPath(new URL('./launcher-client.ts', import.meta.url));
+  const child = spawn(
+    '/bin/sh',
+    ['-c', 'ulimit -n 256; exec "$@"', 'sh', process.execPath, '--input-type=module', '-e', STARVING, entry],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  let said = '';
+  child.stdout.on('data', (text: Buffer) => {
+    said += text;
+  });
+  await new Promise((resolve) => child.on('close', resolve));
+  expect(JSON.parse(said)).toEqual(['EMFILE', true]);
+});
