@@ -14,7 +14,7 @@ let plane: TestPlane;
 let agent: Agent;
 let stranger: string;
 beforeAll(async () => {
-  plane = await TestPlane.open();
+  plane = await TestPlane.open({ env: { SVC_INTERNAL_GRPC_ENABLED: 'true' } });
   agent = await plane.agent('echo hello; echo world >&2; exit 3');
   await plane.finished(agent.id);
   stranger = await newUser('eve');
@@ -103,6 +103,16 @@ test('every answer has the form that the contract gives it', async () => {
   await check('listAgentNodes', { query: 'limit=1' });
   await check('getBootstrapToken');
   await check('rotateBootstrapToken');
+  const node = { node_id: 'box' };
+  // Nothing listens there.
+  await check('registerAgentNode', {
+    body: { id: 'box', name: 'The box', grpc_target: 'https://127.0.0.1:1' },
+  });
+  await check('getAgentNode', { params: node });
+  await check('updateAgentNode', { params: node, body: { name: 'Box', default_worktree_root: '/w' } });
+  await check('getAgentNodeHealth', { params: node });
+  await check('listAgentNodes');
+  await check('deleteAgentNode', { params: node });
 
   const made = await check('createAgent', {
     body: { name: 'made', workdir: plane.work, command: 'sleep 100', stdin: true, start: true },
@@ -140,11 +150,6 @@ test('every answer has the form that the contract gives it', async () => {
     'getDocs',
     'followAgent',
     'followAll',
-    'registerAgentNode',
-    'getAgentNode',
-    'updateAgentNode',
-    'deleteAgentNode',
-    'getAgentNodeHealth',
   ];
   expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
     operationIds.filter((operation) => elsewhere.includes(operation)),
