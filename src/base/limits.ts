@@ -172,6 +172,7 @@ export const limits = {
   certificate_backdate_ms: 1 * DAY_MS,
   certificate_chars_max: 64 * KIB,
   certificate_look_ms: 5_000,
+  certificate_warn_days: 14,
   shared_secret_bytes_min: 32,
   bootstrap_token_chars_min: 16,
   link_token_s: 60,

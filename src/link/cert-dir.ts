@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { z } from 'zod';
 import { makePrivateFolder, writeFileAtomic } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
 import type { TokenSettings } from './tokens.ts';
 
 const files = ['ca.pem', 'ca-key.pem', 'cert.pem', 'key.pem', 'auth_secret.txt', 'joined.json'] as const;
@@ -98,4 +99,11 @@ export class CertDir {
 export function checkSecret(secret: string, where: string): void {
   if (Buffer.byteLength(secret) >= limits.shared_secret_bytes_min) return;
   throw new Error(`${where} must have at least ${limits.shared_secret_bytes_min} bytes`);
+}
+
+/** Certificates of the operator are not ours to renew: the log says when they run out. */
+export function warnOfExpiry(log: Logger, days: number): void {
+  if (days >= limits.certificate_warn_days) return;
+  const message = days < 0 ? 'cert.pem has expired' : 'cert.pem expires soon';
+  log.warn({ days: Math.floor(days) }, `${message}: put a new one into cert_dir`);
 }

@@ -1,5 +1,5 @@
 import { once } from 'node:events';
-import { readdir, readFile, stat, writeFile } from 'node:fs/promises';
+import { mkdir, readdir, readFile, rmdir, stat, writeFile } from 'node:fs/promises';
 import type { AddressInfo } from 'node:net';
 import { join } from 'node:path';
 import tls from 'node:tls';
@@ -10,6 +10,7 @@ import {
   BOOTSTRAP,
   dial,
   joinTo,
+  leafOf,
   openTrustedNode,
   outcome,
   SECRET,
@@ -18,7 +19,7 @@ import {
 } from '../testing/trusted-node.ts';
 import { renewNode } from './join.ts';
 import { NodeTrust } from './node-trust.ts';
-import { JOIN_NAME, joinCa, type KeyPair, makeCa, makeJoinLeaf, makeKey, makeLeaf } from './pki.ts';
+import { JOIN_NAME, joinCa, type KeyPair, makeCa, makeJoinLeaf, makeKey } from './pki.ts';
 import { speaks, toProblem } from './wire.ts';
 
 const OTHER_TOKEN = 'another bootstrap token for tests';
@@ -147,16 +148,11 @@ test('a man in the middle who does not know the token gets nothing from the plan
 });
 
 test('a plane is not fooled by its own side of the proof', async () => {
-  const ca = await joinCa(BOOTSTRAP);
-  const key = await makeKey();
   // A certificate of the right authority that was not made for a node.
-  const cert = await makeLeaf(ca, key, {
-    title: 'svc join plane',
+  const { cert, key } = await leafOf(await joinCa(BOOTSTRAP), {
     uri: 'svc:join:plane',
     names: [JOIN_NAME],
     usages: ['server'],
-    now_ms: Date.now(),
-    lifetime_ms: 60_000,
   });
   const server = tls.createServer({ cert, key, minVersion: 'TLSv1.3', ALPNProtocols: ['h2'] });
   server.on('tlsClientError', () => {});
@@ -190,10 +186,12 @@ test('a stranger at the join name gets nothing from the node', async () => {
   expect(await beginAs(node.port, guess)).toBe('node_unreachable');
   const node_side = await makeJoinLeaf(await joinCa(BOOTSTRAP), 'node', Date.now());
   expect(await beginAs(node.port, node_side)).toBe('node_unreachable');
+  const clothed = await leafOf(await joinCa(BOOTSTRAP), { uri: 'svc:join:node', usages: ['client'] });
+  expect(await beginAs(node.port, clothed)).toBe('node_unreachable');
   expect(new Set(node.reasons)).toEqual(
     new Set(['the peer did not prove the bootstrap token, or it is spent']),
   );
-  expect(node.reasons).toHaveLength(4);
+  expect(node.reasons).toHaveLength(5);
   expect(node.trust.joinable).toBe(true);
 
   const right = await makeJoinLeaf(await joinCa(BOOTSTRAP), 'plane', Date.now());
@@ -254,6 +252,20 @@ test('a join that was cut short at any file can be made again', async () => {
     const again = await openTrustedNode({ cert_dir: folder });
     await joinTo(again, plane);
     expect(again.trust.joinable).toBe(false);
+    expect(await outcome(await dial(again, plane.identity()!), await plane.token())).toBe('ok');
+  }
+});
+
+test('a join that failed at any file can be made again, also after a restart', async () => {
+  for (const file of ['ca.pem', 'cert.pem', 'auth_secret.txt']) {
+    const node = await openTrustedNode();
+    const plane = await testPlaneTrust();
+    const blocked = join(node.options.cert_dir, file);
+    await mkdir(blocked);
+    await expect(joinTo(node, plane)).rejects.toThrow('failed to connect to remote node');
+    await rmdir(blocked);
+    const again = await openTrustedNode(node.options);
+    await joinTo(again, plane);
     expect(await outcome(await dial(again, plane.identity()!), await plane.token())).toBe('ok');
   }
 });

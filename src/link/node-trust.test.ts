@@ -12,6 +12,7 @@ import {
   BOOTSTRAP,
   dial,
   joinTo,
+  leafOf,
   openTrustedNode,
   outcome,
   SECRET,
@@ -22,7 +23,7 @@ import {
 } from '../testing/trusted-node.ts';
 import { openConnection } from './connection.ts';
 import { NodeTrust } from './node-trust.ts';
-import { type Identity, type KeyPair, type LeafContent, makeCa, makeKey, makeLeaf } from './pki.ts';
+import { type Identity, type KeyPair, type LeafContent, makeCa, makeKey } from './pki.ts';
 import type { PlaneTrust } from './plane-trust.ts';
 import { mintToken, type TokenSettings } from './tokens.ts';
 
@@ -33,20 +34,6 @@ const settings: TokenSettings = { shared_secret: SECRET, issuer: 'svc', audience
 async function ownAuthority(): Promise<KeyPair> {
   const key = await makeKey();
   return { key, cert: await makeCa(key, Date.now()) };
-}
-
-async function leafOf(ca: KeyPair, more: Partial<LeafContent> = {}): Promise<Identity> {
-  const key = await makeKey();
-  const cert = await makeLeaf(ca, key, {
-    title: 'a leaf',
-    uri: 'https://example/', // no identity of svc
-    names: ['127.0.0.1', 'web-1.example'],
-    usages: ['server', 'client'],
-    now_ms: Date.now(),
-    lifetime_ms: HOUR_MS,
-    ...more,
-  });
-  return { ca: ca.cert, cert, key };
 }
 
 async function put(cert_dir: string, { ca, cert, key }: Partial<Identity>): Promise<void> {

@@ -17,10 +17,11 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { configKeys } from '../contract/config.ts';
 import { JoinService } from '../contract/gen/node_pb.ts';
-import { CertDir, checkSecret } from './cert-dir.ts';
+import { CertDir, checkSecret, warnOfExpiry } from './cert-dir.ts';
 import {
   checkIdentity,
   checkOwnKey,
+  daysLeft,
   isSignedBy,
   JOIN_NAME,
   JOIN_PLANE_URI,
@@ -420,6 +421,7 @@ export class NodeTrust {
     if (ca === null && this.#options.mode === 'mtls') {
       throw new Error('internal_grpc.security.mode "mtls" needs ca.pem in cert_dir');
     }
+    warnOfExpiry(this.#options.log, daysLeft(cert, this.#options.clock.now()));
     return trusted('operator', { ca: ca ?? cert, cert, key }, rest);
   }
 

@@ -142,6 +142,16 @@ test('an authority that is made again from its key still vouches for what it sig
   expect(isSignedBy(cert, new X509Certificate(await makeCa(ca.key, now_ms + DAY_MS)))).toBe(true);
 });
 
+test('a certificate that only says whose it is, is not', async () => {
+  const ca = await authority();
+  const forged = await makeLeaf({ cert: ca.cert, key: await makeKey() }, await makeKey(), content);
+  expect(isSignedBy(new X509Certificate(forged), new X509Certificate(ca.cert))).toBe(false);
+  const leaf = { key: await makeKey(), cert: '' };
+  leaf.cert = await makeLeaf(ca, leaf.key, content);
+  const below = await makeLeaf(leaf, await makeKey(), content);
+  expect(isSignedBy(new X509Certificate(below), new X509Certificate(leaf.cert))).toBe(false);
+});
+
 test('both sides of a join make the same authority from the same token, and only then', async () => {
   const token = 'sixteen letters!';
   const [plane, node, other] = [await joinCa(token), await joinCa(token), await joinCa(`${token}!`)];

@@ -1,6 +1,7 @@
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { readdir, readFile, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import pino from 'pino';
 import { expect, test } from 'vitest';
 import { SECRET, TestClock, testFolder, testPlaneTrust } from '../testing/trusted-node.ts';
 import { daysLeft, makeKey, svcUris } from './pki.ts';
@@ -89,7 +90,10 @@ test('ca.pem, cert.pem and key.pem without ca-key.pem are the operator’s, and 
   const before = await readAll(cert_dir, files);
   const clock = new TestClock();
   clock.now_ms += 89 * DAY_MS;
-  const plane = await testPlaneTrust({ cert_dir, clock, plane_id: 'pln_other' });
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const plane = await testPlaneTrust({ cert_dir, clock, plane_id: 'pln_other', log });
+  expect(lines.join()).toContain('cert.pem expires soon');
   await plane.refresh();
   expect(plane.origin).toBe('operator');
   expect(await readAll(cert_dir, files)).toEqual(before);
@@ -128,6 +132,18 @@ test('files that do not make sense together are refused at the start, and nothin
   }
 });
 
+test('a certificate of an authority that was replaced is replaced too', async () => {
+  const [cert_dir, other_dir] = [await testFolder(), await testFolder()];
+  await testPlaneTrust({ cert_dir });
+  const other = await testPlaneTrust({ cert_dir: other_dir });
+  for (const file of ['ca.pem', 'ca-key.pem']) {
+    await writeFile(join(cert_dir, file), await readFile(join(other_dir, file)));
+  }
+  const { ca, cert } = (await testPlaneTrust({ cert_dir })).identity()!;
+  expect(ca).toBe(other.identity()!.ca);
+  expect(new X509Certificate(cert).verify(new X509Certificate(ca).publicKey)).toBe(true);
+});
+
 test('a configured secret is used and not written; one that is too short is refused', async () => {
   const cert_dir = await testFolder();
   const plane = await testPlaneTrust({ cert_dir, shared_secret: SECRET });
@@ -136,17 +152,20 @@ test('a configured secret is used and not written; one that is too short is refu
   await expect(testPlaneTrust({ shared_secret: 'x'.repeat(31) })).rejects.toThrow('at least 32 bytes');
 });
 
-test('files that vanish under a running plane do not take its identity: nothing new is made up', async () => {
-  const cert_dir = await testFolder();
-  const plane = await testPlaneTrust({ cert_dir });
-  const before = plane.identity();
-  const secret = plane.handover();
-  for (const file of await readdir(cert_dir)) await rm(join(cert_dir, file));
-  await plane.refresh();
-  expect(plane.identity()).toEqual(before);
-  expect(plane.handover()).toEqual(secret);
-  expect(await readdir(cert_dir)).toEqual([]);
-});
+test.each([null, SECRET])(
+  'files that vanish under a running plane take nothing from it (%s)',
+  async (shared_secret) => {
+    const cert_dir = await testFolder();
+    const plane = await testPlaneTrust({ cert_dir, shared_secret });
+    const before = plane.identity();
+    const secret = plane.handover();
+    for (const file of await readdir(cert_dir)) await rm(join(cert_dir, file));
+    await plane.refresh();
+    expect(plane.identity()).toEqual(before);
+    expect(plane.handover()).toEqual(secret);
+    expect(await readdir(cert_dir)).toEqual([]);
+  },
+);
 
 test('in mode disabled there are tokens, and no certificates', async () => {
   const cert_dir = await testFolder();

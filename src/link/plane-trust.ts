@@ -10,11 +10,12 @@ import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { nodeIdMismatch, type Problem, problems } from '../domain/problem.ts';
-import { CertDir, checkSecret } from './cert-dir.ts';
+import { CertDir, checkSecret, warnOfExpiry } from './cert-dir.ts';
 import {
   checkIdentity,
   checkOwnKey,
   checkPair,
+  daysLeft,
   type Identity,
   isRenewalDue,
   isSignedBy,
@@ -151,6 +152,7 @@ export class PlaneTrust {
     ]);
     if (ca_key === null && ca !== null && cert !== null && key !== null) {
       checkIdentity({ ca, cert, key });
+      warnOfExpiry(this.#options.log, daysLeft(cert, this.#options.clock.now()));
       return { identity: { ca, cert, key }, authority: null, shared_secret };
     }
     if (ca_key === null && (!first || ca !== null || cert !== null || key !== null)) {

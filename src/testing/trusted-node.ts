@@ -16,7 +16,7 @@ import { NodeService } from '../contract/gen/node_pb.ts';
 import { type Connection, type ConnectionOptions, openConnection } from '../link/connection.ts';
 import { type JoinOptions, joinNode } from '../link/join.ts';
 import { NodeTrust, type NodeTrustOptions } from '../link/node-trust.ts';
-import type { Identity } from '../link/pki.ts';
+import { type Identity, type KeyPair, type LeafContent, makeKey, makeLeaf } from '../link/pki.ts';
 import { PlaneTrust, type PlaneTrustOptions, verifyNode } from '../link/plane-trust.ts';
 import { toProblem } from '../link/wire.ts';
 import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
@@ -163,6 +163,21 @@ export function joinTo(
     clock: new TestClock(),
     ...more,
   });
+}
+
+/** A certificate for loopback, good for an hour, that names no identity unless told. */
+export async function leafOf(ca: KeyPair, more: Partial<LeafContent> = {}): Promise<Identity> {
+  const key = await makeKey();
+  const cert = await makeLeaf(ca, key, {
+    title: 'a leaf',
+    uri: 'https://a.example/',
+    names: ['127.0.0.1', 'web-1.example'],
+    usages: ['server', 'client'],
+    now_ms: Date.now(),
+    lifetime_ms: 60 * 60 * 1000,
+    ...more,
+  });
+  return { ca: ca.cert, cert, key };
 }
 
 /** A connection to a node as the plane makes them. */
