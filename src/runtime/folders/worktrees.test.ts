@@ -120,6 +120,21 @@ test('without a root the workdir is required and must exist', async () => {
   expect((await create({ workdir: join(safe, 'there') })).workdir).toBe(join(safe, 'there'));
 });
 
+test('the root that the registry names comes first, and lies in the safe paths too', async () => {
+  const made = await create({ root: join(safe, 'named') });
+  expect(made.workdir).toBe(join(safe, 'named/Fix-it-agt_one'));
+  worktree_root = null;
+  const empty = await create({ root: join(safe, 'named'), repo: null, agent_id: 'agt_two' });
+  expect(empty.workdir).toBe(join(safe, 'named/Fix-it-agt_two'));
+  const given = { workdir: join(safe, 'given'), agent_id: 'agt_three' };
+  expect((await create({ root: join(safe, 'named'), ...given })).workdir).toBe(join(safe, 'given'));
+  for (const root of ['/etc', join(folder.path, 'elsewhere'), `${safe}/../elsewhere`]) {
+    const message = 'workdir path must be within allowed safe paths';
+    await expect(create({ root, agent_id: 'agt_four' }), root).rejects.toThrow(message);
+  }
+  expect(existsSync(join(folder.path, 'elsewhere'))).toBe(false);
+});
+
 test('a workdir outside the safe paths is refused and nothing is made', async () => {
   const message = 'workdir path must be within allowed safe paths';
   symlinkSync(folder.path, join(safe, 'out'));

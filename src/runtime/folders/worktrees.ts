@@ -59,9 +59,11 @@ async function locateTarget(
   request: WorktreeRequest,
   name: string,
 ): Promise<Located> {
-  const root = options.worktree_root();
+  const root = request.root ?? options.worktree_root();
   if (request.workdir === null || request.workdir === '') {
     if (root === null) throw problems.workdirRequired();
+    const wrong = pathProblem('default_worktree_root', root);
+    if (wrong) throw wrong;
     return locateInside(join(root, name), options.workdir_roots(), problems.workdirNotSafe);
   }
   const problem = pathProblem('workdir', request.workdir);

@@ -126,7 +126,8 @@ const hints: Record<HealthCheckName, string> = {
   tls: 'something answers, but not TLS as a node speaks it: is grpc_target the internal_grpc.listen of the node?',
   auth: 'the connection stands, but the call failed: the log of the node says more',
   version: 'bring the older of the two to the release of the other',
-  worktree_root: 'default_worktree_root must be a folder that the svc of the node may write, or may make',
+  worktree_root:
+    'default_worktree_root must be a folder in the safe_paths of the node that its svc may write, or may make',
 };
 
 const hintsByCode: Record<string, string> = {
