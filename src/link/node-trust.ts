@@ -86,6 +86,15 @@ const joinedSchema = z.object({
 });
 type Joined = z.infer<typeof joinedSchema>;
 
+/** What a socket showed of its peer. */
+interface Shown {
+  reused: boolean;
+  joining: boolean;
+  /** Null where there is none that its context verified. */
+  certificate: X509Certificate | null;
+  uris: string[];
+}
+
 const TLS_BASE = {
   minVersion: 'TLSv1.3',
   // A resumed session shows no certificate, and would outlive what let the first one in.
@@ -99,6 +108,7 @@ export class NodeTrust {
   readonly #servers = new Set<Http2SecureServer>();
   /** Sessions that the operational context let in, with the authority of that time. */
   readonly #sessions = new Map<ServerHttp2Session, string>();
+  readonly #shown = new WeakMap<TLSSocket, Shown>();
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
   #looked = '';
@@ -286,22 +296,36 @@ export class NodeTrust {
   // --- who is who -----------------------------------------------------------------------------------------------------
 
   #peerOf(socket: TLSSocket): Peer {
-    if (this.mode === 'disabled') return 'plane';
-    if (socket.isSessionReused()) return 'nobody';
-    const certificate = socket.getPeerX509Certificate();
-    if (socket.servername === JOIN_NAME) {
+    const { mode } = this;
+    if (mode === 'disabled') return 'plane';
+    const { reused, joining, certificate, uris } = this.#shownBy(socket);
+    if (reused) return 'nobody';
+    if (joining) {
       const proven =
         this.joinable &&
-        socket.authorized &&
-        certificate !== undefined &&
+        certificate !== null &&
         this.#join !== null &&
         isSignedBy(certificate, this.#join.ca) &&
-        svcUris(certificate.raw).includes(JOIN_PLANE_URI);
+        uris.includes(JOIN_PLANE_URI);
       return proven ? 'join' : 'nobody';
     }
-    if (certificate === undefined || !socket.authorized) return this.mode === 'tls' ? 'plane' : 'nobody';
-    const uris = svcUris(certificate.raw);
+    if (certificate === null) return mode === 'tls' ? 'plane' : 'nobody';
     return uris.every((uri) => uri.startsWith('svc:plane:')) ? 'plane' : 'nobody';
+  }
+
+  /** Read once per connection: TLS 1.3 knows no second handshake, and reading takes a millisecond. */
+  #shownBy(socket: TLSSocket): Shown {
+    const known = this.#shown.get(socket);
+    if (known) return known;
+    const certificate = (socket.authorized && socket.getPeerX509Certificate()) || null;
+    const shown = {
+      reused: socket.isSessionReused(),
+      joining: socket.servername === JOIN_NAME,
+      certificate,
+      uris: certificate ? svcUris(certificate.raw) : [],
+    };
+    this.#shown.set(socket, shown);
+    return shown;
   }
 
   /** For the log. */
