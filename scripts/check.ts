@@ -5,6 +5,7 @@ const checks: Record<string, [string, ...string[]]> = {
   types: ['tsc', '--project', '.'],
   'format and lint': ['biome', 'ci', '--colors=off', '.'],
   'dead code': ['knip'],
+  protocols: ['buf', 'lint'],
   'walls and habits': ['vitest', 'run', '--project', 'unit', 'test/house'],
   'generated files': ['node', 'scripts/generate.ts', '--check'],
 };
