@@ -1,3 +1,4 @@
+import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
 import { isAllowedAddress, parseTarget, resolveTarget } from './target.ts';
 
@@ -66,6 +67,47 @@ describe('a target', () => {
   ])('is not %j', (text) => {
     expect(parseTarget(text)).toBe(null);
   });
+});
+
+test('whatever is taken for a target is read the same way by the URL standard', () => {
+  const parts = fc.constantFrom(
+    'a',
+    '1',
+    '0x7f',
+    '127.0.0.1',
+    '.',
+    '-',
+    '_',
+    ':',
+    '[',
+    ']',
+    '::1',
+    '@',
+    '/',
+    '%',
+    'ä',
+  );
+  const hosts = fc.oneof(
+    fc.array(parts, { minLength: 1, maxLength: 6 }).map((all) => all.join('')),
+    fc.ipV4(),
+    fc.domain(),
+  );
+  const ports = fc.oneof(fc.integer({ min: 0, max: 70_000 }).map(String), fc.constantFrom('', '080', '1e3'));
+  let taken = 0;
+  fc.assert(
+    fc.property(hosts, ports, (host, port) => {
+      const text = `https://${host}:${port}`;
+      const target = parseTarget(text);
+      if (target === null) return;
+      taken++;
+      const url = new URL(text);
+      const read = { host: url.hostname.replace(/^\[|\]$/g, ''), port: Number(url.port || 443) };
+      expect(read).toEqual(target);
+      expect([url.username, url.password, url.pathname, url.search, url.hash]).toEqual(['', '', '/', '', '']);
+    }),
+    { numRuns: 3_000 },
+  );
+  expect(taken).toBeGreaterThan(100);
 });
 
 describe('an address', () => {

@@ -11,7 +11,10 @@ import { invalid, type Problem, problems } from '../../domain/problem.ts';
 const LINKS_MAX = 40;
 
 /** The Problem of a path that no file system could mean, or null. `field` names it in the message. */
-export function pathProblem(field: 'workdir' | 'worktree_repo', path: string): Problem | null {
+export function pathProblem(
+  field: 'workdir' | 'worktree_repo' | 'default_worktree_root',
+  path: string,
+): Problem | null {
   if (!isAbsolute(path)) {
     return field === 'workdir'
       ? problems.workdirNotAbsolute()
