@@ -15,7 +15,8 @@ import { z } from 'zod';
 import { type Clock, rfc3339 } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { configKeys } from '../contract/config.ts';
+import { configKeys, isLoopback } from '../contract/config.ts';
+import { ActorService } from '../contract/gen/actor_pb.ts';
 import { JoinService } from '../contract/gen/node_pb.ts';
 import { CertDir, checkSecret, warnOfExpiry } from './cert-dir.ts';
 import {
@@ -45,6 +46,8 @@ export interface NodeTrustOptions {
   issuer: string | null;
   audience: string | null;
   bootstrap_token: string | null;
+  /** Whether ActorService is served here: agents of this machine, who have no certificate, may call it. */
+  actors?: boolean;
   clock: Clock;
   log: Logger;
 }
@@ -52,10 +55,10 @@ export interface NodeTrustOptions {
 export type Standing = 'alone' | 'joined' | 'operator';
 
 /**
- * What a socket may do: `join` (JoinService alone), `plane` (NodeService; in mode `tls` a token has to prove it), or
- * nothing.
+ * What a socket may do: `join` (JoinService alone), `plane` (NodeService; in mode `tls` a token has to prove it), `actor`
+ * (ActorService alone, where the plane decides what the caller's token is good for), or nothing.
  */
-export type Peer = 'join' | 'plane' | 'nobody';
+export type Peer = 'join' | 'plane' | 'actor' | 'nobody';
 
 /** What a plane hands over in a join. */
 export interface JoinHandover extends TokenSettings {
@@ -92,6 +95,10 @@ interface Shown {
   joining: boolean;
   /** Null where there is none that its context verified. */
   certificate: X509Certificate | null;
+  /** It showed none at all. */
+  anonymous: boolean;
+  /** It comes from this very machine. */
+  near: boolean;
   uris: string[];
 }
 
@@ -112,6 +119,7 @@ export class NodeTrust {
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
   #looked = '';
+  #onChange = () => {};
   #changing: Promise<unknown> = Promise.resolve();
   #refusals = { logged_ms: Number.NEGATIVE_INFINITY, silent: 0 };
 
@@ -160,6 +168,17 @@ export class NodeTrust {
     const { bootstrap_token, mode } = this.#options;
     if (bootstrap_token === null || mode === 'disabled' || this.standing === 'operator') return false;
     return !this.#trusted.joined?.spent.includes(sha256(bootstrap_token));
+  }
+
+  /** Whom to believe and what to expect of this node, PEM; null in mode `disabled`. */
+  identity(): { ca: string; cert: string } | null {
+    const { ca, cert } = this.#trusted;
+    return this.mode === 'disabled' ? null : { ca, cert };
+  }
+
+  /** Calls `fn` after every change of what `identity` answers. */
+  onChange(fn: () => void): void {
+    this.#onChange = fn;
   }
 
   /** For `http2.createSecureServer`, with `serve` called on the server. Not in mode `disabled`. */
@@ -214,8 +233,8 @@ export class NodeTrust {
   }
 
   /**
-   * For every call: JoinService is for a joining plane alone, all else for a plane with a good token. Throws a
-   * ConnectError `unauthorized`; the reason goes to the log alone.
+   * For every call: JoinService is for a joining plane alone, ActorService for actors, whose tokens are the plane's to
+   * judge, all else for a plane with a good token. Throws a ConnectError `unauthorized`; the reason goes to the log alone.
    */
   async authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void> {
     const why = await this.#whyNot(call.socket as TLSSocket, call.authorization, call.service);
@@ -298,7 +317,7 @@ export class NodeTrust {
   #peerOf(socket: TLSSocket): Peer {
     const { mode } = this;
     if (mode === 'disabled') return 'plane';
-    const { reused, joining, certificate, uris } = this.#shownBy(socket);
+    const { reused, joining, certificate, anonymous, near, uris } = this.#shownBy(socket);
     if (reused) return 'nobody';
     if (joining) {
       const proven =
@@ -309,7 +328,8 @@ export class NodeTrust {
         uris.includes(JOIN_PLANE_URI);
       return proven ? 'join' : 'nobody';
     }
-    if (certificate === null) return mode === 'tls' ? 'plane' : 'nobody';
+    if (certificate === null && mode === 'tls') return 'plane';
+    if (certificate === null) return this.#options.actors && anonymous && near ? 'actor' : 'nobody';
     return uris.every((uri) => uri.startsWith('svc:plane:')) ? 'plane' : 'nobody';
   }
 
@@ -322,6 +342,8 @@ export class NodeTrust {
       reused: socket.isSessionReused(),
       joining: socket.servername === JOIN_NAME,
       certificate,
+      anonymous: socket.getPeerX509Certificate() === undefined,
+      near: isOfThisMachine(socket),
       uris: certificate ? svcUris(certificate.raw) : [],
     };
     this.#shown.set(socket, shown);
@@ -341,6 +363,9 @@ export class NodeTrust {
     const { mode } = this;
     const peer = this.peerOf(socket);
     if (service === JoinService.typeName) return peer === 'join' ? null : this.#whyNobody(socket);
+    if (service === ActorService.typeName) {
+      return peer === 'plane' || peer === 'actor' ? null : this.#whyNobody(socket);
+    }
     if (peer !== 'plane') return 'the connection is not one of a plane';
     if (authorization === null) return mode === 'mtls' ? null : 'the call has no token';
     // With certificates on both sides no secret is needed; where there is none, no token can be checked either.
@@ -403,6 +428,7 @@ export class NodeTrust {
     const { ca, cert, key } = this.#trusted;
     for (const server of this.#servers) server.setSecureContext({ ...TLS_BASE, ca, cert, key });
     for (const [session, its_ca] of this.#sessions) if (its_ca !== ca) session.destroy();
+    this.#onChange();
   }
 
   async #load(): Promise<Trusted> {
@@ -492,6 +518,10 @@ function trusted(
   rest: Pick<Trusted, 'settings' | 'joined'>,
 ): Trusted {
   return { standing, ...identity, context: createSecureContext({ ...TLS_BASE, ...identity }), ...rest };
+}
+
+function isOfThisMachine({ remoteAddress = '', localAddress }: TLSSocket): boolean {
+  return isLoopback(remoteAddress.replace(/^::ffff:/, '')) || remoteAddress === localAddress;
 }
 
 function sha256(text: string): string {

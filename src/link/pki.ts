@@ -43,6 +43,8 @@ export interface LeafContent {
 
 /** The name that a joining plane asks for; no certificate but a join's is for it. */
 export const JOIN_NAME = 'join.svc.internal';
+/** What agents on a machine dial its own process by. */
+export const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
 export const JOIN_PLANE_URI = 'svc:join:plane';
 export const JOIN_NODE_URI = 'svc:join:node';
 export const planeUri = (plane_id: string) => `svc:plane:${plane_id}`;
@@ -149,6 +151,23 @@ export function svcUris(raw: Uint8Array): string[] {
   return (alternatives?.names.items ?? [])
     .filter(({ type, value }) => type === 'url' && value.startsWith('svc:'))
     .map(({ value }) => value);
+}
+
+/** Whether a client that dials `host` would find the certificate to be for it. */
+export function isFor(cert: X509Certificate, host: string): boolean {
+  return (isIP(host) === 0 ? cert.checkHost(host) : cert.checkIP(host)) !== undefined;
+}
+
+/** What a client that dials `host` can check the certificate (PEM) by: `host`, or else a name that it has. */
+export function nameToCheck(cert: string, host: string): string {
+  const certificate = new X509Certificate(cert);
+  if (isFor(certificate, host)) return host;
+  const alternatives = new x509.X509Certificate(certificate.raw).getExtension(
+    x509.SubjectAlternativeNameExtension,
+  );
+  const names = alternatives?.names.items ?? [];
+  const plain = names.filter(({ type, value }) => (type === 'dns' && !value.includes('*')) || type === 'ip');
+  return plain[0]?.value ?? host;
 }
 
 /** Whether the first certificate was signed by the second one's key, as an authority. */

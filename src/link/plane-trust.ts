@@ -17,10 +17,12 @@ import {
   checkPair,
   daysLeft,
   type Identity,
+  isFor,
   isRenewalDue,
   isSignedBy,
   issue,
   type KeyPair,
+  LOOPBACK_NAMES,
   makeCa,
   makeKey,
   makeLeaf,
@@ -38,6 +40,8 @@ export interface PlaneTrustOptions {
   shared_secret: string | null;
   issuer: string;
   audience: string;
+  /** What the plane's own listener is dialled by, beside the names of loopback. */
+  names?: string[];
   clock: Clock;
   log: Logger;
 }
@@ -53,6 +57,7 @@ export class PlaneTrust {
   readonly #dir: CertDir;
   #trusted!: Trusted;
   #looked = '';
+  #onChange = () => {};
   #refreshing: Promise<void> = Promise.resolve();
 
   private constructor(options: PlaneTrustOptions, dir: CertDir) {
@@ -98,7 +103,7 @@ export class PlaneTrust {
   }
 
   /**
-   * A certificate (PEM) for a node's request. `names`: what the plane dials it by. Throws an Error when the request is
+   * A certificate (PEM) for a node's request. `names`: what the plane dials it by; agents there dial it by loopback. Throws an Error when the request is
    * not sound, or when certificates are the operator's.
    */
   async issue(csr: string, node_id: string, names: string[]): Promise<string> {
@@ -107,11 +112,16 @@ export class PlaneTrust {
     return issue(authority, csr, {
       title: `svc node ${node_id}`,
       uri: nodeUri(node_id),
-      names,
+      names: [...names, ...LOOPBACK_NAMES],
       usages: ['server', 'client'],
       now_ms: this.#options.clock.now(),
       lifetime_ms: limits.leaf_lifetime_ms,
     });
+  }
+
+  /** Calls `fn` after every change of what `identity` answers. */
+  onChange(fn: () => void): void {
+    this.#onChange = fn;
   }
 
   /** Takes up changed files, and renews the own certificate when it is due. Never throws. */
@@ -135,6 +145,7 @@ export class PlaneTrust {
       this.#trusted = await this.#load({ first: false });
       this.#looked = await this.#dir.look();
       log.info({ cert_dir: this.#dir.path, origin: this.origin }, 'certificates were read again');
+      this.#onChange();
     } catch (error) {
       log.error({ err: error, cert_dir: this.#dir.path }, 'certificates cannot be used: the old ones stay');
     }
@@ -187,6 +198,7 @@ export class PlaneTrust {
     const cert = await makeLeaf(authority, key, {
       title: `svc plane ${plane_id}`,
       uri: planeUri(plane_id),
+      names: this.#names(),
       usages: ['client', 'server'],
       now_ms: clock.now(),
       lifetime_ms: limits.leaf_lifetime_ms,
@@ -201,8 +213,13 @@ export class PlaneTrust {
       leaf.checkPrivateKey(createPrivateKey(key)) &&
       isSignedBy(leaf, new X509Certificate(authority.cert)) &&
       svcUris(leaf.raw).includes(planeUri(this.#options.plane_id)) &&
+      this.#names().every((name) => isFor(leaf, name)) &&
       !isRenewalDue(cert, this.#options.clock.now())
     );
+  }
+
+  #names(): string[] {
+    return [...LOOPBACK_NAMES, ...(this.#options.names ?? [])];
   }
 
   async #secret(first: boolean): Promise<string> {

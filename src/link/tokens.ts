@@ -2,7 +2,7 @@
  * The tokens of the internal gRPC surface: HS256, one minute long, each good for one call. The key comes from
  * configuration and never from a header. A verifier says why it refuses only to its own side.
  */
-import { jwtVerify, SignJWT } from 'jose';
+import { type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { Clock } from '../base/clock.ts';
 import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
@@ -14,16 +14,24 @@ export interface TokenSettings {
   audience: string;
 }
 
-const TYPE = 'svc-internal+jwt';
+/** A plane's on the link, an actor's on its way to the plane: the one is never taken for the other. */
+const types = { link: 'svc-internal+jwt', actor: 'svc-actor+jwt' } as const;
+type TokenKind = keyof typeof types;
 const ALGORITHM = 'HS256';
 
-export function mintToken(settings: TokenSettings, plane_id: string, clock: Clock): Promise<string> {
+/** `subject`: a plane's id, or an actor's (empty: nobody in particular, who calls from `claims.session_id` perhaps). */
+export function mintToken(
+  settings: TokenSettings,
+  subject: string,
+  clock: Clock,
+  { kind = 'link', claims = {} }: { kind?: TokenKind; claims?: { session_id?: string } } = {},
+): Promise<string> {
   const now_s = Math.floor(clock.now() / 1000);
-  return new SignJWT()
-    .setProtectedHeader({ alg: ALGORITHM, typ: TYPE })
+  return new SignJWT(claims)
+    .setProtectedHeader({ alg: ALGORITHM, typ: types[kind] })
     .setIssuer(settings.issuer)
     .setAudience(settings.audience)
-    .setSubject(plane_id)
+    .setSubject(subject)
     .setIssuedAt(now_s)
     .setNotBefore(now_s)
     .setExpirationTime(now_s + limits.link_token_s)
@@ -34,23 +42,25 @@ export function mintToken(settings: TokenSettings, plane_id: string, clock: Cloc
 export class TokenVerifier {
   readonly #settings: () => TokenSettings | null;
   readonly #clock: Clock;
+  readonly #typ: string;
   /** jti → when it can be forgotten, oldest first. */
   readonly #seen = new Map<string, number>();
 
   /** `settings` is asked at each call: secrets change under a running service. */
-  constructor(options: { settings: () => TokenSettings | null; clock: Clock }) {
+  constructor(options: { settings: () => TokenSettings | null; clock: Clock; kind?: TokenKind }) {
     this.#settings = options.settings;
     this.#clock = options.clock;
+    this.#typ = types[options.kind ?? 'link'];
   }
 
-  /** Throws an Error that says why the token is refused, for the log alone. A token is accepted once. */
-  async verify(token: string): Promise<void> {
+  /** Throws an Error that says why the token is refused, for the log alone. A token is accepted once. Answers its claims. */
+  async verify(token: string): Promise<JWTPayload> {
     const settings = this.#settings();
     if (settings === null) throw new Error('no shared secret is known here');
     if (token.length > limits.link_token_chars_max) throw new Error('the token is too long');
     const { payload } = await jwtVerify(token, keyOf(settings), {
       algorithms: [ALGORITHM],
-      typ: TYPE,
+      typ: this.#typ,
       issuer: settings.issuer,
       audience: settings.audience,
       requiredClaims: ['sub', 'iat', 'nbf', 'exp', 'jti'],
@@ -59,6 +69,7 @@ export class TokenVerifier {
       currentDate: new Date(this.#clock.now()),
     });
     this.#once(payload.jti);
+    return payload;
   }
 
   #once(jti: unknown): void {
