@@ -1,9 +1,10 @@
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import type { ConfigKey } from '../contract/config.ts';
+import { makeKey, makeSelfSigned } from '../link/pki.ts';
 import { loadConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 
@@ -21,7 +22,15 @@ function load(values: Partial<Record<ConfigKey, string>>) {
 async function failing(values: Partial<Record<ConfigKey, string>>): Promise<string[]> {
   const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }));
   // Disk, git and the kernel's limits are the machine's own.
-  const ours = new Set(['configuration', 'data directory', 'listener', 'safe path']);
+  const ours = new Set([
+    'configuration',
+    'data directory',
+    'listener',
+    'safe path',
+    'certificates',
+    'shared secret',
+    'bootstrap token',
+  ]);
   return checks
     .filter(({ ok, name }) => !ok && ours.has(name))
     .map(({ name, detail }) => `${name}: ${detail}`);
@@ -54,4 +63,59 @@ test('what would keep the plane from starting, or from working, is told', async 
   } finally {
     other.close();
   }
+});
+
+const node: Partial<Record<ConfigKey, string>> = {
+  'server.role': 'node',
+  'server.node_id': 'far',
+  'internal_grpc.enabled': 'true',
+  'internal_grpc.listen': '127.0.0.1:0',
+  'internal_grpc.bootstrap.token': 'a token that is long enough',
+};
+
+test('a node is asked for its own listener, and for no other', async () => {
+  const other = createServer();
+  await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
+  try {
+    const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
+    expect(await failing({ ...node, 'server.listen': listen })).toEqual([]);
+    const who = process.platform === 'linux' ? `, used by pid ${process.pid} (node)` : '';
+    expect(await failing({ ...node, 'internal_grpc.listen': listen })).toEqual([
+      `listener: ${listen}: EADDRINUSE${who}`,
+    ]);
+  } finally {
+    other.close();
+  }
+});
+
+test('what keeps a node from being linked is told', async () => {
+  expect(await failing({ ...node, 'internal_grpc.bootstrap.token': '' })).toEqual([
+    'certificates: none, and no bootstrap token to get one with',
+  ]);
+  expect(
+    await failing({
+      ...node,
+      'internal_grpc.bootstrap.token': 'short',
+      'internal_grpc.auth.shared_secret': 'short too',
+    }),
+  ).toEqual([
+    'shared secret: internal_grpc.auth.shared_secret must have at least 32 bytes',
+    'bootstrap token: internal_grpc.bootstrap.token must have at least 16 characters',
+  ]);
+});
+
+test('certificates that have expired, or that do not belong together, are told', async () => {
+  const cert_dir = join(dir, 'certs');
+  mkdirSync(cert_dir);
+  const write = (file: string, text: string) => writeFileSync(join(cert_dir, file), text);
+  const values = { ...node, 'internal_grpc.security.cert_dir': cert_dir };
+  const day_ms = 24 * 60 * 60 * 1000;
+  const key = await makeKey();
+  write('key.pem', key);
+  write('cert.pem', await makeSelfSigned(key, 'far', Date.now()));
+  expect(await failing(values)).toEqual([]);
+  write('cert.pem', await makeSelfSigned(key, 'far', Date.now() - 11 * 365 * day_ms));
+  expect(await failing(values)).toEqual([`certificates: ${cert_dir}: cert.pem has expired`]);
+  write('key.pem', await makeKey());
+  expect(await failing(values)).toEqual([`certificates: ${cert_dir}: key.pem is not the key of cert.pem`]);
 });

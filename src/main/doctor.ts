@@ -1,7 +1,8 @@
-/** `svc doctor`: what the plane needs on this machine, each failure with its fix. It changes nothing. */
+/** `svc doctor`: what the plane, or the node, needs on this machine, each failure with its fix. It changes nothing. */
 import { execFile } from 'node:child_process';
+import { once } from 'node:events';
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
-import { createServer } from 'node:net';
+import { connect, createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
@@ -11,6 +12,7 @@ import { directExec } from '../runtime/exec.ts';
 import { findUser } from '../runtime/run-as.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
+import { linkChecks } from './doctor-link.ts';
 import { type Holder, holderOf } from './lock.ts';
 import { portHolder } from './port-holder.ts';
 import { outOfReach } from './run-as-reach.ts';
@@ -32,7 +34,8 @@ export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
   const holder = holderOf(data_dir);
   checks.push(await listenerCheck(config, holder));
-  if (holder) checks.push(await planeCheck(holder));
+  if (holder) checks.push(await (isNode(config) ? runningNodeCheck(holder) : planeCheck(holder)));
+  checks.push(...(await linkChecks(config, Date.now())));
   for (const path of config.get('safe_paths')) checks.push(await folderCheck('safe path', path));
   for (const path of config.get('worktree.repo_roots'))
     checks.push(await folderCheck('repository root', path));
@@ -101,8 +104,13 @@ async function diskCheck(data_dir: string): Promise<DoctorCheck> {
     : bad('disk', detail, 'agents are not started: free some space');
 }
 
+function isNode(config: Config): boolean {
+  return config.get('server.role') === 'node';
+}
+
+/** The one listener that the role opens. */
 async function listenerCheck(config: Config, holder: Holder | null): Promise<DoctorCheck> {
-  const listen = config.get('server.listen');
+  const listen = config.get(isNode(config) ? 'internal_grpc.listen' : 'server.listen');
   if (holder) return good('listener', `${holder.url ?? listen}, held by pid ${holder.pid}`);
   const { host, port } = parseAddress(listen)!;
   const server = createServer();
@@ -116,7 +124,8 @@ async function listenerCheck(config: Config, holder: Holder | null): Promise<Doc
     const { code } = error as NodeJS.ErrnoException;
     const other = code === 'EADDRINUSE' ? await portHolder(port) : null;
     const who = other ? `, used by pid ${other.pid} (${other.program})` : '';
-    return bad('listener', `${listen}: ${code}${who}`, 'try --listen 127.0.0.1:8090');
+    const hint = isNode(config) ? 'set another internal_grpc.listen' : 'try --listen 127.0.0.1:8090';
+    return bad('listener', `${listen}: ${code}${who}`, hint);
   } finally {
     server.close();
   }
@@ -131,6 +140,23 @@ async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
       : bad('plane', `${url} answers ${response.status}`, 'look into its log');
   } catch (error) {
     return bad('plane', `${url} does not answer: ${(error as Error).message}`, 'look into its log');
+  }
+}
+
+/** Whether anything listens: a node answers its control plane alone. */
+async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
+  if (url === null) return bad('agent node', `pid ${pid} is starting since ${since}`);
+  const { hostname, port } = new URL(url);
+  const host = hostname.replace(/^\[|\]$/g, '');
+  const everywhere: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
+  const socket = connect({ host: everywhere[host] ?? host, port: Number(port) });
+  try {
+    await once(socket, 'connect', { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
+    return good('agent node', `listens at ${hostname}:${port}, pid ${pid} since ${since}`);
+  } catch (error) {
+    return bad('agent node', `${url} does not answer: ${(error as Error).message}`, 'look into its log');
+  } finally {
+    socket.destroy();
   }
 }
 

@@ -1,0 +1,77 @@
+/** What `svc doctor` says of the link between plane and nodes: this side's certificates and secrets. It changes nothing. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { limits } from '../base/limits.ts';
+import type { DoctorCheck } from '../cli/context.ts';
+import type { Config } from '../contract/config.ts';
+import { checkSecret } from '../link/cert-dir.ts';
+import { checkIdentity, daysLeft } from '../link/pki.ts';
+
+const NAME = 'certificates';
+
+/** None while the internal surface is switched off. */
+export async function linkChecks(config: Config, now_ms: number): Promise<DoctorCheck[]> {
+  if (!config.get('internal_grpc.enabled')) return [];
+  const checks = secretChecks(config);
+  if (config.get('internal_grpc.security.mode') === 'disabled') {
+    checks.push({ name: NAME, ok: true, detail: 'none: internal_grpc.security.mode is "disabled"' });
+  } else checks.push(await certificateCheck(config, now_ms));
+  return checks;
+}
+
+function secretChecks(config: Config): DoctorCheck[] {
+  const checks: DoctorCheck[] = [];
+  const secret = config.get('internal_grpc.auth.shared_secret');
+  const key = 'internal_grpc.auth.shared_secret';
+  try {
+    if (secret !== null) checkSecret(secret, key);
+  } catch (error) {
+    const hint = 'svc init makes a good one; it is the same on the control plane and every node';
+    checks.push({ name: 'shared secret', ok: false, detail: (error as Error).message, hint });
+  }
+  const token = config.get('internal_grpc.bootstrap.token');
+  const shortest = limits.bootstrap_token_chars_min;
+  if (token !== null && token.length < shortest) {
+    const detail = `internal_grpc.bootstrap.token must have at least ${shortest} characters`;
+    checks.push({ name: 'bootstrap token', ok: false, detail, hint: 'svc nodes token prints a good one' });
+  }
+  return checks;
+}
+
+async function certificateCheck(config: Config, now_ms: number): Promise<DoctorCheck> {
+  const folder = config.get('internal_grpc.security.cert_dir');
+  const is_node = config.get('server.role') === 'node';
+  try {
+    const [ca, cert, key] = await Promise.all(
+      ['ca.pem', 'cert.pem', 'key.pem'].map((file) => readIfThere(join(folder, file))),
+    );
+    if (cert === null || cert === undefined || !key) return noCertificate(config, is_node);
+    checkIdentity({ ca: ca ?? null, cert, key });
+    const days = Math.floor(daysLeft(cert, now_ms));
+    if (days >= 0) return { name: NAME, ok: true, detail: `${folder}, good for ${days} days` };
+    const hint = is_node
+      ? 'put a new token into internal_grpc.bootstrap.token (svc nodes token) and start svc again, or renew your own files'
+      : 'start svc: it renews its own; renew files of your own';
+    return { name: NAME, ok: false, detail: `${folder}: cert.pem has expired`, hint };
+  } catch (error) {
+    return { name: NAME, ok: false, detail: `${folder}: ${(error as Error).message}` };
+  }
+}
+
+function noCertificate(config: Config, is_node: boolean): DoctorCheck {
+  if (!is_node) return { name: NAME, ok: true, detail: 'none yet (made at the first start)' };
+  if (config.get('internal_grpc.bootstrap.token') !== null) {
+    return { name: NAME, ok: true, detail: 'none yet: this node waits for its control plane' };
+  }
+  const hint = 'run svc nodes token on the control plane and put it into internal_grpc.bootstrap.token';
+  return { name: NAME, ok: false, detail: 'none, and no bootstrap token to get one with', hint };
+}
+
+async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, 'utf8');
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null;
+    throw error;
+  }
+}
