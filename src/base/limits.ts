@@ -153,6 +153,7 @@ export const limits = {
   link_retry_ms: 500,
   link_retry_ms_max: 10_000,
   stale_agents_per_write: 100,
+  node_care_ms: 60 * 60 * 1000,
   node_suspect_ms: 15_000,
   node_unreachable_ms: 45_000,
   link_input_bytes: 1 * MIB,

@@ -2,6 +2,7 @@
  * One connection to a node: TLS 1.3 (or, where security is switched off, none) and one HTTP/2 session over it, with a
  * transport for gRPC calls. It is opened once and never reconnects by itself: who owns it decides what comes after its end.
  */
+import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import net from 'node:net';
@@ -19,8 +20,11 @@ export interface ConnectionOptions {
   servername: string;
   /** PEM; null: no TLS. */
   tls: { ca: string; cert?: string; key?: string } | null;
-  /** A further check of the certificate, after chain and name; a Problem that it answers is thrown as it is. */
-  verify?: (certificate: PeerCertificate) => Error | undefined;
+  /**
+   * Decides on a certificate whose chain holds; `misnamed` is what is wrong with its names for `servername`, if anything.
+   * A Problem that it answers is thrown as it is. Absent: the names decide.
+   */
+  verify?: (certificate: PeerCertificate, misnamed: Error | undefined) => Error | undefined;
   interceptors?: Interceptor[];
   signal?: AbortSignal;
 }
@@ -29,8 +33,8 @@ export interface Connection {
   readonly transport: Transport;
   /** Milliseconds of `performance.now()` at which the peer was last heard. */
   readonly heard_at: number;
-  /** Unix ms at which the peer's certificate runs out; null without TLS. */
-  readonly certificate_ends_ms: number | null;
+  /** The peer's; null without TLS. */
+  readonly certificate: X509Certificate | null;
   /** Resolves when the connection is over, with what ended it. */
   readonly closed: Promise<Error | null>;
   close(): void;
@@ -48,8 +52,8 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
       enablePush: false,
     },
   });
-  const ends = socket instanceof tls.TLSSocket ? Date.parse(socket.getPeerCertificate().valid_to) : null;
-  return new Http2Connection(session, authority, ends, options.interceptors ?? []);
+  const certificate = socket instanceof tls.TLSSocket ? (socket.getPeerX509Certificate() ?? null) : null;
+  return new Http2Connection(session, authority, certificate, options.interceptors ?? []);
 }
 
 /** Whether anything accepts connections there. Throws `node_unreachable`. */
@@ -69,8 +73,10 @@ async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
         ...(secure.cert !== undefined && { cert: secure.cert, key: secure.key }),
         minVersion: 'TLSv1.3',
         ALPNProtocols: ['h2'],
-        checkServerIdentity: (_host, certificate) =>
-          tls.checkServerIdentity(servername, certificate) ?? verify?.(certificate),
+        checkServerIdentity: (_host, certificate) => {
+          const misnamed = tls.checkServerIdentity(servername, certificate);
+          return verify ? verify(certificate, misnamed) : misnamed;
+        },
       })
     : net.connect({ host, port });
   socket.setNoDelay(true);
@@ -99,7 +105,7 @@ function isCertificateError(error: unknown): boolean {
 class Http2Connection implements Connection {
   readonly transport: Transport;
   readonly closed: Promise<Error | null>;
-  readonly certificate_ends_ms: number | null;
+  readonly certificate: X509Certificate | null;
   heard_at = performance.now();
   readonly #session: http2.ClientHttp2Session;
   readonly #pinging: NodeJS.Timeout;
@@ -107,11 +113,11 @@ class Http2Connection implements Connection {
   constructor(
     session: http2.ClientHttp2Session,
     authority: string,
-    certificate_ends_ms: number | null,
+    certificate: X509Certificate | null,
     interceptors: Interceptor[],
   ) {
     this.#session = session;
-    this.certificate_ends_ms = certificate_ends_ms;
+    this.certificate = certificate;
     let reason: Error | null = null;
     session.on('error', (error) => {
       reason ??= error;

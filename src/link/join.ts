@@ -97,8 +97,8 @@ async function openJoin({
       port,
       servername: JOIN_NAME,
       tls: { ca: ca.cert, ...own },
-      verify: ({ raw }) =>
-        svcUris(raw).includes(JOIN_NODE_URI) ? undefined : problems.certificateVerifyFailed(),
+      verify: ({ raw }, misnamed) =>
+        svcUris(raw).includes(JOIN_NODE_URI) ? misnamed : problems.certificateVerifyFailed(),
       ...(signal && { signal }),
     });
   } catch (error) {

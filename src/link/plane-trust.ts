@@ -9,7 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { nodeIdMismatch, type Problem, problems } from '../domain/problem.ts';
+import { nodeIdMismatch, problems } from '../domain/problem.ts';
 import { CertDir, checkSecret, warnOfExpiry } from './cert-dir.ts';
 import {
   checkIdentity,
@@ -235,13 +235,18 @@ export class PlaneTrust {
 }
 
 /**
- * For a connection to a node, after chain and name: a certificate that names a `svc:` identity must name this node's.
- * Certificates of the operator's own need not name one.
+ * Decides on the certificate of a node whose chain holds. One that names a `svc:` identity must name this node's, and is
+ * the node wherever it is dialled; `tls_server_name` asks for that name all the same. Certificates of the operator's own
+ * need not name an identity: then the dialled name decides.
  */
-export function verifyNode(node_id: string): (certificate: PeerCertificate) => Problem | undefined {
-  return ({ raw }) => {
+export function verifyNode(
+  node_id: string,
+  tls_server_name: string | null,
+): (certificate: PeerCertificate, misnamed: Error | undefined) => Error | undefined {
+  return ({ raw }, misnamed) => {
     const uris = svcUris(raw);
-    if (uris.length === 0 || uris.includes(nodeUri(node_id))) return undefined;
+    if (uris.includes(nodeUri(node_id))) return tls_server_name === null ? undefined : misnamed;
+    if (uris.length === 0) return misnamed;
     const other = uris.find((uri) => uri.startsWith(nodeUri('')))?.slice(nodeUri('').length);
     return other === undefined ? problems.certificateVerifyFailed() : nodeIdMismatch(node_id, other);
   };

@@ -3,7 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { type LogFile, type Logger, openLog } from '../base/log.ts';
 import type { Config } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
-import { openFolders } from '../runtime/folders/folders.ts';
+import { type LocalFolders, openFolders } from '../runtime/folders/folders.ts';
 import { Launcher } from '../runtime/launcher-client.ts';
 import { type LocalNode, openLocalNode } from '../runtime/node.ts';
 import { findUser } from '../runtime/run-as.ts';
@@ -28,7 +28,7 @@ export interface MachineOptions {
 export async function openMachine(
   options: MachineOptions,
   opened: Closing,
-): Promise<{ node: LocalNode; warnings: string[] }> {
+): Promise<{ node: LocalNode; folders: LocalFolders; warnings: string[] }> {
   const { id, config, data_dir, env, clock, log, worktree_root } = options;
   const launcher = new Launcher();
   opened.push(() => launcher.close());
@@ -63,7 +63,7 @@ export async function openMachine(
     env_allow: env_allow.length > 0 ? env_allow : null,
   });
   opened.push(() => node.close());
-  return { node, warnings: unreachable ? [unreachable] : [] };
+  return { node, folders, warnings: unreachable ? [unreachable] : [] };
 }
 
 export function openLogOf(config: Config): LogFile {

@@ -3,8 +3,8 @@
  * no users: its state is the sessions on its disk, its certificates and the place of the last link.
  */
 import { randomUUID } from 'node:crypto';
-import { access, constants, readFile, stat } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { z } from 'zod';
 import { rfc3339, systemClock } from '../base/clock.ts';
 import { writeFileAtomic } from '../base/files.ts';
@@ -101,7 +101,14 @@ async function open(
     instance_id: randomUUID(),
     disk_id: state.disk_id,
     has_default_root: () => worktree_root() !== null,
-    worktree_root_problem: rootProblem,
+    worktree_root_problem: async (root) => {
+      try {
+        await machine.folders.checkRoot(root);
+        return null;
+      } catch (error) {
+        return (error as Error).message;
+      }
+    },
     latest: state,
     clock,
     log,
@@ -142,23 +149,6 @@ function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTr
   }).catch((error: Error) => {
     throw invalid(error.message, 'invalid_config');
   });
-}
-
-/** A root is made with its first worktree: then what lies above it has to be ours to write to. */
-async function rootProblem(path: string): Promise<string | null> {
-  if (!isAbsolute(path)) return `${path} is not an absolute path`;
-  let folder = path;
-  for (;;) {
-    const found = await stat(folder).catch(() => null);
-    if (found && !found.isDirectory()) return `${folder} is not a directory`;
-    if (found) break;
-    folder = dirname(folder);
-  }
-  const writable = await access(folder, constants.W_OK | constants.X_OK).then(
-    () => true,
-    () => false,
-  );
-  return writable ? null : `${folder} cannot be written to`;
 }
 
 const stateSchema = z.object({

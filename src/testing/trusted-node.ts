@@ -191,7 +191,7 @@ export async function dial(
     port: node.port,
     servername: '127.0.0.1',
     tls: identity,
-    verify: verifyNode('web-1'),
+    verify: verifyNode('web-1', 'web-1.example'),
     ...more,
   });
   onTestFinished(() => connection.close());

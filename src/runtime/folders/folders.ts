@@ -1,8 +1,9 @@
 /** The `Folders` of the machine that this process runs on: safe workdirs, worktrees, changes. */
+import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KeyedQueue } from '../../base/async.ts';
 import type { Folders } from '../../domain/node.ts';
-import { problems } from '../../domain/problem.ts';
+import { invalid, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
 import type { RunAs } from '../run-as.ts';
 import { listChanges, showChange } from './changes.ts';
@@ -24,7 +25,12 @@ export interface FoldersOptions {
   run_as: RunAs | null;
 }
 
-export function openFolders(options: FoldersOptions): Folders {
+export interface LocalFolders extends Folders {
+  /** Throws, as a Problem, why a folder cannot be the base of derived workdirs. It is made with its first worktree. */
+  checkRoot(root: string): Promise<void>;
+}
+
+export function openFolders(options: FoldersOptions): LocalFolders {
   const { exec, env, run_as } = options;
   const workdir_roots = () => {
     const root = options.worktree_root();
@@ -53,8 +59,20 @@ export function openFolders(options: FoldersOptions): Folders {
     return located.path;
   };
 
+  const checkRoot = async (root: string): Promise<void> => {
+    const problem = pathProblem('default_worktree_root', root);
+    if (problem) throw problem;
+    const located = await locateInside(root, workdir_roots(), problems.workdirNotSafe);
+    const above = located.missing.length;
+    const there = join(located.path, ...Array.from({ length: above }, () => '..'));
+    await access(there, constants.W_OK | constants.X_OK).catch(() => {
+      throw invalid(`default_worktree_root: ${there} cannot be written to`, 'worktree_root_not_writable');
+    });
+  };
+
   return {
     resolve,
+    checkRoot,
     createWorktree: (request) => createWorktree(worktrees, request),
     removeWorktree: (worktree, { force }) => removeWorktree(worktrees, worktree, force),
     changes: (request) =>

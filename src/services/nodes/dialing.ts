@@ -43,7 +43,7 @@ export async function connect(trust: PlaneTrust, row: NodeRow, signal: AbortSign
       port,
       servername: row.tls_server_name ?? host,
       tls: trust.identity(),
-      verify: verifyNode(row.id),
+      verify: verifyNode(row.id, row.tls_server_name),
       interceptors: [withToken(trust)],
       signal,
     }),
@@ -56,11 +56,16 @@ export function targetOf(row: NodeRow): Target {
   return target;
 }
 
+/** What a node's certificate has to be for. */
+export function namesOf(row: NodeRow): string[] {
+  const { host } = targetOf(row);
+  return row.tls_server_name === null ? [host] : [host, row.tls_server_name];
+}
+
 /** False when no usable token is there. Throws what the last try failed with. */
 async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promise<boolean> {
   const { trust, bootstrap, clock, log } = deps;
   const { host, port } = targetOf(row);
-  const names = [host, ...(row.tls_server_name === null ? [] : [row.tls_server_name])];
   let failure: unknown = null;
   for (const { id, token } of await bootstrap.usable(row.id)) {
     try {
@@ -69,7 +74,7 @@ async function join(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promi
           host: address,
           port,
           node_id: row.id,
-          names,
+          names: namesOf(row),
           bootstrap_token: token,
           trust,
           spend: () => bootstrap.spend(id, row.id),

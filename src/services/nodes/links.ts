@@ -14,11 +14,12 @@ import type { NodeIdentity } from '../../link/attachment.ts';
 import { type Connection, tryPort } from '../../link/connection.ts';
 import { askHealth, type RemoteHealth } from '../../link/health.ts';
 import { renewNode } from '../../link/join.ts';
+import { isFor } from '../../link/pki.ts';
 import { RemoteNode, type RemoteNodeOptions } from '../../link/remote-node.ts';
 import { resolveTarget } from '../../link/target.ts';
 import { misunderstanding, toProblem } from '../../link/wire.ts';
 import type { NodeRow } from '../../store/nodes.ts';
-import { connect, type DialingDeps, dial, targetOf } from './dialing.ts';
+import { connect, type DialingDeps, dial, namesOf, targetOf } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import type { LinkState, Links, Registry } from './registry.ts';
 
@@ -120,6 +121,7 @@ class NodeLink {
   #seen_at_ms: number | null;
   #heard_at = performance.now();
   #linked = false;
+  #cared_at = Number.NEGATIVE_INFINITY;
   #stale = false;
 
   constructor(deps: NodeLinksDeps, row: NodeRow) {
@@ -192,6 +194,9 @@ class NodeLink {
       }
     } else if (silent_ms >= limits.node_suspect_ms) this.#become('suspect');
     else if (this.#linked) this.#become('connected');
+    if (this.#linked && performance.now() - this.#cared_at >= limits.node_care_ms) {
+      void this.#tell(() => this.#care());
+    }
   }
 
   async #run(): Promise<void> {
@@ -238,21 +243,28 @@ class NodeLink {
     void this.#tell(() => this.#care());
   }
 
-  /** While a link stands: what the node can do without being told, and a certificate that does not run out. */
+  /** While a link stands: what the node can do without being told, and its certificate. */
   async #care(): Promise<void> {
+    this.#cared_at = performance.now();
     const { has_default_root } = await this.node.health();
     if (this.#has_default_root !== has_default_root) {
       this.#has_default_root = has_default_root;
       await this.#deps.registry().linkChanged(this.#row.id);
     }
+    await this.#renew();
+  }
+
+  /** A certificate that does not run out, and that is for what the node is dialled by now. */
+  async #renew(): Promise<void> {
     const { trust, clock, log } = this.#deps;
-    const { transport, certificate_ends_ms } = this.node.control ?? {};
-    if (trust.origin === 'operator' || !transport || !certificate_ends_ms) return;
-    if (certificate_ends_ms - clock.now() > limits.leaf_lifetime_ms / 3) return;
-    const { host } = targetOf(this.#row);
-    const names = [host, ...(this.#row.tls_server_name === null ? [] : [this.#row.tls_server_name])];
-    await renewNode({ transport, node_id: this.#row.id, names, trust });
-    log.info({ node_id: this.#row.id }, 'the certificate of a node was renewed');
+    const { control } = this.node;
+    if (trust.origin === 'operator' || !control?.certificate) return;
+    const names = namesOf(this.#row);
+    const left_ms = control.certificate.validToDate.getTime() - clock.now();
+    if (left_ms > limits.leaf_lifetime_ms / 3 && names.every((name) => isFor(control.certificate!, name)))
+      return;
+    await renewNode({ transport: control.transport, node_id: this.#row.id, names, trust });
+    log.info({ node_id: this.#row.id, names }, 'the certificate of a node was renewed');
   }
 
   /** The node's disk must be the one that our sessions are on. */
