@@ -7,6 +7,7 @@ import { UnsecuredJWT } from 'jose';
 import pino from 'pino';
 import { expect, onTestFinished, test, vi } from 'vitest';
 import { limits } from '../base/limits.ts';
+import { ActorService } from '../contract/gen/actor_pb.ts';
 import { JoinService } from '../contract/gen/node_pb.ts';
 import {
   BOOTSTRAP,
@@ -21,11 +22,12 @@ import {
   testFolder,
   testPlaneTrust,
 } from '../testing/trusted-node.ts';
-import { openConnection } from './connection.ts';
+import { type Connection, openConnection } from './connection.ts';
 import { NodeTrust } from './node-trust.ts';
 import { type Identity, type KeyPair, type LeafContent, makeCa, makeKey } from './pki.ts';
-import type { PlaneTrust } from './plane-trust.ts';
+import { type PlaneTrust, verifyNode } from './plane-trust.ts';
 import { mintToken, type TokenSettings } from './tokens.ts';
+import { toProblem } from './wire.ts';
 
 const HOUR_MS = 60 * 60 * 1000;
 const settings: TokenSettings = { shared_secret: SECRET, issuer: 'svc', audience: 'svc-internal' };
@@ -191,6 +193,56 @@ test('the plane refuses another node at the target, also where its name is right
     code: 'node_id_mismatch',
     message: 'node id mismatch: registered web-1, node says web-2',
   });
+});
+
+test('a joined node is known by its identity wherever it is dialled; a TLS name that is asked for must be its', async () => {
+  const { plane, port } = await joined();
+  const identity = plane.identity()!;
+  const moved = { servername: 'moved.example' };
+  await dial({ port }, identity, { ...moved, verify: verifyNode('web-1', null) });
+  const asked = dial({ port }, identity, { ...moved, verify: verifyNode('web-1', 'moved.example') });
+  await expect(asked).rejects.toMatchObject({ code: 'certificate_verify_failed' });
+  const other = dial({ port }, identity, { ...moved, verify: verifyNode('web-2', null) });
+  await expect(other).rejects.toMatchObject({ code: 'node_id_mismatch' });
+
+  const own = await operatorsNode({ mode: 'tls' });
+  const unnamed = dial(own, { ca: own.ca.cert }, { ...moved, verify: verifyNode('web-1', null) });
+  await expect(unnamed).rejects.toMatchObject({ code: 'certificate_verify_failed' });
+  const plane_like = await operatorsNode({ mode: 'tls' }, { uri: 'svc:plane:pln_test' });
+  const posing = dial(plane_like, { ca: plane_like.ca.cert }, { verify: verifyNode('web-1', null) });
+  await expect(posing).rejects.toMatchObject({ code: 'certificate_verify_failed' });
+});
+
+// --- agents of the same machine --------------------------------------------------------------------------------------
+
+async function actorCall({ transport }: Connection): Promise<string> {
+  try {
+    return (await createClient(ActorService, transport).call({})).result;
+  } catch (error) {
+    return toProblem(error).message;
+  }
+}
+
+test('agents of the machine, who have no certificate, reach the door of actors and no other', async () => {
+  const node = await joined({ actors: true });
+  const { ca, cert, key } = node.plane.identity()!;
+  const agent = await dial(node, { ca });
+  expect(await actorCall(agent)).toBe('"ok"');
+  expect(await outcome(agent, null)).toBe('unauthorized');
+  expect(await outcome(agent, await node.plane.token())).toBe('unauthorized');
+  const begin = createClient(JoinService, agent.transport).beginJoin({});
+  await expect(begin).rejects.toThrow('unauthorized');
+
+  // Who shows a certificate is judged by it.
+  const stranger = await leafOf(await ownAuthority());
+  expect(await actorCall(await dial(node, { ...stranger, ca }))).toBe('failed to connect to remote node');
+  expect(await actorCall(await dial(node, { ca, cert, key }))).toBe('"ok"');
+});
+
+test('where no actors are served, who has no certificate is nobody', async () => {
+  const node = await joined();
+  const agent = await dial(node, { ca: node.plane.identity()!.ca });
+  expect(await actorCall(agent)).toBe('failed to connect to remote node');
 });
 
 // --- sockets ----------------------------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ import { onTestFinished } from 'vitest';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
+import { ActorService } from '../contract/gen/actor_pb.ts';
 import { NodeService } from '../contract/gen/node_pb.ts';
 import { type Connection, type ConnectionOptions, openConnection } from '../link/connection.ts';
 import { type JoinOptions, joinNode } from '../link/join.ts';
@@ -102,6 +103,7 @@ export async function openTrustedNode(more: Partial<NodeTrustOptions> = {}): Pro
         ...renewalHandlers(doors),
       });
       joinRoutes(doors)(router);
+      router.service(ActorService, { call: async () => ({ result: '"ok"' }) });
     },
   });
   let server: http2.Http2Server | http2.Http2SecureServer;
