@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- <row>… --quick]`: measures the service against the numbers that it has to hold, each beside the
- * machine's own limit in the same run. All rows without `--quick` make `docs/figures.md` anew.
+ * machine's own limit in the same run. `remote` means all rows that begin so. All rows without `--quick` make `docs/figures.md` anew.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -14,27 +14,50 @@ import { commits } from './rows/commits.ts';
 import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
+import { remoteLatency } from './rows/remote-latency.ts';
+import { remoteMemory } from './rows/remote-memory.ts';
+import { remoteOutage } from './rows/remote-outage.ts';
+import { remoteThroughput } from './rows/remote-throughput.ts';
 import { replay } from './rows/replay.ts';
 import { requests } from './rows/requests.ts';
 import { start } from './rows/start.ts';
 import { stall, throughput } from './rows/throughput.ts';
 
 const ROW_MS_MAX = 180_000;
-const rows: Row[] = [throughput, stall, latency, fanOut, idle, replay, requests, start, commits];
+const rows: Row[] = [
+  throughput,
+  stall,
+  latency,
+  fanOut,
+  idle,
+  replay,
+  requests,
+  start,
+  commits,
+  remoteLatency,
+  remoteThroughput,
+  remoteMemory,
+  remoteOutage,
+];
 const names = rows.map((row) => row.name);
 
 const { positionals, values } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: 'boolean', default: false } },
 });
-const unknown = positionals.filter((name) => !names.includes(name));
+/** `remote` stands for every row whose name begins with `remote-`. */
+const means = (asked: string, name: string) => name === asked || name.startsWith(`${asked}-`);
+const unknown = positionals.filter((asked) => !names.some((name) => means(asked, name)));
 if (unknown.length > 0) {
   console.error(`no such row: ${unknown.join(', ')}; rows are ${names.join(', ')}`);
   process.exit(2);
 }
 
+const chosen = rows.filter(
+  ({ name }) => positionals.length === 0 || positionals.some((asked) => means(asked, name)),
+);
 const measured: { row: Row; figures: Figure[] }[] = [];
-for (const row of rows.filter(({ name }) => positionals.length === 0 || positionals.includes(name))) {
+for (const row of chosen) {
   const begun_ms = performance.now();
   process.stderr.write(`${row.name} … `);
   try {

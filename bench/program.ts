@@ -3,13 +3,18 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Agent } from '../src/domain/agent.ts';
+import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
 
-const open = new Set<TestPlane>();
+/** Where agents live: on the plane's own machine, or on a node. */
+export type Home = Pick<TestPlane | TestAgentNode, 'agent' | 'data_dir' | 'pid'>;
+
+const open = new Set<{ close(): Promise<void> }>();
 
 /** For the way out of a row that failed or took too long. */
 export async function endPrograms(): Promise<void> {
-  await Promise.all([...open].map(endProgram));
+  // Nodes end before their plane: what was opened last goes first.
+  for (const program of [...open].reverse()) await endProgram(program);
 }
 
 /** Ended by `endProgram`. */
@@ -19,8 +24,8 @@ export async function prepareProgram(options: PlaneOptions): Promise<TestPlane> 
   return plane;
 }
 
-export async function endProgram(plane: TestPlane): Promise<void> {
-  if (open.delete(plane)) await plane.close();
+export async function endProgram(program: { close(): Promise<void> }): Promise<void> {
+  if (open.delete(program)) await program.close();
 }
 
 /** `svc serve` with a root user, and bounds that a bench does not meet. Ended when `fn` is done. */
@@ -38,6 +43,22 @@ export async function withProgram<T>(
   } finally {
     await endProgram(plane);
   }
+}
+
+/** A plane, and a node that joined it over loopback: another process with its own data directory, over TLS. */
+export async function withNode<T>(
+  fn: (plane: TestPlane, node: TestAgentNode) => Promise<T>,
+  options: AgentNodeOptions = {},
+): Promise<T> {
+  return withProgram(async (plane) => {
+    const node = await TestAgentNode.open(plane, options);
+    open.add(node);
+    try {
+      return await fn(plane, node);
+    } finally {
+      await endProgram(node);
+    }
+  }, WITH_NODES);
 }
 
 export async function withFolder<T>(fn: (folder: string) => Promise<T>): Promise<T> {
@@ -63,19 +84,19 @@ export async function eachOf<T>(
 }
 
 /** Agents that live and say nothing. */
-export async function silentAgents(plane: TestPlane, count: number): Promise<Agent[]> {
+export async function silentAgents(plane: TestPlane, count: number, home: Home = plane): Promise<Agent[]> {
   const agents: Agent[] = [];
   const numbers = Array.from({ length: count }, (_, i) => i);
   await eachOf(numbers, 16, async (i) => {
-    const agent = await plane.agent(['/bin/sleep', '100000'], { name: `silent ${i}` });
+    const agent = await home.agent(['/bin/sleep', '100000'], { name: `silent ${i}` });
     agents.push(await plane.until(agent.id, ['running']));
   });
   return agents;
 }
 
 /** What an agent has as its standard output. Who writes here writes as the agent does. */
-export function stdoutOf(plane: TestPlane, agent: Agent): string {
-  return join(plane.data_dir, 'sessions', agent.session_id!, 'pipes/out');
+export function stdoutOf(home: Pick<Home, 'data_dir'>, agent: Agent): string {
+  return join(home.data_dir, 'sessions', agent.session_id!, 'pipes/out');
 }
 
 export function portOf(plane: TestPlane): number {

@@ -6,7 +6,7 @@ import { type Figure, median, type Row } from '../figure.ts';
 import { cpuSeconds } from '../machine.ts';
 import type { ClientArgs, Taken } from '../processes/client.ts';
 import type { WriterArgs } from '../processes/writer.ts';
-import { follow, portOf, silentAgents, stdoutOf, withProgram } from '../program.ts';
+import { follow, type Home, portOf, silentAgents, stdoutOf, withProgram } from '../program.ts';
 
 export const latency: Row = {
   name: 'latency',
@@ -52,7 +52,8 @@ export async function windows(
   plane: TestPlane,
   agents: readonly Agent[],
   { lines_per_s, seconds, rounds, clients }: Windows,
-): Promise<{ p50_ms: number; p99_ms: number; cpu_us: number }> {
+  home: Home = plane,
+): Promise<{ p50_ms: number; p99_ms: number; cpu_us: number; home_cpu_us: number }> {
   const sample_every = agents.length > 1 ? 1 : Math.ceil(clients / 20);
   const client = new Child('client', {
     port: portOf(plane),
@@ -61,7 +62,7 @@ export async function windows(
     sample_every,
   } satisfies ClientArgs);
   await client.next();
-  const outputs = agents.map((agent) => stdoutOf(plane, agent));
+  const outputs = agents.map((agent) => stdoutOf(home, agent));
   const write = async (length_s: number): Promise<Taken> => {
     const writer = new Child('writer', { outputs, lines_per_s, seconds: length_s } satisfies WriterArgs);
     const { written } = await writer.next<{ written: number }>();
@@ -74,13 +75,16 @@ export async function windows(
   };
   await write(1);
   const taken: Taken[] = [];
-  const cpu_before_s = cpuSeconds(plane.pid);
+  const used = () => [cpuSeconds(plane.pid), cpuSeconds(home.pid)] as const;
+  const before_s = used();
   for (let round = 0; round < rounds; round++) taken.push(await write(seconds));
-  const cpu_s = cpuSeconds(plane.pid) - cpu_before_s;
+  const after_s = used();
+  const each_us = (at: 0 | 1) => ((after_s[at] - before_s[at]) * 1e6) / (lines_per_s * seconds * rounds);
   await client.end();
   return {
     p50_ms: median(taken.map((one) => one.p50_ms)),
     p99_ms: median(taken.map((one) => one.p99_ms)),
-    cpu_us: (cpu_s * 1e6) / (lines_per_s * seconds * rounds),
+    cpu_us: each_us(0),
+    home_cpu_us: each_us(1),
   };
 }

@@ -8,7 +8,7 @@ import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
 import type { ClientArgs, Taken } from '../processes/client.ts';
 import type { RawPathArgs } from '../processes/raw-path.ts';
-import { follow, LAST_LINE, portOf, textFile, withFolder, withProgram } from '../program.ts';
+import { follow, type Home, LAST_LINE, portOf, textFile, withFolder, withProgram } from '../program.ts';
 
 export const throughput: Row = {
   name: 'throughput',
@@ -53,8 +53,9 @@ async function flatOut(kind: 'log' | 'yes', quick: boolean): Promise<Figure> {
   });
 }
 
-async function oneRun(plane: TestPlane, file: string): Promise<number> {
-  const agent = await plane.create({ argv: ['/bin/cat', file] });
+/** MB/s of an agent that writes a file flat out. */
+export async function oneRun(plane: TestPlane, file: string, home: Home = plane): Promise<number> {
+  const agent = await home.agent(['/bin/cat', file], { start: false });
   const client = new Child('client', {
     port: portOf(plane),
     requests: [follow(plane, agent.id)],
@@ -71,7 +72,8 @@ async function oneRun(plane: TestPlane, file: string): Promise<number> {
   return size / (taken.last_us - taken.first_us);
 }
 
-async function rawPath(file: string, database: string): Promise<number> {
+/** MB/s of the least that such a path can be. */
+export async function rawPath(file: string, database: string): Promise<number> {
   const server = new Child('raw-path', { file, database } satisfies RawPathArgs);
   const { port } = await server.next<{ port: number }>();
   const args = { port, requests: [''], end: null, sample_every: 0 } satisfies ClientArgs;

@@ -1,0 +1,39 @@
+/** From a line that is written on a node to the client that reads it from the plane. */
+import type { Figure, Row } from '../figure.ts';
+import { silentAgents, withNode } from '../program.ts';
+import { windows } from './latency.ts';
+
+export const remoteLatency: Row = {
+  name: 'remote-latency',
+  when_short:
+    'A line that comes alone is a look at a file and a message on the node, then a message, a commit, a wake and a write ' +
+    'on the plane; at twenty thousand a second these and the writer and the client want more than two processors give.',
+  how:
+    'As the row `latency`, with all agents on a node that joined over loopback: another process with its own data ' +
+    'directory, behind mutual TLS.',
+  run: async ({ quick }) => {
+    const seconds = quick ? 1 : 4;
+    const rounds = quick ? 1 : 3;
+    return withNode(async (plane, node) => {
+      const agents = await silentAgents(plane, 200, node);
+      const few = agents.slice(0, 50);
+      const slow = await windows(
+        plane,
+        few,
+        { lines_per_s: 1_000, seconds, rounds, clients: few.length },
+        node,
+      );
+      const fast = await windows(plane, agents, { lines_per_s: 20_000, seconds, rounds, clients: 200 }, node);
+      const what = 'remote line to client, 1,000 lines/s over 50 agents';
+      const what_fast = 'remote line to client, 20,000 lines/s over 200 agents';
+      return [
+        { what: `${what}, p50`, unit: 'ms', value: slow.p50_ms, goal: { of: 'value', at_most: 2.5 } },
+        { what: `${what}, p99`, unit: 'ms', value: slow.p99_ms, goal: { of: 'value', at_most: 8 } },
+        { what: `${what_fast}, p50`, unit: 'ms', value: fast.p50_ms },
+        { what: `${what_fast}, p99`, unit: 'ms', value: fast.p99_ms, goal: { of: 'value', at_most: 40 } },
+        { what: `${what_fast}: processor time of the plane for a line`, unit: 'µs', value: fast.cpu_us },
+        { what: `${what_fast}: processor time of the node for a line`, unit: 'µs', value: fast.home_cpu_us },
+      ] satisfies Figure[];
+    });
+  },
+};

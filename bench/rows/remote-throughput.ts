@@ -1,0 +1,35 @@
+/** One agent flat out on a node, over TLS to the plane, committed, to one client; beside the same least path. */
+import { join } from 'node:path';
+import { type Figure, MB, median, type Row } from '../figure.ts';
+import { textFile, withFolder, withNode } from '../program.ts';
+import { oneRun, rawPath } from './throughput.ts';
+
+export const remoteThroughput: Row = {
+  name: 'remote-throughput',
+  when_short:
+    'Reading, framing and encrypting on the node, decrypting, committing and encoding on the plane, and the client share ' +
+    'two processors, of which the limit has one for itself.',
+  how:
+    'As the row `throughput`, with the agent on a node that joined over loopback (mutual TLS, its own process and data ' +
+    'directory). The limit is the same raw path of one machine, without a network.',
+  run: async ({ quick }) =>
+    withFolder(async (folder) => {
+      const file = await textFile(folder, 'log', quick ? 20 * MB : 150 * MB);
+      const values: number[] = [];
+      const limits: number[] = [];
+      for (let run = 0; run < (quick ? 1 : 3); run++) {
+        limits.push(await rawPath(file, join(folder, `raw-${run}.db`)));
+        values.push(await withNode((plane, node) => oneRun(plane, file, node)));
+      }
+      return [
+        {
+          what: 'one remote agent flat out, committed, to one client: log text',
+          unit: 'MB/s',
+          value: median(values),
+          limit: median(limits),
+          limit_is: 'raw path',
+          goal: { of: 'ratio', at_least: 0.45 },
+        },
+      ] satisfies Figure[];
+    }),
+};
