@@ -33,7 +33,8 @@ export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
   registry(): Pick<Registry, 'nextEpoch' | 'disk' | 'joined' | 'refused' | 'linkChanged' | 'replaced'>;
   plane: { plane_id: string; incarnation: number };
   follower(node: Node): Follower;
-  upcall: RemoteNodeOptions['upcall'];
+  /** An actor on a node calls. */
+  upcall(call: ActorCall): Promise<unknown>;
   /** Whether sessions of ours are live there, by our books. */
   hasLive(node_id: string): Promise<boolean>;
   /** The node is back: what waited for it goes on. */
@@ -122,6 +123,8 @@ class NodeLink {
   #heard_at = performance.now();
   #linked = false;
   #cared_at = Number.NEGATIVE_INFINITY;
+  /** The connection that stands shows the certificate of before. */
+  #renewed_at_ms = Number.NEGATIVE_INFINITY;
   #stale = false;
 
   constructor(deps: NodeLinksDeps, row: NodeRow) {
@@ -135,7 +138,7 @@ class NodeLink {
         dial({ ...deps, joined: (...args) => deps.registry().joined(...args) }, this.#row, signal),
       nextPosition: async () => ({ ...deps.plane, epoch: await deps.registry().nextEpoch(row.id) }),
       accept: (identity) => this.#accept(identity),
-      upcall: deps.upcall,
+      upcall: (call) => deps.upcall({ ...call, node_id: row.id }),
       worktree_root: () => this.#row.default_worktree_root,
       onDown: (reason) => this.#down(reason),
     });
@@ -153,8 +156,13 @@ class NodeLink {
     const elsewhere =
       row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
     this.#row = row;
-    if (!elsewhere) return;
-    void this.node.detach();
+    if (elsewhere) void this.#tell(() => this.#move());
+  }
+
+  /** Where the link still stands, the node's certificate is first made to be for what it is dialled by next. */
+  async #move(): Promise<void> {
+    await this.#tell(() => this.#renew());
+    await this.node.detach();
     this.#down(problems.nodeUnreachable());
     this.#wake.notify();
   }
