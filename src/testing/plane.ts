@@ -299,7 +299,7 @@ export async function endSessions(data_dir: string): Promise<void> {
   await launcher.close();
 }
 
-async function freePort(): Promise<number> {
+export async function freePort(): Promise<number> {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

@@ -1,0 +1,133 @@
+/**
+ * A network that misbehaves, for tests: a TCP proxy on a free port of loopback that delays, slows, holds back or cuts what
+ * passes through it. `up` is what the dialling side sends, `down` what it gets. What it holds back is delivered late, in
+ * order, as TCP does once packets arrive again; it never changes or drops a byte of a connection that goes on.
+ */
+import { once } from 'node:events';
+import net, { type AddressInfo } from 'node:net';
+import { sleep, Wake } from '../base/async.ts';
+
+export type Direction = 'up' | 'down';
+
+export interface Weather {
+  /** Asked once per connection: it is cut after so many bytes, both directions together. Null: never. */
+  cut_after_bytes: (() => number) | null;
+  /** Asked for every piece that passes. */
+  delay_ms: (() => number) | null;
+  bytes_per_second: number | null;
+}
+
+const calm: Weather = { cut_after_bytes: null, delay_ms: null, bytes_per_second: null };
+
+export class FlakyProxy {
+  /** Of new connections the cut, of all others what comes next. */
+  weather: Weather = calm;
+  /** Connections that came so far. */
+  connections = 0;
+  /** Those that were cut. */
+  cuts = 0;
+  /** Where new connections lead to. */
+  target_port: number;
+  readonly #server: net.Server;
+  readonly #pairs = new Set<() => void>();
+  readonly #held = new Set<Direction>();
+  readonly #wakes = new Set<Wake>();
+
+  private constructor(target_port: number, server: net.Server) {
+    this.target_port = target_port;
+    this.#server = server;
+  }
+
+  static async open(target_port: number): Promise<FlakyProxy> {
+    const server = net.createServer();
+    const proxy = new FlakyProxy(target_port, server);
+    server.on('connection', (socket) => proxy.#connect(socket));
+    server.listen(0, '127.0.0.1');
+    await once(server, 'listening');
+    return proxy;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** Nothing passes in these directions until `release`, not even the end of a connection. */
+  hold(...directions: Direction[]): void {
+    for (const direction of directions) this.#held.add(direction);
+  }
+
+  /** Everything passes again: what was held back first. */
+  release(): void {
+    this.#held.clear();
+    for (const wake of this.#wakes) wake.notify();
+  }
+
+  calm(): void {
+    this.weather = calm;
+    this.release();
+  }
+
+  /** Ends every connection at once. */
+  cut(): void {
+    for (const cut of [...this.#pairs]) cut();
+  }
+
+  async close(): Promise<void> {
+    const closed = once(this.#server, 'close');
+    this.#server.close();
+    this.release();
+    this.cut();
+    await closed;
+  }
+
+  #connect(near: net.Socket): void {
+    this.connections++;
+    const far = net.connect(this.target_port, '127.0.0.1');
+    const both = [near, far];
+    let left = this.weather.cut_after_bytes?.() ?? Number.POSITIVE_INFINITY;
+    const stop = new AbortController();
+    const cut = () => {
+      this.#pairs.delete(cut);
+      stop.abort();
+      for (const socket of both) socket.resetAndDestroy();
+    };
+    this.#pairs.add(cut);
+    for (const socket of both) socket.setNoDelay(true).on('error', () => {});
+
+    const carry = async (from: net.Socket, to: net.Socket, direction: Direction) => {
+      try {
+        for await (const chunk of from) {
+          await this.#pass(direction, (chunk as Buffer).length, stop.signal);
+          const bytes = (chunk as Buffer).subarray(0, left);
+          left -= bytes.length;
+          if (!to.write(bytes)) await Promise.race([once(to, 'drain'), once(to, 'close')]);
+          if (left <= 0) {
+            this.cuts++;
+            cut();
+          }
+        }
+        await this.#gate(direction, stop.signal);
+        to.end();
+      } catch {
+        await this.#gate(direction, stop.signal);
+        cut();
+      }
+    };
+    void Promise.all([carry(near, far, 'up'), carry(far, near, 'down')]).then(cut);
+  }
+
+  async #pass(direction: Direction, bytes: number, signal: AbortSignal): Promise<void> {
+    const { delay_ms, bytes_per_second } = this.weather;
+    const pause_ms =
+      (delay_ms?.() ?? 0) + (bytes_per_second === null ? 0 : (bytes / bytes_per_second) * 1000);
+    if (pause_ms > 0) await sleep(pause_ms, signal);
+    await this.#gate(direction, signal);
+  }
+
+  async #gate(direction: Direction, signal: AbortSignal): Promise<void> {
+    const wake = new Wake();
+    this.#wakes.add(wake);
+    while (this.#held.has(direction) && !signal.aborted) await wake.wait(undefined, signal);
+    this.#wakes.delete(wake);
+  }
+}
