@@ -64,7 +64,7 @@ export interface NodeSink {
 /** What a node's disk says of a session. */
 export interface SessionView {
   session_id: string;
-  launch: Omit<Launch, 'env'> & { env_keys: string[] };
+  launch: Omit<Launch, 'env' | 'actor_token'> & { env_keys: string[] };
   phase: 'starting' | 'running' | 'ended';
   pid: number | null;
   /** Unix ms, by the node's clock; for show only. */

@@ -58,6 +58,7 @@ export const problems = {
   invalidPin: fixed('unauthenticated', 'invalid_pin', 'invalid pin'),
   invalidLogin: fixed('unauthenticated', 'invalid_login', 'invalid username or password'),
   notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
+  actorUnauthorized: fixed('unauthenticated', 'unauthorized', 'unauthorized'),
 
   notFound: fixed('not_found', 'not_found', 'not found'),
   agentNotFound: fixed('not_found', 'agent_not_found', 'agent not found'),
@@ -112,6 +113,8 @@ export const problems = {
     'idempotency key reused with a different request',
   ),
 
+  actorCallTooLarge: fixed('too_large', 'actor_call_too_large', 'the call is too large'),
+  actorResultTooLarge: fixed('too_large', 'actor_result_too_large', 'the result is too large'),
   bodyTooLarge: fixed('too_large', 'body_too_large', 'request body is too large'),
   unsupportedMediaType: fixed(
     'unsupported_media_type',
@@ -121,6 +124,7 @@ export const problems = {
   methodNotAllowed: fixed('method_not_allowed', 'method_not_allowed', 'method not allowed'),
   unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   internalGrpcUnavailable: fixed(
     'unavailable',

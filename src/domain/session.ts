@@ -55,7 +55,7 @@ export interface Leftover {
   command: string;
 }
 
-/** What a node needs to launch a session. Everything but `env` may be written to the node's disk. */
+/** What a node needs to launch a session. Everything but `env` and `actor_token` may be written to the node's disk. */
 export interface Launch {
   session_id: string;
   plane_id: string;
@@ -67,6 +67,8 @@ export interface Launch {
   argv: string[];
   /** The agent's own variables, on top of the node's environment. */
   env: Record<string, string>;
+  /** What the agent proves itself with to the plane, for this session; absent: the actor surface is switched off. */
+  actor_token?: string;
   stdin: boolean;
   on_exit: 'kill' | 'keep';
 }

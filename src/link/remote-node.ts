@@ -113,6 +113,7 @@ export class RemoteNode implements Node {
           env: launch.env,
           stdin: launch.stdin,
           onExit: launch.on_exit,
+          ...present({ actorToken: launch.actor_token }),
         },
         { ...options, timeoutMs: limits.link_start_ms },
       ),

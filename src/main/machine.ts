@@ -3,6 +3,7 @@ import type { Clock } from '../base/clock.ts';
 import { type LogFile, type Logger, openLog } from '../base/log.ts';
 import type { Config } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
+import { ActorFiles } from '../runtime/actor-files.ts';
 import { type LocalFolders, openFolders } from '../runtime/folders/folders.ts';
 import { Launcher } from '../runtime/launcher-client.ts';
 import { type LocalNode, openLocalNode } from '../runtime/node.ts';
@@ -28,7 +29,7 @@ export interface MachineOptions {
 export async function openMachine(
   options: MachineOptions,
   opened: Closing,
-): Promise<{ node: LocalNode; folders: LocalFolders; warnings: string[] }> {
+): Promise<{ node: LocalNode; folders: LocalFolders; actor_files: ActorFiles | null; warnings: string[] }> {
   const { id, config, data_dir, env, clock, log, worktree_root } = options;
   const launcher = new Launcher();
   opened.push(() => launcher.close());
@@ -50,6 +51,14 @@ export async function openMachine(
     env,
     run_as,
   });
+  const warnings = unreachable ? [unreachable] : [];
+  let actor_files: ActorFiles | null = null;
+  if (config.get('internal_grpc.enabled')) {
+    actor_files = await ActorFiles.open({ data_dir, run_as, env }).catch((error: Error) => {
+      warnings.push(`agents cannot use svc actor: ${error.message}`);
+      return null;
+    });
+  }
   const env_allow = config.get('agents.env_allow');
   const node = await openLocalNode({
     id,
@@ -61,9 +70,10 @@ export async function openMachine(
     run_as,
     env,
     env_allow: env_allow.length > 0 ? env_allow : null,
+    actor_files,
   });
   opened.push(() => node.close());
-  return { node, folders, warnings: unreachable ? [unreachable] : [] };
+  return { node, folders, actor_files, warnings };
 }
 
 export function openLogOf(config: Config): LogFile {

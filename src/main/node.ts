@@ -14,8 +14,10 @@ import { type Config, parseAddress } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
 import { NodeTrust } from '../link/node-trust.ts';
 import type { LinkPosition } from '../link/wire.ts';
+import { actorRoutes } from '../rpc-actor/service.ts';
 import { type Door, openDoor } from '../rpc-node/door.ts';
 import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
+import { announceActors } from './actor-surface.ts';
 import { Closing } from './closing.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
@@ -77,7 +79,7 @@ async function open(
     },
     opened,
   );
-  const { node } = machine;
+  const { node, actor_files } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
   const trust = await openTrust(config, id, log);
   opened.push(() => trust.close());
@@ -95,7 +97,10 @@ async function open(
         ? null
         : { options: trust.tlsOptions(), serve: (server) => trust.serve(server) },
     authorize: (call) => trust.authorize(call),
-    routes: joinRoutes({ trust, log }),
+    routes: (router) => {
+      joinRoutes({ trust, log })(router);
+      actorRoutes({ call: ({ method, params, token }) => door.upcall(method, params, token), log })(router);
+    },
     renewal: renewalHandlers({ trust, log }),
     node,
     instance_id: randomUUID(),
@@ -114,6 +119,10 @@ async function open(
     log,
   });
   opened.push(() => door.close());
+  const announce = () =>
+    announceActors({ files: actor_files, ...address, port: door.port, identity: trust.identity(), log });
+  await announce();
+  trust.onChange(() => void announce());
   const adopted = (await node.health()).sessions_live;
   const listen = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${door.port}`;
   log.info({ version, node_id: id, listen, data_dir, adopted, standing: trust.standing }, 'node is up');
@@ -144,6 +153,7 @@ function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTr
     issuer: configured('internal_grpc.auth.issuer') as string | null,
     audience: configured('internal_grpc.auth.audience') as string | null,
     bootstrap_token: config.get('internal_grpc.bootstrap.token'),
+    actors: true,
     clock: systemClock,
     log,
   }).catch((error: Error) => {

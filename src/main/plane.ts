@@ -29,7 +29,11 @@ import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
+import { openActorDoor } from '../rpc-actor/door.ts';
+import type { ActorFiles } from '../runtime/actor-files.ts';
 import { Accounts } from '../services/accounts.ts';
+import { type ActorCall, Actors } from '../services/actors/actors.ts';
+import { SessionTokens } from '../services/actors/session-tokens.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
@@ -52,6 +56,7 @@ import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
+import { announceActors, listenNames } from './actor-surface.ts';
 import { Closing } from './closing.ts';
 import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
@@ -157,6 +162,7 @@ async function open(
   const { node } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
   for (const warning of warnings) log.warn(warning);
+  const session_tokens = new SessionTokens(key);
   const context = new AgentsContext({
     store,
     log: eventLog,
@@ -169,6 +175,7 @@ async function open(
     clock,
     logger: log,
     plane_id,
+    actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
   });
   const settlement = new Settlement(context);
@@ -192,6 +199,8 @@ async function open(
 
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
+  const actors = trust && new Actors({ store, clock, log, session_tokens, settings: () => trust.handover() });
+  if (actors) await openActors({ config, trust, actors, files: machine.actor_files, log, opened });
   const links =
     trust &&
     new NodeLinks({
@@ -200,7 +209,7 @@ async function open(
       registry: () => registry,
       plane: identity,
       follower: follow,
-      upcall: () => Promise.reject(problems.notFound()),
+      upcall: (call) => actors!.call(call),
       hasLive: (node_id) => store.read((reader) => liveSessions(reader, node_id).length > 0),
       onUp: (node_id) => outbox.retryNow(node_id),
       onStale: (node_id, since_ms) => markStale(context, node_id, since_ms),
@@ -306,6 +315,31 @@ async function open(
   };
 }
 
+/** The plane's own door for actors, and the word to agents where it is. */
+async function openActors(options: {
+  config: Config;
+  trust: PlaneTrust;
+  actors: Actors;
+  files: ActorFiles | null;
+  log: Logger;
+  opened: Closing;
+}): Promise<void> {
+  const { config, trust, actors, files, log, opened } = options;
+  const address = parseAddress(config.get('internal_grpc.listen'))!;
+  const certificate = trust.identity();
+  const call = (asked: Omit<ActorCall, 'node_id'>) => actors.call({ ...asked, node_id: MAIN_NODE });
+  const door = await openActorDoor({ ...address, certificate, call, log });
+  opened.push(() => door.close());
+  const announce = () =>
+    announceActors({ files, ...address, port: door.port, identity: trust.identity(), log });
+  await announce();
+  trust.onChange(() => {
+    const renewed = trust.identity();
+    if (renewed) door.certify(renewed);
+    void announce();
+  });
+}
+
 /** After an unclean stop of a database that was too large to be checked while opening. */
 async function checkDatabase(store: Store, log: Logger): Promise<void> {
   const problems = await store.check().catch((error: unknown) => [String(error)]);
@@ -340,6 +374,7 @@ async function openTrust(
     shared_secret: config.get('internal_grpc.auth.shared_secret'),
     issuer: config.get('internal_grpc.auth.issuer'),
     audience: config.get('internal_grpc.auth.audience'),
+    names: listenNames(parseAddress(config.get('internal_grpc.listen'))!.host),
     clock,
     log,
   }).catch((error: Error) => {

@@ -53,7 +53,10 @@ export class Attached implements NodeSink {
     this.#wake.notify();
   }
 
-  /** Carries an actor's call to the plane and answers what it said; throws a Problem. */
+  /**
+   * Carries an actor's call to the plane and answers what it said; throws a Problem, also when the plane is silent for
+   * long: an answer that comes after all is nobody's.
+   */
   upcall(method: string, params: unknown, token: string): Promise<unknown> {
     if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
       return Promise.reject(problems.nodeUnreachable());
@@ -63,7 +66,16 @@ export class Attached implements NodeSink {
     const value = { id, method, params: JSON.stringify(params), token };
     const message = create(AttachResponseSchema, { body: { case: 'upcall', value } });
     return new Promise((resolve, reject) => {
-      const settle = (outcome: unknown) => (outcome instanceof Problem ? reject(outcome) : resolve(outcome));
+      const patience = setTimeout(() => {
+        // One that was not sent never gets an answer.
+        if (this.#upcalls.get(id)?.message) this.#upcalls.delete(id);
+        reject(problems.nodeUnreachable());
+      }, limits.actor_call_ms);
+      const settle = (outcome: unknown) => {
+        clearTimeout(patience);
+        if (outcome instanceof Problem) reject(outcome);
+        else resolve(outcome);
+      };
       this.#upcalls.set(id, { message, settle });
       this.#wake.notify();
     });

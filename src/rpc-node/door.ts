@@ -21,7 +21,7 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { NodeService } from '../contract/gen/node_pb.ts';
 import type { Node } from '../domain/node.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem, problems } from '../domain/problem.ts';
 import type { Launch } from '../domain/session.ts';
 import { worktreeFromWire } from '../link/remote-node.ts';
 import {
@@ -165,7 +165,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   }
 
   upcall(method: string, params: unknown, token: string): Promise<unknown> {
-    if (!this.#attached) return Promise.reject(unreachable());
+    if (!this.#attached) return Promise.reject(problems.nodeUnreachable());
     return this.#attached.upcall(method, params, token);
   }
 
@@ -255,6 +255,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       env: { ...request.env },
       stdin: request.stdin,
       on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
+      ...present({ actor_token: request.actorToken }),
     };
     return { session: viewToWire(await this.#options.node.start(launch)) };
   };

@@ -9,6 +9,8 @@ export interface EnvironmentOptions {
   run_as: RunAs | null;
   /** Folder with `svc`, first on the PATH. */
   bin_dir: string | null;
+  /** Where and as whom it calls the plane. */
+  actor: Record<string, string>;
 }
 
 export function agentEnvironment(launch: Launch, options: EnvironmentOptions): Record<string, string> {
@@ -27,5 +29,5 @@ export function agentEnvironment(launch: Launch, options: EnvironmentOptions): R
   env.PATH = options.bin_dir ? `${options.bin_dir}:${path}` : path;
   env.SVC_AGENT_ID = launch.agent_id;
   env.SVC_SESSION_ID = launch.session_id;
-  return env;
+  return Object.assign(env, options.actor);
 }

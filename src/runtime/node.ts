@@ -25,6 +25,7 @@ import type {
 } from '../domain/node.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
+import type { ActorFiles } from './actor-files.ts';
 import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
 import { Disk, type DiskLimits, diskDefaults } from './disk.ts';
 import { agentEnvironment } from './environment.ts';
@@ -55,6 +56,8 @@ export interface LocalNodeOptions {
   run_as?: RunAs | null;
   /** Folder with the `svc` program, first on the PATH of agents; absent: this package's own. */
   bin_dir?: string | null;
+  /** Absent: agents get no way to call the plane. */
+  actor_files?: ActorFiles | null;
   /** False: no cgroups, also where they could be made. */
   cgroup?: boolean;
   /** False: no watches, sizes are polled. */
@@ -156,6 +159,8 @@ class Main implements LocalNode {
       for (let id = ids.pop(); id; id = ids.pop()) await this.#adoptOne(id);
     };
     await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
+    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    await this.#options.actor_files?.sweep(new Set(live.map((session) => session.id)));
     const sweep_ms = this.#options.sweep_ms ?? limits.sweep_ms;
     this.#timer = setInterval(() => this.#sweep(), sweep_ms);
     this.#timer.unref();
@@ -310,8 +315,15 @@ class Main implements LocalNode {
   // --- what a session calls --------------------------------------------------------------------------------------
 
   #fact(fact: SessionFact): void {
+    if (fact.body.kind === 'ended') this.#dropToken(fact.session_id);
     if (this.#held) this.#held.push(fact);
     else this.#sink?.fact(fact);
+  }
+
+  #dropToken(session_id: string): void {
+    this.#options.actor_files
+      ?.drop(session_id)
+      .catch((error: unknown) => this.#complain('actor_token_not_removed', error, session_id));
   }
 
   #wake(session_id: string): void {
@@ -342,8 +354,10 @@ class Main implements LocalNode {
     };
     const careful = this.#options.careful_pumps ?? (await this.#disk.isSmall());
     try {
+      if (launch.actor_token !== undefined) await this.#options.actor_files?.keep(id, launch.actor_token);
       await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file, careful);
     } catch (error) {
+      this.#dropToken(id);
       if (cgroup) await removeCgroup(cgroup);
       const { code } = error as NodeJS.ErrnoException;
       if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
@@ -413,6 +427,8 @@ class Main implements LocalNode {
       allow: this.#options.env_allow ?? null,
       run_as: this.#options.run_as ?? null,
       bin_dir: this.#options.bin_dir === undefined ? binFolder : this.#options.bin_dir,
+      actor:
+        (launch.actor_token !== undefined && this.#options.actor_files?.environment(launch.session_id)) || {},
     });
   }
 

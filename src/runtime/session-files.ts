@@ -298,9 +298,9 @@ function isAbsent(error: unknown): boolean {
   );
 }
 
-/** The launch as a node may keep it: names of variables, never values. */
+/** The launch as a node may keep it: names of variables, never values, and no token. */
 export function withoutSecrets(launch: Launch): SessionView['launch'] {
-  const { env, ...rest } = launch;
+  const { env, actor_token: _, ...rest } = launch;
   return { ...rest, env_keys: Object.keys(env).sort() };
 }
 

@@ -27,6 +27,8 @@ export interface AgentsOptions {
   clock: Clock;
   logger: Logger;
   plane_id: string;
+  /** What a session proves itself with to the actor surface; null while that is switched off. */
+  actorToken(session_id: string): string | null;
   /** Null for a node that is not registered. */
   node(id: string): Node | null;
 }

@@ -145,6 +145,7 @@ async function open(): Promise<void> {
   const context = new AgentsContext({
     idempotency,
     ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
+    actorToken: () => null,
     audit: new Audit(common),
     node: () => node,
   });

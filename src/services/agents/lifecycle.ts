@@ -160,6 +160,7 @@ export class Lifecycle {
     if (!found) return;
     const { session, agent } = found;
     const node = this.#context.node(agent.node_id);
+    const actor_token = this.#context.options.actorToken(session_id);
     try {
       const view = await node.start({
         session_id,
@@ -172,6 +173,7 @@ export class Lifecycle {
         env: JSON.parse(agent.env),
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
+        ...(actor_token !== null && { actor_token }),
       });
       this.#ingest(agent.node_id)?.follow(session_id, view.facts);
     } catch (error) {

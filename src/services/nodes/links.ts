@@ -15,10 +15,11 @@ import { type Connection, tryPort } from '../../link/connection.ts';
 import { askHealth, type RemoteHealth } from '../../link/health.ts';
 import { renewNode } from '../../link/join.ts';
 import { isFor } from '../../link/pki.ts';
-import { RemoteNode, type RemoteNodeOptions } from '../../link/remote-node.ts';
+import { RemoteNode } from '../../link/remote-node.ts';
 import { resolveTarget } from '../../link/target.ts';
 import { misunderstanding, toProblem } from '../../link/wire.ts';
 import type { NodeRow } from '../../store/nodes.ts';
+import type { ActorCall } from '../actors/actors.ts';
 import { connect, type DialingDeps, dial, namesOf, targetOf } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import type { LinkState, Links, Registry } from './registry.ts';
@@ -268,10 +269,12 @@ class NodeLink {
     const { control } = this.node;
     if (trust.origin === 'operator' || !control?.certificate) return;
     const names = namesOf(this.#row);
+    const third_ms = limits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
-    if (left_ms > limits.leaf_lifetime_ms / 3 && names.every((name) => isFor(control.certificate!, name)))
-      return;
+    const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
+    if (lasts && names.every((name) => isFor(control.certificate!, name))) return;
     await renewNode({ transport: control.transport, node_id: this.#row.id, names, trust });
+    this.#renewed_at_ms = clock.now();
     log.info({ node_id: this.#row.id, names }, 'the certificate of a node was renewed');
   }
 

@@ -1,0 +1,28 @@
+/**
+ * Who calls the plane from a command line: a process of an agent's session, or somebody who holds the shared secret of
+ * the internal surface and so may act as anyone.
+ */
+import { Problem } from './problem.ts';
+
+export interface ActorCaller {
+  kind: 'session' | 'secret';
+  /** Whom the credential itself names; null: nobody in particular. */
+  actor_id: string | null;
+  /** The live session that the call comes from; null: from none. */
+  session: { id: string; agent_id: string; node_id: string; owner_id: string } | null;
+}
+
+/**
+ * The actor that a call is made as. Throws `not allowed to act as <actor_id>` when that is another than the caller's
+ * own; only the secret's holder may choose.
+ */
+export function actingAs(caller: ActorCaller, asked: string | undefined): string | null {
+  if (asked === undefined || asked === caller.actor_id) return caller.actor_id;
+  if (caller.kind === 'secret') return asked;
+  throw new Problem('forbidden', 'not_allowed', `not allowed to act as ${asked}`);
+}
+
+/** The name of a human's actor id (`user:<username>`); null for any other. */
+export function usernameOf(actor_id: string): string | null {
+  return actor_id.startsWith('user:') ? actor_id.slice('user:'.length) : null;
+}

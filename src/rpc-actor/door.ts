@@ -1,0 +1,68 @@
+/**
+ * The plane's own door for actors: gRPC at `internal_grpc.listen`, with the plane's certificate, and nothing behind it but
+ * ActorService. Callers have no certificate; every call brings its token. (A node has the service at its one door.)
+ */
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { KIB, limits } from '../base/limits.ts';
+import { type ActorSurface, actorRoutes } from './service.ts';
+
+interface Certificate {
+  cert: string;
+  key: string;
+}
+
+export interface ActorDoorOptions extends ActorSurface {
+  host: string;
+  port: number;
+  /** PEM; null: no TLS. */
+  certificate: Certificate | null;
+}
+
+export interface ActorDoor {
+  readonly port: number;
+  /** From the next connection on. */
+  certify(certificate: Certificate): void;
+  close(): Promise<void>;
+}
+
+export async function openActorDoor(options: ActorDoorOptions): Promise<ActorDoor> {
+  const { host, port, certificate, log } = options;
+  const adapter = connectNodeAdapter({
+    acceptCompression: [],
+    readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
+    routes: actorRoutes(options),
+  });
+  const settings = { maxConcurrentStreams: limits.actor_streams_max };
+  const tls = { minVersion: 'TLSv1.3', handshakeTimeout: limits.link_connect_ms } as const;
+  const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);
+  const server = secure ?? http2.createServer({ settings }, adapter);
+  server.maxConnections = limits.actor_connections_max;
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.on('error', (error) => log.debug({ err: error }, 'a connection of an actor failed'));
+  });
+  server.on('sessionError', () => {});
+  server.on('tlsClientError', (error: Error) => {
+    log.debug({ err: error }, 'a caller of the actor surface was turned away');
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    certify: (renewed) => secure?.setSecureContext({ ...renewed, minVersion: tls.minVersion }),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

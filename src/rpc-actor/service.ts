@@ -1,0 +1,65 @@
+/**
+ * ActorService, the same on a plane and on a node: it takes a call with its bearer token and hands it on, to the plane's
+ * own services or up the link. It believes nothing of a token and judges none; it bounds what it passes.
+ */
+import { ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { ActorService } from '../contract/gen/actor_pb.ts';
+import { invalid, Problem, problems } from '../domain/problem.ts';
+import { toConnectError } from '../link/wire.ts';
+
+export interface ActorSurface {
+  /** Throws a Problem. */
+  call(call: { method: string; params: unknown; token: string }): Promise<unknown>;
+  log: Logger;
+}
+
+/** For the router of a door. */
+export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter) => void {
+  let under_way = 0;
+
+  /** A place is held until the plane has answered, also for a caller who has gone. */
+  const pass = async (method: string, params: unknown, token: string): Promise<unknown> => {
+    if (under_way >= limits.actor_calls_max) throw problems.tooManyActorCalls();
+    under_way++;
+    try {
+      return await call({ method, params, token });
+    } finally {
+      under_way--;
+    }
+  };
+
+  return (router) => {
+    router.service(ActorService, {
+      call: async ({ method, params }, { requestHeader }) => {
+        try {
+          const token = bearerOf(requestHeader.get('authorization'));
+          if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
+          if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
+          const result = await pass(method, parse(params), token);
+          return { result: JSON.stringify(result ?? null) };
+        } catch (error) {
+          if (!(error instanceof Problem) && !(error instanceof ConnectError)) {
+            log.error({ err: error }, 'a call of an actor failed');
+          }
+          throw toConnectError(error);
+        }
+      },
+    });
+  };
+}
+
+function bearerOf(authorization: string | null): string {
+  const token = /^Bearer ([\w.-]+)$/i.exec(authorization ?? '')?.[1];
+  if (token === undefined || token.length > limits.link_token_chars_max) throw problems.actorUnauthorized();
+  return token;
+}
+
+function parse(params: string): unknown {
+  try {
+    return JSON.parse(params);
+  } catch {
+    throw invalid('params must be JSON');
+  }
+}

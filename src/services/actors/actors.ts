@@ -1,0 +1,161 @@
+/**
+ * The plane's end of the actor surface: who calls, by a session's token or by one made from the shared secret, and what
+ * each method does. Calls come in here from the plane's own door and, passed up by nodes, through their links. A node is
+ * believed nothing but that it is itself: a session's token is good only from the node that the session is on.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import {
+  type ActorMethod,
+  type ActorRequest,
+  type ActorResult,
+  actorMethods,
+  isActorMethod,
+} from '../../contract/actor.ts';
+import { validate } from '../../contract/validate.ts';
+import { type ActorCaller, actingAs, usernameOf } from '../../domain/actor.ts';
+import { Problem, problems } from '../../domain/problem.ts';
+import { type TokenSettings, TokenVerifier } from '../../link/tokens.ts';
+import { findSession } from '../../store/agents.ts';
+import type { Reader, Store } from '../../store/store.ts';
+import type { SessionTokens } from './session-tokens.ts';
+
+export interface ActorsDeps {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  session_tokens: SessionTokens;
+  /** What tokens are made from, asked at each call. */
+  settings(): TokenSettings;
+}
+
+export interface ActorCall {
+  method: string;
+  params: unknown;
+  token: string;
+  /** The node that the call came in by. */
+  node_id: string;
+}
+
+type Methods = {
+  [M in ActorMethod]: (caller: ActorCaller, params: ActorRequest<M>) => Promise<ActorResult<M>>;
+};
+
+export class Actors {
+  readonly #deps: ActorsDeps;
+  readonly #verifier: TokenVerifier;
+  readonly #methods: Methods;
+  #refusals = { logged_ms: Number.NEGATIVE_INFINITY, silent: 0 };
+
+  constructor(deps: ActorsDeps) {
+    this.#deps = deps;
+    this.#verifier = new TokenVerifier({ settings: deps.settings, clock: deps.clock, kind: 'actor' });
+    this.#methods = { whoami: (caller, params) => this.#whoami(caller, params) };
+  }
+
+  /** Answers the method's result; throws a Problem. */
+  async call({ method, params, token, node_id }: ActorCall): Promise<unknown> {
+    const caller = await this.#authenticate(token, node_id);
+    if (!isActorMethod(method)) {
+      throw new Problem('not_found', 'unknown_method', 'this plane does not know the command');
+    }
+    const result = await this.#run(method, caller, params);
+    if (Buffer.byteLength(JSON.stringify(result)) > limits.actor_result_bytes_max)
+      throw problems.actorResultTooLarge();
+    return result;
+  }
+
+  #run<M extends ActorMethod>(method: M, caller: ActorCaller, params: unknown): Promise<ActorResult<M>> {
+    const request = validate(actorMethods[method].params, params, 'params') as ActorRequest<M>;
+    return this.#methods[method](caller, request);
+  }
+
+  // --- methods --------------------------------------------------------------------------------------------------------
+
+  async #whoami(
+    caller: ActorCaller,
+    { actor_id: asked }: ActorRequest<'whoami'>,
+  ): Promise<ActorResult<'whoami'>> {
+    const actor_id = actingAs(caller, asked);
+    const { session } = caller;
+    const user_id = actor_id === null ? null : await this.#userOf(actor_id);
+    return {
+      actor_id,
+      agent_id: session?.agent_id ?? null,
+      session_id: session?.id ?? null,
+      node_id: session?.node_id ?? null,
+      user_id: user_id ?? session?.owner_id ?? null,
+    };
+  }
+
+  /** Throws `unknown actor: <id>`. */
+  async #userOf(actor_id: string): Promise<string> {
+    const username = usernameOf(actor_id);
+    const user = await this.#deps.store.read((reader) =>
+      username === null
+        ? undefined
+        : reader.get(reader.sql.selectFrom('users').select('id').where('username', '=', username)),
+    );
+    if (!user) throw new Problem('invalid', 'unknown_actor', `unknown actor: ${actor_id}`);
+    return user.id;
+  }
+
+  // --- who calls ------------------------------------------------------------------------------------------------------
+
+  /** Every refusal is the same word; the log says which it was. */
+  async #authenticate(token: string, node_id: string): Promise<ActorCaller> {
+    try {
+      return token.split('.').length === 3
+        ? await this.#bySecret(token)
+        : await this.#bySession(token, node_id);
+    } catch (error) {
+      this.#logRefusal((error as Error).message, node_id);
+      throw problems.actorUnauthorized();
+    }
+  }
+
+  async #bySession(token: string, node_id: string): Promise<ActorCaller> {
+    const session_id = this.#deps.session_tokens.sessionOf(token);
+    if (session_id === null) throw new Error('the token is not one of this plane');
+    const session = await this.#deps.store.read((reader) => findLive(reader, session_id));
+    if (session === null) throw new Error(`session ${session_id} is over`);
+    if (session.node_id !== node_id) throw new Error(`session ${session_id} is on node ${session.node_id}`);
+    return { kind: 'session', actor_id: null, session };
+  }
+
+  async #bySecret(token: string): Promise<ActorCaller> {
+    const { sub, session_id } = await this.#verifier.verify(token);
+    if (typeof sub !== 'string' || sub.length > limits.actor_id_chars_max)
+      throw new Error('the subject is no actor');
+    const session =
+      typeof session_id === 'string'
+        ? await this.#deps.store.read((reader) => findLive(reader, session_id))
+        : null;
+    return { kind: 'secret', actor_id: sub === '' ? null : sub, session };
+  }
+
+  /** At most one line in a while: whoever knocks must not be able to fill the log. */
+  #logRefusal(reason: string, node_id: string): void {
+    const now_ms = this.#deps.clock.now();
+    if (Math.abs(now_ms - this.#refusals.logged_ms) < limits.refusal_log_ms) {
+      this.#refusals.silent++;
+      return;
+    }
+    const { silent } = this.#refusals;
+    this.#refusals = { logged_ms: now_ms, silent: 0 };
+    this.#deps.log.warn(
+      { reason: reason.slice(0, 200), node_id, ...(silent > 0 && { silent }) },
+      'an actor was refused',
+    );
+  }
+}
+
+/** A session that is not over, and whose it is. */
+function findLive(reader: Reader, session_id: string): ActorCaller['session'] {
+  const session = findSession(reader, session_id);
+  if (!session || session.state === 'ended') return null;
+  const { agent_id, node_id, agent_num } = session;
+  const agent = reader.get(reader.sql.selectFrom('agents').select('owner_id').where('num', '=', agent_num));
+  return agent ? { id: session_id, agent_id, node_id, owner_id: agent.owner_id } : null;
+}
