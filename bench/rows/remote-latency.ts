@@ -6,8 +6,10 @@ import { windows } from './latency.ts';
 export const remoteLatency: Row = {
   name: 'remote-latency',
   when_short:
-    'A line that comes alone is a look at a file and a message on the node, then a message, a commit, a wake and a write ' +
-    'on the plane; at twenty thousand a second these and the writer and the client want more than two processors give.',
+    'A line that comes alone is a read of a file and a message on the node, then a message, a commit, a wake and a write on ' +
+    'the plane. In profiles of both, a quarter of the time is the gRPC library and the coding of its messages, one per ' +
+    'read; a sixth is the files of the node; at twenty thousand a second both sides, the writer and the client want more ' +
+    'than two processors give.',
   how:
     'As the row `latency`, with all agents on a node that joined over loopback: another process with its own data ' +
     'directory, behind mutual TLS.',

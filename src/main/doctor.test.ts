@@ -26,6 +26,7 @@ async function failing(values: Partial<Record<ConfigKey, string>>): Promise<stri
     'configuration',
     'data directory',
     'listener',
+    'internal listener',
     'safe path',
     'certificates',
     'shared secret',
@@ -73,16 +74,17 @@ const node: Partial<Record<ConfigKey, string>> = {
   'internal_grpc.bootstrap.token': 'a token that is long enough',
 };
 
-test('a node is asked for its own listener, and for no other', async () => {
+test('listeners are those that the role opens, and no others', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   try {
     const listen = `127.0.0.1:${(other.address() as AddressInfo).port}`;
     expect(await failing({ ...node, 'server.listen': listen })).toEqual([]);
     const who = process.platform === 'linux' ? `, used by pid ${process.pid} (node)` : '';
-    expect(await failing({ ...node, 'internal_grpc.listen': listen })).toEqual([
-      `listener: ${listen}: EADDRINUSE${who}`,
-    ]);
+    const taken = [`internal listener: ${listen}: EADDRINUSE${who}`];
+    expect(await failing({ ...node, 'internal_grpc.listen': listen })).toEqual(taken);
+    expect(await failing({ 'internal_grpc.listen': listen })).toEqual([]);
+    expect(await failing({ 'internal_grpc.enabled': 'true', 'internal_grpc.listen': listen })).toEqual(taken);
   } finally {
     other.close();
   }

@@ -33,7 +33,7 @@ export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
   checks.push(configCheck(config), ...config.warnings.map((text) => bad('configuration', text)));
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
   const holder = holderOf(data_dir);
-  checks.push(await listenerCheck(config, holder));
+  for (const key of listenersOf(config)) checks.push(await listenerCheck(config, key, holder));
   if (holder) checks.push(await (isNode(config) ? runningNodeCheck(holder) : planeCheck(holder)));
   checks.push(...(await linkChecks(config, Date.now())));
   for (const path of config.get('safe_paths')) checks.push(await folderCheck('safe path', path));
@@ -108,10 +108,24 @@ function isNode(config: Config): boolean {
   return config.get('server.role') === 'node';
 }
 
-/** The one listener that the role opens. */
-async function listenerCheck(config: Config, holder: Holder | null): Promise<DoctorCheck> {
-  const listen = config.get(isNode(config) ? 'internal_grpc.listen' : 'server.listen');
-  if (holder) return good('listener', `${holder.url ?? listen}, held by pid ${holder.pid}`);
+type ListenerKey = 'server.listen' | 'internal_grpc.listen';
+
+function listenersOf(config: Config): ListenerKey[] {
+  if (isNode(config)) return ['internal_grpc.listen'];
+  return [
+    'server.listen',
+    ...(config.get('internal_grpc.enabled') ? (['internal_grpc.listen'] as const) : []),
+  ];
+}
+
+async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | null): Promise<DoctorCheck> {
+  const listen = config.get(key);
+  const name = key === 'server.listen' ? 'listener' : 'internal listener';
+  if (holder) {
+    // The holder notes the one that people connect to.
+    const noted = isNode(config) || key === 'server.listen' ? holder.url : null;
+    return good(name, `${noted ?? listen}, held by pid ${holder.pid}`);
+  }
   const { host, port } = parseAddress(listen)!;
   const server = createServer();
   try {
@@ -119,13 +133,13 @@ async function listenerCheck(config: Config, holder: Holder | null): Promise<Doc
       server.once('error', reject);
       server.listen({ host, port, exclusive: true }, resolve);
     });
-    return good('listener', `${listen} is free`);
+    return good(name, `${listen} is free`);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     const other = code === 'EADDRINUSE' ? await portHolder(port) : null;
     const who = other ? `, used by pid ${other.pid} (${other.program})` : '';
-    const hint = isNode(config) ? 'set another internal_grpc.listen' : 'try --listen 127.0.0.1:8090';
-    return bad('listener', `${listen}: ${code}${who}`, hint);
+    const hint = key === 'server.listen' ? 'try --listen 127.0.0.1:8090' : `set another ${key}`;
+    return bad(name, `${listen}: ${code}${who}`, hint);
   } finally {
     server.close();
   }
