@@ -61,7 +61,7 @@ test('a fact of a rolled-back transaction is never seen', async () => {
 });
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
-  return { start: carryOut, stop: carryOut, input: carryOut };
+  return { start: carryOut, stop: carryOut, input: carryOut, forget: carryOut };
 }
 
 test('intents of a session are carried out in order, of different sessions side by side', async () => {

@@ -14,6 +14,8 @@ export interface IntentPayloads {
   stop: { grace_ms: number };
   /** `data` is base64. */
   input: { offset: number; data: string; eof: boolean };
+  /** The session's directory may go: everything of it is committed. */
+  forget: Record<string, never>;
 }
 export type IntentKind = keyof IntentPayloads;
 

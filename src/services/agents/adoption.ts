@@ -6,6 +6,7 @@
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../domain/command.ts';
 import { MAIN_NODE, type NodeSink, type SessionView } from '../../domain/node.ts';
+import type { IntentKind } from '../../flow/outbox.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
   findAgent,
@@ -55,6 +56,9 @@ async function adopt(
       await forget(context, node_id, view.session_id);
       continue;
     }
+    // Its agent was deleted, and the node has not heard yet that the session may go.
+    if (state === null && (await store.read((reader) => isWaiting(reader, view.session_id, 'forget'))))
+      continue;
     if (state === null) {
       await store.write((tx) => recover(context, tx, node_id, view));
       logger.warn(
@@ -92,14 +96,13 @@ async function forget(context: AgentsContext, node_id: string, session_id: strin
 /** Live by our books, unknown to the node, and not waiting in the outbox to be started there. */
 function lostSessions(reader: Reader, node_id: string, seen: Set<string>) {
   return liveSessions(reader, node_id).filter((session) => {
-    if (seen.has(session.id)) return false;
-    const intents = reader.sql
-      .selectFrom('outbox')
-      .select('id')
-      .where('session_id', '=', session.id)
-      .where('kind', '=', 'start');
-    return reader.get(intents) === undefined;
+    return !seen.has(session.id) && !isWaiting(reader, session.id, 'start');
   });
+}
+
+function isWaiting(reader: Reader, session_id: string, kind: IntentKind): boolean {
+  const intents = reader.sql.selectFrom('outbox').select('id').where('session_id', '=', session_id);
+  return reader.get(intents.where('kind', '=', kind)) !== undefined;
 }
 
 function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionView): void {

@@ -146,6 +146,13 @@ export class Lifecycle {
         const node = this.#context.node(session.node_id);
         await node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
       },
+      forget: async ({ node_id, session_id }) => {
+        try {
+          await this.#context.node(node_id).forget(session_id);
+        } catch (error) {
+          if (!isUnknownSession(error)) throw error;
+        }
+      },
     };
   }
 
@@ -200,7 +207,7 @@ export class Lifecycle {
     try {
       return await this.#context.node(session.node_id).stop(session_id, grace_ms);
     } catch (error) {
-      // It ended by itself meanwhile, and the node was told to forget it.
+      // It ended by itself meanwhile.
       if (!(await this.#liveSession(session_id))) return gone;
       if (!isUnknownSession(error)) throw error;
       // It never heard of the start, or lost the session: there is nothing whose end could be told.

@@ -143,6 +143,7 @@ export class Settlement {
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),
     });
+    this.#context.options.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
     this.#context.options.facts.record(tx, 'session_ended', session.id, {
       agent_id: agent.id,
       session_id: session.id,
@@ -150,17 +151,5 @@ export class Settlement {
       started_at_ms: session.started_at,
     });
     this.#context.publish(tx, agent.id);
-    tx.afterCommit(() => this.#forget(session));
-  }
-
-  /** The node may delete the session's directory; when it cannot be told now, the next snapshot tells it. */
-  #forget(session: SessionRow): void {
-    const node = this.#context.options.node(session.node_id);
-    void node?.forget(session.id).catch((error: unknown) => {
-      this.#context.options.logger.warn(
-        { err: error, session_id: session.id },
-        'session directory is not removed yet',
-      );
-    });
   }
 }
