@@ -3,6 +3,7 @@
  * context that it is given, and answers an exit code instead of ending the process.
  */
 import { Command, CommanderError } from 'commander';
+import { addActor } from './actor.ts';
 import { addAgents } from './agents.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
@@ -38,6 +39,7 @@ export function program(context: Context): Command {
   addNodes(svc, context);
   addUsers(svc, context);
   addTokens(svc, context);
+  addActor(svc, context);
   addConfig(svc, context);
   addCompletion(svc, context);
   return svc;

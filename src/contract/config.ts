@@ -289,6 +289,12 @@ export function parseAddress(address: string): { host: string; port: number } | 
   return host && port <= 65_535 ? { host, port } : null;
 }
 
+/** Where processes of the listener's own machine dial it. */
+export function nearAddress({ host, port }: { host: string; port: number }): { host: string; port: number } {
+  const loopback = { '0.0.0.0': '127.0.0.1', '::': '::1' } as Record<string, string>;
+  return { host: loopback[host] ?? host, port };
+}
+
 /** True when only this machine can reach a listener on `host`. */
 export function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '::1' || /^127(?:\.\d{1,3}){3}$/.test(host);

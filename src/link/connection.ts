@@ -18,8 +18,8 @@ export interface ConnectionOptions {
   port: number;
   /** The name that the certificate must be for, also sent as SNI unless it is an address. */
   servername: string;
-  /** PEM; null: no TLS. */
-  tls: { ca: string; cert?: string; key?: string } | null;
+  /** PEM; null: no TLS. `anchors`: also a certificate in `ca` that is no authority's is believed as it is. */
+  tls: { ca: string; cert?: string; key?: string; anchors?: boolean } | null;
   /**
    * Decides on a certificate whose chain holds; `misnamed` is what is wrong with its names for `servername`, if anything.
    * A Problem that it answers is thrown as it is. Absent: the names decide.
@@ -70,6 +70,7 @@ async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
         port,
         ...(net.isIP(servername) === 0 && { servername }),
         ca: secure.ca,
+        ...(secure.anchors && { allowPartialTrustChain: true }),
         ...(secure.cert !== undefined && { cert: secure.cert, key: secure.key }),
         minVersion: 'TLSv1.3',
         ALPNProtocols: ['h2'],

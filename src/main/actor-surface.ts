@@ -1,13 +1,12 @@
 /** How agents of this machine reach a listener of the internal surface: said to them anew whenever it changes. */
 import type { Logger } from '../base/log.ts';
+import { nearAddress } from '../contract/config.ts';
 import { nameToCheck } from '../link/pki.ts';
 import type { ActorFiles } from '../runtime/actor-files.ts';
 
-const unspecified: Record<string, string> = { '0.0.0.0': '127.0.0.1', '::': '::1' };
-
 /** What a listener on `host` may be dialled by, beside the names of loopback. */
 export function listenNames(host: string): string[] {
-  return host in unspecified ? [] : [host];
+  return nearAddress({ host, port: 0 }).host === host ? [host] : [];
 }
 
 /** Never throws: without it agents cannot call the plane, and everything else goes on. */
@@ -20,7 +19,7 @@ export async function announceActors(options: {
   log: Logger;
 }): Promise<void> {
   const { files, host, port, identity, log } = options;
-  const near = unspecified[host] ?? host;
+  const near = nearAddress({ host, port }).host;
   const authority = `${near.includes(':') ? `[${near}]` : near}:${port}`;
   const name = identity && nameToCheck(identity.cert, near);
   try {

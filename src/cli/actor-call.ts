@@ -1,0 +1,193 @@
+/**
+ * One call to the plane over the nearest process: an agent's environment says which that is, else this machine's
+ * configuration. Loaded for `svc actor` alone. Files are read at each call: a service may be back on another port.
+ *
+ * Credentials, in this order: a token made from the configured shared secret (never from `auth_secret.txt`), the token
+ * file of an agent. Where the plane does not take the first, the second is tried: the secret may be another plane's.
+ */
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createClient } from '@connectrpc/connect';
+import { z } from 'zod';
+import { systemClock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { ActorMethod, ActorParams, ActorResult } from '../contract/actor.ts';
+import { type Config, nearAddress, parseAddress } from '../contract/config.ts';
+import { ActorService } from '../contract/gen/actor_pb.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import { type Connection, openConnection } from '../link/connection.ts';
+import { nameToCheck } from '../link/pki.ts';
+import { mintToken } from '../link/tokens.ts';
+import { toProblem } from '../link/wire.ts';
+import type { Context, Io } from './context.ts';
+import { failed } from './failure.ts';
+import { type LocalOptions, localFlags } from './options.ts';
+
+interface Call<M extends ActorMethod> {
+  method: M;
+  /** Whom the credential is to name. */
+  actor_id: string | undefined;
+  params: ActorParams<M>;
+}
+
+/** Where the nearest process listens, and how to know it. */
+interface Place {
+  host: string;
+  port: number;
+  server_name: string;
+  /** PEM; null: no TLS. */
+  ca: string | null;
+}
+
+type Env = Io['env'];
+
+/** Throws a Problem of the plane's, or a Failure when there is nobody to ask or nothing to ask with. */
+export async function callPlane<M extends ActorMethod>(
+  context: Context,
+  options: LocalOptions,
+  { method, actor_id, params }: Call<M>,
+): Promise<ActorResult<M>> {
+  const { env, signal } = context.io;
+  const config = configOf(context, options);
+  const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
+  const credentials = credentialsOf(config.values, env, actor_id);
+  if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
+  const connection = await openConnection({
+    host: place.host,
+    port: place.port,
+    servername: place.server_name,
+    tls: place.ca === null ? null : { ca: place.ca, anchors: true },
+    signal,
+  });
+  try {
+    let refusal: unknown;
+    for (const credential of credentials) {
+      try {
+        return (await ask(connection, method, params, await credential(), signal)) as ActorResult<M>;
+      } catch (error) {
+        if (!isUnauthorized(error)) throw error;
+        refusal = error;
+      }
+    }
+    throw refusal;
+  } finally {
+    connection.close();
+  }
+}
+
+async function ask(
+  { transport }: Connection,
+  method: string,
+  params: unknown,
+  token: string,
+  signal: AbortSignal,
+): Promise<unknown> {
+  try {
+    const { result } = await createClient(ActorService, transport).call(
+      { method, params: JSON.stringify(params) },
+      { headers: { authorization: `Bearer ${token}` }, timeoutMs: limits.actor_wait_ms, signal },
+    );
+    return JSON.parse(result);
+  } catch (error) {
+    throw toProblem(error);
+  }
+}
+
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof Problem && error.code === problems.actorUnauthorized().code;
+}
+
+/** `agent`: the environment says where to call. A configuration that an agent's user may not read is as good as none. */
+function configOf(
+  { io: { env }, local }: Context,
+  options: LocalOptions,
+): { agent: true; values: Config | null } | { agent: false; values: Config } {
+  const load = () => local.loadConfig(localFlags(options));
+  const told = options.config !== undefined || options.dataDir !== undefined;
+  if (told || !env.SVC_ACTOR_ENDPOINT) return { agent: false, values: load() };
+  try {
+    return { agent: true, values: load() };
+  } catch {
+    return { agent: true, values: null };
+  }
+}
+
+// --- where ------------------------------------------------------------------------------------------------------------
+
+const announced = z.object({ endpoint: z.url({ protocol: /^https?$/ }), server_name: z.string().optional() });
+
+/** What the service last announced beside the token, else what it was when the agent was started. */
+async function placeOfAgent(env: Env): Promise<Place> {
+  const {
+    SVC_ACTOR_ENDPOINT: endpoint = '',
+    SVC_ACTOR_CA_FILE: ca_file,
+    SVC_ACTOR_TOKEN_FILE: token_file,
+  } = env;
+  const folder = token_file ? dirname(token_file) : null;
+  const text = folder && (await readFile(join(folder, 'actor.json'), 'utf8').catch(() => null));
+  const said = announced.safeParse(text ? parseJson(text) : { endpoint });
+  const { data: place } = said.success ? said : announced.safeParse({ endpoint });
+  if (!place) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
+  const url = new URL(place.endpoint);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const ca = ca_file ?? (folder && join(folder, 'ca.pem'));
+  return {
+    host,
+    port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
+    server_name: place.server_name ?? host,
+    ca: url.protocol === 'https:' ? await readNamed('SVC_ACTOR_CA_FILE', ca ?? '') : null,
+  };
+}
+
+/** The listener of this machine's configuration, known by the certificates in its `cert_dir`. */
+async function placeOfConfig(config: Config): Promise<Place> {
+  if (!config.get('internal_grpc.enabled')) throw failed(problems.internalGrpcUnavailable().message);
+  const near = nearAddress(parseAddress(config.get('internal_grpc.listen'))!);
+  if (config.get('internal_grpc.security.mode') === 'disabled')
+    return { ...near, server_name: near.host, ca: null };
+  const cert_dir = config.get('internal_grpc.security.cert_dir');
+  const read = (file: string) => readFile(join(cert_dir, file), 'utf8').catch(() => null);
+  const cert = await read('cert.pem');
+  const ca = (await read('ca.pem')) ?? cert;
+  if (ca === null)
+    throw failed(`there is no ca.pem to be read in internal_grpc.security.cert_dir ${cert_dir}`);
+  return { ...near, server_name: cert === null ? near.host : nameToCheck(cert, near.host), ca };
+}
+
+// --- as whom ----------------------------------------------------------------------------------------------------------
+
+function credentialsOf(
+  config: Config | null,
+  env: Env,
+  actor_id: string | undefined,
+): (() => Promise<string>)[] {
+  const { SVC_SESSION_ID: session_id, SVC_ACTOR_TOKEN_FILE: token_file } = env;
+  const shared_secret = config?.get('internal_grpc.auth.shared_secret') ?? null;
+  const found: (() => Promise<string>)[] = [];
+  if (config && shared_secret !== null) {
+    const issuer = config.get('internal_grpc.auth.issuer');
+    const audience = config.get('internal_grpc.auth.audience');
+    const claims = session_id ? { session_id } : {};
+    found.push(() =>
+      mintToken({ shared_secret, issuer, audience }, actor_id ?? '', systemClock, { kind: 'actor', claims }),
+    );
+  }
+  if (token_file) found.push(async () => (await readNamed('SVC_ACTOR_TOKEN_FILE', token_file)).trim());
+  return found;
+}
+
+/** The token's file goes with its session. */
+async function readNamed(variable: string, path: string): Promise<string> {
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (variable === 'SVC_ACTOR_TOKEN_FILE' && error.code === 'ENOENT') throw problems.actorUnauthorized();
+    throw failed(`${variable} ${path} cannot be read: ${error.code ?? error.message}`);
+  });
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

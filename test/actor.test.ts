@@ -1,0 +1,204 @@
+/**
+ * The actor surface with the real programs: `svc actor` in an agent's own environment, on the plane's machine and on a
+ * node, and in an operator's shell. What must not work is tried beside what must.
+ */
+import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { Agent } from '../src/domain/agent.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { freePort, TestPlane } from '../src/testing/plane.ts';
+
+const SECRET = 'a shared secret of more than 32 bytes';
+/** Runs the scripts `1`, `2`, … of its workdir as they appear, whether or not a plane is there. */
+const SHELL = `n=1
+while :; do
+  if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
+done`;
+
+/** An agent that does what it is told, and its folder. */
+interface Shell {
+  agent: Agent;
+  workdir: string;
+  told: number;
+}
+
+let plane: TestPlane;
+let node: TestAgentNode;
+let near: Shell;
+let far: Shell;
+
+beforeAll(async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  node = await TestAgentNode.open(plane);
+  near = await shell(plane);
+  far = await shell(node);
+});
+
+afterAll(async () => {
+  await node?.close();
+  await plane?.close();
+});
+
+async function shell(where: TestPlane | TestAgentNode): Promise<Shell> {
+  const workdir = join(where.work, 'shell');
+  await mkdir(workdir);
+  return { agent: await where.agent(SHELL, { workdir }), workdir, told: 0 };
+}
+
+/** Has an agent run a script; answers what it printed and its exit code. */
+async function tell(to: Shell, script: string): Promise<{ said: string; exit: number }> {
+  const path = join(to.workdir, String(++to.told));
+  await writeFile(`${path}.new`, script);
+  await rename(`${path}.new`, path);
+  for (;;) {
+    const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
+    if (exit === null) await sleep(50);
+    else return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
+  }
+}
+
+async function whoami(agent: Shell): Promise<unknown> {
+  const { said, exit } = await tell(agent, 'svc actor whoami');
+  expect(exit, said).toBe(0);
+  return JSON.parse(said);
+}
+
+const self = ({ agent: { id, session_id, node_id, owner_id } }: Shell) => ({
+  actor_id: null,
+  agent_id: id,
+  session_id,
+  node_id,
+  user_id: owner_id,
+});
+
+test('an agent on the plane’s machine and one on a node are known by their sessions', async () => {
+  expect(await whoami(near)).toEqual(self(near));
+  expect(await whoami(far)).toEqual(self(far));
+});
+
+test('an agent acts as nobody else', async () => {
+  for (const agent of [near, far]) {
+    expect(await tell(agent, 'svc actor whoami --actor-id user:ana')).toEqual({
+      said: 'svc: not allowed to act as user:ana',
+      exit: 1,
+    });
+  }
+});
+
+test('a token is in its own file alone: in no other file of the service, in no environment and no log', async () => {
+  for (const [to, { data_dir }] of [
+    [near, plane],
+    [far, node],
+  ] as const) {
+    const file = join(data_dir, 'actor', `${to.agent.session_id}.token`);
+    const token = (await readFile(file, 'utf8')).trim();
+    expect((await stat(file)).mode & 0o777).toBe(0o600);
+    expect((await tell(to, 'cat "$SVC_ACTOR_TOKEN_FILE"')).said).toBe(token);
+    const secret = token.split('.')[1]!;
+    expect(secret).toHaveLength(43);
+    expect((await tell(to, 'env')).said).not.toContain(secret);
+    const holding: string[] = [];
+    for (const entry of await readdir(data_dir, { recursive: true, withFileTypes: true })) {
+      const path = join(entry.parentPath, entry.name);
+      if (entry.isFile() && (await readFile(path)).includes(secret)) holding.push(path);
+    }
+    expect(holding).toEqual([file]);
+    expect(plane.log + node.log).not.toContain(secret);
+  }
+});
+
+/** Has an agent call with another token than its own. */
+async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exit: number }> {
+  const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
+  return tell(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
+}
+
+const unauthorized = { said: 'svc: unauthorized', exit: 4 };
+
+test('a token is good on its session’s own machine alone, and no longer than the session', async () => {
+  const other = await plane.agent('cat "$SVC_ACTOR_TOKEN_FILE"; sleep 1000');
+  let token = '';
+  while (!token.endsWith('\n')) token = (await plane.output(other.id)).toString();
+  token = token.trim();
+  expect(await whoamiWith(near, token)).toMatchObject({ exit: 0 });
+  expect(await whoamiWith(far, token)).toEqual(unauthorized);
+  await plane.client.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
+  expect(await whoamiWith(near, token)).toEqual(unauthorized);
+  expect(await readdir(join(plane.data_dir, 'actor'))).not.toContain(`${other.session_id}.token`);
+});
+
+test('a token that was not made by the plane is refused', async () => {
+  for (const to of [near, far]) {
+    for (const forged of [`${to.agent.session_id}.${'A'.repeat(43)}`, 'x', 'a.b.c', '']) {
+      expect(await whoamiWith(to, forged)).toEqual(unauthorized);
+    }
+  }
+});
+
+test('while the plane is away a node says so; agents find it when it is back, also on another port', async () => {
+  const before = (await tell(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said;
+  await plane.kill();
+  const away = { said: 'svc: failed to connect to remote node', exit: 1 };
+  expect(await tell(far, 'svc actor whoami')).toEqual(away);
+  expect(await tell(near, 'svc actor whoami')).toEqual(away);
+  await plane.start();
+  await node.linked();
+  expect(await whoami(near)).toEqual(self(near));
+  expect(await whoami(far)).toEqual(self(far));
+  expect((await tell(near, 'cat "$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"')).said).not.toBe(before);
+});
+
+test('agents find a node that was away too', async () => {
+  await node.kill();
+  await node.start();
+  await node.linked();
+  expect(await whoami(far)).toEqual(self(far));
+});
+
+test('who holds the shared secret may act as anyone there is', async () => {
+  const port = await freePort();
+  const guarded = await TestPlane.open({
+    env: {
+      SVC_INTERNAL_GRPC_ENABLED: 'true',
+      SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${port}`,
+      SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET,
+    },
+  });
+  try {
+    const { id } = await guarded.client.call('getMe', {});
+    const nobody = { actor_id: null, agent_id: null, session_id: null, node_id: null, user_id: null };
+    const ask = async (args: string[], env: Record<string, string> = {}) => {
+      const { code, stdout, stderr } = await guarded.cli(['actor', 'whoami', ...args], { env });
+      return code === 0 ? JSON.parse(stdout) : [code, stderr];
+    };
+    expect(await ask([])).toEqual(nobody);
+    expect(await ask(['--actor-id', 'user:ana'])).toEqual({ ...nobody, actor_id: 'user:ana', user_id: id });
+    expect(await ask([], { SVC_ACTOR_ID: 'user:ana' })).toMatchObject({ actor_id: 'user:ana' });
+    expect(await ask(['--actor-id', 'user:eve'])).toEqual([1, 'svc: unknown actor: user:eve\n']);
+    const wrong = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: `${SECRET}!` };
+    expect(await ask([], wrong)).toEqual([4, 'svc: unauthorized\n']);
+    expect(await ask([], { SVC_INTERNAL_GRPC_AUTH_ISSUER: 'other' })).toEqual([4, 'svc: unauthorized\n']);
+    const none = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: '' };
+    const words = 'svc: internal_grpc.auth.shared_secret is not configured\n';
+    expect(await ask([], none)).toEqual([1, words]);
+    await guarded.kill('SIGTERM');
+    expect(await ask([])).toEqual([1, 'svc: failed to connect to remote node\n']);
+  } finally {
+    await guarded.close();
+  }
+});
+
+test('where the internal surface is switched off there is no way to call, and agents are told of none', async () => {
+  const plain = await TestPlane.open();
+  try {
+    const { code, stderr } = await plain.cli(['actor', 'whoami']);
+    expect([code, stderr]).toEqual([1, 'svc: internal grpc client not available\n']);
+    const agent = await plain.agent('env | grep SVC_ACTOR; true');
+    await plain.finished(agent.id);
+    expect((await plain.output(agent.id)).toString()).toBe('');
+  } finally {
+    await plain.close();
+  }
+});
