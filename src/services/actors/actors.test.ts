@@ -1,0 +1,135 @@
+import pino from 'pino';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { mintToken, type TokenSettings } from '../../link/tokens.ts';
+import { updateSession } from '../../store/agents.ts';
+import { addAgent, addSession } from '../../store/testing.ts';
+import { AccountsRoom } from '../../testing/accounts.ts';
+import { Actors } from './actors.ts';
+import { SessionTokens } from './session-tokens.ts';
+
+const settings: TokenSettings = {
+  shared_secret: 'a shared secret of more than 32 bytes',
+  issuer: 'svc',
+  audience: 'svc-internal',
+};
+const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
+
+let room: AccountsRoom;
+let session_num: number;
+let reasons: string[];
+let actors: Actors;
+
+beforeEach(async () => {
+  room = await AccountsRoom.open();
+  session_num = await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
+  reasons = [];
+  const write = (line: string) => {
+    reasons.push(JSON.parse(line).reason);
+    // Every refusal is a while after the one before.
+    room.clock.advance(limits.refusal_log_ms);
+  };
+  const { store, clock } = room;
+  actors = new Actors({ store, clock, log: pino({}, { write }), session_tokens, settings: () => settings });
+});
+afterEach(() => room.close());
+
+const ask = (token: string, params: unknown = {}, node_id = 'main') =>
+  actors.call({ method: 'whoami', params, token, node_id });
+const minted = (actor_id: string, claims: { session_id?: string } = {}) =>
+  mintToken(settings, actor_id, room.clock, { kind: 'actor', claims });
+
+const of_session = { agent_id: 'agt_a', session_id: 'ses_a', node_id: 'main', user_id: 'usr_1' };
+const nobody = { actor_id: null, agent_id: null, session_id: null, node_id: null, user_id: null };
+const unauthorized = { kind: 'unauthenticated', code: 'unauthorized', message: 'unauthorized' };
+
+test('a session’s token names its session, agent, node and owner', async () => {
+  expect(await ask(session_tokens.of('ses_a'))).toEqual({ actor_id: null, ...of_session });
+});
+
+test('a session’s token acts as nobody else', async () => {
+  await expect(ask(session_tokens.of('ses_a'), { actor_id: 'user:root' })).rejects.toMatchObject({
+    kind: 'forbidden',
+    message: 'not allowed to act as user:root',
+  });
+});
+
+test('a session’s token ends with the session', async () => {
+  await room.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
+  await expect(ask(session_tokens.of('ses_a'))).rejects.toMatchObject(unauthorized);
+  await expect(ask(session_tokens.of('ses_b'))).rejects.toMatchObject(unauthorized);
+  expect(reasons).toEqual(['session ses_a is over', 'session ses_b is over']);
+});
+
+test('a session’s token is good from its own node alone', async () => {
+  await expect(ask(session_tokens.of('ses_a'), {}, 'n1')).rejects.toMatchObject(unauthorized);
+  expect(reasons).toEqual(['session ses_a is on node main']);
+});
+
+test('a token that another key, or nobody, made is refused', async () => {
+  const other = new SessionTokens(new Uint8Array(32).fill(8)).of('ses_a');
+  const good = session_tokens.of('ses_a');
+  for (const token of [other, good.slice(0, -1), `${good}A`, good.replace('ses_a', 'ses_b'), 'ses_a.', '']) {
+    await expect(ask(token)).rejects.toMatchObject(unauthorized);
+    expect(reasons.at(-1)).toBe('the token is not one of this plane');
+  }
+});
+
+test('the shared secret’s holder acts as whom the token, or the call, names', async () => {
+  const { caller } = await room.joinRoot();
+  const root = { ...nobody, actor_id: 'user:root', user_id: caller.user_id };
+  expect(await ask(await minted(''))).toEqual(nobody);
+  expect(await ask(await minted('user:root'))).toEqual(root);
+  expect(await ask(await minted(''), { actor_id: 'user:root' })).toEqual(root);
+  for (const actor_id of ['user:eve', 'worker@team_a', 'user:'])
+    await expect(ask(await minted(actor_id))).rejects.toMatchObject({
+      kind: 'invalid',
+      message: `unknown actor: ${actor_id}`,
+    });
+});
+
+test('the shared secret’s holder may call from a session, as long as that lives', async () => {
+  const claims = { session_id: 'ses_a' };
+  expect(await ask(await minted('', claims), {}, 'n1')).toEqual({ actor_id: null, ...of_session });
+  await room.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
+  expect(await ask(await minted('', claims))).toEqual(nobody);
+});
+
+test('a token of the secret is good once, and a plane’s is none', async () => {
+  const token = await minted('');
+  await ask(token);
+  await expect(ask(token)).rejects.toMatchObject(unauthorized);
+  await expect(ask(await mintToken(settings, 'pln_a', room.clock))).rejects.toMatchObject(unauthorized);
+  const another = { ...settings, shared_secret: `${settings.shared_secret}!` };
+  const forged = await mintToken(another, '', room.clock, { kind: 'actor' });
+  await expect(ask(forged)).rejects.toMatchObject(unauthorized);
+  expect(reasons).toEqual([
+    expect.stringMatching(/used before/),
+    expect.stringMatching(/typ/),
+    expect.stringMatching(/signature/),
+  ]);
+});
+
+test('nobody learns which commands there are without a token; wrong ones are named in words', async () => {
+  const call = (method: string, params: unknown, token = session_tokens.of('ses_a')) =>
+    actors.call({ method, params, token, node_id: 'main' });
+  await expect(call('no-such', {}, 'x')).rejects.toMatchObject(unauthorized);
+  for (const method of ['no-such', 'toString', '__proto__'])
+    await expect(call(method, {})).rejects.toMatchObject({ kind: 'not_found', code: 'unknown_method' });
+  const wrong = (params: unknown) => expect(call('whoami', params)).rejects;
+  await wrong([]).toThrow('params must be an object');
+  await wrong(null).toThrow('params must be an object');
+  await wrong({ actor_id: 7 }).toThrow('actor_id must be a string');
+  await wrong({ actor_id: '' }).toThrow('actor_id must not be empty');
+  await wrong({ actor_id: 'x'.repeat(257) }).toThrow('actor_id must be at most 256 characters');
+});
+
+test('whoever knocks cannot fill the log', async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const { store, clock } = room;
+  const door = new Actors({ store, clock, log, session_tokens, settings: () => settings });
+  for (let i = 0; i < 20; i++)
+    await expect(door.call({ method: '', params: {}, token: `${i}`, node_id: 'main' })).rejects.toThrow();
+  expect(lines).toHaveLength(1);
+});
