@@ -85,10 +85,13 @@ export class Pulls {
     }
   }
 
-  /** Fails every read that is under way or comes later. */
+  /** Answers every read that is under way with what came of it, and fails those of which nothing did, or come later. */
   end(): void {
     this.#over = true;
-    for (const reading of this.#readings.values()) reading.reject(problems.nodeUnreachable());
+    for (const reading of this.#readings.values()) {
+      if (reading.length > 0) reading.resolve(bytesOf(reading));
+      else reading.reject(problems.nodeUnreachable());
+    }
     this.#readings.clear();
     this.#wake.notify();
   }

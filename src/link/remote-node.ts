@@ -133,22 +133,23 @@ export class RemoteNode implements Node {
   }
 
   async input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
-    let length = 0;
-    // In pieces that a message can hold; each has its own place, so a part that arrived is not written again.
+    const send = async (from: number, to: number, ends: boolean) => {
+      const piece = data.subarray(from, to) as Uint8Array<ArrayBuffer>;
+      const request = { sessionId: session_id, offset: BigInt(offset + from), data: piece, eof: ends };
+      const { length } = await this.#call(({ commands }, options) => commands.input(request, options));
+      return whole(length);
+    };
+    // In small pieces, and only what is not there yet: also over a link that never lasts, all of it arrives.
     let done = 0;
-    do {
-      const piece = data.subarray(done, done + limits.link_input_bytes) as Uint8Array<ArrayBuffer>;
-      const request = {
-        sessionId: session_id,
-        offset: BigInt(offset + done),
-        data: piece,
-        eof: eof && done + piece.length === data.length,
-      };
-      const answer = await this.#call(({ commands }, options) => commands.input(request, options));
-      length = whole(answer.length);
-      done += piece.length;
-    } while (done < data.length);
-    return length;
+    if (data.length > limits.link_input_bytes) {
+      done = Math.min(Math.max((await send(0, 0, false)) - offset, 0), data.length);
+    }
+    for (;;) {
+      const to = Math.min(done + limits.link_input_bytes, data.length);
+      const length = await send(done, to, eof && to === data.length);
+      if (to === data.length) return length;
+      done = to;
+    }
   }
 
   async read(

@@ -61,7 +61,7 @@ export async function* servePull(
     }
     const alone = fresh.length + long.length === 0;
     const piece = alone ? limits.link_frame_bytes : limits.pull_piece_bytes;
-    const max = Math.min(reading.left, piece);
+    const max = Math.min(reading.left, piece, window.piece_bytes);
     const { id, session_id, stream, from } = reading;
     try {
       const data = (await node.read(session_id, stream, from, max)) as Uint8Array<ArrayBuffer>;

@@ -28,6 +28,11 @@ export class Window {
     return this.#bytes;
   }
 
+  /** How much may be sent as one message: small on a new link, so that also one that never lasts brings something over. */
+  get piece_bytes(): number {
+    return Math.min(Math.max(this.#arrived, limits.pull_piece_bytes_min), limits.link_frame_bytes);
+  }
+
   isOpen(): boolean {
     return this.#sent - this.#arrived < this.#bytes;
   }

@@ -1,0 +1,162 @@
+/**
+ * A node beyond a network that never lasts: every connection to it is cut after a random number of bytes, from a seed. It
+ * does what a plane does about that: links again, asks again for what was not answered, and passes each fact on once.
+ */
+import { sleep } from '../base/async.ts';
+import type { StreamName } from '../domain/event.ts';
+import type {
+  Folders,
+  Node,
+  NodeHealth,
+  NodeSink,
+  SessionFact,
+  SessionView,
+  StopReport,
+} from '../domain/node.ts';
+import { isOutOfReach } from '../domain/problem.ts';
+import type { Launch, StreamSizes } from '../domain/session.ts';
+import type { RemoteNode } from '../link/remote-node.ts';
+import { FlakyProxy } from './flaky-proxy.ts';
+import { openTestNode } from './local-node.ts';
+import type { NodeUnderTest } from './node-suite.ts';
+import { openTestDoor, remoteNode } from './remote-node.ts';
+import { random } from './writers.ts';
+
+/** Bytes that a connection lasts for: always more than a link takes to be made, mostly less than a test needs. */
+const LASTS_BYTES = { least: 15_000, most: 300_000 };
+
+export function openerOfSimulated(seed: number): (data_dir: string) => Promise<NodeUnderTest> {
+  const next = random(seed);
+  return async (data_dir) => {
+    let local = await openTestNode(data_dir);
+    let door = await openTestDoor(local);
+    const proxy = await FlakyProxy.open(door.port);
+    const { least, most } = LASTS_BYTES;
+    proxy.weather = {
+      ...proxy.weather,
+      cut_after_bytes: () => least + Math.floor(next() * (most - least)),
+    };
+    let node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
+    const end = async () => {
+      await node.detach();
+      await door.close();
+      await local.close();
+    };
+    return {
+      node,
+      reopen: async () => {
+        await end();
+        local = await openTestNode(data_dir);
+        door = await openTestDoor(local);
+        proxy.target_port = door.port;
+        node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
+        return node;
+      },
+      close: async () => {
+        await end();
+        await proxy.close();
+      },
+    };
+  };
+}
+
+class PatientNode implements Node {
+  readonly folders: Folders;
+  readonly #remote: RemoteNode;
+  /** Number of the last fact that was passed on, by session. */
+  readonly #facts = new Map<string, number>();
+  #sink: NodeSink | null = null;
+
+  constructor(make: (onDown: () => void) => RemoteNode) {
+    this.#remote = make(() => void this.#link(false));
+    this.folders = this.#remote.folders;
+  }
+
+  get id(): string {
+    return this.#remote.id;
+  }
+
+  async attach(sink: NodeSink): Promise<void> {
+    this.#sink = sink;
+    await this.#link(true);
+  }
+
+  async detach(): Promise<void> {
+    this.#sink = null;
+    await this.#remote.detach();
+  }
+
+  start(launch: Launch): Promise<SessionView> {
+    return this.#patiently(() => this.#remote.start(launch));
+  }
+
+  stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    return this.#patiently(() => this.#remote.stop(session_id, grace_ms));
+  }
+
+  input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
+    return this.#patiently(() => this.#remote.input(session_id, offset, data, eof));
+  }
+
+  read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    return this.#patiently(() => this.#remote.read(session_id, stream, from, max, into));
+  }
+
+  committed(session_id: string, offsets: StreamSizes, fact: number): void {
+    this.#remote.committed(session_id, offsets, fact);
+  }
+
+  forget(session_id: string): Promise<void> {
+    return this.#patiently(() => this.#remote.forget(session_id));
+  }
+
+  health(): Promise<NodeHealth> {
+    return this.#patiently(() => this.#remote.health());
+  }
+
+  async #link(first: boolean): Promise<void> {
+    while (this.#sink) {
+      try {
+        return await this.#remote.attach(this.#once(this.#sink, first));
+      } catch (error) {
+        if (!isOutOfReach(error)) throw error;
+        await sleep(10);
+      }
+    }
+  }
+
+  /** A snapshot is handed over once; what later ones add is told as it happens. */
+  #once(sink: NodeSink, fresh: boolean): NodeSink {
+    const fact = (told: SessionFact) => {
+      if (told.number <= (this.#facts.get(told.session_id) ?? 0)) return;
+      this.#facts.set(told.session_id, told.number);
+      sink.fact(told);
+    };
+    return {
+      fact,
+      wake: (session_id) => sink.wake(session_id),
+      snapshot: async (views) => {
+        if (!fresh) return views.flatMap((view) => view.facts).forEach(fact);
+        for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);
+        await sink.snapshot(views);
+      },
+    };
+  }
+
+  async #patiently<T>(call: () => Promise<T>): Promise<T> {
+    for (;;) {
+      try {
+        return await call();
+      } catch (error) {
+        if (this.#sink === null || !isOutOfReach(error)) throw error;
+        await sleep(10);
+      }
+    }
+  }
+}
