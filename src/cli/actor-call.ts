@@ -49,9 +49,12 @@ export async function callPlane<M extends ActorMethod>(
 ): Promise<ActorResult<M>> {
   const { env, signal } = context.io;
   const config = configOf(context, options);
-  const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
+  if (!config.agent && !config.values.get('internal_grpc.enabled')) {
+    throw failed(problems.internalGrpcUnavailable().message);
+  }
   const credentials = credentialsOf(config.values, env, actor_id);
   if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
+  const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
   const connection = await openConnection({
     host: place.host,
     port: place.port,
@@ -130,18 +133,24 @@ async function placeOfAgent(env: Env): Promise<Place> {
   if (!place) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
   const url = new URL(place.endpoint);
   const host = url.hostname.replace(/^\[|\]$/g, '');
-  const ca = ca_file ?? (folder && join(folder, 'ca.pem'));
+  const ca_path = ca_file || (folder && join(folder, 'ca.pem'));
   return {
     host,
     port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
     server_name: place.server_name ?? host,
-    ca: url.protocol === 'https:' ? await readNamed('SVC_ACTOR_CA_FILE', ca ?? '') : null,
+    ca: url.protocol === 'https:' ? await readAuthority(ca_path) : null,
   };
+}
+
+async function readAuthority(path: string | null): Promise<string> {
+  if (path === null) throw failed('SVC_ACTOR_CA_FILE is not set');
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed(`SVC_ACTOR_CA_FILE ${path} cannot be read: ${error.code ?? error.message}`);
+  });
 }
 
 /** The listener of this machine's configuration, known by the certificates in its `cert_dir`. */
 async function placeOfConfig(config: Config): Promise<Place> {
-  if (!config.get('internal_grpc.enabled')) throw failed(problems.internalGrpcUnavailable().message);
   const near = nearAddress(parseAddress(config.get('internal_grpc.listen'))!);
   if (config.get('internal_grpc.security.mode') === 'disabled')
     return { ...near, server_name: near.host, ca: null };
@@ -172,16 +181,17 @@ function credentialsOf(
       mintToken({ shared_secret, issuer, audience }, actor_id ?? '', systemClock, { kind: 'actor', claims }),
     );
   }
-  if (token_file) found.push(async () => (await readNamed('SVC_ACTOR_TOKEN_FILE', token_file)).trim());
+  if (token_file) found.push(() => readToken(token_file));
   return found;
 }
 
-/** The token's file goes with its session. */
-async function readNamed(variable: string, path: string): Promise<string> {
-  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-    if (variable === 'SVC_ACTOR_TOKEN_FILE' && error.code === 'ENOENT') throw problems.actorUnauthorized();
-    throw failed(`${variable} ${path} cannot be read: ${error.code ?? error.message}`);
+/** The file goes with its session: where there is none any more, neither is a right to call. */
+async function readToken(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw problems.actorUnauthorized();
+    throw failed(`SVC_ACTOR_TOKEN_FILE ${path} cannot be read: ${error.code ?? error.message}`);
   });
+  return text.trim();
 }
 
 function parseJson(text: string): unknown {

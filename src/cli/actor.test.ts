@@ -1,0 +1,211 @@
+/** `svc actor` against a door of the plane's in this process: where it calls, with what, and what it says of failures. */
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { decodeJwt } from 'jose';
+import { beforeEach, expect, onTestFinished, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { type ConfigKey, configKeys } from '../contract/config.ts';
+import { invalid, problems } from '../domain/problem.ts';
+import { type LeafContent, makeCa, makeKey, makeLeaf } from '../link/pki.ts';
+import { type ActorDoor, openActorDoor } from '../rpc-actor/door.ts';
+import { type Ran, run } from '../testing/cli.ts';
+
+const SECRET = 'a shared secret of more than 32 bytes';
+
+let home: string;
+let calls: { method: string; params: unknown; token: string }[];
+
+beforeEach(async () => {
+  home = await mkdtemp(join(tmpdir(), 'svc-actor-'));
+  calls = [];
+});
+
+interface Door extends ActorDoor {
+  ca: string;
+  cert: string;
+}
+
+/** `accepts`: whether a token is good; every other one is `unauthorized`. */
+async function openDoor(
+  accepts: (token: string) => boolean = () => true,
+  more: Partial<LeafContent> = {},
+): Promise<Door> {
+  const key = await makeKey();
+  const ca = { key, cert: await makeCa(key, Date.now()) };
+  const leaf_key = await makeKey();
+  const cert = await makeLeaf(ca, leaf_key, {
+    ...{ title: 'plane', uri: 'svc:plane:pln_a', names: ['127.0.0.1'], usages: ['server'] },
+    ...{ now_ms: Date.now(), lifetime_ms: 3_600_000 },
+    ...more,
+  });
+  const door = await openActorDoor({
+    ...{ host: '127.0.0.1', port: 0, log: silentLog },
+    certificate: { cert, key: leaf_key },
+    call: async (call) => {
+      calls.push(call);
+      if (!accepts(call.token)) throw problems.actorUnauthorized();
+      return { answer: call.params };
+    },
+  });
+  onTestFinished(async () => {
+    await door.close();
+    await rm(home, { recursive: true, force: true });
+  });
+  return { ...door, ca: ca.cert, cert };
+}
+
+/** An agent's variables, and its files. */
+async function agentOf(door: Door, place: object | string | null = null): Promise<Record<string, string>> {
+  const endpoint = `https://127.0.0.1:${door.port}`;
+  await writeFile(join(home, 'ca.pem'), door.ca);
+  await writeFile(join(home, 'ses_a.token'), 'ses_a.secret\n');
+  const text = typeof place === 'string' ? place : JSON.stringify(place ?? { endpoint });
+  await writeFile(join(home, 'actor.json'), text);
+  return {
+    SVC_ACTOR_ENDPOINT: endpoint,
+    SVC_ACTOR_TOKEN_FILE: join(home, 'ses_a.token'),
+    SVC_ACTOR_CA_FILE: join(home, 'ca.pem'),
+    SVC_SESSION_ID: 'ses_a',
+  };
+}
+
+type Values = Partial<Record<ConfigKey, unknown>>;
+
+async function whoami(env: Record<string, string>, values: Values = {}, args: string[] = []): Promise<Ran> {
+  const get = (key: ConfigKey) => (Object.hasOwn(values, key) ? values[key] : configKeys[key].default);
+  const config = { get, entry: () => null as never, file: null, warnings: [] };
+  const loadConfig = () => config as never;
+  return run(['actor', 'whoami', ...args], { home, env, local: { loadConfig } });
+}
+
+/** This machine's own configuration, for a shell that is no agent's. */
+async function configured(door: Door, more: Values = {}): Promise<Values> {
+  const cert_dir = join(home, 'certs');
+  await mkdir(cert_dir);
+  await writeFile(join(cert_dir, 'ca.pem'), door.ca);
+  await writeFile(join(cert_dir, 'cert.pem'), door.cert);
+  return {
+    'internal_grpc.enabled': true,
+    'internal_grpc.listen': `0.0.0.0:${door.port}`,
+    'internal_grpc.security.cert_dir': cert_dir,
+    'internal_grpc.auth.shared_secret': SECRET,
+    ...more,
+  };
+}
+
+test('an agent calls with its own token, and what the plane answers is printed as it is', async () => {
+  const env = await agentOf(await openDoor());
+  expect(await whoami(env)).toEqual({ code: 0, stdout: '{"answer":{}}\n', stderr: '' });
+  expect(calls).toEqual([{ method: 'whoami', params: {}, token: 'ses_a.secret' }]);
+});
+
+test('the actor is named by the flag, else by SVC_ACTOR_ID', async () => {
+  const env = { ...(await agentOf(await openDoor())), SVC_ACTOR_ID: 'user:ana' };
+  await whoami(env);
+  await whoami(env, {}, ['--actor-id', 'user:eve']);
+  expect(calls.map(({ params }) => params)).toEqual([{ actor_id: 'user:ana' }, { actor_id: 'user:eve' }]);
+});
+
+test('a configured secret comes first; where the plane does not take it the agent’s own token follows', async () => {
+  const door = await openDoor((token) => token === 'ses_a.secret');
+  const env = await agentOf(door);
+  const values = { 'internal_grpc.auth.shared_secret': SECRET, 'internal_grpc.auth.issuer': 'mine' };
+  expect((await whoami(env, values, ['--actor-id', 'user:ana'])).code).toBe(0);
+  expect(calls.map(({ token }) => token.split('.').length)).toEqual([3, 2]);
+  expect(decodeJwt(calls[0]!.token)).toMatchObject({
+    ...{ iss: 'mine', aud: 'svc-internal', sub: 'user:ana', session_id: 'ses_a' },
+  });
+});
+
+test('a secret that the plane takes is all that it gets', async () => {
+  const env = await agentOf(await openDoor((token) => token !== 'ses_a.secret'));
+  expect((await whoami(env, { 'internal_grpc.auth.shared_secret': SECRET })).code).toBe(0);
+  expect(calls).toHaveLength(1);
+});
+
+test('what the service announced last counts more than what was true when the agent was started', async () => {
+  const door = await openDoor();
+  const env = { ...(await agentOf(door)), SVC_ACTOR_ENDPOINT: 'https://127.0.0.1:1' };
+  expect((await whoami(env)).code).toBe(0);
+  for (const broken of ['', '{', '[]', '{"endpoint":7}', '{"endpoint":"file:///etc/passwd"}']) {
+    expect((await whoami(await agentOf(door, broken))).code).toBe(0);
+  }
+});
+
+test('a certificate that is for another name is checked by the name that the service says', async () => {
+  const door = await openDoor(() => true, { names: ['web-1.example'] });
+  const refused = { code: 1, stderr: 'svc: certificate verify failed\n' };
+  expect(await whoami(await agentOf(door))).toMatchObject(refused);
+  const endpoint = `https://127.0.0.1:${door.port}`;
+  expect(await whoami(await agentOf(door, { endpoint, server_name: 'web-1.example' }))).toMatchObject({
+    code: 0,
+  });
+  expect(await whoami(await agentOf(door, { endpoint, server_name: 'web-2.example' }))).toMatchObject(
+    refused,
+  );
+  await writeFile(join(home, 'other.pem'), (await openDoor()).ca);
+  const stranger = { ...(await agentOf(door)), SVC_ACTOR_CA_FILE: join(home, 'other.pem') };
+  expect(await whoami(stranger)).toMatchObject(refused);
+  expect(calls).toHaveLength(1);
+});
+
+test('a certificate of the operator’s without its authority is believed as it is', async () => {
+  const door = await openDoor();
+  const env = await agentOf({ ...door, ca: door.cert });
+  expect((await whoami(env)).code).toBe(0);
+});
+
+test('outside of an agent the configuration says where, and its certificates whom to believe', async () => {
+  const values = await configured(await openDoor());
+  expect((await whoami({}, values)).code).toBe(0);
+  expect(decodeJwt(calls[0]!.token)).toMatchObject({ sub: '' });
+  // A shell in an agent may still ask by another configuration.
+  const env = { SVC_ACTOR_ENDPOINT: 'https://127.0.0.1:1', SVC_ACTOR_TOKEN_FILE: join(home, 'none') };
+  expect((await whoami(env, values, ['--config', 'other.toml'])).code).toBe(0);
+  expect((await whoami(env, values)).stderr).toMatch(/SVC_ACTOR_CA_FILE .* cannot be read: ENOENT/);
+});
+
+test('where there is nothing to call, or nothing to call with, one line says so', async () => {
+  const door = await openDoor();
+  const values = await configured(door, { 'internal_grpc.auth.shared_secret': null });
+  await writeFile(join(home, 'certs', 'auth_secret.txt'), JSON.stringify({ shared_secret: SECRET }));
+  const says = async (env: Record<string, string>, with_values: Values) => {
+    const { code, stdout, stderr } = await whoami(env, with_values);
+    expect(stdout).toBe('');
+    return [code, stderr];
+  };
+  const not_configured = [1, 'svc: internal_grpc.auth.shared_secret is not configured\n'];
+  expect(await says({}, values)).toEqual(not_configured);
+  const nothing = { SVC_ACTOR_ENDPOINT: `https://127.0.0.1:${door.port}` };
+  expect(await says(nothing, values)).toEqual(not_configured);
+  expect(await says(nothing, { ...values, 'internal_grpc.auth.shared_secret': SECRET })).toEqual([
+    1,
+    'svc: SVC_ACTOR_CA_FILE is not set\n',
+  ]);
+  const { SVC_ACTOR_TOKEN_FILE: token_file, ...without } = await agentOf(door);
+  expect(await says(without, values)).toEqual(not_configured);
+  expect(await says({}, { ...values, 'internal_grpc.enabled': false })).toEqual([
+    1,
+    'svc: internal grpc client not available\n',
+  ]);
+  await rm(token_file!);
+  expect(await says({ ...without, SVC_ACTOR_TOKEN_FILE: token_file! }, values)).toEqual([
+    4,
+    'svc: unauthorized\n',
+  ]);
+  await door.close();
+  expect(await says(await agentOf(door), values)).toEqual([1, 'svc: failed to connect to remote node\n']);
+  expect(calls).toEqual([]);
+});
+
+test('a configuration that an agent cannot read is as good as none; elsewhere it is told', async () => {
+  const env = await agentOf(await openDoor());
+  const loadConfig = () => {
+    throw invalid('config file /etc/svc/config.toml cannot be read: EACCES');
+  };
+  const asked = (with_env: Record<string, string>) =>
+    run(['actor', 'whoami'], { home, env: with_env, local: { loadConfig } });
+  expect(await asked(env)).toMatchObject({ code: 0 });
+  expect(await asked({})).toMatchObject({ code: 1, stderr: expect.stringContaining('EACCES') });
+});
