@@ -97,6 +97,32 @@ test('domain/ does no I/O and reads no clock', () => {
   expect(found.map((file) => file.path)).toEqual([]);
 });
 
+test('only the rooms of the wire speak gRPC; who dials puts a token into every call', () => {
+  const own_files = ['src/services/nodes/dialing.ts'];
+  const rooms = ['link', 'rpc-actor', 'rpc-node', 'cli'];
+  const wire = /^@(connectrpc|bufbuild)\/|contract\/gen\/|^\.\/gen\//;
+  const found = shipped
+    .filter((file) => !rooms.includes(roomOf(file.path)) && !own_files.includes(file.path))
+    .filter((file) => !file.path.startsWith('src/contract/gen/'))
+    .filter((file) => file.imports.some((imported) => wire.test(imported)));
+  expect(found.map((file) => file.path)).toEqual([]);
+});
+
+test('a node is made without database, log, services and HTTP', () => {
+  const seen = new Set<string>();
+  const visit = (path: string) => {
+    if (seen.has(path)) return;
+    seen.add(path);
+    const file = shipped.find((one) => one.path === path);
+    for (const imported of file?.imports ?? []) visit(targetOf(path, imported) ?? '');
+  };
+  visit('src/main/node.ts');
+  const rooms = new Set([...seen].filter((path) => path.startsWith('src/')).map(roomOf));
+  expect([...rooms].sort()).toEqual(expect.arrayContaining(['link', 'rpc-node', 'runtime']));
+  const plane_alone = ['store', 'ingest', 'events', 'flow', 'timers', 'services', 'http', 'cli'];
+  expect(plane_alone.filter((room) => rooms.has(room))).toEqual([]);
+});
+
 test('a wall is seen whichever way it is crossed', () => {
   const ways = [
     `import { x } from '../http/a.ts';`,
