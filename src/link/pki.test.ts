@@ -17,6 +17,7 @@ import {
   makeJoinLeaf,
   makeKey,
   makeLeaf,
+  nameToCheck,
   svcUris,
 } from './pki.ts';
 
@@ -189,4 +190,15 @@ test('files that do not belong together are told apart in words', async () => {
   refused({ ca: 'x', cert, key }).toThrow('ca.pem cannot be read');
   refused({ ca: ca.cert, cert: 'x', key }).toThrow('cert.pem cannot be read');
   refused({ ca: ca.cert, cert, key: 'x' }).toThrow('key.pem cannot be read');
+});
+
+test('a certificate is checked by the name that is dialled, else by one that it has', async () => {
+  const ca = await authority();
+  const of = async (names: string[]) => makeLeaf(ca, await makeKey(), { ...content, names });
+  const cert = await of(['web-1.example', '127.0.0.1', '::1']);
+  for (const host of ['web-1.example', '127.0.0.1', '::1']) expect(nameToCheck(cert, host)).toBe(host);
+  for (const host of ['localhost', '10.0.0.7', '::2']) expect(nameToCheck(cert, host)).toBe('web-1.example');
+  expect(nameToCheck(await of(['10.0.0.7']), '127.0.0.1')).toBe('10.0.0.7');
+  // One that has no name cannot be checked by any: whoever dials finds that out.
+  expect(nameToCheck(await of([]), '127.0.0.1')).toBe('127.0.0.1');
 });

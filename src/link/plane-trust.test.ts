@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import pino from 'pino';
 import { expect, test } from 'vitest';
 import { SECRET, TestClock, testFolder, testPlaneTrust } from '../testing/trusted-node.ts';
-import { daysLeft, makeKey, svcUris } from './pki.ts';
+import { daysLeft, isFor, makeCsr, makeKey, svcUris } from './pki.ts';
 import { TokenVerifier } from './tokens.ts';
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -174,4 +174,34 @@ test('in mode disabled there are tokens, and no certificates', async () => {
   expect(await readdir(cert_dir)).toEqual(['auth_secret.txt']);
   const door = new TokenVerifier({ settings: () => plane.handover(), clock: new TestClock() });
   await door.verify(await plane.token());
+});
+
+test('the plane’s certificate is for loopback and its listener, and is made anew when that is elsewhere', async () => {
+  const cert_dir = await testFolder();
+  const names = ['localhost', '127.0.0.1', '::1', '10.0.0.7'];
+  const first = (await testPlaneTrust({ cert_dir, names: ['10.0.0.7'] })).identity()!;
+  const leaf = new X509Certificate(first.cert);
+  expect(names.filter((name) => !isFor(leaf, name))).toEqual([]);
+  expect((await testPlaneTrust({ cert_dir, names: ['10.0.0.7'] })).identity()).toEqual(first);
+  const second = (await testPlaneTrust({ cert_dir, names: ['plane.example'] })).identity()!;
+  expect(isFor(new X509Certificate(second.cert), 'plane.example')).toBe(true);
+  expect({ ...second, cert: '' }).toEqual({ ...first, cert: '' });
+});
+
+test('a node’s certificate is for loopback too: its agents dial it by that', async () => {
+  const plane = await testPlaneTrust();
+  const csr = await makeCsr(await makeKey(), 'node');
+  const leaf = new X509Certificate(await plane.issue(csr, 'web-1', ['web-1.example']));
+  for (const name of ['web-1.example', 'localhost', '127.0.0.1', '::1']) expect(isFor(leaf, name)).toBe(true);
+});
+
+test('whoever waits for a change of the certificate is told once it is there', async () => {
+  const clock = new TestClock();
+  const plane = await testPlaneTrust({ clock });
+  const told: string[] = [];
+  plane.onChange(() => told.push(plane.identity()!.cert));
+  await plane.refresh();
+  clock.now_ms += 62 * DAY_MS;
+  await plane.refresh();
+  expect(told).toEqual([plane.identity()!.cert]);
 });

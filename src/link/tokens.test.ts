@@ -155,3 +155,16 @@ function signedByRsa(): Promise<string> {
   const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
   return new SignJWT(claims).setProtectedHeader({ alg: 'RS256', typ: 'svc-internal+jwt' }).sign(privateKey);
 }
+
+test('a plane’s token is none of an actor’s, and the other way round', async () => {
+  const actors = new TokenVerifier({ settings: () => settings, clock, kind: 'actor' });
+  const options = { kind: 'actor', claims: { session_id: 'ses_a' } } as const;
+  const mint = () => mintToken(settings, 'user:ana', clock, options);
+  expect(await actors.verify(await mint())).toMatchObject({
+    sub: 'user:ana',
+    session_id: 'ses_a',
+    iss: 'svc',
+  });
+  await expect(verifier().verify(await mint())).rejects.toThrow('"typ"');
+  await expect(actors.verify(await mintToken(settings, 'pln_test', clock))).rejects.toThrow('"typ"');
+});
