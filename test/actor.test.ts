@@ -2,7 +2,8 @@
  * The actor surface with the real programs: `svc actor` in an agent's own environment, on the plane's machine and on a
  * node, and in an operator's shell. What must not work is tried beside what must.
  */
-import { mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
@@ -189,6 +190,44 @@ test('who holds the shared secret may act as anyone there is', async () => {
     await guarded.close();
   }
 });
+
+test('without TLS the way is the same', async () => {
+  const open = await TestPlane.open({ env: { ...WITH_NODES, SVC_INTERNAL_GRPC_SECURITY_MODE: 'disabled' } });
+  try {
+    const agent = await open.agent('env | grep -c ^SVC_ACTOR_ENDPOINT=http: && svc actor whoami');
+    await open.finished(agent.id);
+    const [found, said = ''] = (await open.output(agent.id)).toString().split('\n');
+    expect(found).toBe('1');
+    expect(JSON.parse(said)).toMatchObject({ agent_id: agent.id });
+  } finally {
+    await open.close();
+  }
+});
+
+const as_root = process.platform === 'linux' && process.getuid?.() === 0;
+
+test.runIf(as_root)(
+  'agents that run as another user reach the plane too, and no secret of the service',
+  async () => {
+    const run_dir = await mkdtemp(join(tmpdir(), 'svc-run-'));
+    await chmod(run_dir, 0o755);
+    const env = { ...WITH_NODES, SVC_AGENTS_RUN_AS: 'nobody', RUNTIME_DIRECTORY: run_dir };
+    const dropped = await TestPlane.open({ env });
+    try {
+      await chmod(dropped.folder, 0o755);
+      const certs = join(dropped.data_dir, 'internal-grpc');
+      const agent = await dropped.agent(`id -un; svc actor whoami; cat '${certs}/auth_secret.txt'`);
+      await dropped.finished(agent.id);
+      const [user, said = ''] = (await dropped.output(agent.id)).toString().split('\n');
+      expect(user, dropped.log).toBe('nobody');
+      expect(JSON.parse(said)).toMatchObject({ agent_id: agent.id });
+      expect((await dropped.output(agent.id, { stream: 'stderr' })).toString()).toMatch(/Permission denied/);
+    } finally {
+      await dropped.close();
+      await rm(run_dir, { recursive: true });
+    }
+  },
+);
 
 test('where the internal surface is switched off there is no way to call, and agents are told of none', async () => {
   const plain = await TestPlane.open();
