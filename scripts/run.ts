@@ -11,15 +11,23 @@ export interface Outcome {
   seconds: number;
 }
 
-/** `node` is the very Node that runs the script; other names are looked up among the project's tools first. */
-export function run(argv: readonly [string, ...string[]], cwd = root): Promise<Outcome> {
+/**
+ * `node` is the very Node that runs the script; other names are looked up among the project's tools first, or, for a
+ * `stranger`, only where a machine without this project finds them. What takes longer than `timeout_ms` is ended.
+ */
+export function run(
+  argv: readonly [string, ...string[]],
+  cwd = root,
+  { stranger = false, timeout_ms = 0 } = {},
+): Promise<Outcome> {
   const [name, ...args] = argv;
   const started = performance.now();
   return new Promise((resolve) => {
     const child = spawn(name === 'node' ? process.execPath : name, args, {
       cwd,
       stdio: ['ignore', 'pipe', 'pipe'],
-      env: { ...process.env, PATH: `${tools}${delimiter}${process.env.PATH}` },
+      timeout: timeout_ms,
+      env: { ...process.env, PATH: stranger ? withoutTools() : `${tools}${delimiter}${process.env.PATH}` },
     });
     let output = '';
     const add = (bytes: Buffer) => {
@@ -34,4 +42,9 @@ export function run(argv: readonly [string, ...string[]], cwd = root): Promise<O
     });
     child.on('close', (code) => end(code === 0));
   });
+}
+
+function withoutTools(): string {
+  const folders = (process.env.PATH ?? '').split(delimiter);
+  return folders.filter((folder) => folder !== tools).join(delimiter);
 }

@@ -12,6 +12,7 @@ import { root, run } from './run.ts';
 
 const folder = await mkdtemp(join(tmpdir(), 'svc-package-'));
 const WAIT_MS = 120_000;
+const INSTALL_MS = 240_000;
 
 try {
   await need(['npm', 'pack', '--pack-destination', folder], root);
@@ -24,8 +25,8 @@ try {
 }
 
 async function need(argv: [string, ...string[]], cwd: string): Promise<string> {
-  const { ok, output } = await run(argv, cwd);
-  if (!ok) throw new Error(`${argv.join(' ')} failed:\n${output}`);
+  const { ok, output, seconds } = await run(argv, cwd, { stranger: true, timeout_ms: INSTALL_MS });
+  if (!ok) throw new Error(`${argv.join(' ')} failed after ${Math.round(seconds)} s:\n${output}`);
   return output;
 }
 

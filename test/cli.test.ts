@@ -17,13 +17,12 @@ test('a person comes in, runs an agent and reads it, with nothing but the CLI', 
   await plane.start();
   const env = { SVC_TOKEN: '', SVC_URL: '' };
   const { pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
-  const joined = await plane.cli(
-    ['join', '--pin', `${pin.slice(0, 4)} ${pin.slice(4)}`, '-u', ROOT.username],
-    {
-      env,
-      input: `${ROOT.password}\n`,
-    },
-  );
+  const pinFile = join(plane.folder, 'pin');
+  await writeFile(pinFile, `${pin.slice(0, 4)} ${pin.slice(4)}\n`);
+  const joined = await plane.cli(['join', '--pin-file', pinFile, '-u', ROOT.username], {
+    env,
+    input: `${ROOT.password}\n`,
+  });
   expect(joined).toMatchObject({ code: 0, stdout: '' });
   expect((await plane.cli(['join-link'], { env })).stderr).toBe('svc: root already initialized\n');
 

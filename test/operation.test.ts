@@ -30,6 +30,8 @@ test('SIGTERM ends the service in order, with streams open, a slow request under
   plane = await TestPlane.open();
   const calm = await plane.agent('while :; do echo calm; sleep 0.2; done');
   const stubborn = await plane.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
+  // It ignores the signal from its first word on.
+  await until(async () => (await plane!.output(stubborn.id)).length > 0);
   const params = { agent_id: calm.id };
   const stream = text(await plane.client.open('followAgent', { params, query: {} }));
   // This one takes longer than the service may: it says so.

@@ -60,7 +60,7 @@ test('the tour of the README works as written', async () => {
   const hello = await run(
     put(first!, {
       'export PATH="$PWD/bin:$PATH"': '',
-      'svc join ': `svc join --pin ${pin} -u ${ROOT.username} <<< '${ROOT.password}'`,
+      'svc join ': `svc join --pin-file <(echo ${pin}) -u ${ROOT.username} <<< '${ROOT.password}'`,
     }),
   );
   expect(hello.stdout).toBe('tick 1\ntick 2\ntick 3\n');

@@ -10,7 +10,7 @@ import { dropCredential, readCredentials, storeCredential } from './credentials.
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { leaf, localFlags, remote, withLocal } from './options.ts';
 import { printJson, printRecord, say } from './output.ts';
-import { ask, password } from './prompt.ts';
+import { ask, firstLine, password } from './prompt.ts';
 import { visible } from './terminal.ts';
 
 type Options = ApiOptions & { json?: boolean };
@@ -20,8 +20,8 @@ interface LoginOptions extends Options {
   withToken?: boolean;
 }
 interface JoinOptions extends LoginOptions {
-  pin?: string;
-  link?: string;
+  pinFile?: string;
+  linkFile?: string;
 }
 
 export function addLogin(program: Command, context: Context): void {
@@ -59,17 +59,23 @@ export function addLogin(program: Command, context: Context): void {
   });
 
   remote(program, 'join', 'create the root user from here, with the PIN of the first start')
-    .option('--link <url>', 'the join link; default: the one of this machine')
+    .option(
+      '--link-file <file>',
+      'the join link is the first line of this file; default: the one of this machine',
+    )
     .option('-u, --username <name>', 'name of the root user')
     .option('--password-file <file>', 'the password is the first line of this file (-: standard input)')
-    .option('--pin <digits>', 'the PIN; default: asked')
+    .option('--pin-file <file>', 'the PIN is the first line of this file; default: asked')
     .action(async (options: JoinOptions) => {
       const { url, token } = await joinLink(options);
-      const pin = (options.pin ?? (await ask(io, 'PIN'))).replace(/\s/g, '');
+      const { pinFile } = options;
+      const pin = pinFile === undefined ? await ask(io, 'PIN') : await firstLine(io, pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile, { twice: true });
       const open = new Api(url, null, io.signal);
-      const signedIn = await open.call('join', { body: { token, pin, username, password: secret } });
+      const signedIn = await open.call('join', {
+        body: { token, pin: pin.replace(/\s/g, ''), username, password: secret },
+      });
       await keep(url, signedIn.token, signedIn.user.username, options);
     });
 
@@ -102,8 +108,7 @@ export function addLogin(program: Command, context: Context): void {
 
   /** The link names the plane and carries the token in its fragment. */
   async function joinLink(options: JoinOptions): Promise<{ url: string; token: string }> {
-    let link = options.link;
-    if (link === undefined) {
+    if (options.linkFile === undefined) {
       const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
       const text = await readFile(join(data_dir, 'join.json'), 'utf8').catch(() => null);
       if (text === null) {
@@ -113,11 +118,11 @@ export function addLogin(program: Command, context: Context): void {
         );
       }
       const { url, token } = JSON.parse(text);
-      link = String(url);
-      return { url: baseOf(link), token: String(token) };
+      return { url: baseOf(String(url)), token: String(token) };
     }
+    const link = await firstLine(io, options.linkFile);
     const token = /#t=([\w-]+)$/.exec(link)?.[1];
-    if (token === undefined) throw usage('--link must be the whole join link, with what follows #');
+    if (token === undefined) throw usage('--link-file must hold the whole join link, with what follows #');
     return { url: baseOf(link), token };
   }
 

@@ -36,6 +36,12 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
   }
 }
 
+/** The first line of a file, or of standard input (`-`): the way for secrets where nobody types. */
+export async function firstLine(io: Io, file: string): Promise<string> {
+  const all = file === '-' ? await readAll(io.stdin) : await readFile(resolve(io.cwd, file), 'utf8');
+  return all.split(/\r?\n/, 1)[0]!;
+}
+
 /** A password: from the named file, else typed, else the first line of standard input. */
 export async function password(
   io: Io,
@@ -43,10 +49,8 @@ export async function password(
   file: string | undefined,
   options: { twice?: boolean } = {},
 ): Promise<string> {
-  const firstLine = (all: string) => all.split(/\r?\n/, 1)[0]!;
-  if (file === '-') return firstLine(await readAll(io.stdin));
-  if (file !== undefined) return firstLine(await readFile(resolve(io.cwd, file), 'utf8'));
-  if (!io.stdin.isTTY) return firstLine(await readAll(io.stdin));
+  if (file !== undefined) return firstLine(io, file);
+  if (!io.stdin.isTTY) return firstLine(io, '-');
   const typed = await ask(io, question, { secret: true });
   if (options.twice && (await ask(io, `${question} again`, { secret: true })) !== typed) {
     throw usage('the two passwords are not the same');

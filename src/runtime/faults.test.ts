@@ -84,6 +84,22 @@ describe('sessions under faults', { timeout: 120_000 }, () => {
       expect((await handleOf(id)).main).toEqual(before.main);
     });
 
+    it('pump loses nothing that the FIFO holds when the command ends, and is told of', async () => {
+      await reopen({ helper_check_ms: 60_000 });
+      const id = await script(
+        'echo first; until [ -e stop ]; do sleep 0.02; done; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo $i; done',
+      );
+      await until(async () => (await output(id)) === 'first\n');
+      const { pumps } = await handleOf(id);
+      for (const { pid } of Object.values(pumps)) process.kill(pid, 'SIGKILL');
+      await until(() => !Object.values(pumps).some(isAlive));
+      await writeFile(join(workdir, 'stop'), '');
+      expect((await seen.ended(id)).exit.exit_code).toBe(0);
+      const lines = Array.from({ length: 2000 }, (_, at) => `${at + 1}\n`).join('');
+      expect(await output(id)).toBe(`first\n${lines}`);
+      expect(troubles(id)).toEqual(['pump_restarted', 'pump_restarted']);
+    });
+
     it('feeder is replaced, and every byte of stdin arrives once', async () => {
       const id = await script('cat', { stdin: true });
       let expected = '';

@@ -76,6 +76,8 @@ export class LocalSession {
   #seen: Record<StreamName, number | null> = { stdout: null, stderr: null };
   #waiters: (() => void)[] = [];
   #recording: Promise<void> = Promise.resolve();
+  /** Pumps that were asked to be replaced, and are not told of yet: the end may come between. */
+  readonly #pumps_asked = new Set<StreamName>();
 
   constructor(id: string, files: SessionFiles, file: LaunchFile, facts: SessionFact[], host: SessionHost) {
     this.id = id;
@@ -347,6 +349,7 @@ export class LocalSession {
       // The wrapper said it too, unless it was killed.
       await this.files.tell('ctl', 'end');
       await this.#drain(leftovers.length > 0);
+      await this.#tellLatePumps();
     }
     if (this.#closed) return;
     const sizes = await this.files.sizes();
@@ -386,15 +389,19 @@ export class LocalSession {
    * are waited for; what comes later goes to /dev/null.
    */
   async #drain(held: boolean): Promise<void> {
-    const pumps = this.#handle ? Object.values(this.#handle.pumps) : [];
     const begun = performance.now();
-    const asleep = pumps.map(() => 0);
+    const asleep = streamNames.map(() => 0);
+    let pumps: ProcessRef[] = [];
     for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
+      // The keeper puts another in the place of a killed one, also now, and stays until all have ended.
+      this.#handle = (await this.files.readHandle()) ?? this.#handle;
+      pumps = this.#handle ? Object.values(this.#handle.pumps) : [];
       const states = pumps.map((ref) => {
         const stat = readStat(ref.pid);
         return stat?.start === ref.start && stat.state !== 'Z' ? stat.state : null;
       });
-      if (states.every((state) => state === null) || this.#closed) return;
+      const over = states.every((state) => state === null) && !(this.#handle && isAlive(this.#handle.keeper));
+      if (over || this.#closed) return;
       for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
       const late = performance.now() - begun > this.#host.drain_ms;
       // A pump that sleeps has emptied its FIFO; one that is held back (T) has not.
@@ -403,6 +410,19 @@ export class LocalSession {
       await sleep(wait_ms);
     }
     await this.#replacePumps(pumps);
+  }
+
+  async #tellLatePumps(): Promise<void> {
+    for (const stream of streamNames) {
+      const late = await this.files.has(`${spoolNames[stream]}.again`);
+      if (late || this.#pumps_asked.has(stream)) await this.#tellPump(stream);
+    }
+  }
+
+  #tellPump(stream: StreamName): Promise<void> {
+    this.#pumps_asked.delete(stream);
+    const error = `the process that stores ${stream} was killed; up to 128 KiB may be missing`;
+    return this.trouble('pump_restarted', error, { stream });
   }
 
   async #replacePumps(pumps: ProcessRef[]): Promise<void> {
@@ -533,9 +553,9 @@ export class LocalSession {
     for (const stream of streamNames) {
       if (isAlive(pumps[stream]) || this.#host.isPaused()) continue;
       await this.#endOrphanedReader(stream);
+      this.#pumps_asked.add(stream);
       if (!(await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream])))) continue;
-      const error = `the process that stores ${stream} was killed; up to 128 KiB may be missing`;
-      await this.trouble('pump_restarted', error, { stream });
+      await this.#tellPump(stream);
     }
     if (!feeder || isAlive(feeder) || (await this.files.has('stdin.eof'))) return;
     // A copy that the dead feeder began must end first, or two would mix their bytes.

@@ -79,6 +79,13 @@ note() {
     echo end
   } >handle.new && "$mv" -f handle.new handle
 }
+gone() {
+  st "$1"
+  [ "$t" = "$2" ] || return 0
+  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; else t=$(LC_ALL=C "$ps" -o stat= -p "$1"); fi
+  case $t in Z*) return 0 ;; esac
+  return 1
+}
 obey() {
   while read -r command argument <&7; do
     case $command in
@@ -92,6 +99,9 @@ obey() {
       end) break ;;
     esac
   done
+  # What a killed pump has not taken is in its FIFO alone, which goes when we let go of it.
+  if gone "$po" "$pot"; then true >out.again; pump out; po=$p; st "$po"; pot=$t; note; fi
+  if gone "$pe" "$pet"; then true >err.again; pump err; pe=$p; st "$pe"; pet=$t; note; fi
   if [ -n "$f" ]; then
     st "$f"
     [ "$t" != "$ft" ] || kill -KILL "$f"

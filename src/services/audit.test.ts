@@ -21,11 +21,13 @@ async function record(event: AuditEvent, user_id = 'usr_a', agent_id: string | n
 }
 
 /** Changes rows behind the service's back, as somebody with the file would. */
-function tamper(sql: string): void {
+async function tamper(sql: string): Promise<void> {
   const db = new DatabaseSync(join(room.folder, 'svc.db'));
   db.exec('DROP TRIGGER audit_append_only_update; DROP TRIGGER audit_append_only_delete;');
   db.exec(sql);
   db.close();
+  // Reads between two commits share a snapshot: a new one begins.
+  await room.store.write(() => {});
 }
 
 describe('audit', () => {
@@ -125,7 +127,7 @@ describe('audit', () => {
   ])('finds %s', async (_what, sql, broken_id) => {
     for (let i = 0; i < 5; i++) await record('agent_started', `usr_${i}`);
     expect((await room.audit.verify()).broken_id).toBeNull();
-    tamper(sql);
+    await tamper(sql);
     expect((await room.audit.verify()).broken_id).toBe(broken_id);
   });
 
@@ -134,7 +136,7 @@ describe('audit', () => {
     const { signal } = new AbortController();
     await room.audit.check(signal);
     expect(lines.at(-1)).toMatchObject({ level: 30, audit_records: 3, msg: 'audit trail is sound' });
-    tamper(`UPDATE audit SET user_id = NULL WHERE id = 2`);
+    await tamper(`UPDATE audit SET user_id = NULL WHERE id = 2`);
     await room.audit.check(signal);
     expect(lines.at(-1)).toMatchObject({ level: 50, audit_records: 1, audit_id: 2 });
   });
@@ -143,7 +145,7 @@ describe('audit', () => {
     for (let i = 0; i < 3; i++) await record('agent_started');
     const last = lines.at(-1)!.audit_hash;
     expect((await room.audit.verify()).head).toBe(last);
-    tamper('DELETE FROM audit WHERE id = 3');
+    await tamper('DELETE FROM audit WHERE id = 3');
     expect(await room.audit.verify()).toMatchObject({ records: 2, broken_id: null });
     expect((await room.audit.verify()).head).not.toBe(last);
   });
