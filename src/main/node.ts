@@ -6,7 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { rfc3339, systemClock } from '../base/clock.ts';
+import { systemClock } from '../base/clock.ts';
 import { writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
@@ -18,10 +18,8 @@ import { actorRoutes } from '../rpc-actor/service.ts';
 import { type Door, openDoor } from '../rpc-node/door.ts';
 import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
 import { announceActors } from './actor-surface.ts';
-import { Closing } from './closing.ts';
-import { prepareDataDir } from './data-dir.ts';
-import { lockDataDir } from './lock.ts';
 import { openLogOf, openMachine } from './machine.ts';
+import { type Held, start } from './start.ts';
 
 export interface AgentNode {
   id: string;
@@ -39,27 +37,15 @@ export interface AgentNode {
 }
 
 /** Throws a Problem when the configuration or the data directory refuses. */
-export async function startNode(config: Config, env: NodeJS.ProcessEnv): Promise<AgentNode> {
-  const data_dir = await prepareDataDir(config.get('data_dir'));
-  const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
-  const opened = new Closing();
-  opened.push(() => lock.release());
-  try {
-    const node = await open(config, env, data_dir, opened);
-    lock.listening(`https://${node.listen}`);
+export function startNode(config: Config, env: NodeJS.ProcessEnv): Promise<AgentNode> {
+  return start(config, async (held) => {
+    const node = await open(config, env, held);
+    held.listening(`https://${node.listen}`);
     return node;
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+  });
 }
 
-async function open(
-  config: Config,
-  env: NodeJS.ProcessEnv,
-  data_dir: string,
-  opened: Closing,
-): Promise<AgentNode> {
+async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }: Held): Promise<AgentNode> {
   const clock = systemClock;
   const logFile = openLogOf(config);
   const { log } = logFile;

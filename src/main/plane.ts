@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
-import { type Clock, rfc3339, systemClock } from '../base/clock.ts';
+import { type Clock, systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
@@ -57,10 +57,10 @@ import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
 import { announceActors, listenNames } from './actor-surface.ts';
-import { Closing } from './closing.ts';
-import { DATABASE_FILE, prepareDataDir } from './data-dir.ts';
-import { lockDataDir } from './lock.ts';
+import type { Closing } from './closing.ts';
+import { DATABASE_FILE } from './data-dir.ts';
 import { openLogOf, openMachine } from './machine.ts';
+import { type Held, start } from './start.ts';
 
 export interface Plane {
   url: string;
@@ -79,26 +79,14 @@ export interface Plane {
 }
 
 /** Throws a Problem when the configuration, the data directory or the database refuses. */
-export async function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
-  const data_dir = await prepareDataDir(config.get('data_dir'));
-  const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));
-  // Also when the start fails half-way.
-  const opened = new Closing();
-  opened.push(() => lock.release());
-  try {
-    return await open(config, env, data_dir, opened, (url) => lock.listening(url));
-  } catch (error) {
-    await opened.close();
-    throw error;
-  }
+export function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
+  return start(config, (held) => open(config, env, held));
 }
 
 async function open(
   config: Config,
   env: NodeJS.ProcessEnv,
-  data_dir: string,
-  opened: Closing,
-  onListening: (url: string) => void,
+  { data_dir, opened, listening }: Held,
 ): Promise<Plane> {
   const clock = systemClock;
   const logFile = openLogOf(config);
@@ -292,7 +280,7 @@ async function open(
   );
   opened.push(() => clearInterval(sweep));
   up = true;
-  onListening(url);
+  listening(url);
   const checking = new AbortController();
   opened.push(() => checking.abort());
   void audit.check(checking.signal);
