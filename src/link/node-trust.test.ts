@@ -239,6 +239,20 @@ test('agents of the machine, who have no certificate, reach the door of actors a
   expect(await actorCall(await dial(node, { ca, cert, key }))).toBe('"ok"');
 });
 
+test('connections of agents are bounded, and leave those of the plane their place', async () => {
+  const node = await joined({ actors: true });
+  const { ca, cert, key } = node.plane.identity()!;
+  const agents = [];
+  while (agents.length < limits.actor_connections_max) agents.push(await dial(node, { ca }));
+  expect(await actorCall(agents[0]!)).toBe('"ok"');
+  expect(await actorCall(await dial(node, { ca }))).toBe('failed to connect to remote node');
+  expect(await outcome(await dial(node, { ca, cert, key }), null)).toBe('ok');
+  agents[0]!.close();
+  await vi.waitFor(async () => expect(await actorCall(await dial(node, { ca }))).toBe('"ok"'), {
+    timeout: 20_000,
+  });
+});
+
 test('where no actors are served, who has no certificate is nobody', async () => {
   const node = await joined();
   const agent = await dial(node, { ca: node.plane.identity()!.ca });

@@ -115,6 +115,8 @@ export class NodeTrust {
   readonly #servers = new Set<Http2SecureServer>();
   /** Sessions that the operational context let in, with the authority of that time. */
   readonly #sessions = new Map<ServerHttp2Session, string>();
+  /** Connections of actors that stand. */
+  #actors = 0;
   readonly #shown = new WeakMap<TLSSocket, Shown>();
   #trusted!: Trusted;
   #join: { ca: X509Certificate; context: SecureContext; until_ms: number } | null = null;
@@ -218,8 +220,19 @@ export class NodeTrust {
       } else if (peer === 'plane') {
         this.#sessions.set(session, this.#trusted.ca);
         session.on('close', () => this.#sessions.delete(session));
-      }
+      } else if (peer === 'actor') this.#boundActor(session);
     });
+  }
+
+  /** Whoever runs here may come without being known: so few at a time, with few calls. */
+  #boundActor(session: ServerHttp2Session): void {
+    if (this.#actors >= limits.actor_connections_max) {
+      session.destroy(undefined, http2.NGHTTP2_ENHANCE_YOUR_CALM);
+      return;
+    }
+    this.#actors++;
+    session.on('close', () => this.#actors--);
+    session.settings({ maxConcurrentStreams: limits.actor_streams_max });
   }
 
   /** By the certificate that the socket showed. `socket` may be a HTTP/2 session's. */
