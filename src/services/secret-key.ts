@@ -5,7 +5,10 @@ import { writeFileAtomic } from '../base/files.ts';
 
 const KEY_BYTES = 32;
 
-/** Reads the key, or makes it (mode 0600). A lost one costs the answers of the last day's idempotency keys, no more. */
+/**
+ * Reads the key, or makes it (mode 0600). A lost one costs the answers of the last day's idempotency keys, bootstrap tokens
+ * that were not used yet, and the actor tokens of running sessions; no more.
+ */
 export async function loadSecretKey(path: string): Promise<Uint8Array> {
   try {
     const key = await readFile(path);
