@@ -17,6 +17,8 @@ export interface Weather {
   bytes_per_second: number | null;
 }
 
+/** What one direction holds of a connection before it reads no more. */
+const WINDOW_BYTES = 256 * 1024;
 const calm: Weather = { cut_after_bytes: null, delay_ms: null, bytes_per_second: null };
 
 export class FlakyProxy {
@@ -95,20 +97,33 @@ export class FlakyProxy {
     for (const socket of both) socket.setNoDelay(true).on('error', () => {});
 
     const carry = async (from: net.Socket, to: net.Socket, direction: Direction) => {
+      let passed = Promise.resolve();
+      let waiting = 0;
+      const deliver = async (chunk: Buffer, due: number) => {
+        await sleep(Math.max(due - performance.now(), 0), stop.signal);
+        await this.#gate(direction, stop.signal);
+        waiting -= chunk.length;
+        const bytes = chunk.subarray(0, left);
+        left -= bytes.length;
+        if (!to.write(bytes)) await Promise.race([once(to, 'drain'), once(to, 'close')]);
+        if (left <= 0 && this.#pairs.has(cut)) {
+          this.cuts++;
+          cut();
+        }
+      };
       try {
         for await (const chunk of from) {
-          await this.#pass(direction, (chunk as Buffer).length, stop.signal);
-          const bytes = (chunk as Buffer).subarray(0, left);
-          left -= bytes.length;
-          if (!to.write(bytes)) await Promise.race([once(to, 'drain'), once(to, 'close')]);
-          if (left <= 0) {
-            this.cuts++;
-            cut();
-          }
+          await this.#trickle(chunk.length, stop.signal);
+          const due = performance.now() + (this.weather.delay_ms?.() ?? 0);
+          waiting += chunk.length;
+          passed = passed.then(() => deliver(chunk, due));
+          if (waiting > WINDOW_BYTES) await passed;
         }
+        await passed;
         await this.#gate(direction, stop.signal);
         to.end();
       } catch {
+        await passed.catch(() => {});
         await this.#gate(direction, stop.signal);
         cut();
       }
@@ -116,12 +131,9 @@ export class FlakyProxy {
     void Promise.all([carry(near, far, 'up'), carry(far, near, 'down')]).then(cut);
   }
 
-  async #pass(direction: Direction, bytes: number, signal: AbortSignal): Promise<void> {
-    const { delay_ms, bytes_per_second } = this.weather;
-    const pause_ms =
-      (delay_ms?.() ?? 0) + (bytes_per_second === null ? 0 : (bytes / bytes_per_second) * 1000);
-    if (pause_ms > 0) await sleep(pause_ms, signal);
-    await this.#gate(direction, signal);
+  async #trickle(bytes: number, signal: AbortSignal): Promise<void> {
+    const { bytes_per_second } = this.weather;
+    if (bytes_per_second !== null) await sleep((bytes / bytes_per_second) * 1000, signal);
   }
 
   async #gate(direction: Direction, signal: AbortSignal): Promise<void> {

@@ -8,7 +8,7 @@ import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../..
 import { showArgv } from '../../domain/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
-import { Problem, problems } from '../../domain/problem.ts';
+import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -214,8 +214,9 @@ export class Agents {
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
     });
     await outbox.outcome(intent_id).catch((error: unknown) => {
-      // Accepted all the same: it reaches the agent after the next start, and must not be sent again.
-      if (!(error instanceof Problem) || error.code !== 'draining') throw error;
+      // Accepted all the same: it reaches the agent once its node or the next plane is there, and must not be sent again.
+      const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
+      if (!kept) throw error;
     });
     return this.get(caller, agent_id);
   }

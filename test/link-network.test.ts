@@ -1,0 +1,85 @@
+/** Bad networks between a plane and a node: connections cut anywhere, stalls, a trickle. Every byte once, in order; one process per start. */
+import { readdir, readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import type { Weather } from '../src/testing/flaky-proxy.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
+
+const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
+
+let plane: TestPlane;
+let node: TestAgentNode;
+afterEach(async () => {
+  await node?.close();
+  await plane?.close();
+});
+
+async function post(path: string, body: unknown = {}, headers: Record<string, string> = {}) {
+  const response = await fetch(plane.url + path, {
+    method: 'POST',
+    headers: { authorization: `Bearer ${plane.token}`, 'content-type': 'application/json', ...headers },
+    body: JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+
+const next = random(20_261_122);
+/** One in four within handshakes and hellos. */
+const cuts = { cut_after_bytes: () => Math.floor(next() * (next() < 0.25 ? 12_000 : 1_500_000)) };
+/** As a TCP connection feels a third of its packets lost and others out of order. */
+const lossy = { delay_ms: () => next() * 30 + (next() < 0.3 ? 200 : 0) };
+const trickle = { bytes_per_second: 100_000 };
+
+test.each<[name: string, weather: Partial<Weather>, ms: number]>([
+  ['cut after every k bytes', cuts, 8_000],
+  ['delayed, with a third of all pieces late', lossy, 4_000],
+  ['as slow as a modem', trickle, 3_000],
+])('a link that is %s loses and doubles nothing', { timeout: 120_000 }, async (_name, weather, ms) => {
+  plane = await TestPlane.open({ env: ENV });
+  node = await TestAgentNode.open(plane, { proxied: true });
+  const writers = await startWriters(plane, node);
+  const cat = await node.agent('cat >typed', { stdin: true });
+
+  node.proxy!.weather = { ...node.proxy!.weather, ...weather };
+  if (weather.cut_after_bytes) node.proxy!.cut();
+  const until = performance.now() + ms;
+  const making: Promise<unknown>[] = [];
+  let typed = '';
+  for (let n = 0; performance.now() < until; n++) {
+    const line = `${n} ${'x'.repeat(Math.floor(next() * 5_000))}\n`;
+    typed += line;
+    const key = { 'idempotency-key': `line-${n}` };
+    while ((await post(`/api/agents/${cat.id}/input`, { data: line }, key)).status !== 200) await sleep(20);
+    const made = post('/api/agents', {
+      name: `short ${n}`,
+      command: `echo $$ >>ran-$SVC_AGENT_ID; sleep ${(next() * 0.2).toFixed(2)}; echo done`,
+      workdir: node.work,
+      node_id: node.id,
+      start: true,
+    });
+    making.push(made);
+    await sleep(next() * 300);
+  }
+  if (weather.cut_after_bytes) expect(node.proxy!.cuts).toBeGreaterThan(5);
+  node.proxy!.calm();
+  if (weather.cut_after_bytes) node.proxy!.cut();
+
+  await Promise.all(making);
+  await plane.client.call('sendInput', { params: { agent_id: cat.id }, body: { data: '', eof: true } });
+  expect((await plane.finished(cat.id)).status).toBe('completed');
+  expect((await readFile(join(node.work, 'typed'), 'utf8')) === typed).toBe(true);
+  await expectNothingLost(plane, node, writers);
+  const agents = (await plane.client.call('listAgents', { query: {} })) as { id: string; name: string }[];
+  const short = agents.filter((agent) => agent.name.startsWith('short '));
+  expect(short.length).toBeGreaterThan(0);
+  for (const { id } of short) {
+    expect(await plane.finished(id)).toMatchObject({ status: 'completed', session_count: 1 });
+    expect((await plane.output(id)).toString()).toBe('done\n');
+    expect(await readFile(join(node.work, `ran-${id}`), 'utf8')).toMatch(/^\d+\n$/);
+  }
+  const ran = (await readdir(node.work)).filter((file) => file.startsWith('ran-'));
+  expect(ran).toHaveLength(short.length);
+});
