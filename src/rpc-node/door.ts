@@ -132,22 +132,34 @@ function makeServer(
   return server;
 }
 
-/** Every call is authorized first; what a handler throws is turned into words of the wire. */
+/** Every call is authorized first; what a handler throws, at once or in the middle of a stream, is turned into words of the wire. */
 function guard({ authorize, clock, log }: DoorOptions): Interceptor {
+  const refusal = (error: unknown, method: string): ConnectError => {
+    if (!(error instanceof ConnectError) && !(error instanceof Problem)) {
+      log.error({ err: error, method }, 'a call of the plane failed');
+    }
+    const refused = toConnectError(error);
+    refused.metadata.set(TIME_HEADER, String(clock.now()));
+    return refused;
+  };
+  async function* guarded<T>(messages: AsyncIterable<T>, method: string): AsyncGenerator<T> {
+    try {
+      yield* messages;
+    } catch (error) {
+      throw refusal(error, method);
+    }
+  }
   return (next) => async (request) => {
+    const method = request.method.name;
     try {
       const authorization = request.header.get('authorization');
       const socket = request.contextValues.get(socketKey);
       if (!socket) throw new ConnectError('unauthorized', Code.Unauthenticated);
       await authorize({ socket, authorization, service: request.service.typeName });
-      return await next(request);
+      const response = await next(request);
+      return response.stream ? { ...response, message: guarded(response.message, method) } : response;
     } catch (error) {
-      if (!(error instanceof ConnectError) && !(error instanceof Problem)) {
-        log.error({ err: error, method: request.method.name }, 'a call of the plane failed');
-      }
-      const refused = toConnectError(error);
-      refused.metadata.set(TIME_HEADER, String(clock.now()));
-      throw refused;
+      throw refusal(error, method);
     }
   };
 }
