@@ -75,6 +75,13 @@ test('a token that another key, or nobody, made is refused', async () => {
   }
 });
 
+test('a token of any length, from a node that passes all on, is refused by its length', async () => {
+  await expect(ask('.'.repeat(limits.link_token_chars_max + 1), {}, 'n1')).rejects.toMatchObject(
+    unauthorized,
+  );
+  expect(reasons).toEqual(['the token is too long']);
+});
+
 test('the shared secret’s holder acts as whom the token, or the call, names', async () => {
   const { caller } = await room.joinRoot();
   const root = { ...nobody, actor_id: 'user:root', user_id: caller.user_id };

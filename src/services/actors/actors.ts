@@ -106,6 +106,7 @@ export class Actors {
   /** Every refusal is the same word; the log says which it was. */
   async #authenticate(token: string, node_id: string): Promise<ActorCaller> {
     try {
+      if (token.length > limits.link_token_chars_max) throw new Error('the token is too long');
       return token.split('.').length === 3
         ? await this.#bySecret(token)
         : await this.#bySession(token, node_id);
