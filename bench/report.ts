@@ -30,7 +30,7 @@ export function page(measured: readonly { row: Row; figures: readonly Figure[] }
     '# Figures',
     'Made by `npm run bench`, which measures the real program with real agents and writes this page; do not edit it. Where a ' +
       'machine’s speed matters, the goal is a share of what the same machine can do at all, measured in the same run. One ' +
-      'row alone: `npm run bench -- <row>`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
+      'row alone: `npm run bench -- <row>`, those with a node: `npm run bench -- remote`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
       'a machine that does nothing else meanwhile.',
     `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors. ` +
       `Its load average before the run was ${load_before.toFixed(1)}: everything above about 0.5 is other work that was in the way.`,
