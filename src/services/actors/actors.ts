@@ -103,37 +103,42 @@ export class Actors {
 
   // --- who calls ------------------------------------------------------------------------------------------------------
 
-  /** Every refusal is the same word; the log says which it was. */
   async #authenticate(token: string, node_id: string): Promise<ActorCaller> {
-    try {
-      if (token.length > limits.link_token_chars_max) throw new Error('the token is too long');
-      return token.split('.').length === 3
-        ? await this.#bySecret(token)
-        : await this.#bySession(token, node_id);
-    } catch (error) {
-      this.#logRefusal((error as Error).message, node_id);
-      throw problems.actorUnauthorized();
-    }
+    const bounded = token.length <= limits.link_token_chars_max ? token : '';
+    return bounded.split('.').length === 3
+      ? this.#bySecret(bounded, node_id)
+      : this.#bySession(bounded, node_id);
   }
 
   async #bySession(token: string, node_id: string): Promise<ActorCaller> {
     const session_id = this.#deps.session_tokens.sessionOf(token);
-    if (session_id === null) throw new Error('the token is not one of this plane');
+    if (session_id === null) throw this.#refused('the token is not one of this plane', node_id);
     const session = await this.#deps.store.read((reader) => findLive(reader, session_id));
-    if (session === null) throw new Error(`session ${session_id} is over`);
-    if (session.node_id !== node_id) throw new Error(`session ${session_id} is on node ${session.node_id}`);
+    if (session === null) throw this.#refused(`session ${session_id} is over`, node_id);
+    if (session.node_id !== node_id) {
+      throw this.#refused(`session ${session_id} is on node ${session.node_id}`, node_id);
+    }
     return { kind: 'session', actor_id: null, session };
   }
 
-  async #bySecret(token: string): Promise<ActorCaller> {
-    const { sub, session_id } = await this.#verifier.verify(token);
-    if (typeof sub !== 'string' || sub.length > limits.actor_id_chars_max)
-      throw new Error('the subject is no actor');
+  async #bySecret(token: string, node_id: string): Promise<ActorCaller> {
+    const { sub, session_id } = await this.#verifier.verify(token).catch((error: Error) => {
+      throw this.#refused(error.message, node_id);
+    });
+    if (typeof sub !== 'string' || sub.length > limits.actor_id_chars_max) {
+      throw this.#refused('the subject is no actor', node_id);
+    }
     const session =
       typeof session_id === 'string'
         ? await this.#deps.store.read((reader) => findLive(reader, session_id))
         : null;
     return { kind: 'secret', actor_id: sub === '' ? null : sub, session };
+  }
+
+  /** Every refusal is the same word; the log says which it was. */
+  #refused(reason: string, node_id: string): Problem {
+    this.#logRefusal(reason, node_id);
+    return problems.actorUnauthorized();
   }
 
   /** At most one line in a while: whoever knocks must not be able to fill the log. */
