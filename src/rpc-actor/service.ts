@@ -2,7 +2,7 @@
  * ActorService, the same on a plane and on a node: it takes a call with its bearer token and hands it on, to the plane's
  * own services or up the link. It believes nothing of a token and judges none; it bounds what it passes.
  */
-import { ConnectError, type ConnectRouter } from '@connectrpc/connect';
+import type { ConnectRouter } from '@connectrpc/connect';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
@@ -40,10 +40,9 @@ export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter
           const result = await pass(method, parse(params), token);
           return { result: JSON.stringify(result ?? null) };
         } catch (error) {
-          if (!(error instanceof Problem) && !(error instanceof ConnectError)) {
-            log.error({ err: error }, 'a call of an actor failed');
-          }
-          throw toConnectError(error);
+          if (error instanceof Problem) throw toConnectError(error);
+          log.error({ err: error }, 'a call of an actor failed');
+          throw toConnectError(problems.upcallFailed());
         }
       },
     });
