@@ -14,9 +14,8 @@ import { limits } from '../base/limits.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../contract/actor.ts';
 import { type Config, nearAddress, parseAddress } from '../contract/config.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { Problem, problemKinds, problems } from '../domain/problem.ts';
 import { type Connection, openConnection } from '../link/connection.ts';
-import { nameToCheck } from '../link/pki.ts';
 import { mintToken } from '../link/tokens.ts';
 import { toProblem } from '../link/wire.ts';
 import type { Context, Io } from './context.ts';
@@ -92,7 +91,7 @@ async function ask(
     );
     return JSON.parse(result);
   } catch (error) {
-    throw toProblem(error);
+    throw toProblem(error, problemKinds);
   }
 }
 
@@ -160,7 +159,10 @@ async function placeOfConfig(config: Config): Promise<Place> {
   const ca = (await read('ca.pem')) ?? cert;
   if (ca === null)
     throw failed(`there is no ca.pem to be read in internal_grpc.security.cert_dir ${cert_dir}`);
-  return { ...near, server_name: cert === null ? near.host : nameToCheck(cert, near.host), ca };
+  if (cert === null) return { ...near, server_name: near.host, ca };
+  // What reads names out of certificates takes a while to load, and agents do without it.
+  const { nameToCheck } = await import('../link/pki.ts');
+  return { ...near, server_name: nameToCheck(cert, near.host), ca };
 }
 
 // --- as whom ----------------------------------------------------------------------------------------------------------

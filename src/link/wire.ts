@@ -72,27 +72,25 @@ export function toConnectError(error: unknown): ConnectError {
   ]);
 }
 
-/** What a call to a node failed with, as a Problem. Whatever is no word of the node's own is a link that failed. */
-export function toProblem(error: unknown): Problem {
+/**
+ * What a call failed with, as a Problem. Whatever is no word of the other side's own is a link that failed. `kinds`: what it
+ * may say.
+ */
+export function toProblem(error: unknown, kinds: readonly ProblemKind[] = problemKinds): Problem {
   if (error instanceof Problem) return error;
   if (!(error instanceof ConnectError)) return problems.nodeUnreachable();
   const [refusal] = error.findDetails(RefusalSchema);
-  if (refusal) return fromRefusal(refusal);
+  if (refusal) return fromRefusal(refusal, kinds);
   if (error.code === Code.Unauthenticated) return problems.nodeUnauthorized();
   return problems.nodeUnreachable();
 }
 
-export function fromRefusal({
-  kind,
-  code,
-  message,
-}: {
-  kind: string;
-  code: string;
-  message: string;
-}): Problem {
-  const known = problemKinds.find((each) => each === kind);
-  return known ? new Problem(known satisfies ProblemKind, code, message) : problems.nodeUnreachable();
+export function fromRefusal(
+  { kind, code, message }: { kind: string; code: string; message: string },
+  kinds: readonly ProblemKind[] = problemKinds,
+): Problem {
+  const known = kinds.find((each) => each === kind);
+  return known ? new Problem(known, code, message) : problems.nodeUnreachable();
 }
 
 /** Thrown where a peer breaks the protocol: the link ends, and a new one begins from what the disks say. */

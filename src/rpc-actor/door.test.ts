@@ -7,7 +7,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { Problem, problemKinds, problems } from '../domain/problem.ts';
 import { type Connection, openConnection } from '../link/connection.ts';
 import { makeCa, makeKey, makeLeaf } from '../link/pki.ts';
 import { toProblem } from '../link/wire.ts';
@@ -45,7 +45,7 @@ async function ask(
     const { result } = await createClient(ActorService, transport).call({ method, params }, { headers });
     return JSON.parse(result);
   } catch (error) {
-    const { kind, message } = toProblem(error);
+    const { kind, message } = toProblem(error, problemKinds);
     return `${kind}: ${message}`;
   }
 }
@@ -111,7 +111,7 @@ test('refusals keep their words, faults show none', async () => {
   expect(await ask(connection)).toBe('forbidden: not you');
   expect(await ask(connection)).toBe('bad_gateway: failed to connect to remote node');
   expect(lines).toEqual([]);
-  expect(await ask(connection)).toBe('bad_gateway: failed to connect to remote node');
+  expect(await ask(connection)).toBe('unavailable: internal server error');
   expect(lines.join()).toContain('inside');
 });
 

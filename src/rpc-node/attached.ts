@@ -12,7 +12,7 @@ import {
   SessionViewSchema,
 } from '../contract/gen/node_pb.ts';
 import type { Node, NodeSink, SessionFact, SessionView } from '../domain/node.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { Problem, problemKinds, problems } from '../domain/problem.ts';
 import { factToWire, fromRefusal, type LinkPosition, Violation, viewToWire, whole } from '../link/wire.ts';
 
 export class Attached implements NodeSink {
@@ -93,7 +93,7 @@ export class Attached implements NodeSink {
         if (!upcall) throw new Violation('a reply that nobody waits for');
         this.#upcalls.delete(id);
         if (outcome.case === 'result') upcall.settle(JSON.parse(outcome.value));
-        else upcall.settle(fromRefusal(outcome.value ?? { kind: '', code: '', message: '' }));
+        else upcall.settle(fromRefusal(outcome.value ?? { kind: '', code: '', message: '' }, problemKinds));
       } else if (body.case === 'hello') throw new Violation('a second hello');
     }
   }
