@@ -49,10 +49,11 @@ test('an agent goes from created over running to completed, and again', async ()
 });
 
 test('twenty starts at once: one wins, the rest hear that it is running', async () => {
-  const agent = await plane.create({ command: 'echo $$ >>twenty; sleep 60' });
+  const agent = await plane.create({ command: 'echo $$ >>twenty; echo up; sleep 60' });
   const answers = await Promise.all(Array.from({ length: 20 }, () => words(start(agent.id))));
   expect(answers.filter((answer) => answer === 'ok')).toHaveLength(1);
   expect(answers.filter((answer) => answer === 'agent is already running')).toHaveLength(19);
+  while (!(await plane.output(agent.id)).includes('up')) await sleep(20);
   expect((await readFile(join(plane.work, 'twenty'), 'utf8')).trim().split('\n')).toHaveLength(1);
   await stop(agent.id);
 });
