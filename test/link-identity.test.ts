@@ -77,7 +77,7 @@ async function dialAsPlane(node: TestAgentNode, plane_id: string): Promise<Conne
     port: node.port,
     servername: '127.0.0.1',
     tls: trust.identity(),
-    verify: verifyNode(node.id),
+    verify: verifyNode(node.id, null),
     interceptors: [
       (next) => async (request) => {
         request.header.set('authorization', `Bearer ${await trust.token()}`);

@@ -82,11 +82,15 @@ export class Ingest {
     this.#options = { ...options, buffers: new ReadBuffers() };
   }
 
-  /** Follows a session from its committed cursor; facts already known may come along. Following twice is a wake. */
+  /**
+   * Follows a session from its committed cursor; facts already known may come along. Following twice is a wake. Throws
+   * when a node tells more than an honest one has to tell.
+   */
   follow(session_id: string, facts: readonly SessionFact[] = []): void {
     if (this.#closing) return;
     let reader = this.#readers.get(session_id);
     if (!reader) {
+      if (this.#readers.size >= limits.ingest_sessions_max) throw new Error('too many sessions');
       reader = new SessionReader(this.#options, session_id, () => this.#readers.delete(session_id));
       this.#readers.set(session_id, reader);
     }
@@ -133,6 +137,7 @@ class SessionReader {
 
   add(fact: SessionFact): void {
     if (this.#facts.some((known) => known.number === fact.number)) return;
+    if (this.#facts.length >= limits.ingest_facts_max) throw new Error('too many facts of one session');
     this.#facts.push(fact);
     this.#facts.sort((a, b) => a.number - b.number);
   }

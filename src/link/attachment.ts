@@ -120,13 +120,21 @@ export class Attachment {
         [Symbol.asyncIterator]();
       await this.#hello(responses);
       const views: SessionView[] = [];
+      let chars = 0;
+      let pages = 0;
       for (let last = false; !last; ) {
         patience.refresh();
         const page = await next(responses);
         if (page.body.case !== 'snapshot') throw new Violation('a snapshot is missing');
         last = page.body.value.last;
-        for (const session of page.body.value.sessions) views.push(viewFromWire(session));
+        for (const session of page.body.value.sessions) {
+          const view = viewFromWire(session);
+          chars += JSON.stringify(view).length;
+          views.push(view);
+        }
         if (views.length > limits.link_sessions_max) throw new Violation('too many sessions');
+        if (chars > limits.link_snapshot_chars_max || ++pages > limits.link_sessions_max)
+          throw new Violation('a snapshot without end');
       }
       for (const { session_id, facts } of views) this.#facts.set(session_id, facts.at(-1)?.number ?? 0);
       const pulled = createClient(NodeService, this.#options.bytes.transport).pull(
@@ -142,8 +150,7 @@ export class Attachment {
       // What ended the link first says more than the abort that followed.
       this.end(error as Error);
       const reason = await this.ended;
-      if (reason instanceof Violation)
-        this.#options.log.warn({ node_id: this.#options.node_id, err: reason }, 'node breaks the protocol');
+      if (reason instanceof Violation) this.#broken(reason);
       throw toProblem(reason);
     } finally {
       clearTimeout(patience);
@@ -159,6 +166,9 @@ export class Attachment {
     const { body } = await next(responses);
     if (body.case !== 'hello') throw new Violation('a hello is missing');
     const hello: NodeHello = body.value;
+    const words = [hello.instanceId, hello.diskId, hello.speaks?.version ?? ''];
+    if (words.some((word) => word.length > limits.link_word_chars_max))
+      throw new Violation('a hello too long');
     const { node_id } = this.#options;
     const wrong = misunderstanding(hello.speaks, { us: 'this plane', them: `node ${node_id}` });
     if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
@@ -181,6 +191,7 @@ export class Attachment {
         else if (body.case === 'upcall') this.#call(body.value);
       }
     } catch (error) {
+      if (error instanceof Violation) this.#broken(error);
       this.end(error as Error);
     }
   }
@@ -191,7 +202,12 @@ export class Attachment {
     if (number !== expected) throw new Violation(`fact ${number} of ${session_id} instead of ${expected}`);
     if (fact.body.kind === 'ended') this.#facts.delete(session_id);
     else this.#facts.set(session_id, number);
+    if (this.#facts.size > limits.link_sessions_max) throw new Violation('too many sessions');
     return fact;
+  }
+
+  #broken(err: Violation): void {
+    this.#options.log.warn({ node_id: this.#options.node_id, err }, 'node breaks the protocol');
   }
 
   #call({ id, method, params, token }: Upcall): void {
@@ -206,7 +222,6 @@ export class Attachment {
       }
     };
     void reply().then((value) => {
-      this.#upcalls--;
       this.#replies.push(create(AttachRequestSchema, { body: { case: 'reply', value } }));
       this.#wake.notify();
     });
@@ -225,7 +240,11 @@ export class Attachment {
     };
     yield create(AttachRequestSchema, { body: { case: 'hello', value: hello } });
     while (!signal.aborted) {
-      for (let reply = this.#replies.shift(); reply; reply = this.#replies.shift()) yield reply;
+      for (let reply = this.#replies.shift(); reply; reply = this.#replies.shift()) {
+        yield reply;
+        // Only now: whoever takes no replies may not ask without end.
+        this.#upcalls--;
+      }
       for (const [sessionId, { offsets, fact }] of this.#committed) {
         this.#committed.delete(sessionId);
         const { stdout, stderr } = offsets;

@@ -1,6 +1,7 @@
 /** Between the words of the wire (`contract/node.proto`) and those of the domain. What it does not know it refuses or counts. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
+import { limits } from '../base/limits.ts';
 import { version } from '../base/version.ts';
 import {
   type ChangedFileSchema,
@@ -16,7 +17,7 @@ import {
   type SessionView as WireSessionView,
 } from '../contract/gen/node_pb.ts';
 import type { ChangedFile, SessionEnd, SessionFact, SessionView, TroubleCode } from '../domain/node.ts';
-import { Problem, type ProblemKind, problemKinds, problems } from '../domain/problem.ts';
+import { Problem, type ProblemKind, problems } from '../domain/problem.ts';
 import { type Cleanup, cleanups, type EndReason, endReasons } from '../domain/session.ts';
 
 /** Header of every command: the position of the link that it belongs to. */
@@ -74,9 +75,9 @@ export function toConnectError(error: unknown): ConnectError {
 
 /**
  * What a call failed with, as a Problem. Whatever is no word of the other side's own is a link that failed. `kinds`: what it
- * may say.
+ * may say; absent: what a node may say of a command.
  */
-export function toProblem(error: unknown, kinds: readonly ProblemKind[] = problemKinds): Problem {
+export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesKinds): Problem {
   if (error instanceof Problem) return error;
   if (!(error instanceof ConnectError)) return problems.nodeUnreachable();
   const [refusal] = error.findDetails(RefusalSchema);
@@ -87,11 +88,24 @@ export function toProblem(error: unknown, kinds: readonly ProblemKind[] = proble
 
 export function fromRefusal(
   { kind, code, message }: { kind: string; code: string; message: string },
-  kinds: readonly ProblemKind[] = problemKinds,
+  kinds: readonly ProblemKind[] = nodesKinds,
 ): Problem {
   const known = kinds.find((each) => each === kind);
-  return known ? new Problem(known, code, message) : problems.nodeUnreachable();
+  if (!known || !WORD.test(code)) return problems.nodeUnreachable();
+  return new Problem(known, code, message.slice(0, limits.link_text_chars_max));
 }
+
+/** What a node can say of a command; who a caller is and how often it may ask is not for a node to say. */
+const nodesKinds = [
+  'invalid',
+  'not_found',
+  'conflict',
+  'too_large',
+  'bad_gateway',
+  'unavailable',
+] as const satisfies readonly ProblemKind[];
+/** A code, or the name of a detail. */
+const WORD = /^[a-z][a-z0-9_]{0,63}$/;
 
 /** Thrown where a peer breaks the protocol: the link ends, and a new one begins from what the disks say. */
 export class Violation extends Error {}
@@ -143,7 +157,7 @@ export function viewFromWire(view: WireSessionView): SessionView {
     },
     phase,
     pid: wholeOrNull(view.pid),
-    started_at_ms: wholeOrNull(view.startedAtMs),
+    started_at_ms: view.startedAtMs === undefined ? null : moment(view.startedAtMs),
     end: view.end ? endFromWire(view.end) : null,
     stdin_bytes: whole(view.stdinBytes),
     facts: view.facts.map(factFromWire),
@@ -177,7 +191,7 @@ export function factFromWire(fact: WireFact): SessionFact {
   return {
     session_id: fact.sessionId,
     number: whole(fact.number),
-    at_ms: whole(fact.atMs),
+    at_ms: moment(fact.atMs),
     body: factBody(fact.body),
   };
 }
@@ -185,12 +199,18 @@ export function factFromWire(fact: WireFact): SessionFact {
 function factBody(body: WireFact['body']): SessionFact['body'] {
   switch (body.case) {
     case 'started':
-      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: whole(body.value.startedAtMs) };
+      return { kind: 'started', pid: whole(body.value.pid), started_at_ms: moment(body.value.startedAtMs) };
     case 'ended':
       return { kind: 'ended', end: endFromWire(body.value) };
     case 'trouble': {
       const { code, error, details } = body.value;
-      return { kind: 'trouble', code: code as TroubleCode, error, details: parseDetails(details) };
+      if (!WORD.test(code)) throw new Violation('a trouble without a code');
+      return {
+        kind: 'trouble',
+        code: code as TroubleCode,
+        error: error.slice(0, limits.link_text_chars_max),
+        details: parseDetails(details),
+      };
     }
     case undefined:
       return { kind: 'unknown' };
@@ -227,7 +247,7 @@ function endFromWire(end: WireSessionEnd): SessionEnd {
     sizes: { stdout: whole(end.stdoutBytes), stderr: whole(end.stderrBytes) },
     cleanup: cleanupFromWire(end.cleanup),
     leftovers: end.leftovers.map(({ pid, command }) => ({ pid: whole(pid), command })),
-    ended_at_ms: whole(end.endedAtMs),
+    ended_at_ms: moment(end.endedAtMs),
   };
 }
 
@@ -238,11 +258,22 @@ export function cleanupFromWire(cleanup: string | undefined): Cleanup | null {
 function parseDetails(text: string): Record<string, unknown> {
   try {
     const value: unknown = JSON.parse(text);
-    if (value !== null && typeof value === 'object' && !Array.isArray(value)) return { ...value };
+    if (value !== null && typeof value === 'object' && !Array.isArray(value)) {
+      return Object.fromEntries(Object.entries(value).filter(isDetail).slice(0, limits.link_details_max));
+    }
   } catch {
     // What is no JSON tells nothing.
   }
   return {};
+}
+
+/** Fields that an event has anyway: a detail never stands in their place. */
+const reserved = new Set(['type', 'agent_id', 'session_id', 'seq', 'ts', 'code', 'error']);
+
+function isDetail([name, value]: [string, unknown]): boolean {
+  if (!WORD.test(name) || reserved.has(name)) return false;
+  if (typeof value === 'string') return value.length <= limits.link_text_chars_max;
+  return value === null || typeof value === 'boolean' || typeof value === 'number';
 }
 
 // --- changes ----------------------------------------------------------------------------------------------------------
@@ -279,6 +310,15 @@ export function whole(value: bigint): number {
   if (!Number.isSafeInteger(number)) throw new Violation('a number out of range');
   return number;
 }
+
+/** A time that a calendar has. */
+function moment(value: bigint): number {
+  const at_ms = whole(value);
+  if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new Violation('a time out of range');
+  return at_ms;
+}
+/** The last day of the year 9999. */
+const TIME_MS_MAX = 253_402_214_400_000;
 
 function wholeOrNull(value: bigint | undefined): number | null {
   return value === undefined ? null : whole(value);

@@ -1,0 +1,349 @@
+/** A node that lies: it has a valid certificate and the plane's trust, and breaks every rule of the link. */
+import { once } from 'node:events';
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import {
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type ServiceImpl,
+} from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { systemClock } from '../src/base/clock.ts';
+import { silentLog } from '../src/base/log.ts';
+import { type AttachRequest, NodeService } from '../src/contract/gen/node_pb.ts';
+import { NodeTrust } from '../src/link/node-trust.ts';
+import { joinRoutes } from '../src/rpc-node/join.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { expectNothingLost, startWriters } from '../src/testing/writers.ts';
+
+type Attach = ServiceImpl<typeof NodeService>['attach'];
+type Answers = ReturnType<Attach> extends AsyncIterable<infer Answer> ? AsyncGenerator<Answer> : never;
+
+/** What the hostile node does once it was greeted, and its other calls. */
+interface Evil {
+  hello?: { nodeId?: string; protocol?: number; protocolMin?: number; instanceId?: string };
+  attach(): Answers;
+  calls?: Partial<ServiceImpl<typeof NodeService>>;
+}
+
+let plane: TestPlane;
+let honest: TestAgentNode;
+let folder: string;
+let evil: Evil;
+/** A new one for each test: agents that it showed stay bound to it. */
+let id = 'evil';
+let opened = 0;
+/** Of an agent on the other node, that lives. */
+let honest_session: string;
+/** The present link is over. */
+let gone: Promise<void>;
+const closing: (() => Promise<void>)[] = [];
+
+beforeAll(async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  honest = await TestAgentNode.open(plane, { id: 'honest' });
+  folder = await mkdtemp(join(tmpdir(), 'svc-evil-'));
+});
+afterEach(async () => {
+  for (const close of closing.splice(0)) await close();
+});
+afterAll(async () => {
+  await honest?.close();
+  await plane?.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+async function* attach(requests: AsyncIterable<AttachRequest>, { signal }: HandlerContext): Answers {
+  gone = new Promise((resolve) => signal.addEventListener('abort', () => resolve()));
+  for await (const { body } of requests) {
+    if (body.case !== 'hello') continue;
+    const { nodeId = id, protocol = 1, protocolMin = 1, instanceId = 'instance' } = evil.hello ?? {};
+    const speaks = { protocol, protocolMin, version: '9.9.9' };
+    const value = { nodeId, instanceId, diskId: 'disk', speaks, timeMs: BigInt(Date.now()) };
+    yield { body: { case: 'hello', value } };
+    yield* evil.attach();
+    return;
+  }
+}
+
+const socketKey = createContextKey<Socket | null>(null);
+
+/** Joins the plane as `evil` by a token, as any node does, and is then what the test says. */
+async function openEvil(what: Evil): Promise<void> {
+  evil = what;
+  id = `evil${++opened}`;
+  const { token } = (await plane.client.call('getBootstrapToken', {})) as { token: string };
+  const trust = await NodeTrust.open({
+    cert_dir: await mkdtemp(join(folder, 'certs-')),
+    node_id: id,
+    mode: null,
+    shared_secret: null,
+    issuer: null,
+    audience: null,
+    bootstrap_token: token,
+    clock: systemClock,
+    log: silentLog,
+  });
+  const adapter = connectNodeAdapter({
+    contextValues: (request) => {
+      const socket = 'stream' in request ? request.stream.session?.socket : undefined;
+      return createContextValues().set(socketKey, (socket ?? null) as Socket | null);
+    },
+    interceptors: [
+      (next) => async (request) => {
+        const authorization = request.header.get('authorization');
+        const socket = request.contextValues.get(socketKey)!;
+        await trust.authorize({ socket, authorization, service: request.service.typeName });
+        return next(request);
+      },
+    ],
+    routes: (router) => {
+      joinRoutes({ trust, log: silentLog })(router);
+      router.service(NodeService, { attach, ...what.calls });
+    },
+  });
+  const server = http2.createSecureServer(trust.tlsOptions(), adapter);
+  trust.serve(server);
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on('session', (session: http2.ServerHttp2Session) => sessions.add(session.on('error', () => {})));
+  server.on('sessionError', () => {});
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  closing.push(async () => {
+    trust.close();
+    const closed = once(server, 'close');
+    server.close();
+    for (const session of sessions) session.destroy();
+    await closed;
+  });
+  const { port } = server.address() as AddressInfo;
+  const body = { id, name: id, grpc_target: `https://127.0.0.1:${port}` };
+  await plane.client.call('registerAgentNode', { body });
+}
+
+async function memory(): Promise<number> {
+  const status = await readFile(`/proc/${plane.pid}/status`, 'utf8');
+  return Number(/VmRSS:\s+(\d+) kB/.exec(status)![1]) * 1024;
+}
+
+const MIB = 1024 * 1024;
+const never = () => gone;
+const page = (sessions: object[], last = true) =>
+  ({ body: { case: 'snapshot', value: { sessions, last } } }) as never;
+/** A session of this test's node. */
+const own = () => `ses_${'e'.repeat(14)}${10 + opened}`;
+const session = (more: object = {}) => ({
+  sessionId: own(),
+  launch: {
+    planeId: 'pln_x',
+    agentId: own().replace('ses', 'agt'),
+    agentName: 'evil',
+    ownerId: 'usr_x',
+    workdir: '/',
+    argv: ['true'],
+  },
+  phase: 'running',
+  stdinBytes: 0n,
+  facts: [
+    {
+      sessionId: own(),
+      number: 1n,
+      atMs: 1n,
+      body: { case: 'started', value: { pid: 1n, startedAtMs: 1n } },
+    },
+  ],
+  ...more,
+});
+const fact = (number: number, body: object | undefined, sessionId = own()) =>
+  ({
+    body: { case: 'fact', value: { sessionId, number: BigInt(number), atMs: 1n, ...(body && { body }) } },
+  }) as never;
+const trouble = (details: object) => ({
+  case: 'trouble',
+  value: { code: 'output_paused', error: 'x', details: JSON.stringify(details) },
+});
+async function* quiet(): Answers {
+  yield page([]);
+  await never();
+}
+
+test.each<[what: string, evil: Evil, words: RegExp]>([
+  [
+    'shows sessions without end',
+    {
+      attach: async function* () {
+        const argv = ['x'.repeat(1_000_000)];
+        for (let n = 0; ; n++)
+          yield page(
+            [
+              {
+                ...session({ sessionId: `ses_${String(n).padStart(16, '0')}` }),
+                launch: { ...session().launch, argv },
+              },
+            ],
+            false,
+          );
+      },
+    },
+    /a snapshot without end/,
+  ],
+  [
+    'sends a frame of 100 MB',
+    {
+      attach: async function* () {
+        yield { body: { case: 'wakes', value: { sessionIds: ['x'.repeat(100 * MIB)] } } } as never;
+        await never();
+      },
+    },
+    /"node_id":"evil\d+".*a node is not linked/,
+  ],
+  [
+    'tells facts out of order',
+    {
+      attach: async function* () {
+        yield page([session()]);
+        yield fact(3, undefined);
+        await never();
+      },
+    },
+    /fact 3 of ses_e+\d+ instead of 2/,
+  ],
+  [
+    'tells the facts of a session without end',
+    {
+      attach: async function* () {
+        yield page([session()]);
+        for (let n = 2; ; n++)
+          yield fact(n, trouble({ seq: 7, agent_id: 'agt_other', text: 'x'.repeat(100) }));
+      },
+    },
+    /too many facts of one session|"node_id":"evil\d+".*the link to a node is down/,
+  ],
+  [
+    'asks the plane without end and hears no answer',
+    {
+      attach: async function* () {
+        yield page([]);
+        for (let id = 1; ; id++)
+          yield { body: { case: 'upcall', value: { id, method: 'x', params: '{}', token: 't' } } } as never;
+      },
+    },
+    /too many calls at once/,
+  ],
+  [
+    'names a time that no calendar has',
+    {
+      attach: async function* () {
+        yield page([session({ startedAtMs: 9n * 10n ** 15n })]);
+        await never();
+      },
+    },
+    /a time out of range/,
+  ],
+  [
+    'sends bytes that nobody asked for',
+    {
+      attach: quiet,
+      calls: {
+        pull: async function* () {
+          yield { body: { case: 'chunk', value: { id: 7, data: new Uint8Array(10), last: true } } };
+          await never();
+        },
+      },
+    },
+    /bytes that nobody asked for/,
+  ],
+  [
+    'answers a read with more than was asked',
+    {
+      attach: async function* () {
+        yield page([session()]);
+        await never();
+      },
+      calls: {
+        pull: async function* (requests) {
+          for await (const { body } of requests) {
+            if (body.case !== 'read') continue;
+            for (;;)
+              yield {
+                body: { case: 'chunk', value: { id: body.value.id, data: new Uint8Array(MIB), last: false } },
+              };
+          }
+        },
+      },
+    },
+    /bytes that nobody asked for/,
+  ],
+  [
+    'shows a session of another node',
+    {
+      attach: async function* () {
+        yield page([session({ sessionId: honest_session, phase: 'ended' })]);
+        const end = { case: 'ended', value: { exitCode: 1, endedAtMs: 1n } };
+        yield fact(2, end, honest_session);
+        await never();
+      },
+    },
+    /fact 2 of ses_\w+ instead of 1|a node shows a session of another node; it is passed over/,
+  ],
+  [
+    'is of another version',
+    { hello: { protocol: 3, protocolMin: 2 }, attach: quiet },
+    /this plane \(svc [^,]+, protocol 1\) is too old for node evil\d+ \(svc 9\.9\.9, protocol 3\), which needs protocol 2/,
+  ],
+  [
+    'says another id',
+    { hello: { nodeId: 'honest' }, attach: quiet },
+    /node id mismatch: registered evil\d+, node says honest/,
+  ],
+  [
+    'says too much of itself',
+    { hello: { instanceId: 'x'.repeat(1_000_000) }, attach: quiet },
+    /a hello too long/,
+  ],
+])(
+  'a node that %s gets nowhere, and nobody else notices',
+  { timeout: 20_000 },
+  async (_what, what, words) => {
+    const writers = await startWriters(plane, honest, [[`w${closing.length}${Math.random()}`, '20', '80']]);
+    honest_session = (await plane.get(writers[0]!.id)).session_id!;
+    const before = await memory();
+    const from = plane.log.length;
+    await openEvil(what);
+    while (!words.test(plane.log.slice(from))) await sleep(20);
+    expect((await memory()) - before).toBeLessThan(400 * MIB);
+    expect((await honest.record()).status).toBe('connected');
+    await expectNothingLost(plane, honest, writers);
+    await rm(join(honest.work, 'stop'));
+  },
+);
+
+test('an end that counts bytes which were never sent is told as an end, with the loss', async () => {
+  await openEvil({
+    attach: async function* () {
+      yield page([session()]);
+      yield fact(2, { case: 'ended', value: { exitCode: 0, stdoutBytes: 10n ** 15n, endedAtMs: 1n } });
+      await never();
+    },
+    calls: {
+      pull: async function* (requests) {
+        for await (const { body } of requests) {
+          if (body.case !== 'read') continue;
+          yield { body: { case: 'chunk', value: { id: body.value.id, data: new Uint8Array(), last: true } } };
+        }
+      },
+    },
+  });
+  const id = own().replace('ses', 'agt');
+  while (!(await plane.get(id).catch(() => null))) await sleep(20);
+  expect((await plane.finished(id)).status).toBe('completed');
+  const frames = await plane.frames(id, (all) => all.some(({ data }) => data.status === 'completed'));
+  expect(frames.map(({ data }) => data.code)).toContain('output_truncated');
+});
