@@ -1,3 +1,5 @@
+import { readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
@@ -34,3 +36,88 @@ test(`${KILLS} kill -9 of a node, of the plane, and of both lose and double noth
   await expectNothingLost(plane, node, writers);
   expect(node.log).not.toContain('"level":"error"');
 });
+
+/** Starts a side with a failpoint that ends it there, lets `act` bring it there, and starts it again. */
+async function dieAt(
+  side: TestPlane | TestAgentNode,
+  point: string,
+  act: () => Promise<unknown>,
+): Promise<void> {
+  await side.kill('SIGKILL');
+  // It may die while it starts.
+  await side.start({ SVC_FAILPOINT: `${point}:kill` }).catch(() => {});
+  await act();
+  await side.ended();
+  await side.start();
+}
+
+test.each(['commit@9', 'committed@9', 'commit@40'])(
+  'a plane that dies at %s of what a node tells loses and doubles nothing',
+  { timeout: 60_000 },
+  async (at) => {
+    plane = await TestPlane.open({ env: ENV });
+    node = await TestAgentNode.open(plane);
+    const writers = await startWriters(plane, node);
+    const [name, n] = at.split('@');
+    await plane.kill();
+    await plane.start({ SVC_FAILPOINT: `${name}:kill@${n}` }).catch(() => {});
+    await plane.ended();
+    await plane.start();
+    await expectNothingLost(plane, node, writers);
+  },
+);
+
+test('a node that dies at a start (claim, spawn, handle) leaves one process or none, and it is settled when it is back', {
+  timeout: 100_000,
+}, async () => {
+  plane = await TestPlane.open({ env: ENV });
+  node = await TestAgentNode.open(plane);
+  const writers = await startWriters(plane, node);
+  for (const point of ['claim', 'spawn', 'handle']) {
+    const file = `pids-${point}`;
+    const agent = await node.agent(`echo $$ >>${file}; while [ ! -e stop ]; do sleep 0.05; done`, {
+      start: false,
+    });
+    const start = () => plane.client.call('startAgent', { params: { agent_id: agent.id } }).catch(() => {});
+    await dieAt(node, point, async () => {
+      await node.linked();
+      void start();
+    });
+    const after = await plane.until(agent.id, ['running', 'failed']);
+    if (after.status === 'failed') {
+      expect(after.reason).toBe('spawn_failed');
+      await plane.client.call('startAgent', { params: { agent_id: agent.id } });
+    }
+    while ((await pids(file)) === 0) await sleep(20);
+    expect((await plane.get(agent.id)).status).toBe('running');
+    expect(await pids(file)).toBe(1);
+  }
+  await expectNothingLost(plane, node, writers);
+});
+
+test('a node that dies when an agent ends (exit, ended) tells the end when it is back', {
+  timeout: 60_000,
+}, async () => {
+  plane = await TestPlane.open({ env: ENV });
+  node = await TestAgentNode.open(plane);
+  for (const point of ['exit', 'ended']) {
+    const agent = await node.agent(
+      `while [ ! -e go-${point} ]; do sleep 0.05; done; echo last words; exit 7`,
+    );
+    await dieAt(node, point, async () => {
+      await node.linked();
+      await writeFile(join(node.work, `go-${point}`), '');
+    });
+    expect(await plane.finished(agent.id)).toMatchObject({
+      status: 'failed',
+      exit_code: 7,
+      reason: 'exit_code',
+    });
+    expect((await plane.output(agent.id)).toString()).toBe('last words\n');
+  }
+});
+
+async function pids(file: string): Promise<number> {
+  const text = await readFile(join(node.work, file), 'utf8').catch(() => '');
+  return text.split('\n').filter(Boolean).length;
+}
