@@ -131,7 +131,7 @@ test.runIf(possible).each(['mtls', 'tls'])(
     await site.run(hosts!);
     await site.serve(put(plane!, { 'npm start --': 'svc serve' }), '"plane is up"');
     const { pin } = JSON.parse(await readFile(join(home, 'join.json'), 'utf8'));
-    await site.run(`svc join --pin ${pin} -u ${ROOT.username} <<< '${ROOT.password}'`);
+    await site.run(`svc join --pin-file <(echo ${pin}) -u ${ROOT.username} <<< '${ROOT.password}'`);
 
     const [init, serve] = put(node!, { '/tmp/far': dirname(far) }).split('\n') as [string, string];
     await site.run(init);
