@@ -135,7 +135,7 @@ function makeServer(
 /** Every call is authorized first; what a handler throws, at once or in the middle of a stream, is turned into words of the wire. */
 function guard({ authorize, clock, log }: DoorOptions): Interceptor {
   const refusal = (error: unknown, method: string): ConnectError => {
-    if (!(error instanceof ConnectError) && !(error instanceof Problem)) {
+    if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
       log.error({ err: error, method }, 'a call of the plane failed');
     }
     const refused = toConnectError(error);
@@ -162,6 +162,12 @@ function guard({ authorize, clock, log }: DoorOptions): Interceptor {
       throw refusal(error, method);
     }
   };
+}
+
+/** The caller's connection is over, which the link tells by itself. */
+function isHungUp(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return /^(ERR_STREAM_|ERR_HTTP2_|ECONNRESET|EPIPE)/.test(code);
 }
 
 class Handlers implements ServiceImpl<typeof NodeService> {
