@@ -253,7 +253,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
       attach: quiet,
       calls: {
         pull: async function* () {
-          yield { body: { case: 'chunk', value: { id: 7, data: new Uint8Array(10), last: true } } };
+          yield { chunks: [{ id: 7, data: new Uint8Array(10), last: true }] };
           await never();
         },
       },
@@ -269,12 +269,9 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
       },
       calls: {
         pull: async function* (requests) {
-          for await (const { body } of requests) {
-            if (body.case !== 'read') continue;
-            for (;;)
-              yield {
-                body: { case: 'chunk', value: { id: body.value.id, data: new Uint8Array(MIB), last: false } },
-              };
+          for await (const { reads } of requests) {
+            const id = reads[0]?.id;
+            while (id !== undefined) yield { chunks: [{ id, data: new Uint8Array(MIB), last: false }] };
           }
         },
       },
@@ -334,9 +331,8 @@ test('an end that counts bytes which were never sent is told as an end, with the
     },
     calls: {
       pull: async function* (requests) {
-        for await (const { body } of requests) {
-          if (body.case !== 'read') continue;
-          yield { body: { case: 'chunk', value: { id: body.value.id, data: new Uint8Array(), last: true } } };
+        for await (const { reads } of requests) {
+          yield { chunks: reads.map(({ id }) => ({ id, data: new Uint8Array(), last: true })) };
         }
       },
     },

@@ -166,6 +166,8 @@ export const limits = {
   link_streams_max: 1_000,
   link_idle_ms: 60_000,
   pull_piece_bytes: 256 * KIB,
+  pull_message_bytes: 64 * KIB,
+  pull_message_items: 1_000,
   pull_piece_bytes_min: 16 * KIB,
   pull_credit_bytes: 128 * KIB,
   pull_window_bytes_min: 1 * MIB,

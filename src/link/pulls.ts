@@ -5,7 +5,14 @@
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
-import { type PullRequest, PullRequestSchema, type PullResponse } from '../contract/gen/node_pb.ts';
+import {
+  type Chunk,
+  type PullRequest,
+  PullRequestSchema,
+  type PullResponse,
+  type Read,
+  ReadSchema,
+} from '../contract/gen/node_pb.ts';
 import type { StreamName } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
 import { fromRefusal, Violation } from './wire.ts';
@@ -21,7 +28,7 @@ interface Reading {
 
 export class Pulls {
   readonly #readings = new Map<number, Reading>();
-  readonly #asked: PullRequest[] = [];
+  readonly #asked: Read[] = [];
   readonly #wake = new Wake();
   #credit = 0;
   #last_id = 0;
@@ -39,8 +46,7 @@ export class Pulls {
     const id = this.#nextId();
     return new Promise((resolve, reject) => {
       this.#readings.set(id, { max, into, parts: [], length: 0, resolve, reject });
-      const value = { id, sessionId: session_id, stream, from: BigInt(from), max };
-      this.#asked.push(create(PullRequestSchema, { body: { case: 'read', value } }));
+      this.#asked.push(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(from), max }));
       this.#wake.notify();
     });
   }
@@ -48,39 +54,32 @@ export class Pulls {
   /** What goes to the node. */
   async *requests(signal: AbortSignal): AsyncGenerator<PullRequest> {
     while (!signal.aborted) {
-      for (let next = this.#asked.shift(); next; next = this.#asked.shift()) yield next;
-      if (this.#credit > 0) {
-        const value = this.#credit;
-        this.#credit = 0;
-        yield create(PullRequestSchema, { body: { case: 'credit', value } });
+      if (this.#asked.length === 0 && this.#credit === 0) {
+        await this.#wake.wait(undefined, signal);
         continue;
       }
-      await this.#wake.wait(undefined, signal);
+      const reads = this.#asked.splice(0, limits.pull_message_items);
+      const request = create(PullRequestSchema, { reads, credit: this.#credit });
+      this.#credit = 0;
+      yield request;
     }
   }
 
   /** Takes what the node answers until it ends; throws a Violation when an answer is none. */
   async take(responses: AsyncIterable<PullResponse>): Promise<void> {
     let uncredited = 0;
-    for await (const { body } of responses) {
-      if (body.case === 'refused') {
-        const refusal = body.value.refusal ?? { kind: '', code: '', message: '' };
-        this.#answered(body.value.id).reject(fromRefusal(refusal));
-      } else if (body.case === 'chunk') {
-        const { id, data, last } = body.value;
-        const reading = this.#readings.get(id);
-        if (!reading || reading.length + data.length > reading.max)
-          throw new Violation('bytes that nobody asked for');
-        if (reading.into) reading.into.set(data, reading.length);
-        else reading.parts.push(data);
-        reading.length += data.length;
-        uncredited += data.length;
-        if (last) this.#answered(id).resolve(bytesOf(reading));
-        if (uncredited >= limits.pull_credit_bytes || this.#readings.size === 0) {
-          this.#credit += uncredited;
-          uncredited = 0;
-          this.#wake.notify();
-        }
+    for await (const { chunks, refused } of responses) {
+      for (const chunk of chunks) {
+        this.#add(chunk);
+        uncredited += chunk.data.length;
+      }
+      for (const { id, refusal } of refused) {
+        this.#answered(id).reject(fromRefusal(refusal ?? { kind: '', code: '', message: '' }));
+      }
+      if (uncredited >= limits.pull_credit_bytes || (uncredited > 0 && this.#readings.size === 0)) {
+        this.#credit += uncredited;
+        uncredited = 0;
+        this.#wake.notify();
       }
     }
   }
@@ -94,6 +93,16 @@ export class Pulls {
     }
     this.#readings.clear();
     this.#wake.notify();
+  }
+
+  #add({ id, data, last }: Chunk): void {
+    const reading = this.#readings.get(id);
+    if (!reading || reading.length + data.length > reading.max)
+      throw new Violation('bytes that nobody asked for');
+    if (reading.into) reading.into.set(data, reading.length);
+    else reading.parts.push(data);
+    reading.length += data.length;
+    if (last) this.#answered(id).resolve(bytesOf(reading));
   }
 
   #answered(id: number): Reading {
