@@ -237,6 +237,8 @@ export const limits = {
   retention_disk_share: 0.2,
 
   lock_wait_ms: 500,
+  lock_look_ms: 20,
+  lock_looks: 25,
   restore_jump_events: 1_000_000_000,
   terminal_sequence_chars_max: 4 * KIB,
   completion_wait_ms: 1_500,

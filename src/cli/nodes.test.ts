@@ -236,6 +236,7 @@ describe('init --node', () => {
     expect(statSync(path).mode & 0o777).toBe(0o600);
     expect(parse(readFileSync(path, 'utf8'))).toEqual({
       server: { role: 'node', node_id: 'box' },
+      worktree: { default_root: '~/svc-worktrees' },
       internal_grpc: { enabled: true, listen: '10.0.0.1:9000', bootstrap: { token } },
     });
     const again = await run([...argv, '--config', 'n.toml'], { home, input: token });

@@ -83,13 +83,15 @@ export function addNodes(program: Command, context: Context): void {
     .option('--name <name>', 'how people call it')
     .option('--tls-server-name <name>', 'the name in its certificate, where it is not the host')
     .option('--default-worktree-root <dir>', 'base of derived workdirs on the node')
-    .action(async (node_id: string, options: FieldOptions) => {
-      const { name, target, tlsServerName, defaultWorktreeRoot } = options;
+    .option('--accept-disk', 'the disk that answers next is the node’s; agents that it lacks are lost')
+    .action(async (node_id: string, options: FieldOptions & { acceptDisk?: boolean }) => {
+      const { name, target, tlsServerName, defaultWorktreeRoot, acceptDisk } = options;
       const body = {
         ...(name !== undefined && { name }),
         ...(target !== undefined && { grpc_target: target }),
         ...(tlsServerName !== undefined && { tls_server_name: tlsServerName || null }),
         ...(defaultWorktreeRoot !== undefined && { default_worktree_root: defaultWorktreeRoot || null }),
+        ...(acceptDisk && { accept_disk: true }),
       };
       if (Object.keys(body).length === 0) throw usage('say what to change');
       const api = await connect(context, options);

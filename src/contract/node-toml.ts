@@ -12,6 +12,10 @@ export function nodeToml(options: { node_id?: string; token: string; listen?: st
 # Folders on this machine that agents may work in; worktrees below the data directory always may.
 # safe_paths = ["~/code"]
 
+[worktree]
+# Where agents without a folder of their own work.
+default_root = "~/svc-worktrees"
+
 [server]
 role = "node"
 # The id that it is registered under on the control plane.

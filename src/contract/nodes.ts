@@ -148,6 +148,12 @@ export const nodeRoutes = {
       grpc_target: target.optional(),
       tls_server_name: serverName.optional(),
       default_worktree_root: root.optional(),
+      accept_disk: z
+        .boolean()
+        .optional()
+        .describe(
+          'True: the disk that answers next is the node’s, for example after its machine was made anew. Agents whose sessions it lacks end as `session_lost`',
+        ),
     }),
     answers: { 200: nodeRecord },
     errors: ['nodeNotFound', 'grpcTargetInvalid', 'grpcTargetRefused', 'nodeExists'],

@@ -135,6 +135,7 @@ export const problems = {
   nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
   upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
   targetRefused: fixed('bad_gateway', 'grpc_target_refused', 'grpc_target address is not allowed'),
+  nodeTooOld: fixed('bad_gateway', 'version_skew', 'the node does not know this call: it needs a newer svc'),
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
 

@@ -83,6 +83,10 @@ export class PlaneTrust {
     return this.#trusted.authority === null && this.#options.mode !== 'disabled' ? 'operator' : 'own';
   }
 
+  get mode(): PlaneTrustOptions['mode'] {
+    return this.#options.mode;
+  }
+
   get plane_id(): string {
     return this.#options.plane_id;
   }

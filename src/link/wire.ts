@@ -83,6 +83,7 @@ export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesK
   const [refusal] = error.findDetails(RefusalSchema);
   if (refusal) return fromRefusal(refusal, kinds);
   if (error.code === Code.Unauthenticated) return problems.nodeUnauthorized();
+  if (error.code === Code.Unimplemented) return problems.nodeTooOld();
   return problems.nodeUnreachable();
 }
 

@@ -57,7 +57,7 @@ export function lockDataDir(data_dir: string, since: string): PlaneLock {
 }
 
 /** Who runs a plane on this data directory now; null when nobody does. */
-export function holderOf(data_dir: string): Holder | null {
+export function holderOf(data_dir: string, tries: number = limits.lock_looks): Holder | null {
   if (!existsSync(join(data_dir, 'plane.lock'))) return null;
   const database = tryLock(data_dir, 'look');
   if (database !== null) {
@@ -65,14 +65,13 @@ export function holderOf(data_dir: string): Holder | null {
     return null;
   }
   const holder = readHolder(data_dir);
-  if (holder === null) {
-    throw new Problem(
-      'conflict',
-      'data_dir_in_use',
-      `data directory ${data_dir} is in use by another process`,
-    );
+  if (holder !== null) return holder;
+  if (tries > 1) {
+    // It is on its way in or out: who it is comes after the lock, and goes before it.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, limits.lock_look_ms);
+    return holderOf(data_dir, tries - 1);
   }
-  return holder;
+  throw new Problem('conflict', 'data_dir_in_use', `data directory ${data_dir} is in use by another process`);
 }
 
 /** True when the process that wrote `plane.json` is still that process; a new holder may not have written its own yet. */

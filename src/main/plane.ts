@@ -196,6 +196,7 @@ async function open(
       bootstrap,
       registry: () => registry,
       plane: identity,
+      tokens_first: config.entry('internal_grpc.security.mode').origin !== 'default' && trust.mode !== 'mtls',
       follower: follow,
       upcall: (call) => actors!.call(call),
       hasLive: (node_id) => store.read((reader) => liveSessions(reader, node_id).length > 0),

@@ -91,7 +91,7 @@ export class FlakyProxy {
     const cut = () => {
       this.#pairs.delete(cut);
       stop.abort();
-      for (const socket of both) socket.resetAndDestroy();
+      for (const socket of both) socket.destroy();
     };
     this.#pairs.add(cut);
     for (const socket of both) socket.setNoDelay(true).on('error', () => {});

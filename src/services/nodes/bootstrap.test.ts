@@ -128,6 +128,7 @@ test('the TOML is a configuration, whatever the token is made of', async () => {
   const { toml } = await open(odd).show(root);
   expect(parse(toml)).toEqual({
     server: { role: 'node', node_id: 'CHANGE-ME' },
+    worktree: { default_root: '~/svc-worktrees' },
     internal_grpc: { enabled: true, listen: '0.0.0.0:8081', bootstrap: { token: odd } },
   });
 });

@@ -1,12 +1,14 @@
 /**
  * Connections to a registered node: the target's name is looked up and its address checked each time, the certificate
- * must be the node's, and where none is ours yet a usable bootstrap token makes it so. Every call carries a fresh token.
+ * must be the node's, and where none is ours yet a usable bootstrap token makes it so. Where our certificate is enough for
+ * the node no token is sent, so that clocks do not matter; where it is not, every call carries a fresh one.
  */
 import type { Interceptor } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
 import type { Logger } from '../../base/log.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { type Connection, type ConnectionOptions, openConnection } from '../../link/connection.ts';
+import { askHealth } from '../../link/health.ts';
 import { joinNode } from '../../link/join.ts';
 import { type PlaneTrust, verifyNode } from '../../link/plane-trust.ts';
 import { parseTarget, resolveTarget, type Target } from '../../link/target.ts';
@@ -18,36 +20,68 @@ export interface DialingDeps {
   bootstrap: Pick<Bootstrap, 'usable' | 'spend'>;
   /** A certificate of ours was given to the node. */
   joined(node_id: string, details: Record<string, unknown>): Promise<void>;
+  /** Nodes are expected to want tokens; false: they are asked without one first. */
+  tokens_first: boolean;
   clock: Clock;
   log: Logger;
 }
 
-/** Opens a connection; when the node has no certificate that holds, it may join first. Throws a Problem. */
+/** A connection on which nothing was said yet. */
+export interface Dialled {
+  connection: Connection;
+  /** Whether calls carry a token. */
+  with_token: boolean;
+}
+
+/** Opens a connection that calls are taken on; a node without a certificate that holds may join first. Throws a Problem. */
 export async function dial(deps: DialingDeps, row: NodeRow, signal: AbortSignal): Promise<Connection> {
-  try {
-    return await connect(deps.trust, row, signal);
-  } catch (error) {
-    if (!isUncertified(error) || deps.trust.origin === 'operator' || deps.trust.identity() === null)
-      throw error;
+  const dialled = await connect(deps, row, signal).catch(async (error: unknown) => {
+    const { origin } = deps.trust;
+    if (!isUncertified(error) || origin === 'operator' || deps.trust.identity() === null) throw error;
     if (!(await join(deps, row, signal))) throw error;
-    return connect(deps.trust, row, signal);
+    return connect(deps, row, signal);
+  });
+  try {
+    await proven(dialled, () => askHealth(dialled.connection.transport, null, { signal }));
+    return dialled.connection;
+  } catch (error) {
+    dialled.connection.close();
+    throw error;
+  }
+}
+
+/** The answer of a first call, made again with a token when the node wants one. */
+export async function proven<T>(dialled: Dialled, call: () => Promise<T>): Promise<T> {
+  try {
+    return await call();
+  } catch (error) {
+    const refused = error instanceof Problem && error.code === problems.nodeUnauthorized().code;
+    if (!refused || dialled.with_token) throw error;
+    dialled.with_token = true;
+    return call();
   }
 }
 
 /** Tries the addresses of the target in turn; each one that is tried was checked, and is the one that is dialled. */
-export async function connect(trust: PlaneTrust, row: NodeRow, signal: AbortSignal): Promise<Connection> {
+export async function connect(
+  { trust, tokens_first }: Pick<DialingDeps, 'trust' | 'tokens_first'>,
+  row: NodeRow,
+  signal: AbortSignal,
+): Promise<Dialled> {
   const { host, port } = targetOf(row);
-  return tryAddresses(host, (address) =>
+  const dialled = { with_token: tokens_first || trust.identity() === null };
+  const connection = await tryAddresses(host, (address) =>
     openConnection({
       host: address,
       port,
       servername: row.tls_server_name ?? host,
       tls: trust.identity(),
       verify: verifyNode(row.id, row.tls_server_name),
-      interceptors: [withToken(trust)],
+      interceptors: [withToken(trust, dialled)],
       signal,
     }),
   );
+  return Object.assign(dialled, { connection });
 }
 
 export function targetOf(row: NodeRow): Target {
@@ -107,9 +141,9 @@ async function tryAddresses<T>(host: string, attempt: (address: string) => Promi
   throw failure;
 }
 
-function withToken(trust: PlaneTrust): Interceptor {
+function withToken(trust: PlaneTrust, dialled: { with_token: boolean }): Interceptor {
   return (next) => async (request) => {
-    request.header.set('authorization', `Bearer ${await trust.token()}`);
+    if (dialled.with_token) request.header.set('authorization', `Bearer ${await trust.token()}`);
     return next(request);
   };
 }

@@ -11,7 +11,7 @@ import type { HealthReport, NodeStatus } from '../../domain/node-record.ts';
 import { nodeIdMismatch, Problem, problems } from '../../domain/problem.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import type { NodeIdentity } from '../../link/attachment.ts';
-import { type Connection, tryPort } from '../../link/connection.ts';
+import { tryPort } from '../../link/connection.ts';
 import { askHealth, type RemoteHealth } from '../../link/health.ts';
 import { renewNode } from '../../link/join.ts';
 import { isFor } from '../../link/pki.ts';
@@ -20,7 +20,7 @@ import { resolveTarget } from '../../link/target.ts';
 import { misunderstanding, toProblem } from '../../link/wire.ts';
 import type { NodeRow } from '../../store/nodes.ts';
 import type { ActorCall } from '../actors/actors.ts';
-import { connect, type DialingDeps, dial, namesOf, targetOf } from './dialing.ts';
+import { connect, type DialingDeps, type Dialled, dial, namesOf, proven, targetOf } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
 import type { LinkState, Links, Registry } from './registry.ts';
 
@@ -95,7 +95,15 @@ export class NodeLinks implements Links {
   }
 
   probe(row: NodeRow): Promise<HealthReport> {
-    return testNode(row.id, probeSteps(this.#deps, row), this.#deps.log);
+    const steps = probeSteps(this.#deps, row);
+    const auth: HealthSteps['auth'] = async (signal) => {
+      const health = await steps.auth(signal);
+      // It answers, and is refused all the same: for its disk, say, or because another plane came later.
+      const refusal = this.#links.get(row.id)?.refusal;
+      if (refusal) throw refusal;
+      return health;
+    };
+    return testNode(row.id, { ...steps, auth }, this.#deps.log);
   }
 
   /** Ends every link; agents and nodes go on. */
@@ -117,6 +125,7 @@ class NodeLink {
   #down: (reason: Error) => void = () => {};
   #status: NodeStatus = 'connecting';
   #error: string | null = null;
+  #refusal: Problem | null = null;
   #version: string | null = null;
   #has_default_root: boolean | null = null;
   /** By the plane's clock, for show; silence is measured by the monotonic one. */
@@ -186,6 +195,11 @@ class NodeLink {
     };
   }
 
+  /** Why a node that answers is not linked; null while it is, or does not answer. */
+  get refusal(): Problem | null {
+    return this.#linked ? null : this.#refusal;
+  }
+
   /** Works out the status from how long nothing was heard. */
   look(): void {
     const { clock } = this.#deps;
@@ -223,7 +237,9 @@ class NodeLink {
         this.#deps.log.warn({ node_id: this.#row.id, err: reason }, 'the link to a node is down');
         this.#error = toProblem(reason).message;
       } catch (error) {
-        const { message } = toProblem(error);
+        const problem = toProblem(error);
+        const { message } = problem;
+        this.#refusal = problem.code === problems.nodeUnreachable().code ? null : problem;
         const { log } = this.#deps;
         if (message !== this.#error) log.warn({ node_id: this.#row.id, err: error }, 'a node is not linked');
         this.#error = message;
@@ -316,8 +332,8 @@ class NodeLink {
 
 /** The steps of the connection test, on a connection of their own; a link that stands is not touched. */
 function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
-  const { trust, clock } = deps;
-  let connection: Connection | null = null;
+  const { clock } = deps;
+  let dialled: Dialled | null = null;
   let skew_ms: number | null = null;
   let health: RemoteHealth | null = null;
   return {
@@ -328,12 +344,15 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
       await tryPort(address!, port, signal);
     },
     tls: async (signal) => {
-      connection = await connect(trust, row, signal);
+      dialled = await connect(deps, row, signal);
     },
     auth: async (signal) => {
-      const asked_ms = clock.now();
-      health = await askHealth(connection!.transport, row.default_worktree_root, { signal }, (time_ms) => {
-        skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+      const { transport } = dialled!.connection;
+      health = await proven(dialled!, () => {
+        const asked_ms = clock.now();
+        return askHealth(transport, row.default_worktree_root, { signal }, (time_ms) => {
+          skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+        });
       });
       if (health.node_id !== row.id) throw nodeIdMismatch(row.id, health.node_id.slice(0, 64));
       return health;
@@ -350,6 +369,6 @@ function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
             if (wrong) throw new Problem('bad_gateway', 'worktree_root', wrong);
           },
     clock_skew_ms: () => skew_ms,
-    close: () => connection?.close(),
+    close: () => dialled?.connection.close(),
   };
 }

@@ -265,6 +265,8 @@ describe('what links say', () => {
       event: 'node_replaced',
       details: { node_id: 'box', disk_id: 'b', before: 'a' },
     });
+    await registry.update(root, 'box', { accept_disk: true });
+    expect(await registry.disk('box', 'c')).toBe('c');
   });
 });
 

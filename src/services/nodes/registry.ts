@@ -72,7 +72,10 @@ export interface RegisterNode {
   default_worktree_root: string | null;
 }
 
-export type UpdateNode = { [Key in keyof Omit<RegisterNode, 'id'>]?: RegisterNode[Key] | undefined };
+export type UpdateNode = { [Key in keyof Omit<RegisterNode, 'id'>]?: RegisterNode[Key] | undefined } & {
+  /** The disk that answers next is the node's. */
+  accept_disk?: boolean | undefined;
+};
 
 const UNKNOWN: LinkState = {
   status: 'unreachable',
@@ -183,7 +186,7 @@ export class Registry {
   update(caller: Caller, node_id: string, changes: UpdateNode): Promise<NodeRecord> {
     return this.#queue.run(node_id, async () => {
       const { store, clock, links } = this.#deps;
-      const { name, grpc_target, tls_server_name, default_worktree_root } = changes;
+      const { name, grpc_target, tls_server_name, default_worktree_root, accept_disk } = changes;
       if (grpc_target !== undefined) checkTarget(grpc_target);
       const row = await store.write((tx) => {
         const before = findNode(tx, node_id);
@@ -196,6 +199,7 @@ export class Registry {
           ...(grpc_target !== undefined && { grpc_target }),
           ...(tls_server_name !== undefined && { tls_server_name }),
           ...(default_worktree_root !== undefined && { default_worktree_root }),
+          ...(accept_disk && { disk_id: null }),
         };
         const changed = Object.entries(given).filter(
           ([key, value]) => before[key as keyof NodeRow] !== value,
