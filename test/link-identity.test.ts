@@ -47,6 +47,9 @@ test('another process with the id of a node that agents run on is refused and au
     expect((await plane.get(id)).status).toBe('running');
     process.kill(pid, 0);
   }
+  const { status, checks } = await plane.client.call('getAgentNodeHealth', { params: { node_id: 'n1' } });
+  expect(status).toBe('unreachable');
+  expect(checks.at(-1)!.error).toMatch(/^another process answers for agent node n1/);
   // Also a start goes nowhere: there is no link.
   const waiting = await plane.client
     .call('startAgent', { params: { agent_id: writers[0]!.id } })
@@ -57,6 +60,30 @@ test('another process with the id of a node that agents run on is refused and au
   first.proxy!.cut();
   await expectNothingLost(plane, first, writers);
   expect(await audited('node_refused')).toHaveLength(1);
+});
+
+test('a disk that is gone is given up by root alone: its agents end as lost, and the node goes on with another', {
+  timeout: 60_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const first = await TestAgentNode.open(plane, { proxied: true });
+  nodes.push(first);
+  const agent = await first.agent('exec sleep 300');
+  const second = await TestAgentNode.prepare(plane);
+  nodes.push(second);
+  await second.start(await second.token());
+  await first.kill();
+  first.proxy!.target_port = second.port;
+  first.proxy!.cut();
+  while ((await audited('node_refused')).length === 0) await sleep(50);
+  expect((await plane.get(agent.id)).status).toBe('running');
+
+  const set = await plane.cli(['nodes', 'set', 'n1', '--accept-disk']);
+  expect(set.code).toBe(0);
+  expect(await plane.finished(agent.id)).toMatchObject({ status: 'failed', reason: 'session_lost' });
+  await first.linked();
+  await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: {} });
+  await plane.client.call('deleteAgentNode', { params: { node_id: 'n1' } });
 });
 
 /** Dials the node as the plane does, with the plane's own key. */
