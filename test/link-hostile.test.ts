@@ -106,7 +106,7 @@ async function openEvil(what: Evil): Promise<void> {
     ],
     routes: (router) => {
       joinRoutes({ trust, log: silentLog })(router);
-      router.service(NodeService, { attach, ...what.calls });
+      router.service(NodeService, { attach, getHealth: async () => ({ nodeId: id }), ...what.calls });
     },
   });
   const server = http2.createSecureServer(trust.tlsOptions(), adapter);

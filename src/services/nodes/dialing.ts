@@ -5,6 +5,7 @@
  */
 import type { Interceptor } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { type Connection, type ConnectionOptions, openConnection } from '../../link/connection.ts';
@@ -42,7 +43,8 @@ export async function dial(deps: DialingDeps, row: NodeRow, signal: AbortSignal)
     return connect(deps, row, signal);
   });
   try {
-    await proven(dialled, () => askHealth(dialled.connection.transport, null, { signal }));
+    const options = { signal, timeoutMs: limits.link_hello_ms };
+    await proven(dialled, () => askHealth(dialled.connection.transport, null, options));
     return dialled.connection;
   } catch (error) {
     dialled.connection.close();
