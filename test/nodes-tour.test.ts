@@ -10,13 +10,11 @@ import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { endSessions, ROOT, SVC } from '../src/testing/plane.ts';
+import { put, tourBlocks } from '../src/testing/tour.ts';
 
-const README = fileURLToPath(new URL('../README.md', import.meta.url));
-/** From 50 on the node is called unreachable meanwhile; less shows the same in a time that a test may take. */
 const MINUTE_S = Number(process.env.SVC_TEST_MINUTE_S ?? 6);
 const TICKS = MINUTE_S + 10;
 
@@ -105,27 +103,12 @@ afterEach(async () => {
   site = null;
 });
 
-async function blocks(): Promise<string[]> {
-  const tour = (await readFile(README, 'utf8'))
-    .split('\n## ')
-    .find((part) => part.startsWith('Another machine'));
-  return [...tour!.matchAll(/^```\n(.*?)^```$/gms)].map(([, block]) => block!);
-}
-
-/** The block with these parts put otherwise; each of them must be there. */
-function put(block: string, changes: Record<string, string>): string {
-  return Object.entries(changes).reduce((text, [from, to]) => {
-    expect(text).toContain(from);
-    return text.replaceAll(from, () => to);
-  }, block);
-}
-
 test.runIf(possible).each(['mtls', 'tls'])(
   'the tour of another machine works as written in %s (where ip netns does)',
   async (mode) => {
     site = await Site.open();
     const [home, far] = site.data_dirs as [string, string];
-    const [hosts, plane, node, register, cable, end, ...more] = await blocks();
+    const [hosts, plane, node, register, cable, end, ...more] = await tourBlocks('Another machine');
     expect(more).toEqual([]);
 
     await site.run(hosts!);

@@ -7,33 +7,16 @@ import { once } from 'node:events';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { text as readAll } from 'node:stream/consumers';
-import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
-
-const README = fileURLToPath(new URL('../README.md', import.meta.url));
+import { put, tourBlocks } from '../src/testing/tour.ts';
 
 let plane: TestPlane | null = null;
 afterEach(async () => {
   await plane?.close();
   plane = null;
 });
-
-async function blocks(): Promise<string[]> {
-  const tour = (await readFile(README, 'utf8'))
-    .split('\n## ')
-    .find((part) => part.startsWith('Five minutes'));
-  return [...tour!.matchAll(/^```\n(.*?)^```$/gms)].map(([, block]) => block!);
-}
-
-/** The block with these parts put otherwise; each of them must be there. */
-function put(block: string, changes: Record<string, string>): string {
-  return Object.entries(changes).reduce((text, [from, to]) => {
-    expect(text).toContain(from);
-    return text.replaceAll(from, () => to);
-  }, block);
-}
 
 test('the tour of the README works as written', async () => {
   plane = await TestPlane.prepare();
@@ -53,7 +36,7 @@ test('the tour of the README works as written', async () => {
     expect(child.exitCode, `${script}\n${stdout}\n${stderr}`).toBe(0);
     return { stdout, stderr };
   };
-  const [first, second, kill, after, http, ...more] = await blocks();
+  const [first, second, kill, after, http, ...more] = await tourBlocks('Five minutes');
   expect(more).toEqual([]);
 
   const { pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));

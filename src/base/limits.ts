@@ -65,7 +65,6 @@ export const limits = {
   reconnect_backoff_ms: [1_000, 2_000, 4_000, 8_000, 30_000],
   stream_stall_ms: 30_000,
   stream_recheck_ms: 10_000,
-  stream_queue_bytes_max: 1 * MIB,
   tail_ring_bytes_max: 1 * MIB,
   tail_coalesce_ms: 10,
   tail_coalesce_bytes: 64 * KIB,
@@ -137,7 +136,6 @@ export const limits = {
 
   link_connect_ms: 10_000,
   link_hello_ms: 10_000,
-  link_page_ms: 30_000,
   link_ping_ms: 5_000,
   link_ping_answer_ms: 10_000,
   link_window_bytes: 8 * MIB,

@@ -1,4 +1,6 @@
+/** The service's own log: where it goes, in which form, and how those who knock are kept from filling it. */
 import pino, { type DestinationStream, type Logger } from 'pino';
+import type { Clock } from './clock.ts';
 import { limits } from './limits.ts';
 
 export type { Logger };
@@ -54,6 +56,37 @@ export function openLog(options: LogOptions): LogFile {
 }
 
 export const silentLog: Logger = pino({ level: 'silent' });
+
+/** One line in a while at most, with how many were left out: whoever knocks must not be able to fill the log. */
+export class RareWarning {
+  readonly #log: Logger;
+  readonly #clock: Clock;
+  readonly #message: string;
+  #logged_ms = Number.NEGATIVE_INFINITY;
+  #silent = 0;
+
+  constructor(log: Logger, clock: Clock, message: string) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#message = message;
+  }
+
+  warn(reason: string, details: Record<string, unknown>): void {
+    const now_ms = this.#clock.now();
+    // A clock that was set back does not silence it.
+    if (Math.abs(now_ms - this.#logged_ms) < limits.refusal_log_ms) {
+      this.#silent++;
+      return;
+    }
+    const silent = this.#silent;
+    this.#logged_ms = now_ms;
+    this.#silent = 0;
+    this.#log.warn(
+      { reason: reason.slice(0, 200), ...details, ...(silent > 0 && { silent }) },
+      this.#message,
+    );
+  }
+}
 
 function asText(line: string): string {
   const { timestamp, level, message, ...rest } = JSON.parse(line) as Record<string, unknown>;

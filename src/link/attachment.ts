@@ -52,7 +52,6 @@ export interface NodeIdentity {
   instance_id: string;
   disk_id: string;
   version: string;
-  time_ms: number;
 }
 
 export class Attachment {
@@ -177,7 +176,6 @@ export class Attachment {
       instance_id: hello.instanceId,
       disk_id: hello.diskId,
       version: hello.speaks?.version ?? '',
-      time_ms: Number(hello.timeMs),
     };
     await this.#options.accept(this.#identity);
   }

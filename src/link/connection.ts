@@ -25,7 +25,8 @@ export interface ConnectionOptions {
    * A Problem that it answers is thrown as it is. Absent: the names decide.
    */
   verify?: (certificate: PeerCertificate, misnamed: Error | undefined) => Error | undefined;
-  interceptors?: Interceptor[];
+  /** The bearer token of a call, asked for at each; null: none. */
+  token?: () => Promise<string | null>;
   signal?: AbortSignal;
 }
 
@@ -53,7 +54,7 @@ export async function openConnection(options: ConnectionOptions): Promise<Connec
     },
   });
   const certificate = socket instanceof tls.TLSSocket ? (socket.getPeerX509Certificate() ?? null) : null;
-  return new Http2Connection(session, authority, certificate, options.interceptors ?? []);
+  return new Http2Connection(session, authority, certificate, options.token);
 }
 
 /** Whether anything accepts connections there. Throws `node_unreachable`. */
@@ -115,7 +116,7 @@ class Http2Connection implements Connection {
     session: http2.ClientHttp2Session,
     authority: string,
     certificate: X509Certificate | null,
-    interceptors: Interceptor[],
+    token: ConnectionOptions['token'],
   ) {
     this.#session = session;
     this.certificate = certificate;
@@ -139,7 +140,7 @@ class Http2Connection implements Connection {
       acceptCompression: [],
       readMaxBytes: limits.link_message_bytes_max,
       writeMaxBytes: limits.link_message_bytes_max,
-      interceptors,
+      interceptors: token ? [withToken(token)] : [],
       sessionManager: {
         authority,
         request: async (method, path, headers, options) => {
@@ -167,4 +168,12 @@ class Http2Connection implements Connection {
       if (!error) this.heard_at = performance.now();
     });
   }
+}
+
+function withToken(token: () => Promise<string | null>): Interceptor {
+  return (next) => async (request) => {
+    const bearer = await token();
+    if (bearer !== null) request.header.set('authorization', `Bearer ${bearer}`);
+    return next(request);
+  };
 }

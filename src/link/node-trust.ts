@@ -14,7 +14,7 @@ import { Code, ConnectError } from '@connectrpc/connect';
 import { z } from 'zod';
 import { type Clock, rfc3339 } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
-import type { Logger } from '../base/log.ts';
+import { type Logger, RareWarning } from '../base/log.ts';
 import { configKeys, isLoopback } from '../contract/config.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
 import { JoinService } from '../contract/gen/node_pb.ts';
@@ -123,12 +123,13 @@ export class NodeTrust {
   #looked = '';
   #onChange = () => {};
   #changing: Promise<unknown> = Promise.resolve();
-  #refusals = { logged_ms: Number.NEGATIVE_INFINITY, silent: 0 };
+  readonly #refusals: RareWarning;
 
   private constructor(options: NodeTrustOptions, dir: CertDir) {
     this.#options = options;
     this.#dir = dir;
     this.#verifier = new TokenVerifier({ settings: () => this.#trusted.settings, clock: options.clock });
+    this.#refusals = new RareWarning(options.log, options.clock, 'a peer was refused');
   }
 
   /** Throws, in words for the operator, when configuration or folder cannot be used. */
@@ -214,7 +215,7 @@ export class NodeTrust {
       const socket = session.socket as TLSSocket;
       const peer = this.peerOf(socket);
       if (peer === 'nobody') {
-        this.#logRefusal(this.#whyNobody(socket), socket.remoteAddress);
+        this.#refusals.warn(this.#whyNobody(socket), { from: socket.remoteAddress });
         session.on('error', () => {});
         session.destroy(new Error('unauthorized'), http2.NGHTTP2_INADEQUATE_SECURITY);
       } else if (peer === 'plane') {
@@ -252,7 +253,7 @@ export class NodeTrust {
   async authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void> {
     const why = await this.#whyNot(call.socket as TLSSocket, call.authorization, call.service);
     if (why === null) return;
-    this.#logRefusal(why, call.socket.remoteAddress);
+    this.#refusals.warn(why, { from: call.socket.remoteAddress });
     throw new ConnectError('unauthorized', Code.Unauthenticated);
   }
 
@@ -391,19 +392,6 @@ export class NodeTrust {
     } catch (error) {
       return (error as Error).message;
     }
-  }
-
-  /** At most one line in a while: whoever knocks must not be able to fill the log. */
-  #logRefusal(reason: string, from: string | undefined): void {
-    const now_ms = this.#options.clock.now();
-    if (Math.abs(now_ms - this.#refusals.logged_ms) < limits.refusal_log_ms) {
-      this.#refusals.silent++;
-      return;
-    }
-    const { silent } = this.#refusals;
-    this.#refusals = { logged_ms: now_ms, silent: 0 };
-    const why = reason.slice(0, 200);
-    this.#options.log.warn({ reason: why, from, ...(silent > 0 && { silent }) }, 'a peer was refused');
   }
 
   // --- contexts -------------------------------------------------------------------------------------------------------

@@ -194,7 +194,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   // --- the link --------------------------------------------------------------------------------------------------
 
   attach: ServiceImpl<typeof NodeService>['attach'] = async function* (this: Handlers, requests, context) {
-    const { node, instance_id, disk_id, clock, log, latest } = this.#options;
+    const { node, instance_id, disk_id, log, latest } = this.#options;
     const incoming = requests[Symbol.asyncIterator]();
     const first = await incoming.next();
     if (first.done || first.value.body.case !== 'hello') throw new ConnectError('a hello is missing');
@@ -235,7 +235,6 @@ class Handlers implements ServiceImpl<typeof NodeService> {
         instanceId: instance_id,
         diskId: disk_id,
         speaks: speaks(),
-        timeMs: BigInt(clock.now()),
       };
       yield { body: { case: 'hello', value } };
       yield* attached.responses();

@@ -97,12 +97,11 @@ test('domain/ does no I/O and reads no clock', () => {
   expect(found.map((file) => file.path)).toEqual([]);
 });
 
-test('only the rooms of the wire speak gRPC; who dials puts a token into every call', () => {
-  const own_files = ['src/services/nodes/dialing.ts'];
+test('only the rooms of the wire speak gRPC', () => {
   const rooms = ['link', 'rpc-actor', 'rpc-node', 'cli'];
   const wire = /^@(connectrpc|bufbuild)\/|contract\/gen\/|^\.\/gen\//;
   const found = shipped
-    .filter((file) => !rooms.includes(roomOf(file.path)) && !own_files.includes(file.path))
+    .filter((file) => !rooms.includes(roomOf(file.path)))
     .filter((file) => !file.path.startsWith('src/contract/gen/'))
     .filter((file) => file.imports.some((imported) => wire.test(imported)));
   expect(found.map((file) => file.path)).toEqual([]);

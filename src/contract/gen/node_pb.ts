@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSK8AQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SAASIQoEYmVhdBgEIAEoCzIRLnN2Yy5ub2RlLnYxLkJlYXRIAEIGCgRib2R5IoICCg5BdHRhY2hSZXNwb25zZRInCgVoZWxsbxgBIAEoCzIWLnN2Yy5ub2RlLnYxLk5vZGVIZWxsb0gAEi0KCHNuYXBzaG90GAIgASgLMhkuc3ZjLm5vZGUudjEuU25hcHNob3RQYWdlSAASIQoEZmFjdBgDIAEoCzIRLnN2Yy5ub2RlLnYxLkZhY3RIABIjCgV3YWtlcxgEIAEoCzISLnN2Yy5ub2RlLnYxLldha2VzSAASJQoGdXBjYWxsGAUgASgLMhMuc3ZjLm5vZGUudjEuVXBjYWxsSAASIQoEYmVhdBgGIAEoCzIRLnN2Yy5ub2RlLnYxLkJlYXRIAEIGCgRib2R5IngKClBsYW5lSGVsbG8SEAoIcGxhbmVfaWQYASABKAkSEwoLaW5jYXJuYXRpb24YAiABKAQSDQoFZXBvY2gYAyABKAQSDwoHbm9kZV9pZBgEIAEoCRIjCgZzcGVha3MYBSABKAsyEy5zdmMubm9kZS52MS5TcGVha3MieAoJTm9kZUhlbGxvEg8KB25vZGVfaWQYASABKAkSEwoLaW5zdGFuY2VfaWQYAiABKAkSDwoHZGlza19pZBgDIAEoCRIjCgZzcGVha3MYBCABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSDwoHdGltZV9tcxgFIAEoBCJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSIXCgRCZWF0Eg8KB3RpbWVfbXMYASABKAQiTQoJQ29tbWl0dGVkEhIKCnNlc3Npb25faWQYASABKAkSDgoGc3Rkb3V0GAIgASgEEg4KBnN0ZGVychgDIAEoBBIMCgRmYWN0GAQgASgEIkMKBlVwY2FsbBIKCgJpZBgBIAEoDRIOCgZtZXRob2QYAiABKAkSDgoGcGFyYW1zGAMgASgJEg0KBXRva2VuGAQgASgJIl8KC1VwY2FsbFJlcGx5EgoKAmlkGAEgASgNEhAKBnJlc3VsdBgCIAEoCUgAEicKB3JlZnVzYWwYAyABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsSABCCQoHb3V0Y29tZSI/CgtQdWxsUmVxdWVzdBIgCgVyZWFkcxgBIAMoCzIRLnN2Yy5ub2RlLnYxLlJlYWQSDgoGY3JlZGl0GAIgASgNIlEKBFJlYWQSCgoCaWQYASABKA0SEgoKc2Vzc2lvbl9pZBgCIAEoCRIOCgZzdHJlYW0YAyABKAkSDAoEZnJvbRgEIAEoBBILCgNtYXgYBSABKA0iWQoMUHVsbFJlc3BvbnNlEiIKBmNodW5rcxgBIAMoCzISLnN2Yy5ub2RlLnYxLkNodW5rEiUKB3JlZnVzZWQYAiADKAsyFC5zdmMubm9kZS52MS5SZWZ1c2VkIi8KBUNodW5rEgoKAmlkGAEgASgNEgwKBGRhdGEYAiABKAwSDAoEbGFzdBgDIAEoCCI8CgdSZWZ1c2VkEgoKAmlkGAEgASgNEiUKB3JlZnVzYWwYAiABKAsyFC5zdmMubm9kZS52MS5SZWZ1c2FsIrICCgxTdGFydFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIQCghhZ2VudF9pZBgDIAEoCRISCgphZ2VudF9uYW1lGAQgASgJEhAKCG93bmVyX2lkGAUgASgJEg8KB3dvcmtkaXIYBiABKAkSDAoEYXJndhgHIAMoCRIvCgNlbnYYCCADKAsyIi5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QuRW52RW50cnkSDQoFc3RkaW4YCSABKAgSDwoHb25fZXhpdBgKIAEoCRIYCgthY3Rvcl90b2tlbhgLIAEoCUgAiAEBGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2FjdG9yX3Rva2VuIjoKDVN0YXJ0UmVzcG9uc2USKQoHc2Vzc2lvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLlNlc3Npb25WaWV3IjMKC1N0b3BSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSEAoIZ3JhY2VfbXMYAiABKA0iQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSIoChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCSIpChZSZXNvbHZlV29ya2RpclJlc3BvbnNlEg8KB3dvcmtkaXIYASABKAkiqwEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBQgoKCF93b3JrZGlyQgcKBV9yZXBvQgYKBF9yZWZCBwoFX3Jvb3QiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIk8KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIkAKEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBQgcKBV9iYXNlIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJNChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAlCBwoFX2Jhc2UiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIlUKBERpc2sSDAoEcGF0aBgBIAEoCRISCgpmcmVlX2J5dGVzGAIgASgEEhMKC3RvdGFsX2J5dGVzGAMgASgEEhYKDnN0YXJ0c19hbGxvd2VkGAQgASgIIloKEEJlZ2luSm9pblJlcXVlc3QSDwoHbm9kZV9pZBgBIAEoCRIQCghwbGFuZV9pZBgCIAEoCRIjCgZzcGVha3MYAyABKAsyEy5zdmMubm9kZS52MS5TcGVha3MiZgoRQmVnaW5Kb2luUmVzcG9uc2USDwoHbm9kZV9pZBgBIAEoCRIjCgZzcGVha3MYAiABKAsyEy5zdmMubm9kZS52MS5TcGVha3MSGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgDIAEoCSKBAQoTQ29tcGxldGVKb2luUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCRIVCg1zaGFyZWRfc2VjcmV0GAMgASgJEg4KBmlzc3VlchgEIAEoCRIQCghhdWRpZW5jZRgFIAEoCRIQCghwbGFuZV9pZBgGIAEoCSIWChRDb21wbGV0ZUpvaW5SZXNwb25zZSIVChNCZWdpblJlbmV3YWxSZXF1ZXN0IjMKFEJlZ2luUmVuZXdhbFJlc3BvbnNlEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYASABKAkiOQoWQ29tcGxldGVSZW5ld2FsUmVxdWVzdBITCgtjZXJ0aWZpY2F0ZRgBIAEoCRIKCgJjYRgCIAEoCSIZChdDb21wbGV0ZVJlbmV3YWxSZXNwb25zZSL6AQoLU2Vzc2lvblZpZXcSEgoKc2Vzc2lvbl9pZBgBIAEoCRIjCgZsYXVuY2gYAiABKAsyEy5zdmMubm9kZS52MS5MYXVuY2gSDQoFcGhhc2UYAyABKAkSEAoDcGlkGAQgASgDSACIAQESGgoNc3RhcnRlZF9hdF9tcxgFIAEoBEgBiAEBEiQKA2VuZBgGIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmQSEwoLc3RkaW5fYnl0ZXMYByABKAQSIAoFZmFjdHMYCCADKAsyES5zdmMubm9kZS52MS5GYWN0QgYKBF9waWRCEAoOX3N0YXJ0ZWRfYXRfbXMiowEKBkxhdW5jaBIQCghwbGFuZV9pZBgBIAEoCRIQCghhZ2VudF9pZBgCIAEoCRISCgphZ2VudF9uYW1lGAMgASgJEhAKCG93bmVyX2lkGAQgASgJEg8KB3dvcmtkaXIYBSABKAkSDAoEYXJndhgGIAMoCRIQCghlbnZfa2V5cxgHIAMoCRINCgVzdGRpbhgIIAEoCBIPCgdvbl9leGl0GAkgASgJIr0BCgRGYWN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGbnVtYmVyGAIgASgEEg0KBWF0X21zGAMgASgEEicKB3N0YXJ0ZWQYBCABKAsyFC5zdmMubm9kZS52MS5TdGFydGVkSAASKAoFZW5kZWQYBSABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kSAASJwoHdHJvdWJsZRgGIAEoCzIULnN2Yy5ub2RlLnYxLlRyb3VibGVIAEIGCgRib2R5Ii0KB1N0YXJ0ZWQSCwoDcGlkGAEgASgDEhUKDXN0YXJ0ZWRfYXRfbXMYAiABKAQiqwIKClNlc3Npb25FbmQSFgoJZXhpdF9jb2RlGAEgASgFSACIAQESGAoLZXhpdF9zaWduYWwYAiABKAlIAYgBARITCgZyZWFzb24YAyABKAlIAogBARIUCgdtZXNzYWdlGAQgASgJSAOIAQESFAoMc3Rkb3V0X2J5dGVzGAUgASgEEhQKDHN0ZGVycl9ieXRlcxgGIAEoBBIUCgdjbGVhbnVwGAcgASgJSASIAQESKAoJbGVmdG92ZXJzGAggAygLMhUuc3ZjLm5vZGUudjEuTGVmdG92ZXISEwoLZW5kZWRfYXRfbXMYCSABKARCDAoKX2V4aXRfY29kZUIOCgxfZXhpdF9zaWduYWxCCQoHX3JlYXNvbkIKCghfbWVzc2FnZUIKCghfY2xlYW51cCIoCghMZWZ0b3ZlchILCgNwaWQYASABKAMSDwoHY29tbWFuZBgCIAEoCSI3CgdUcm91YmxlEgwKBGNvZGUYASABKAkSDQoFZXJyb3IYAiABKAkSDwoHZGV0YWlscxgDIAEoCSI2CgdSZWZ1c2FsEgwKBGtpbmQYASABKAkSDAoEY29kZRgCIAEoCRIPCgdtZXNzYWdlGAMgASgJMsAICgtOb2RlU2VydmljZRJFCgZBdHRhY2gSGi5zdmMubm9kZS52MS5BdHRhY2hSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuQXR0YWNoUmVzcG9uc2UoATABEj8KBFB1bGwSGC5zdmMubm9kZS52MS5QdWxsUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlB1bGxSZXNwb25zZSgBMAESPgoFU3RhcnQSGS5zdmMubm9kZS52MS5TdGFydFJlcXVlc3QaGi5zdmMubm9kZS52MS5TdGFydFJlc3BvbnNlEjsKBFN0b3ASGC5zdmMubm9kZS52MS5TdG9wUmVxdWVzdBoZLnN2Yy5ub2RlLnYxLlN0b3BSZXNwb25zZRI+CgVJbnB1dBIZLnN2Yy5ub2RlLnYxLklucHV0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLklucHV0UmVzcG9uc2USQQoGRm9yZ2V0Ehouc3ZjLm5vZGUudjEuRm9yZ2V0UmVxdWVzdBobLnN2Yy5ub2RlLnYxLkZvcmdldFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSgoJR2V0SGVhbHRoEh0uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlc3BvbnNlElMKDEJlZ2luUmVuZXdhbBIgLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlcXVlc3QaIS5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXNwb25zZRJcCg9Db21wbGV0ZVJlbmV3YWwSIy5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXF1ZXN0GiQuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVzcG9uc2UyrgEKC0pvaW5TZXJ2aWNlEkoKCUJlZ2luSm9pbhIdLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlcXVlc3QaHi5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXNwb25zZRJTCgxDb21wbGV0ZUpvaW4SIC5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVzcG9uc2ViBnByb3RvMw");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iUQoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDSJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwisgIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW4iOgoNU3RhcnRSZXNwb25zZRIpCgdzZXNzaW9uGAEgASgLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXciMwoLU3RvcFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghncmFjZV9tcxgCIAEoDSJDCgxTdG9wUmVzcG9uc2USFAoHY2xlYW51cBgBIAEoCUgAiAEBEhEKCXN1cnZpdm9ycxgCIAMoA0IKCghfY2xlYW51cCJNCgxJbnB1dFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDAoEZGF0YRgDIAEoDBILCgNlb2YYBCABKAgiHwoNSW5wdXRSZXNwb25zZRIOCgZsZW5ndGgYASABKAQiIwoNRm9yZ2V0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIhAKDkZvcmdldFJlc3BvbnNlIigKFVJlc29sdmVXb3JrZGlyUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJIikKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCSKrAQoVQ3JlYXRlV29ya3RyZWVSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoHd29ya2RpchgDIAEoCUgAiAEBEhEKBHJlcG8YBCABKAlIAYgBARIQCgNyZWYYBSABKAlIAogBARIRCgRyb290GAYgASgJSAOIAQFCCgoIX3dvcmtkaXJCBwoFX3JlcG9CBgoEX3JlZkIHCgVfcm9vdCJBChZDcmVhdGVXb3JrdHJlZVJlc3BvbnNlEicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUicwoIV29ya3RyZWUSDwoHd29ya2RpchgBIAEoCRIRCgRyZXBvGAIgASgJSACIAQESEwoGYnJhbmNoGAMgASgJSAGIAQESEQoEYmFzZRgEIAEoCUgCiAEBQgcKBV9yZXBvQgkKB19icmFuY2hCBwoFX2Jhc2UiTwoVUmVtb3ZlV29ya3RyZWVSZXF1ZXN0EicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUSDQoFZm9yY2UYAiABKAgiVQoWUmVtb3ZlV29ya3RyZWVSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIEhkKDGtlcHRfYmVjYXVzZRgCIAEoCUgAiAEBQg8KDV9rZXB0X2JlY2F1c2UiQAoRR2V0Q2hhbmdlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQFCBwoFX2Jhc2UitQEKEkdldENoYW5nZXNSZXNwb25zZRILCgNnaXQYASABKAgSEwoGYnJhbmNoGAIgASgJSACIAQESEQoEYmFzZRgDIAEoCUgBiAEBEhEKBGhlYWQYBCABKAlIAogBARInCgVmaWxlcxgFIAMoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEhEKCXRydW5jYXRlZBgGIAEoCEIJCgdfYnJhbmNoQgcKBV9iYXNlQgcKBV9oZWFkIpMBCgtDaGFuZ2VkRmlsZRIMCgRwYXRoGAEgASgJEhEKBGZyb20YAiABKAlIAIgBARIOCgZzdGF0dXMYAyABKAkSFgoJYWRkaXRpb25zGAQgASgNSAGIAQESFgoJZGVsZXRpb25zGAUgASgNSAKIAQFCBwoFX2Zyb21CDAoKX2FkZGl0aW9uc0IMCgpfZGVsZXRpb25zIk0KEEdldENoYW5nZVJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQESDAoEcGF0aBgDIAEoCUIHCgVfYmFzZSJcChFHZXRDaGFuZ2VSZXNwb25zZRImCgRmaWxlGAEgASgLMhguc3ZjLm5vZGUudjEuQ2hhbmdlZEZpbGUSDAoEZGlmZhgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIjYKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkywAgKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USWQoOUmVzb2x2ZVdvcmtkaXISIi5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlcXVlc3QaIy5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlc3BvbnNlElkKDkNyZWF0ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXNwb25zZRJZCg5SZW1vdmVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USTQoKR2V0Q2hhbmdlcxIeLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1Jlc3BvbnNlEkoKCUdldENoYW5nZRIdLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXNwb25zZRJKCglHZXRIZWFsdGgSHS5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -41,12 +41,6 @@ export type AttachRequest = Message<"svc.node.v1.AttachRequest"> & {
      */
     value: UpcallReply;
     case: "reply";
-  } | {
-    /**
-     * @generated from field: svc.node.v1.Beat beat = 4;
-     */
-    value: Beat;
-    case: "beat";
   } | { case: undefined; value?: undefined };
 };
 
@@ -94,12 +88,6 @@ export type AttachResponse = Message<"svc.node.v1.AttachResponse"> & {
      */
     value: Upcall;
     case: "upcall";
-  } | {
-    /**
-     * @generated from field: svc.node.v1.Beat beat = 6;
-     */
-    value: Beat;
-    case: "beat";
   } | { case: undefined; value?: undefined };
 };
 
@@ -180,13 +168,6 @@ export type NodeHello = Message<"svc.node.v1.NodeHello"> & {
    * @generated from field: svc.node.v1.Speaks speaks = 4;
    */
   speaks?: Speaks | undefined;
-
-  /**
-   * The node's clock; for show only.
-   *
-   * @generated from field: uint64 time_ms = 5;
-   */
-  timeMs: bigint;
 };
 
 /**
@@ -269,23 +250,6 @@ export const WakesSchema: GenMessage<Wakes> = /*@__PURE__*/
   messageDesc(file_node, 6);
 
 /**
- * @generated from message svc.node.v1.Beat
- */
-export type Beat = Message<"svc.node.v1.Beat"> & {
-  /**
-   * @generated from field: uint64 time_ms = 1;
-   */
-  timeMs: bigint;
-};
-
-/**
- * Describes the message svc.node.v1.Beat.
- * Use `create(BeatSchema)` to create a new message.
- */
-export const BeatSchema: GenMessage<Beat> = /*@__PURE__*/
-  messageDesc(file_node, 7);
-
-/**
  * Everything before these places is committed, and the facts up to `fact`.
  *
  * @generated from message svc.node.v1.Committed
@@ -317,7 +281,7 @@ export type Committed = Message<"svc.node.v1.Committed"> & {
  * Use `create(CommittedSchema)` to create a new message.
  */
 export const CommittedSchema: GenMessage<Committed> = /*@__PURE__*/
-  messageDesc(file_node, 8);
+  messageDesc(file_node, 7);
 
 /**
  * A call of an actor on the node, passed up to the plane.
@@ -355,7 +319,7 @@ export type Upcall = Message<"svc.node.v1.Upcall"> & {
  * Use `create(UpcallSchema)` to create a new message.
  */
 export const UpcallSchema: GenMessage<Upcall> = /*@__PURE__*/
-  messageDesc(file_node, 9);
+  messageDesc(file_node, 8);
 
 /**
  * @generated from message svc.node.v1.UpcallReply
@@ -391,7 +355,7 @@ export type UpcallReply = Message<"svc.node.v1.UpcallReply"> & {
  * Use `create(UpcallReplySchema)` to create a new message.
  */
 export const UpcallReplySchema: GenMessage<UpcallReply> = /*@__PURE__*/
-  messageDesc(file_node, 10);
+  messageDesc(file_node, 9);
 
 /**
  * Whatever is to be said at the moment of sending: a message costs more than what it holds.
@@ -417,7 +381,7 @@ export type PullRequest = Message<"svc.node.v1.PullRequest"> & {
  * Use `create(PullRequestSchema)` to create a new message.
  */
 export const PullRequestSchema: GenMessage<PullRequest> = /*@__PURE__*/
-  messageDesc(file_node, 11);
+  messageDesc(file_node, 10);
 
 /**
  * @generated from message svc.node.v1.Read
@@ -454,7 +418,7 @@ export type Read = Message<"svc.node.v1.Read"> & {
  * Use `create(ReadSchema)` to create a new message.
  */
 export const ReadSchema: GenMessage<Read> = /*@__PURE__*/
-  messageDesc(file_node, 12);
+  messageDesc(file_node, 11);
 
 /**
  * @generated from message svc.node.v1.PullResponse
@@ -476,7 +440,7 @@ export type PullResponse = Message<"svc.node.v1.PullResponse"> & {
  * Use `create(PullResponseSchema)` to create a new message.
  */
 export const PullResponseSchema: GenMessage<PullResponse> = /*@__PURE__*/
-  messageDesc(file_node, 13);
+  messageDesc(file_node, 12);
 
 /**
  * A piece of the answer to a read; the last one ends it.
@@ -505,7 +469,7 @@ export type Chunk = Message<"svc.node.v1.Chunk"> & {
  * Use `create(ChunkSchema)` to create a new message.
  */
 export const ChunkSchema: GenMessage<Chunk> = /*@__PURE__*/
-  messageDesc(file_node, 14);
+  messageDesc(file_node, 13);
 
 /**
  * @generated from message svc.node.v1.Refused
@@ -527,7 +491,7 @@ export type Refused = Message<"svc.node.v1.Refused"> & {
  * Use `create(RefusedSchema)` to create a new message.
  */
 export const RefusedSchema: GenMessage<Refused> = /*@__PURE__*/
-  messageDesc(file_node, 15);
+  messageDesc(file_node, 14);
 
 /**
  * @generated from message svc.node.v1.StartRequest
@@ -596,7 +560,7 @@ export type StartRequest = Message<"svc.node.v1.StartRequest"> & {
  * Use `create(StartRequestSchema)` to create a new message.
  */
 export const StartRequestSchema: GenMessage<StartRequest> = /*@__PURE__*/
-  messageDesc(file_node, 16);
+  messageDesc(file_node, 15);
 
 /**
  * @generated from message svc.node.v1.StartResponse
@@ -613,7 +577,7 @@ export type StartResponse = Message<"svc.node.v1.StartResponse"> & {
  * Use `create(StartResponseSchema)` to create a new message.
  */
 export const StartResponseSchema: GenMessage<StartResponse> = /*@__PURE__*/
-  messageDesc(file_node, 17);
+  messageDesc(file_node, 16);
 
 /**
  * @generated from message svc.node.v1.StopRequest
@@ -635,7 +599,7 @@ export type StopRequest = Message<"svc.node.v1.StopRequest"> & {
  * Use `create(StopRequestSchema)` to create a new message.
  */
 export const StopRequestSchema: GenMessage<StopRequest> = /*@__PURE__*/
-  messageDesc(file_node, 18);
+  messageDesc(file_node, 17);
 
 /**
  * @generated from message svc.node.v1.StopResponse
@@ -657,7 +621,7 @@ export type StopResponse = Message<"svc.node.v1.StopResponse"> & {
  * Use `create(StopResponseSchema)` to create a new message.
  */
 export const StopResponseSchema: GenMessage<StopResponse> = /*@__PURE__*/
-  messageDesc(file_node, 19);
+  messageDesc(file_node, 18);
 
 /**
  * @generated from message svc.node.v1.InputRequest
@@ -689,7 +653,7 @@ export type InputRequest = Message<"svc.node.v1.InputRequest"> & {
  * Use `create(InputRequestSchema)` to create a new message.
  */
 export const InputRequestSchema: GenMessage<InputRequest> = /*@__PURE__*/
-  messageDesc(file_node, 20);
+  messageDesc(file_node, 19);
 
 /**
  * @generated from message svc.node.v1.InputResponse
@@ -706,7 +670,7 @@ export type InputResponse = Message<"svc.node.v1.InputResponse"> & {
  * Use `create(InputResponseSchema)` to create a new message.
  */
 export const InputResponseSchema: GenMessage<InputResponse> = /*@__PURE__*/
-  messageDesc(file_node, 21);
+  messageDesc(file_node, 20);
 
 /**
  * @generated from message svc.node.v1.ForgetRequest
@@ -723,7 +687,7 @@ export type ForgetRequest = Message<"svc.node.v1.ForgetRequest"> & {
  * Use `create(ForgetRequestSchema)` to create a new message.
  */
 export const ForgetRequestSchema: GenMessage<ForgetRequest> = /*@__PURE__*/
-  messageDesc(file_node, 22);
+  messageDesc(file_node, 21);
 
 /**
  * @generated from message svc.node.v1.ForgetResponse
@@ -736,7 +700,7 @@ export type ForgetResponse = Message<"svc.node.v1.ForgetResponse"> & {
  * Use `create(ForgetResponseSchema)` to create a new message.
  */
 export const ForgetResponseSchema: GenMessage<ForgetResponse> = /*@__PURE__*/
-  messageDesc(file_node, 23);
+  messageDesc(file_node, 22);
 
 /**
  * @generated from message svc.node.v1.ResolveWorkdirRequest
@@ -753,7 +717,7 @@ export type ResolveWorkdirRequest = Message<"svc.node.v1.ResolveWorkdirRequest">
  * Use `create(ResolveWorkdirRequestSchema)` to create a new message.
  */
 export const ResolveWorkdirRequestSchema: GenMessage<ResolveWorkdirRequest> = /*@__PURE__*/
-  messageDesc(file_node, 24);
+  messageDesc(file_node, 23);
 
 /**
  * @generated from message svc.node.v1.ResolveWorkdirResponse
@@ -770,7 +734,7 @@ export type ResolveWorkdirResponse = Message<"svc.node.v1.ResolveWorkdirResponse
  * Use `create(ResolveWorkdirResponseSchema)` to create a new message.
  */
 export const ResolveWorkdirResponseSchema: GenMessage<ResolveWorkdirResponse> = /*@__PURE__*/
-  messageDesc(file_node, 25);
+  messageDesc(file_node, 24);
 
 /**
  * @generated from message svc.node.v1.CreateWorktreeRequest
@@ -814,7 +778,7 @@ export type CreateWorktreeRequest = Message<"svc.node.v1.CreateWorktreeRequest">
  * Use `create(CreateWorktreeRequestSchema)` to create a new message.
  */
 export const CreateWorktreeRequestSchema: GenMessage<CreateWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 26);
+  messageDesc(file_node, 25);
 
 /**
  * @generated from message svc.node.v1.CreateWorktreeResponse
@@ -831,7 +795,7 @@ export type CreateWorktreeResponse = Message<"svc.node.v1.CreateWorktreeResponse
  * Use `create(CreateWorktreeResponseSchema)` to create a new message.
  */
 export const CreateWorktreeResponseSchema: GenMessage<CreateWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 27);
+  messageDesc(file_node, 26);
 
 /**
  * @generated from message svc.node.v1.Worktree
@@ -863,7 +827,7 @@ export type Worktree = Message<"svc.node.v1.Worktree"> & {
  * Use `create(WorktreeSchema)` to create a new message.
  */
 export const WorktreeSchema: GenMessage<Worktree> = /*@__PURE__*/
-  messageDesc(file_node, 28);
+  messageDesc(file_node, 27);
 
 /**
  * @generated from message svc.node.v1.RemoveWorktreeRequest
@@ -885,7 +849,7 @@ export type RemoveWorktreeRequest = Message<"svc.node.v1.RemoveWorktreeRequest">
  * Use `create(RemoveWorktreeRequestSchema)` to create a new message.
  */
 export const RemoveWorktreeRequestSchema: GenMessage<RemoveWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 29);
+  messageDesc(file_node, 28);
 
 /**
  * @generated from message svc.node.v1.RemoveWorktreeResponse
@@ -907,7 +871,7 @@ export type RemoveWorktreeResponse = Message<"svc.node.v1.RemoveWorktreeResponse
  * Use `create(RemoveWorktreeResponseSchema)` to create a new message.
  */
 export const RemoveWorktreeResponseSchema: GenMessage<RemoveWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 30);
+  messageDesc(file_node, 29);
 
 /**
  * @generated from message svc.node.v1.GetChangesRequest
@@ -929,7 +893,7 @@ export type GetChangesRequest = Message<"svc.node.v1.GetChangesRequest"> & {
  * Use `create(GetChangesRequestSchema)` to create a new message.
  */
 export const GetChangesRequestSchema: GenMessage<GetChangesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 31);
+  messageDesc(file_node, 30);
 
 /**
  * @generated from message svc.node.v1.GetChangesResponse
@@ -971,7 +935,7 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
  * Use `create(GetChangesResponseSchema)` to create a new message.
  */
 export const GetChangesResponseSchema: GenMessage<GetChangesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 32);
+  messageDesc(file_node, 31);
 
 /**
  * @generated from message svc.node.v1.ChangedFile
@@ -1008,7 +972,7 @@ export type ChangedFile = Message<"svc.node.v1.ChangedFile"> & {
  * Use `create(ChangedFileSchema)` to create a new message.
  */
 export const ChangedFileSchema: GenMessage<ChangedFile> = /*@__PURE__*/
-  messageDesc(file_node, 33);
+  messageDesc(file_node, 32);
 
 /**
  * @generated from message svc.node.v1.GetChangeRequest
@@ -1035,7 +999,7 @@ export type GetChangeRequest = Message<"svc.node.v1.GetChangeRequest"> & {
  * Use `create(GetChangeRequestSchema)` to create a new message.
  */
 export const GetChangeRequestSchema: GenMessage<GetChangeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 34);
+  messageDesc(file_node, 33);
 
 /**
  * @generated from message svc.node.v1.GetChangeResponse
@@ -1062,7 +1026,7 @@ export type GetChangeResponse = Message<"svc.node.v1.GetChangeResponse"> & {
  * Use `create(GetChangeResponseSchema)` to create a new message.
  */
 export const GetChangeResponseSchema: GenMessage<GetChangeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 35);
+  messageDesc(file_node, 34);
 
 /**
  * @generated from message svc.node.v1.GetHealthRequest
@@ -1081,7 +1045,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 36);
+  messageDesc(file_node, 35);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1133,7 +1097,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 37);
+  messageDesc(file_node, 36);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1165,7 +1129,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 37);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1194,7 +1158,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 38);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1223,7 +1187,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 39);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1269,7 +1233,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 40);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1282,7 +1246,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1295,7 +1259,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 42);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1314,7 +1278,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1338,7 +1302,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1351,7 +1315,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1403,7 +1367,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1460,7 +1424,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1512,7 +1476,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1534,7 +1498,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -1591,7 +1555,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -1613,7 +1577,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -1642,7 +1606,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 52);
 
 /**
  * A Problem of the domain, carried as the detail of a gRPC error.
@@ -1671,7 +1635,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from service svc.node.v1.NodeService

@@ -5,7 +5,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
-import type { Logger } from '../../base/log.ts';
+import { type Logger, RareWarning } from '../../base/log.ts';
 import {
   type ActorMethod,
   type ActorRequest,
@@ -46,11 +46,12 @@ export class Actors {
   readonly #deps: ActorsDeps;
   readonly #verifier: TokenVerifier;
   readonly #methods: Methods;
-  #refusals = { logged_ms: Number.NEGATIVE_INFINITY, silent: 0 };
+  readonly #refusals: RareWarning;
 
   constructor(deps: ActorsDeps) {
     this.#deps = deps;
     this.#verifier = new TokenVerifier({ settings: deps.settings, clock: deps.clock, kind: 'actor' });
+    this.#refusals = new RareWarning(deps.log, deps.clock, 'an actor was refused');
     this.#methods = { whoami: (caller, params) => this.#whoami(caller, params) };
   }
 
@@ -137,23 +138,8 @@ export class Actors {
 
   /** Every refusal is the same word; the log says which it was. */
   #refused(reason: string, node_id: string): Problem {
-    this.#logRefusal(reason, node_id);
+    this.#refusals.warn(reason, { node_id });
     return problems.actorUnauthorized();
-  }
-
-  /** At most one line in a while: whoever knocks must not be able to fill the log. */
-  #logRefusal(reason: string, node_id: string): void {
-    const now_ms = this.#deps.clock.now();
-    if (Math.abs(now_ms - this.#refusals.logged_ms) < limits.refusal_log_ms) {
-      this.#refusals.silent++;
-      return;
-    }
-    const { silent } = this.#refusals;
-    this.#refusals = { logged_ms: now_ms, silent: 0 };
-    this.#deps.log.warn(
-      { reason: reason.slice(0, 200), node_id, ...(silent > 0 && { silent }) },
-      'an actor was refused',
-    );
   }
 }
 

@@ -3,7 +3,6 @@
  * must be the node's, and where none is ours yet a usable bootstrap token makes it so. Where our certificate is enough for
  * the node no token is sent, so that clocks do not matter; where it is not, every call carries a fresh one.
  */
-import type { Interceptor } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
@@ -79,7 +78,7 @@ export async function connect(
       servername: row.tls_server_name ?? host,
       tls: trust.identity(),
       verify: verifyNode(row.id, row.tls_server_name),
-      interceptors: [withToken(trust, dialled)],
+      token: async () => (dialled.with_token ? trust.token() : null),
       signal,
     }),
   );
@@ -141,13 +140,6 @@ async function tryAddresses<T>(host: string, attempt: (address: string) => Promi
     }
   }
   throw failure;
-}
-
-function withToken(trust: PlaneTrust, dialled: { with_token: boolean }): Interceptor {
-  return (next) => async (request) => {
-    if (dialled.with_token) request.header.set('authorization', `Bearer ${await trust.token()}`);
-    return next(request);
-  };
 }
 
 function isUncertified(error: unknown): boolean {
