@@ -105,12 +105,7 @@ async function dialAsPlane(node: TestAgentNode, plane_id: string): Promise<Conne
     servername: '127.0.0.1',
     tls: trust.identity(),
     verify: verifyNode(node.id, null),
-    interceptors: [
-      (next) => async (request) => {
-        request.header.set('authorization', `Bearer ${await trust.token()}`);
-        return next(request);
-      },
-    ],
+    token: () => trust.token(),
   });
 }
 

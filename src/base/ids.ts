@@ -13,7 +13,8 @@ export type IdPrefix =
   | 'run'
   | 'task'
   | 'conv'
-  | 'rev';
+  | 'rev'
+  | 'prm';
 
 /** A new opaque id, for example `agt_` and 16 base-32 letters (80 random bits). */
 export function newId(prefix: IdPrefix): string {

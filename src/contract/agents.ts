@@ -200,13 +200,19 @@ export const createAgentBody = z
     worktree_ref: optionalText.meta({ description: 'Where the branch starts; default `HEAD`.' }),
     node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
     env: env.default({}).meta({ description: 'Own variables. Values are never returned.' }),
-    protocol: z.enum(protocols).default('auto'),
+    protocol: z.enum(protocols).default('auto').meta({
+      description: '`acp`: it speaks the Agent Client Protocol on stdin and stdout. Nothing is ever probed.',
+    }),
     labels: labels.default({}),
     restart_policy: z.enum(restartPolicies).default('never'),
     stdin: z.boolean().default(false).meta({ description: 'An open stdin; otherwise it is `/dev/null`.' }),
     on_exit: z.enum(onExits).default('kill').meta({
       description: 'What becomes of processes that the command leaves behind.',
     }),
+    prompt: bounded(limits.prompt_chars_max)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Said first to an agent that speaks ACP.' }),
     start: z.boolean().default(false).meta({ description: 'Start at once.' }),
   })
   .refine((body) => body.command?.trim() || body.argv, { error: problems.commandRequired().message })
@@ -254,7 +260,7 @@ export const agentRoutes = {
       'workdirNotSafe',
       'workdirMissing',
       'repoNotSafe',
-      'acpNotSupported',
+      'promptNeedsAcp',
       'nodeNotFound',
       'nodeUnreachable',
       'diskSpace',

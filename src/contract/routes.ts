@@ -2,13 +2,17 @@
 import { accountRoutes } from './accounts.ts';
 import { adminRoutes } from './admin.ts';
 import { agentRoutes } from './agents.ts';
+import { conversationRoutes } from './conversations.ts';
 import { metaRoutes } from './meta.ts';
 import { nodeRoutes } from './nodes.ts';
+import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
 
 export const routes = {
   ...accountRoutes,
   ...agentRoutes,
+  ...conversationRoutes,
+  ...reviewRoutes,
   ...nodeRoutes,
   ...adminRoutes,
   ...metaRoutes,

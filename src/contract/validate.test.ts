@@ -88,6 +88,7 @@ describe('creating an agent', () => {
       restart_policy: 'never',
       stdin: false,
       on_exit: 'kill',
+      prompt: null,
       start: false,
     });
   });

@@ -33,6 +33,10 @@ export const auditEvents = [
   'bootstrap_token_shown',
   'bootstrap_token_rotated',
   'permission_reviewed',
+  'permission_undeliverable',
+  'agent_prompted',
+  'agent_turn_cancelled',
+  'agent_configured',
   'config_changed',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];

@@ -19,11 +19,20 @@ export type EventBody =
       partial: boolean;
     }
   | {
-      type: 'status' | 'acp_event' | 'error';
+      type: 'status' | 'error';
       session_id: string | null;
       ts_ms: number;
       /** The frame's further fields, in the wire's names. */
       fields: Record<string, unknown>;
+    }
+  | {
+      type: 'acp_event';
+      session_id: string;
+      ts_ms: number;
+      /** Beside `payload`. */
+      fields: Record<string, unknown>;
+      /** The message as it was written: JSON in one line. */
+      payload: string;
     };
 
 /** A stored event as `GET …/log` and SSE frames show it. */

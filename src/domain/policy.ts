@@ -18,11 +18,13 @@ const rules = {
   'agents.list': 'signed_in',
   'agents.create': 'signed_in',
   'nodes.list': 'signed_in',
+  'reviews.list': 'signed_in',
 
   'agent.read': 'owner',
   'agent.change': 'owner',
   'agent.drive': 'owner',
   'agent.delete': 'owner',
+  'review.answer': 'owner',
 
   'users.manage': 'root',
   'nodes.manage': 'root',

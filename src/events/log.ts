@@ -30,7 +30,7 @@ import { History, type PageOptions } from './history.ts';
 import { Keeper, type Retention, type Sealing } from './keeper.ts';
 import { type Output, openOutput } from './output.ts';
 import type { Position } from './position.ts';
-import type { AgentRef } from './rows.ts';
+import { type AgentRef, insertEvent } from './rows.ts';
 import { Search, type SearchHit } from './search.ts';
 import { Tail } from './tail.ts';
 import type { EventsTasks, EventsWorkerData } from './worker.ts';
@@ -139,25 +139,22 @@ export class EventLog {
     if (!head) throw problems.agentNotFound();
     const first_seq = head.last_seq - bodies.length + 1;
     const frames: Buffer[] = [];
+    const numOf = sessionNums(tx);
     for (const [i, event] of stored.entries()) {
       event.seq = first_seq + i;
       const body = bodies[i]!;
-      tx.run(
-        tx.sql.insertInto('events').values({
-          agent_num: agent.num,
-          seq: event.seq,
-          ts: event.ts_ms,
-          type: event.type,
-          session_num: event.session_id === null ? null : sessionNum(tx, event.session_id),
-          stream: event.stream === 0 ? null : event.stream,
-          offset: body.type === 'output' ? body.offset : null,
-          flags:
-            body.type === 'output'
-              ? (event.partial ? 1 : 0) | (typeof event.data === 'string' ? 0 : 2)
-              : null,
-          data: Buffer.from(event.data as string),
-        }),
-      );
+      insertEvent(tx, {
+        agent_num: agent.num,
+        seq: event.seq,
+        ts: event.ts_ms,
+        type: event.type,
+        session_num: event.session_id === null ? null : numOf(event.session_id),
+        stream: event.stream === 0 ? null : event.stream,
+        offset: body.type === 'output' ? body.offset : null,
+        flags:
+          body.type === 'output' ? (event.partial ? 1 : 0) | (typeof event.data === 'string' ? 0 : 2) : null,
+        data: Buffer.from(event.data as string),
+      });
       frames.push(frame(agent_id, event));
     }
     const appended = { agent_id, agent_num: agent.num, first_seq, last_seq: head.last_seq };
@@ -334,10 +331,18 @@ function tellsGap(frames: Buffer): boolean {
   return frameType(first) === 'error' && frameRecord(first).code === 'log_gap';
 }
 
-function sessionNum(tx: Tx, session_id: string): number {
-  const row = tx.get(tx.sql.selectFrom('sessions').select('num').where('id', '=', session_id));
-  if (!row) throw problems.sessionNotFound();
-  return row.num;
+/** Asks for each session once: events come in runs of one session's. */
+function sessionNums(tx: Tx): (session_id: string) => number {
+  const known = new Map<string, number>();
+  return (session_id) => {
+    let num = known.get(session_id);
+    if (num === undefined) {
+      num = tx.get(tx.sql.selectFrom('sessions').select('num').where('id', '=', session_id))?.num;
+      if (num === undefined) throw problems.sessionNotFound();
+      known.set(session_id, num);
+    }
+    return num;
+  };
 }
 
 function storedForm(body: EventBody): StoredEvent {
@@ -347,5 +352,7 @@ function storedForm(body: EventBody): StoredEvent {
     const data = isUtf8(body.bytes) ? asBuffer(body.bytes).toString() : body.bytes;
     return { ...base, type: OUTPUT, stream, partial: body.partial, data };
   }
-  return { ...base, stream: 0, partial: false, data: JSON.stringify(body.fields) };
+  const fields = JSON.stringify(body.fields);
+  const data = body.type === 'acp_event' ? `${fields.slice(0, -1)},"payload":${body.payload}}` : fields;
+  return { ...base, stream: 0, partial: false, data };
 }

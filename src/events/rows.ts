@@ -1,13 +1,25 @@
 /** Stored events as rows: what is selected, in which order, and what the columns mean. */
-import { sql } from 'kysely';
+import { type CompiledQuery, type Selectable, sql } from 'kysely';
 import { limits } from '../base/limits.ts';
-import type { Reader } from '../store/store.ts';
+import type { Reader, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 import type { StoredEvent } from './frame.ts';
 
 /** An agent by its number, which rows carry, and its id, which frames carry. */
 export interface AgentRef {
   num: number;
   id: string;
+}
+
+type EventRow = Omit<Selectable<Tables['events']>, 'id'>;
+
+let insert: CompiledQuery | undefined;
+
+/** Built once: building a query costs more than running it. */
+export function insertEvent(tx: Tx, row: EventRow): void {
+  insert ??= tx.sql.insertInto('events').values(row).compile();
+  const query = { ...insert, parameters: Object.values(row) };
+  tx.run({ compile: () => query });
 }
 
 /** Columns in the order that `EventRows.event` expects. */

@@ -11,7 +11,12 @@ import type { Store, Tx } from '../store/store.ts';
 
 /** Every kind of fact with its payload. */
 export interface FactPayloads {
+  /** Of agents that speak ACP. */
+  session_started: { agent_id: string; session_id: string };
   session_ended: { agent_id: string; session_id: string; status: string; started_at_ms: number | null };
+  /** `stop_reason` is null when the agent answered with an error. */
+  turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
+  review_opened: { review_id: string; agent_id: string };
 }
 export type FactKind = keyof FactPayloads;
 
@@ -32,7 +37,7 @@ export class Facts {
   readonly #log: Logger;
   readonly #wakes = new Set<Wake>();
   readonly #stop = new AbortController();
-  readonly #consumers: Promise<void>[] = [];
+  readonly #running: Promise<void>[] = [];
 
   constructor(options: { store: Store; clock: Clock; log: Logger }) {
     this.#store = options.store;
@@ -51,16 +56,34 @@ export class Facts {
     });
   }
 
-  /** Starts a consumer; its name keeps its cursor for ever, so it never changes. */
-  consume(name: string, handlers: FactHandlers): void {
-    const wake = new Wake();
-    this.#wakes.add(wake);
-    this.#consumers.push(this.#run(name, handlers, wake));
+  /**
+   * Starts the consumers. Their names keep their cursors for ever, so they never change. A fact goes when all of them
+   * have passed it, so all are known before the first one looks.
+   */
+  async open(consumers: Record<string, FactHandlers>): Promise<void> {
+    const names = Object.keys(consumers);
+    await this.#store.write((tx) => {
+      tx.run(tx.sql.deleteFrom('fact_cursors').where('consumer', 'not in', names));
+      for (const consumer of names) {
+        const row = { consumer, fact_id: 0 };
+        tx.run(
+          tx.sql
+            .insertInto('fact_cursors')
+            .values(row)
+            .onConflict((conflict) => conflict.doNothing()),
+        );
+      }
+    });
+    for (const [name, handlers] of Object.entries(consumers)) {
+      const wake = new Wake();
+      this.#wakes.add(wake);
+      this.#running.push(this.#run(name, handlers, wake));
+    }
   }
 
   async close(): Promise<void> {
     this.#stop.abort();
-    await Promise.all(this.#consumers);
+    await Promise.all(this.#running);
   }
 
   async #run(name: string, handlers: FactHandlers, wake: Wake): Promise<void> {
@@ -92,12 +115,7 @@ export class Facts {
       ref: row.ref,
       payload: JSON.parse(row.payload),
     });
-    tx.run(
-      tx.sql
-        .insertInto('fact_cursors')
-        .values({ consumer: name, fact_id: row.id })
-        .onConflict((conflict) => conflict.column('consumer').doUpdateSet({ fact_id: row.id })),
-    );
+    tx.run(tx.sql.updateTable('fact_cursors').set({ fact_id: row.id }).where('consumer', '=', name));
     // What every consumer has passed is of no use to anyone.
     tx.run(
       tx.sql.deleteFrom('facts').where('id', '<=', sql<number>`(SELECT min(fact_id) FROM fact_cursors)`),

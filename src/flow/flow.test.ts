@@ -32,24 +32,39 @@ test('a fact reaches every consumer once, also one that starts later', async () 
     session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
   });
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
-  facts.consume('one', note('one'));
+  await facts.open({ one: note('one') });
   await vi.waitFor(() => expect(seen).toEqual(['one ses_1']));
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
   await vi.waitFor(() => expect(seen).toEqual(['one ses_1', 'one ses_2']));
   await facts.close();
 
   const again = new Facts(common());
-  again.consume('one', note('again'));
+  await again.open({ one: note('again') });
   await store.write((tx) => again.record(tx, 'session_ended', 'ses_3', payload));
   await vi.waitFor(() => expect(seen.at(-1)).toBe('again ses_3'));
   expect(seen).toHaveLength(3);
   await again.close();
 });
 
+test('a fact goes only when every consumer has seen it, also those that begin later', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  const note = (who: string) => ({
+    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+  });
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
+  await facts.open({ one: note('one'), two: note('two') });
+  await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one ses_1', 'two ses_1']));
+  await vi.waitFor(async () =>
+    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('facts').select('id')))).toEqual([]),
+  );
+  await facts.close();
+});
+
 test('a fact of a rolled-back transaction is never seen', async () => {
   const facts = new Facts(common());
   const seen: string[] = [];
-  facts.consume('one', { session_ended: (_tx, fact) => void seen.push(fact.ref) });
+  await facts.open({ one: { session_ended: (_tx, fact) => void seen.push(fact.ref) } });
   const undone = store.write((tx) => {
     facts.record(tx, 'session_ended', 'ses_1', payload);
     throw new Error('undone');
@@ -61,7 +76,8 @@ test('a fact of a rolled-back transaction is never seen', async () => {
 });
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
-  return { start: carryOut, stop: carryOut, input: carryOut, forget: carryOut };
+  const input = (intent: Intent) => carryOut(intent).then(() => 0);
+  return { start: carryOut, stop: carryOut, input, forget: carryOut };
 }
 
 test('intents of a session are carried out in order, of different sessions side by side', async () => {

@@ -28,7 +28,15 @@ export interface Intent<K extends IntentKind = IntentKind> {
 }
 
 /** What carrying out an intent answered; waiters get it, a crash loses it. */
-export type IntentHandlers = { [K in IntentKind]: (intent: Intent<K>) => Promise<unknown> };
+export type IntentHandlers = { [K in IntentKind]: (intent: Intent<K>) => Promise<IntentAnswers[K]> };
+
+interface IntentAnswers {
+  start: unknown;
+  stop: unknown;
+  /** How long the session's stdin is then. */
+  input: number;
+  forget: unknown;
+}
 
 interface Waiter {
   resolve(value: unknown): void;

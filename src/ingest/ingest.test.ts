@@ -36,6 +36,7 @@ function world(
     session_id: 'ses_1',
     agent_id: 'agt_1',
     fact: 1,
+    acp: null,
     streams: {
       stdout: { offset: 9, base: 0, tail: Buffer.from('committed') },
       stderr: { offset: 0, base: 0, tail: new Uint8Array() },
@@ -50,6 +51,7 @@ function world(
     settle: async (_session, fact) => {
       if (fact.body.kind === 'ended') over();
     },
+    frames: () => Promise.reject(new Error('no frames are expected')),
     rebase: async (_session, stream) => {
       rebased.push(stream);
       if (rebased.length > 10) throw new Error('told again and again');

@@ -12,6 +12,7 @@ import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
 import { isOutOfReach, Problem } from '../domain/problem.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import type { IngestBatch, Store } from '../store/store.ts';
+import { FrameCutter, type Piece as FramePiece } from './frames.ts';
 import { cut } from './framing.ts';
 
 /** How far a stream is committed. `offset` counts the stream's bytes; `offset - base` is the place in the spool file. */
@@ -28,6 +29,21 @@ export interface SessionCursor {
   streams: Record<StreamName, StreamCursor>;
   /** Number of the last consumed fact. */
   fact: number;
+  /** Its stdout is a conversation in ACP; `spilling`: a line that is too long goes on. Null: it is lines. */
+  acp: { spilling: boolean } | null;
+}
+
+/** What was read of an ACP stdout: pieces become events together with the offset that they reach to. */
+export interface FrameBatch {
+  agent_id: string;
+  session_id: string;
+  from: number;
+  to: number;
+  tail: Uint8Array;
+  ts_ms: number;
+  bytes: Uint8Array;
+  pieces: readonly FramePiece[];
+  spilling: boolean;
 }
 
 export interface IngestOptions {
@@ -39,8 +55,17 @@ export interface IngestOptions {
   load(session_id: string): Promise<SessionCursor | null>;
   /** Commits what a fact means, and the fact's number with it. */
   settle(session_id: string, fact: SessionFact): Promise<void>;
+  /** Commits frames, what follows from them, and the offset. Throws `StaleBatch` as `Store.ingest` does. */
+  frames(batch: FrameBatch): Promise<unknown>;
   /** Commits that a spool lost bytes: what it holds from its beginning on goes on at the stream's offset. */
   rebase(session_id: string, stream: StreamName): Promise<void>;
+}
+
+/** Bytes that were read and cut, ready to be committed. */
+interface Taken {
+  to: number;
+  tail: Uint8Array;
+  commit(): Promise<unknown>;
 }
 
 /** Bytes that are being committed: what is read meanwhile goes on behind them. */
@@ -49,6 +74,14 @@ interface Piece {
   tail: Uint8Array;
   /** Resolves when they are committed and the cursor has moved. */
   done: Promise<void>;
+}
+
+/** Where bytes begin: the offset, and the committed bytes right before it. */
+interface Place {
+  agent_id: string;
+  session_id: string;
+  from: number;
+  before: Uint8Array;
 }
 
 /**
@@ -128,6 +161,8 @@ class SessionReader {
   readonly #pieces: Record<StreamName, Piece | null> = { stdout: null, stderr: null };
   /** Streams whose spool is read out and shorter than the end says: its sizes no longer bind them. */
   readonly #lost = new Set<StreamName>();
+  /** Of a stdout that is a conversation in ACP. */
+  #frames: FrameCutter | null = null;
 
   constructor(options: ReaderOptions, session_id: string, onDone: () => void) {
     this.#options = options;
@@ -185,6 +220,7 @@ class SessionReader {
     this.#verified = { stdout: false, stderr: false };
     const cursor = await this.#options.load(this.#id);
     if (cursor) this.#forgetFacts(cursor.fact);
+    this.#frames = cursor?.acp ? new FrameCutter(cursor.acp.spilling) : null;
     return cursor;
   }
 
@@ -245,9 +281,20 @@ class SessionReader {
   async #giveUpLostBytes(cursor: SessionCursor, end: SessionEnd): Promise<void> {
     for (const stream of streamNames) {
       if (this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream]) continue;
+      if (stream === 'stdout' && this.#frames) await this.#letGo(cursor, this.#frames);
       await this.#rebase(cursor, stream);
       this.#lost.add(stream);
     }
+  }
+
+  /** Half a frame whose end never comes is output. */
+  async #letGo(cursor: SessionCursor, frames: FrameCutter): Promise<void> {
+    const { offset, base, tail } = cursor.streams.stdout;
+    const from = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail };
+    const taken = this.#cutFrames(frames, from, new Uint8Array(), true);
+    if (!taken) return;
+    await taken.commit();
+    cursor.streams.stdout = { offset: taken.to, base, tail: taken.tail };
   }
 
   async #rebase(cursor: SessionCursor, stream: StreamName): Promise<void> {
@@ -255,6 +302,7 @@ class SessionReader {
     const state = cursor.streams[stream];
     state.base = state.offset;
     state.tail = new Uint8Array();
+    if (stream === 'stdout' && this.#frames) this.#frames = new FrameCutter(false);
   }
 
   /**
@@ -262,23 +310,25 @@ class SessionReader {
    * that writes without a pause is read on while its last piece is being committed.
    */
   async #readStream(cursor: SessionCursor, stream: StreamName): Promise<boolean> {
-    const { buffers, store } = this.#options;
+    const { buffers } = this.#options;
     const buffer = this.#busy[stream] ? buffers.take() : undefined;
     let done = Promise.resolve();
     try {
-      const batch = await this.#nextBatch(cursor, stream, buffer);
+      const taken = await this.#next(cursor, stream, buffer);
       const before = this.#pieces[stream];
-      if (batch === null || batch === 'lost') {
+      if (taken === null || taken === 'lost') {
         await this.#committed(stream);
-        if (batch === 'lost') await this.#rebase(cursor, stream);
-        return batch === 'lost';
+        if (taken === 'lost') await this.#rebase(cursor, stream);
+        // A frame that is longer than a read waits for its end.
+        return taken === 'lost' || this.#busy[stream];
       }
-      done = store.ingest(batch).then(() => {
+      const { to, tail } = taken;
+      done = taken.commit().then(() => {
         const { base } = cursor.streams[stream];
-        cursor.streams[stream] = { offset: batch.to, base, tail: batch.tail };
+        cursor.streams[stream] = { offset: to, base, tail };
         this.#confirm(cursor);
       });
-      this.#pieces[stream] = { offset: batch.to, tail: batch.tail, done };
+      this.#pieces[stream] = { offset: to, tail, done };
       await before?.done;
       const full = this.#busy[stream];
       if (!full) await this.#committed(stream);
@@ -298,14 +348,15 @@ class SessionReader {
   }
 
   /** Reads what follows; null when nothing does that is to be committed, `lost` when the spool is not what was read. */
-  async #nextBatch(
+  async #next(
     cursor: SessionCursor,
     stream: StreamName,
     buffer: Uint8Array | undefined,
-  ): Promise<IngestBatch | null | 'lost'> {
+  ): Promise<Taken | null | 'lost'> {
     const { base } = cursor.streams[stream];
     const { offset, tail } = this.#pieces[stream] ?? cursor.streams[stream];
-    const from = offset - base;
+    const frames = stream === 'stdout' ? this.#frames : null;
+    const from = offset - base + (frames?.waiting_bytes ?? 0);
     const max = limits.ingest_read_bytes;
     const check = this.#verified[stream] ? 0 : Math.min(tail.length, from);
     const read = await this.#read(stream, from - check, max + check, buffer);
@@ -314,24 +365,33 @@ class SessionReader {
     const chunk = read.subarray(check);
     const full = chunk.length === max;
     this.#busy[stream] = full;
-    if (chunk.length === 0) return null;
-
     const last = this.#isLast(from + chunk.length, stream);
-    const pieces = cut(chunk, { more: full, last });
-    if (pieces.used === 0) return null;
-    const bytes = chunk.subarray(0, pieces.used);
-    return {
-      agent_id: cursor.agent_id,
-      session_id: this.#id,
-      stream,
-      from: offset,
-      to: offset + pieces.used,
-      tail: lastBytes(tail, bytes),
-      ts_ms: this.#options.clock.now(),
-      bytes,
-      ends: pieces.ends,
-      partial: pieces.partial,
-    };
+    const place = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail };
+    return frames
+      ? this.#cutFrames(frames, place, chunk, last)
+      : this.#cutLines(place, stream, chunk, full, last);
+  }
+
+  #cutLines(place: Place, stream: StreamName, chunk: Uint8Array, more: boolean, last: boolean): Taken | null {
+    if (chunk.length === 0) return null;
+    const { used, ends, partial } = cut(chunk, { more, last });
+    if (used === 0) return null;
+    const bytes = chunk.subarray(0, used);
+    const batch: IngestBatch = { ...this.#reach(place, bytes), stream, ends, partial };
+    return { to: batch.to, tail: batch.tail, commit: () => this.#options.store.ingest(batch) };
+  }
+
+  #cutFrames(frames: FrameCutter, place: Place, chunk: Uint8Array, last: boolean): Taken | null {
+    const taken = frames.take(chunk, { last });
+    if (!taken) return null;
+    const { bytes, pieces, spilling } = taken;
+    const batch: FrameBatch = { ...this.#reach(place, bytes), pieces, spilling };
+    return { to: batch.to, tail: batch.tail, commit: () => this.#options.frames(batch) };
+  }
+
+  #reach({ agent_id, session_id, from, before }: Place, bytes: Uint8Array) {
+    const [to, ts_ms] = [from + bytes.length, this.#options.clock.now()];
+    return { agent_id, session_id, from, to, tail: lastBytes(before, bytes), ts_ms, bytes };
   }
 
   /** Null when the spool no longer holds these bytes; where not even its beginning can be read, nothing is there. */

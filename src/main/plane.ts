@@ -16,10 +16,11 @@ import { Feed } from '../events/feed.ts';
 import type { Retention } from '../events/keeper.ts';
 import { openEventLog } from '../events/log.ts';
 import { Facts } from '../flow/facts.ts';
-import { Outbox } from '../flow/outbox.ts';
+import { type IntentHandlers, Outbox } from '../flow/outbox.ts';
 import { accountHandlers } from '../http/accounts.ts';
 import { configHandlers } from '../http/admin-config.ts';
 import { agentHandlers } from '../http/agents.ts';
+import { conversationHandlers, reviewHandlers } from '../http/conversations.ts';
 import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
@@ -32,6 +33,9 @@ import { PlaneTrust } from '../link/plane-trust.ts';
 import { openActorDoor } from '../rpc-actor/door.ts';
 import type { ActorFiles } from '../runtime/actor-files.ts';
 import { Accounts } from '../services/accounts.ts';
+import { Conversations } from '../services/acp/conversations.ts';
+import { Prompting } from '../services/acp/prompting.ts';
+import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
@@ -55,7 +59,7 @@ import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
-import { Timers } from '../timers/timers.ts';
+import { type TimerHandlers, Timers } from '../timers/timers.ts';
 import { announceActors, listenNames } from './actor-surface.ts';
 import type { Closing } from './closing.ts';
 import { DATABASE_FILE } from './data-dir.ts';
@@ -165,6 +169,13 @@ async function open(
     plane_id,
     actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
+    farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+  });
+  const prompting = new Prompting(context);
+  const reviews = new Reviews(context);
+  const conversations = new Conversations(context, {
+    review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
+    answered: (request_id, error) => prompting.answered(request_id, error),
   });
   const settlement = new Settlement(context);
   const follow = (from: Node) => {
@@ -175,6 +186,7 @@ async function open(
       log,
       load: (session_id) => settlement.load(session_id, from.id),
       settle: (session_id, fact) => settlement.settle(session_id, fact),
+      frames: (batch) => conversations.frames(batch),
       rebase: (session_id, stream) => settlement.rebase(session_id, stream),
     });
     return { ingest, sink: nodeSink(context, settlement, from.id, ingest) };
@@ -215,11 +227,16 @@ async function open(
   await node.attach(sink);
   opened.push(() => node.detach());
   const adopted = (await node.health()).sessions_live;
-  facts.consume('agent-restarts', restartFacts(context));
+  await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
   opened.push(() => facts.close());
-  timers.open(restartTimers(context, lifecycle));
+  const onTime: TimerHandlers = {
+    ...restartTimers(context, lifecycle),
+    ...conversations.timers(),
+    ...reviews.timers(),
+  };
+  timers.open(onTime);
   opened.push(() => timers.close());
-  await outbox.open(lifecycle.handlers());
+  await outbox.open(intents(lifecycle, reviews));
   opened.push(() => outbox.close());
   await registry.open();
   if (links) opened.push(() => links.closeAll());
@@ -248,6 +265,8 @@ async function open(
         base_url: () => config.get('web.rp_origin') ?? url,
       }),
       ...agentHandlers(agents),
+      ...conversationHandlers(prompting),
+      ...reviewHandlers(reviews),
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),
@@ -302,6 +321,23 @@ async function open(
     reopenLog: () => logFile.reopen(),
     close,
   };
+}
+
+/** What is in an agent's stdin may be an answer that somebody wants to see arrive. */
+function intents(lifecycle: Lifecycle, reviews: Reviews): IntentHandlers {
+  const handlers = lifecycle.handlers();
+  return {
+    ...handlers,
+    input: async (intent) => {
+      const length = await handlers.input(intent);
+      await reviews.written(intent.session_id, length);
+      return length;
+    },
+  };
+}
+
+function secondsToMs(seconds: number | null): number | null {
+  return seconds === null ? null : seconds * 1000;
 }
 
 /** The plane's own door for actors, and the word to agents where it is. */

@@ -1,10 +1,17 @@
 /** Queries about agents and their sessions: rows in, rows and records out. Rules stand in `services/agents/`. */
-import type { CompiledQuery, ExpressionBuilder, Insertable, Selectable, Updateable } from 'kysely';
+import {
+  type CompiledQuery,
+  type ExpressionBuilder,
+  type Insertable,
+  type Selectable,
+  sql,
+  type Updateable,
+} from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { StreamName } from '../domain/event.ts';
 import type { Cleanup, EndReason, Session } from '../domain/session.ts';
-import type { Reader, Tx } from './store.ts';
+import { type Reader, StaleBatch, type Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
@@ -12,6 +19,7 @@ export type AgentRow = Selectable<Tables['agents']> & {
   session_state: Tables['sessions']['state'] | null;
   /** When the newest event was written; null before the first. */
   last_event_at: number | null;
+  pending_reviews: number | null;
 };
 export type SessionRow = Selectable<Tables['sessions']> & { agent_id: string };
 
@@ -24,7 +32,7 @@ function agentQuery(reader: Reader) {
     .leftJoin('sessions', 'sessions.id', 'agents.session_id')
     .selectAll('agents')
     .select(['heads.last_seq', 'sessions.state as session_state'])
-    .select((eb) => lastEventAt(eb).as('last_event_at'));
+    .select((eb) => [lastEventAt(eb).as('last_event_at'), pendingReviews(eb).as('pending_reviews')]);
 }
 
 function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
@@ -34,6 +42,14 @@ function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
     .whereRef('events.agent_num', '=', 'agents.num')
     .orderBy('events.seq', 'desc')
     .limit(1);
+}
+
+function pendingReviews(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('reviews')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .whereRef('reviews.agent_num', '=', 'agents.num')
+    .where('reviews.status', '=', sql.lit('pending'));
 }
 
 /** Stands for the id in a query that is built once: building costs more than running it. */
@@ -108,7 +124,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     labels: JSON.parse(row.labels),
     env_keys: Object.keys(JSON.parse(row.env)),
     restart_policy: row.restart_policy as Agent['restart_policy'],
-    pending_reviews: 0,
+    pending_reviews: row.pending_reviews ?? 0,
     last_seq: row.last_seq ?? 0,
     stale_since: rfc3339OrNull(row.stale_since),
     created_at: rfc3339(row.created_at),
@@ -126,6 +142,7 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
 /** Silence is a label: an agent that says nothing for long is `quiet`, and runs on. */
 function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
   if (row.status !== 'running') return row.session_state === 'starting' ? 'starting' : null;
+  if (row.activity !== null && row.activity !== 'working') return row.activity as Agent['activity'];
   return now_ms - (row.last_event_at ?? row.started_at ?? now_ms) > quiet_after_ms ? 'quiet' : 'working';
 }
 
@@ -197,6 +214,24 @@ export function rebaseSpool(tx: Tx, session_num: number, stream: StreamName): Sp
       .where('stream', '=', streamNumbers[stream])
       .returningAll(),
   )!;
+}
+
+/** Moves a committed offset. Throws `StaleBatch` when it is not where the bytes begin. */
+export function moveSpool(
+  tx: Tx,
+  session_num: number,
+  stream: StreamName,
+  { from, to, tail }: { from: number; to: number; tail: Uint8Array },
+): void {
+  const { changes } = tx.run(
+    tx.sql
+      .updateTable('spools')
+      .set({ offset: to, tail })
+      .where('session_num', '=', session_num)
+      .where('stream', '=', streamNumbers[stream])
+      .where('offset', '=', from),
+  );
+  if (changes !== 1) throw new StaleBatch();
 }
 
 export function toSession(row: SessionRow, spools: Record<StreamName, SpoolRow>): Session {

@@ -5,9 +5,10 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { sql as initial } from './migrations/0001_initial.ts';
 import { sql as nodes } from './migrations/0002_nodes.ts';
+import { sql as acp } from './migrations/0003_acp.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
-export const migrations: readonly string[] = [initial, nodes];
+export const migrations: readonly string[] = [initial, nodes, acp];
 
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {

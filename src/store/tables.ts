@@ -86,6 +86,7 @@ export interface Tables {
     stdin: Bool;
     on_exit: string;
     status: string;
+    /** Of agents that speak ACP, as their last frame left it; the others' follows from their silence. */
     activity: string | null;
     exit_code: number | null;
     exit_signal: string | null;
@@ -102,6 +103,8 @@ export interface Tables {
     updated_at: number;
     started_at: number | null;
     ended_at: number | null;
+    /** The agent's own session that a new one of ours goes on with. A secret: whoever has it can resume it. */
+    acp_session_id: string | null;
   };
   sessions: {
     num: Generated<number>;
@@ -126,6 +129,54 @@ export interface Tables {
     fact: number;
     /** Bytes of stdin given to the node's journal by intents so far. */
     stdin_bytes: number;
+    /** How its stdout is read. */
+    protocol: Generated<'plain' | 'acp'>;
+  };
+  acp_states: {
+    session_num: number;
+    /** See `acp/state.ts`. */
+    state: Json;
+  };
+  prompts: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    /** The session that it was sent to. */
+    session_num: number | null;
+    state: 'queued' | 'sent' | 'ended' | 'lost';
+    /** ACP content blocks. */
+    content: Json;
+    stop_reason: string | null;
+    /** A user's id. */
+    created_by: string | null;
+    created_at: number;
+    sent_at: number | null;
+    ended_at: number | null;
+  };
+  reviews: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    session_num: number;
+    /** The agent's JSON-RPC id, as JSON. */
+    request_id: Json;
+    /** As the agent sent them. */
+    tool_call: Json;
+    options: Json;
+    status: 'pending' | 'answered' | 'cancelled' | 'expired';
+    decision: 'allow' | 'deny' | null;
+    option_id: string | null;
+    /** Who, as people read it. */
+    answered_by: string | null;
+    delivery: 'queued' | 'written' | 'undeliverable' | null;
+    /** The answer is with the agent once its stdin is this long. */
+    stdin_end: number | null;
+    origin_actor_id: string | null;
+    route: 'human' | 'leader';
+    routed_to: string | null;
+    created_at: number;
+    answered_at: number | null;
+    expires_at: number | null;
   };
   /** Committed byte offsets: one row per session and stream. */
   spools: {

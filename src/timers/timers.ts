@@ -10,6 +10,11 @@ import type { Store, Tx } from '../store/store.ts';
 
 export interface TimerPayloads {
   agent_restart: { session_id: string };
+  /** Of a session whose agent has not introduced itself. */
+  acp_silent: Record<string, never>;
+  /** Of a session whose turn was cancelled and goes on. */
+  turn_cancel: { prompt_id: string };
+  review_deadline: Record<string, never>;
 }
 export type TimerKind = keyof TimerPayloads;
 
@@ -57,7 +62,7 @@ export class Timers {
     tx.run(tx.sql.deleteFrom('timers').where('kind', '=', kind).where('ref', '=', ref));
   }
 
-  open(handlers: TimerHandlers): void {
+  open(handlers: Partial<TimerHandlers>): void {
     this.#running = this.#run(handlers);
   }
 
@@ -66,7 +71,7 @@ export class Timers {
     await this.#running;
   }
 
-  async #run(handlers: TimerHandlers): Promise<void> {
+  async #run(handlers: Partial<TimerHandlers>): Promise<void> {
     const { signal } = this.#stop;
     while (!signal.aborted) {
       try {
@@ -92,7 +97,7 @@ export class Timers {
   }
 
   /** Fires the first due timer; answers how long to wait for the next one. */
-  #step(tx: Tx, handlers: TimerHandlers): number {
+  #step(tx: Tx, handlers: Partial<TimerHandlers>): number {
     this.#firing = null;
     const row = tx.get(tx.sql.selectFrom('timers').selectAll().orderBy('due_at').limit(1));
     if (!row) return WAIT_MS_MAX;

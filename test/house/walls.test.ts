@@ -8,6 +8,7 @@ import { importsOf, isForTests, type SourceFile, sourceFiles, targetOf } from '.
 const floors: Record<string, number> = {
   base: 0,
   domain: 1,
+  acp: 1,
   contract: 2,
   store: 3,
   runtime: 3,

@@ -25,7 +25,8 @@ import {
   updateSession,
 } from '../../store/agents.ts';
 import { isNode } from '../../store/nodes.ts';
-import type { Reader, Tx } from '../../store/store.ts';
+import { queuePrompt } from '../../store/prompts.ts';
+import type { Tx } from '../../store/store.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import { type AgentsContext, type Doer, unlived } from './context.ts';
 import type { Lifecycle } from './lifecycle.ts';
@@ -45,6 +46,8 @@ export interface CreateAgent {
   restart_policy: RestartPolicy;
   stdin: boolean;
   on_exit: OnExit;
+  /** The first one, for an agent that speaks ACP. */
+  prompt: string | null;
   start: boolean;
 }
 
@@ -79,7 +82,7 @@ export class Agents {
 
   get(caller: Caller, agent_id: string): Promise<Agent> {
     return this.#context.options.store.read((reader) =>
-      this.#context.record(find(reader, caller, 'agent.read', agent_id)),
+      this.#context.record(this.#context.find(reader, caller, 'agent.read', agent_id)),
     );
   }
 
@@ -106,7 +109,7 @@ export class Agents {
 
   async create(caller: Caller, request: CreateAgent, idempotency_key: string | null): Promise<Agent> {
     authorize(caller, 'agents.create');
-    if (request.protocol === 'acp') throw problems.acpNotSupported();
+    if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#context.node(request.node_id);
     const of_key = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
     const known = await this.#context.options.store.read((reader) => findAgent(reader, of_key));
@@ -124,7 +127,7 @@ export class Agents {
 
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#context.options.store.write((tx) => {
-      const row = find(tx, caller, 'agent.change', agent_id);
+      const row = this.#context.find(tx, caller, 'agent.change', agent_id);
       const { name, labels, command, argv, env, restart_policy } = changes;
       const needs_rest = [command, argv, env, restart_policy].some((value) => value !== undefined);
       if (needs_rest && isLive(row)) throw problems.agentRunning();
@@ -149,7 +152,7 @@ export class Agents {
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     await this.#lifecycle.start(
-      (reader) => find(reader, caller, 'agent.drive', agent_id),
+      (reader) => this.#context.find(reader, caller, 'agent.drive', agent_id),
       doer(caller),
       session_id,
     );
@@ -158,7 +161,7 @@ export class Agents {
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     await this.#lifecycle.stop(
-      (reader) => find(reader, caller, 'agent.drive', agent_id),
+      (reader) => this.#context.find(reader, caller, 'agent.drive', agent_id),
       doer(caller),
       grace_ms,
     );
@@ -173,7 +176,7 @@ export class Agents {
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const rests = await this.#context.options.store.read((reader) => {
-      const row = find(reader, caller, 'agent.drive', agent_id);
+      const row = this.#context.find(reader, caller, 'agent.drive', agent_id);
       return !isLive(row) || (session_id !== undefined && this.#lifecycle.isRepeated(reader, session_id));
     });
     if (!rests) await this.#end(caller, 'agent.drive', agent_id, grace_ms);
@@ -183,7 +186,11 @@ export class Agents {
   /** Stops an agent that was running; one that ended by itself meanwhile is as good. */
   async #end(caller: Caller, action: Action, agent_id: string, grace_ms: number): Promise<void> {
     try {
-      await this.#lifecycle.stop((reader) => find(reader, caller, action, agent_id), doer(caller), grace_ms);
+      await this.#lifecycle.stop(
+        (reader) => this.#context.find(reader, caller, action, agent_id),
+        doer(caller),
+        grace_ms,
+      );
     } catch (error) {
       if (!(error instanceof Problem) || error.code !== 'agent_not_running') throw error;
     }
@@ -200,8 +207,9 @@ export class Agents {
     const { store, outbox, idempotency } = this.#context.options;
     const bytes = Buffer.from(data);
     const intent_id = await store.write((tx) => {
-      const row = find(tx, caller, 'agent.drive', agent_id);
+      const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       if (row.status !== 'running' || row.session_id === null) throw problems.agentNotRunning();
+      if (row.protocol === 'acp') throw problems.agentSpeaksAcp();
       if (row.stdin !== 1) throw problems.agentNoStdin();
       const session = findSession(tx, row.session_id)!;
       updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
@@ -228,7 +236,7 @@ export class Agents {
   ): Promise<Deleted> {
     const { store, timers } = this.#context.options;
     const row = await store.write((tx) => {
-      const found = find(tx, caller, 'agent.delete', agent_id);
+      const found = this.#context.find(tx, caller, 'agent.delete', agent_id);
       if (isLive(found) && !options.force) throw problems.agentRunning();
       // Its restart policy must not start it in a folder that is being removed.
       timers.clear(tx, 'agent_restart', agent_id);
@@ -237,7 +245,7 @@ export class Agents {
     if (isLive(row)) await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
     const kept = await this.#removeWorktree(row, options.delete_worktree);
     await store.write((tx) => {
-      const now = find(tx, caller, 'agent.delete', agent_id);
+      const now = this.#context.find(tx, caller, 'agent.delete', agent_id);
       if (isLive(now)) throw problems.agentRunning();
       const record = this.#context.record(now);
       timers.clear(tx, 'agent_restart', agent_id);
@@ -257,7 +265,7 @@ export class Agents {
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#context.options.store.read((reader) => {
-      const row = find(reader, caller, 'agent.read', agent_id);
+      const row = this.#context.find(reader, caller, 'agent.read', agent_id);
       const rows = sessionsOf(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
       return page(
         rows,
@@ -285,7 +293,7 @@ export class Agents {
 
   async #workdir(caller: Caller, agent_id: string): Promise<{ folders: Folders; request: ChangesRequest }> {
     const row = await this.#context.options.store.read((reader) =>
-      find(reader, caller, 'agent.read', agent_id),
+      this.#context.find(reader, caller, 'agent.read', agent_id),
     );
     return {
       folders: this.#context.node(row.node_id).folders,
@@ -328,11 +336,16 @@ export class Agents {
       env: JSON.stringify(request.env),
       labels: JSON.stringify(request.labels),
       restart_policy: request.restart_policy,
-      stdin: request.stdin ? 1 : 0,
+      stdin: request.stdin || request.protocol === 'acp' ? 1 : 0,
       on_exit: request.on_exit,
       ...unlived(this.#context.now()),
     });
     this.#context.options.log.create(tx, num);
+    if (request.prompt !== null) {
+      const content = [{ type: 'text', text: request.prompt }];
+      const now = this.#context.now();
+      queuePrompt(tx, num, { id: idFrom('prm', id), content, created_by: caller.user_id, created_at: now });
+    }
     const row = findAgent(tx, id)!;
     this.#audit(tx, caller, 'agent_created', row, { name: row.name, command: row.command });
     this.#context.publish(tx, id);
@@ -353,14 +366,6 @@ export class Agents {
       details,
     });
   }
-}
-
-/** Finds an agent that the caller may treat so; another's is as good as none. */
-function find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
-  const row = findAgent(reader, agent_id);
-  if (!row) throw problems.agentNotFound();
-  authorize(caller, action, row, problems.agentNotFound);
-  return row;
 }
 
 function isLive(row: AgentRow): boolean {

@@ -4,7 +4,9 @@ import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Agent, type AgentStatus, transition } from '../../domain/agent.ts';
 import type { Node } from '../../domain/node.ts';
+import { type Action, authorize } from '../../domain/policy.ts';
 import { problems } from '../../domain/problem.ts';
+import type { Caller } from '../../domain/user.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { Facts } from '../../flow/facts.ts';
@@ -31,6 +33,8 @@ export interface AgentsOptions {
   actorToken(session_id: string): string | null;
   /** Null for a node that is not registered. */
   node(id: string): Node | null;
+  /** What is still to be said to a session before it is stopped. */
+  farewell(tx: Tx, session_id: string): void;
 }
 
 /** Who does something: a signed-in caller, or the service itself (restart policy, adoption). */
@@ -66,6 +70,13 @@ export class AgentsContext {
 
   record(row: AgentRow): Agent {
     return toAgent(row, this.now(), limits.quiet_after_ms);
+  }
+
+  /** Finds an agent that the caller may treat so; another's is as good as none. */
+  find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
+    const row = this.mustFind(reader, agent_id);
+    authorize(caller, action, row, problems.agentNotFound);
+    return row;
   }
 
   mustFind(reader: Reader, agent_id: string): AgentRow {

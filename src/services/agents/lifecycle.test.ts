@@ -19,6 +19,8 @@ import { openSqlite } from '../../store/sqlite.ts';
 import type { Store } from '../../store/store.ts';
 import { TestClock } from '../../testing/accounts.ts';
 import { Timers } from '../../timers/timers.ts';
+import { Conversations } from '../acp/conversations.ts';
+import { Prompting } from '../acp/prompting.ts';
 import { Audit } from '../audit.ts';
 import { IdempotencyKeys } from '../idempotency.ts';
 import { nodeSink } from './adoption.ts';
@@ -148,19 +150,26 @@ async function open(): Promise<void> {
     actorToken: () => null,
     audit: new Audit(common),
     node: () => node,
+    farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+  });
+  const prompting = new Prompting(context);
+  const conversations = new Conversations(context, {
+    review_timeout_ms: () => null,
+    answered: (id, error) => prompting.answered(id, error),
   });
   const settlement = new Settlement(context);
   const ingest = new Ingest({
     ...{ ...common, node },
     load: (session_id) => settlement.load(session_id, 'main'),
     settle: (session_id, fact) => settlement.settle(session_id, fact),
+    frames: (batch) => conversations.frames(batch),
     rebase: (session_id, stream) => settlement.rebase(session_id, stream),
   });
   const lifecycle = new Lifecycle(context, settlement, () => ingest);
   agents = new Agents(context, lifecycle);
   await node.attach(nodeSink(context, settlement, 'main', ingest));
-  facts.consume('agent-restarts', restartFacts(context));
-  timers.open(restartTimers(context, lifecycle));
+  await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
+  timers.open({ ...restartTimers(context, lifecycle), ...conversations.timers() });
   await outbox.open(lifecycle.handlers());
   close = async () => {
     outbox.close();
@@ -175,7 +184,7 @@ function create(more: Partial<CreateAgent> = {}, key: string | null = null): Pro
   const none = { argv: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
   const request = { ...none, name: 'a', command: 'true', workdir: folder, node_id: 'main' };
   const usual = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
-  const rest = { stdin: false, on_exit: 'kill', start: false } as const;
+  const rest = { stdin: false, on_exit: 'kill', prompt: null, start: false } as const;
   return agents.create(caller, { ...request, ...usual, ...rest, ...more }, key);
 }
 

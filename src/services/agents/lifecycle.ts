@@ -56,12 +56,20 @@ export class Lifecycle {
       number,
       state: 'starting',
       created_at: now,
+      protocol: row.protocol === 'acp' ? 'acp' : 'plain',
       first_seq: (row.last_seq ?? 0) + 1,
       stopping: 0,
       fact: 0,
       stdin_bytes: 0,
     });
-    updateAgent(tx, row.num, { session_id, session_count: number, pending: null, updated_at: now });
+    const activity = row.protocol === 'acp' ? 'starting' : null;
+    updateAgent(tx, row.num, {
+      session_id,
+      session_count: number,
+      activity,
+      pending: null,
+      updated_at: now,
+    });
     timers.clear(tx, 'agent_restart', row.id);
     this.#audit(tx, 'agent_started', row, doer, { session_id });
     return { session_id, intent_id: outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
@@ -128,6 +136,7 @@ export class Lifecycle {
       const row = find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
       const session = findSession(tx, session_id)!;
+      this.#context.options.farewell(tx, session_id);
       updateSession(tx, session.num, { stopping: 1 });
       this.#audit(tx, 'agent_stopped', row, doer, { session_id });
       return outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
@@ -144,7 +153,7 @@ export class Lifecycle {
         const session = await this.#liveSession(session_id);
         if (!session) throw problems.agentNotRunning();
         const node = this.#context.node(session.node_id);
-        await node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
+        return node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
       },
       forget: async ({ node_id, session_id }) => {
         try {
@@ -235,6 +244,7 @@ export class Lifecycle {
       const previous = sessionsOf(tx, row.num, { limit: 1 })[0];
       updateAgent(tx, row.num, {
         session_id: previous?.id ?? null,
+        activity: null,
         session_count: session.number - 1,
         pending: null,
         updated_at: this.#context.now(),

@@ -24,7 +24,10 @@ export function restartFacts(context: AgentsContext): FactHandlers {
   };
 }
 
-export function restartTimers(context: AgentsContext, lifecycle: Lifecycle): TimerHandlers {
+export function restartTimers(
+  context: AgentsContext,
+  lifecycle: Lifecycle,
+): Pick<TimerHandlers, 'agent_restart'> {
   return {
     agent_restart: (tx, timer) => {
       const row = findAgent(tx, timer.ref);

@@ -8,6 +8,7 @@ import type { StreamName } from '../../domain/event.ts';
 import type { SessionEnd, SessionFact } from '../../domain/node.ts';
 import type { Exit } from '../../domain/session.ts';
 import type { SessionCursor } from '../../ingest/ingest.ts';
+import { loadAcpState } from '../../store/acp.ts';
 import {
   findAgent,
   findSession,
@@ -41,6 +42,7 @@ export class Settlement {
         agent_id: session.agent_id,
         streams: { stdout: cursor(stdout), stderr: cursor(stderr) },
         fact: session.fact,
+        acp: session.protocol === 'acp' ? { spilling: loadAcpState(reader, session.num).spilling } : null,
       };
     });
   }
@@ -98,7 +100,9 @@ export class Settlement {
     if (session.state !== 'starting') return;
     const agent = findAgent(tx, session.agent_id)!;
     updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
-    const status = this.#context.changeStatus(tx, agent, session.id, 'running', { activity: 'working' });
+    const acp = session.protocol === 'acp';
+    const activity = acp ? 'starting' : 'working';
+    const status = this.#context.changeStatus(tx, agent, session.id, 'running', { activity });
     updateAgent(tx, agent.num, {
       status,
       exit_code: null,
@@ -111,6 +115,10 @@ export class Settlement {
       ended_at: null,
       updated_at: this.#context.now(),
     });
+    if (acp) {
+      const begun = { agent_id: agent.id, session_id: session.id };
+      this.#context.options.facts.record(tx, 'session_started', session.id, begun);
+    }
     this.#context.publish(tx, agent.id);
   }
 

@@ -1,0 +1,330 @@
+/**
+ * What a frame changes (pure): the state of a session after it, and what follows from it for others. Both directions
+ * are folded, so folding a session's log from its beginning gives the state that is stored. It believes nothing: what it does
+ * not know, or what has an unexpected form, changes nothing.
+ */
+import {
+  AGENT_METHODS,
+  type AvailableCommand,
+  CLIENT_METHODS,
+  type PlanEntry,
+  PROTOCOL_METHODS,
+  PROTOCOL_VERSION,
+  type SessionConfigOption,
+  type SessionModeState,
+} from '@agentclientprotocol/sdk';
+import { limits } from '../base/limits.ts';
+import {
+  AUTH_REQUIRED,
+  isId,
+  isRecord,
+  type Message,
+  type RequestId,
+  type RpcError,
+  rpcErrors,
+} from './message.ts';
+import type { AcpState, Asked, Asking, AuthMethod, Capabilities } from './state.ts';
+
+export type Direction = 'from_agent' | 'to_agent';
+
+/** What follows from a frame, for whoever acts on it. */
+export type Happening =
+  | { kind: 'initialized' }
+  | { kind: 'opened'; method: string }
+  | { kind: 'open_failed'; method: string; error: RpcError }
+  | { kind: 'auth_required' }
+  | { kind: 'authenticated' }
+  | { kind: 'failed'; code: string; message: string }
+  | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
+  | { kind: 'asks_permission'; asking: Asking; params: unknown }
+  | { kind: 'refused'; asking: Asking; error: RpcError }
+  /** `asking`: those of them that are not answered. */
+  | { kind: 'withdrawn'; id: RequestId; asking: Asking[] }
+  | { kind: 'answered'; asked: Asked; error: RpcError | null };
+
+export interface Folded {
+  /** The same object when nothing changed. */
+  state: AcpState;
+  /** A replayed part of an old conversation. */
+  replay: boolean;
+  happened: Happening[];
+}
+
+export function fold(state: AcpState, direction: Direction, message: Message): Folded {
+  const step = direction === 'to_agent' ? foldOurs(state, message) : foldTheirs(state, message);
+  return { replay: false, happened: [], ...step };
+}
+
+type Step = Partial<Folded> & { state: AcpState };
+
+// --- ours -------------------------------------------------------------------------------------------------------------
+
+function foldOurs(state: AcpState, message: Message): Step {
+  switch (message.kind) {
+    case 'request':
+      return { state: ask(state, message.id, message.method, message.params) };
+    case 'response': {
+      const at = state.asking.findIndex(({ id }) => id === message.id);
+      return { state: at < 0 ? state : { ...state, asking: state.asking.toSpliced(at, 1) } };
+    }
+    case 'notification': {
+      const cancels = message.method === AGENT_METHODS.session_cancel && state.turn !== null;
+      return { state: cancels ? { ...state, turn: { ...state.turn!, cancelled: true } } : state };
+    }
+  }
+}
+
+function ask(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
+  const id = String(request_id);
+  const asked: Asked = { id, method, value: null };
+  const state = {
+    ...before,
+    asked_count: before.asked_count + 1,
+    asked: [...before.asked, asked],
+  };
+  switch (method) {
+    case AGENT_METHODS.initialize:
+      return { ...state, phase: 'initializing' };
+    case AGENT_METHODS.authenticate:
+      return { ...state, phase: 'authenticating' };
+    case AGENT_METHODS.session_new:
+      return { ...state, phase: 'opening', acp_session_id: null };
+    case AGENT_METHODS.session_load:
+    case AGENT_METHODS.session_resume:
+      return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId') };
+    case AGENT_METHODS.session_prompt:
+      return { ...state, turn: { prompt_id: id, cancelled: false } };
+    case AGENT_METHODS.session_set_mode:
+      asked.value = textOf(params, 'modeId');
+      return state;
+    default:
+      return state;
+  }
+}
+
+// --- the agent's ------------------------------------------------------------------------------------------------------
+
+function foldTheirs(state: AcpState, message: Message): Step {
+  switch (message.kind) {
+    case 'request':
+      return asks(state, message);
+    case 'response':
+      return answers(state, message);
+    case 'notification':
+      if (message.method === CLIENT_METHODS.session_update) return update(state, message.params);
+      if (message.method === PROTOCOL_METHODS.cancel_request) return withdraw(state, message.params);
+      return { state };
+  }
+}
+
+function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
+  const asking = { number: before.asking_count + 1, id: message.id, method: message.method };
+  const state = { ...before, asking_count: asking.number, asking: [...before.asking, asking] };
+  if (before.asking.length >= limits.acp_open_requests_max) {
+    return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
+  }
+  if (message.method === CLIENT_METHODS.session_request_permission) {
+    return { state, happened: [{ kind: 'asks_permission', asking, params: message.params }] };
+  }
+  return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
+}
+
+function withdraw(state: AcpState, params: unknown): Step {
+  const id = isRecord(params) ? params.requestId : undefined;
+  if (!isId(id)) return { state };
+  const asking = state.asking.filter((one) => one.id === id);
+  return { state, happened: [{ kind: 'withdrawn', id, asking }] };
+}
+
+function answers(before: AcpState, message: Message & { kind: 'response' }): Step {
+  const { id, result } = message;
+  const error = message.error ?? null;
+  const asked = before.asked.find((one) => one.id === id);
+  if (!asked) return { state: before };
+  const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== asked) };
+  const { step, happened } = settle(state, asked, result, error);
+  return { state: step, happened: [...happened, { kind: 'answered', asked, error }] };
+}
+
+interface Settled {
+  step: AcpState;
+  happened: Happening[];
+}
+
+function settle(state: AcpState, asked: Asked, result: unknown, error: RpcError | null): Settled {
+  const { method } = asked;
+  switch (method) {
+    case AGENT_METHODS.initialize:
+      return error ? fail(state, 'acp_initialize_failed', error.message) : initialized(state, result);
+    case AGENT_METHODS.authenticate:
+      return error
+        ? { step: { ...state, phase: 'auth_required' }, happened: [] }
+        : { step: { ...state, phase: 'opening' }, happened: [{ kind: 'authenticated' }] };
+    case AGENT_METHODS.session_new:
+    case AGENT_METHODS.session_load:
+    case AGENT_METHODS.session_resume:
+      return error ? openFailed(state, method, error) : opened(state, method, result);
+    case AGENT_METHODS.session_prompt:
+      return turnEnded(state, asked.id, result, error);
+    case AGENT_METHODS.session_set_mode:
+      if (error || state.modes === null || asked.value === null) break;
+      return { step: { ...state, modes: { ...state.modes, currentModeId: asked.value } }, happened: [] };
+    case AGENT_METHODS.session_set_config_option:
+      return { step: { ...state, ...configured(result) }, happened: [] };
+  }
+  return { step: state, happened: [] };
+}
+
+function initialized(state: AcpState, result: unknown): Settled {
+  const version = isRecord(result) ? result.protocolVersion : undefined;
+  if (!isRecord(result) || version !== PROTOCOL_VERSION) {
+    const said = typeof version === 'number' ? `ACP version ${version}` : 'no version of ACP';
+    return fail(
+      state,
+      'acp_version_unsupported',
+      `the agent speaks ${said}, this service version ${PROTOCOL_VERSION}`,
+    );
+  }
+  const { agentInfo, agentCapabilities, authMethods } = result;
+  const step = {
+    ...state,
+    agent: isRecord(agentInfo)
+      ? {
+          name: textOf(agentInfo, 'name') ?? '',
+          title: textOf(agentInfo, 'title'),
+          version: textOf(agentInfo, 'version'),
+        }
+      : null,
+    capabilities: capabilitiesOf(agentCapabilities),
+    auth_methods: recordsOf(authMethods).flatMap(authMethod).slice(0, limits.acp_items_max),
+  };
+  return { step, happened: [{ kind: 'initialized' }] };
+}
+
+function opened(state: AcpState, method: string, result: unknown): Settled {
+  const acp_session_id =
+    method === AGENT_METHODS.session_new ? textOf(result, 'sessionId') : state.acp_session_id;
+  if (acp_session_id === null)
+    return fail(state, 'acp_session_failed', 'the agent opened a session without an id');
+  const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(result) };
+  return { step, happened: [{ kind: 'opened', method }] };
+}
+
+function openFailed(state: AcpState, method: string, error: RpcError): Settled {
+  if (error.code === AUTH_REQUIRED) {
+    return { step: { ...state, phase: 'auth_required' }, happened: [{ kind: 'auth_required' }] };
+  }
+  const happened: Happening[] = [{ kind: 'open_failed', method, error }];
+  if (method !== AGENT_METHODS.session_new) return { step: { ...state, acp_session_id: null }, happened };
+  const failed = fail(state, 'acp_session_failed', error.message);
+  return { step: failed.step, happened: [...happened, ...failed.happened] };
+}
+
+function turnEnded(state: AcpState, prompt_id: string, result: unknown, error: RpcError | null): Settled {
+  const stop_reason = textOf(result, 'stopReason');
+  const step = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
+  return { step, happened: [{ kind: 'turn_ended', prompt_id, stop_reason, error }] };
+}
+
+function fail(state: AcpState, code: string, message: string): Settled {
+  return { step: { ...state, phase: 'failed' }, happened: [{ kind: 'failed', code, message }] };
+}
+
+// --- updates ----------------------------------------------------------------------------------------------------------
+
+function update(state: AcpState, params: unknown): Step {
+  const replay = state.asked.some(({ method }) => method === AGENT_METHODS.session_load);
+  const told = isRecord(params) && isRecord(params.update) ? params.update : {};
+  return { state: updated(state, told), replay };
+}
+
+function updated(state: AcpState, told: Record<string, unknown>): AcpState {
+  switch (told.sessionUpdate) {
+    case 'plan':
+      return { ...state, plan: bounded(recordsOf(told.entries)) as unknown as PlanEntry[] };
+    case 'available_commands_update':
+      return {
+        ...state,
+        commands: bounded(recordsOf(told.availableCommands)) as unknown as AvailableCommand[],
+      };
+    case 'current_mode_update': {
+      const currentModeId = textOf(told, 'currentModeId');
+      if (currentModeId === null) return state;
+      return { ...state, modes: { availableModes: [], ...state.modes, currentModeId } };
+    }
+    case 'config_option_update':
+      return { ...state, ...configured(told) };
+    case 'session_info_update':
+      return told.title === undefined ? state : { ...state, title: textOf(told, 'title') };
+    case 'usage_update': {
+      const { used, size } = told;
+      if (typeof used !== 'number' || typeof size !== 'number') return state;
+      return { ...state, usage: { used, size, ...costOf(told.cost) } };
+    }
+    default:
+      return state;
+  }
+}
+
+function configured(result: unknown): Partial<AcpState> {
+  if (!isRecord(result)) return {};
+  const { modes, configOptions } = result;
+  return {
+    ...(isRecord(modes) &&
+      textOf(modes, 'currentModeId') !== null && {
+        modes: {
+          currentModeId: textOf(modes, 'currentModeId')!,
+          availableModes: bounded(recordsOf(modes.availableModes)),
+        } as unknown as SessionModeState,
+      }),
+    ...(Array.isArray(configOptions) && {
+      config_options: bounded(recordsOf(configOptions)) as unknown as SessionConfigOption[],
+    }),
+  };
+}
+
+// --- values -----------------------------------------------------------------------------------------------------------
+
+function capabilitiesOf(value: unknown): Capabilities {
+  const said = isRecord(value) ? value : {};
+  const prompt = isRecord(said.promptCapabilities) ? said.promptCapabilities : {};
+  const session = isRecord(said.sessionCapabilities) ? said.sessionCapabilities : {};
+  return {
+    load: said.loadSession === true,
+    resume: isRecord(session.resume),
+    image: prompt.image === true,
+    audio: prompt.audio === true,
+    embedded_context: prompt.embeddedContext === true,
+  };
+}
+
+function authMethod(value: Record<string, unknown>): AuthMethod[] {
+  const [id, name] = [textOf(value, 'id'), textOf(value, 'name')];
+  if (id === null || name === null) return [];
+  return [{ id, name, description: textOf(value, 'description'), type: textOf(value, 'type') ?? 'agent' }];
+}
+
+function costOf(value: unknown): { cost?: { amount: number; currency: string } } {
+  if (!isRecord(value) || typeof value.amount !== 'number') return {};
+  return { cost: { amount: value.amount, currency: textOf(value, 'currency') ?? '' } };
+}
+
+function textOf(value: unknown, key: string): string | null {
+  const text = isRecord(value) ? value[key] : undefined;
+  return typeof text === 'string' ? text.slice(0, limits.acp_text_chars_max) : null;
+}
+
+function recordsOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** The first of them that fit: the whole of it stands in the log. */
+function bounded(items: Record<string, unknown>[]): Record<string, unknown>[] {
+  let chars = 0;
+  const kept = items.slice(0, limits.acp_items_max);
+  const over = kept.findIndex((item) => {
+    chars += JSON.stringify(item).length;
+    return chars > limits.acp_state_chars_max;
+  });
+  return over < 0 ? kept : kept.slice(0, over);
+}

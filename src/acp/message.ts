@@ -1,0 +1,81 @@
+/**
+ * One line of an agent that speaks ACP, as a JSON-RPC message: read without judging more than its form, and written.
+ * What is no message is output like any other line.
+ */
+import type { AnyMessage } from '@agentclientprotocol/sdk';
+
+export type RequestId = string | number | null;
+
+export type Message =
+  | { kind: 'request'; id: RequestId; method: string; params: unknown }
+  | { kind: 'notification'; method: string; params: unknown }
+  | { kind: 'response'; id: RequestId; result?: unknown; error?: RpcError };
+
+export interface RpcError {
+  code: number;
+  message: string;
+}
+
+export const rpcErrors = {
+  methodNotFound: { code: -32601, message: 'method not found' },
+  invalidParams: { code: -32602, message: 'invalid params' },
+  tooManyRequests: { code: -32603, message: 'too many open requests' },
+  requestCancelled: { code: -32800, message: 'request cancelled' },
+} as const satisfies Record<string, RpcError>;
+
+/** What an agent answers when somebody has to sign in first. */
+export const AUTH_REQUIRED = -32000;
+
+/** Null for what is no JSON-RPC 2.0 message. */
+export function readMessage(line: string): Message | null {
+  if (!line.startsWith('{')) return null;
+  let value: unknown;
+  try {
+    value = JSON.parse(line);
+  } catch {
+    return null;
+  }
+  if (!isRecord(value) || value.jsonrpc !== '2.0') return null;
+  const { id, method, params, result, error } = value;
+  if (typeof method === 'string') {
+    if (id === undefined) return { kind: 'notification', method, params };
+    return isId(id) ? { kind: 'request', id, method, params } : null;
+  }
+  if (!isId(id)) return null;
+  if (isRecord(error)) return { kind: 'response', id, error: readError(error) };
+  return result === undefined ? null : { kind: 'response', id, result };
+}
+
+/** One line, with its newline. */
+export function writeMessage(message: Message): string {
+  return `${JSON.stringify(toWire(message))}\n`;
+}
+
+function toWire(message: Message): AnyMessage {
+  const jsonrpc = '2.0';
+  switch (message.kind) {
+    case 'request':
+      return { jsonrpc, id: message.id, method: message.method, params: message.params };
+    case 'notification':
+      return { jsonrpc, method: message.method, params: message.params };
+    case 'response':
+      return message.error
+        ? { jsonrpc, id: message.id, error: message.error }
+        : { jsonrpc, id: message.id, result: message.result };
+  }
+}
+
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function isId(value: unknown): value is RequestId {
+  return value === null || typeof value === 'string' || typeof value === 'number';
+}
+
+function readError({ code, message }: Record<string, unknown>): RpcError {
+  return {
+    code: typeof code === 'number' ? code : 0,
+    message: typeof message === 'string' ? message : 'an error without words',
+  };
+}

@@ -1,0 +1,57 @@
+/** A permission review: a question of an agent that somebody has to answer, in the agent's own words. */
+export const reviewStatuses = ['pending', 'answered', 'cancelled', 'expired'] as const;
+export type ReviewStatus = (typeof reviewStatuses)[number];
+
+export const decisions = ['allow', 'deny'] as const;
+export type Decision = (typeof decisions)[number];
+
+/** `queued`: on its way to the agent. `undeliverable`: the agent no longer waited, or died, before it arrived. */
+export const deliveries = ['queued', 'written', 'undeliverable'] as const;
+export type Delivery = (typeof deliveries)[number];
+
+export const reviewRoutes = ['human', 'leader'] as const;
+export type ReviewRoute = (typeof reviewRoutes)[number];
+
+/** As the agent offered it; `kind` is the agent's word too, and may be one that nobody knows. */
+export interface ReviewOption {
+  option_id: string;
+  name: string;
+  kind: string;
+}
+
+export interface Review {
+  id: string;
+  agent_id: string;
+  session_id: string;
+  origin_actor_id: string | null;
+  route: ReviewRoute;
+  routed_to: string | null;
+  /** ACP's, unchanged. */
+  tool_call: Record<string, unknown>;
+  options: ReviewOption[];
+  status: ReviewStatus;
+  decision: Decision | null;
+  option_id: string | null;
+  answered_by: string | null;
+  delivery: Delivery | null;
+  created_at: string;
+  answered_at: string | null;
+  expires_at: string | null;
+}
+
+const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };
+
+/**
+ * The one option that a plain decision stands for; null when there is none or more than one, and never a lasting one:
+ * then the option itself has to be named.
+ */
+export function optionFor(decision: Decision, options: readonly ReviewOption[]): ReviewOption | null {
+  const fitting = options.filter(({ kind }) => kind === kindOf[decision]);
+  return fitting.length === 1 ? fitting[0]! : null;
+}
+
+/** What an option means as a decision; null where its kind does not say. */
+export function decisionOf({ kind }: ReviewOption): Decision | null {
+  if (kind.startsWith('allow')) return 'allow';
+  return kind.startsWith('reject') ? 'deny' : null;
+}

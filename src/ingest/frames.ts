@@ -1,0 +1,129 @@
+/**
+ * Cuts the stdout of an agent that speaks ACP into frames and what is none (pure). A frame is a whole line, so bytes
+ * wait here until their line ends; a line that never seems to end is let go as output, and said to be too long.
+ */
+import { isUtf8 } from 'node:buffer';
+import { type Message, readMessage } from '../acp/message.ts';
+import { limits } from '../base/limits.ts';
+import { cut } from './framing.ts';
+
+export type Piece =
+  /** `text`: one line of JSON; null when it is too large for an event: then its bytes came before it, as output. */
+  | { kind: 'frame'; message: Message; text: string | null; size: number }
+  | { kind: 'output'; from: number; to: number; partial: boolean }
+  | { kind: 'too_large' };
+
+export interface Frames {
+  /** What the pieces use, beginning where the bytes before ended. */
+  bytes: Uint8Array;
+  pieces: Piece[];
+  /** A line that is too long goes on. */
+  spilling: boolean;
+}
+
+const NEWLINE = 0x0a;
+
+export class FrameCutter {
+  readonly #waiting: Uint8Array[] = [];
+  #waiting_bytes = 0;
+  #spilling: boolean;
+
+  constructor(spilling: boolean) {
+    this.#spilling = spilling;
+  }
+
+  /** Bytes that were taken and are in no frame yet. */
+  get waiting_bytes(): number {
+    return this.#waiting_bytes;
+  }
+
+  /** Null when everything waits. `last`: the stream is over. The answer may be a view of `chunk`, what waits never is. */
+  take(chunk: Uint8Array, { last }: { last: boolean }): Frames | null {
+    const ends = last ? chunk.length : chunk.lastIndexOf(NEWLINE) + 1;
+    if (ends > 0 || last) return this.#lines(chunk, ends, last);
+    const fits = this.#waiting_bytes + chunk.length <= limits.acp_frame_bytes_max;
+    if (fits && !this.#spilling) {
+      this.#keep(chunk);
+      return null;
+    }
+    return this.#spill(chunk);
+  }
+
+  #lines(chunk: Uint8Array, ends: number, last: boolean): Frames | null {
+    const bytes = this.#with(chunk.subarray(0, ends));
+    this.#keep(chunk.subarray(ends));
+    if (bytes.length === 0) return null;
+    const pieces = split(bytes, this.#spilling, last);
+    this.#spilling = false;
+    return { bytes, pieces, spilling: false };
+  }
+
+  #spill(chunk: Uint8Array): Frames | null {
+    const all = this.#with(chunk);
+    const pieces: Piece[] = this.#spilling ? [] : [{ kind: 'too_large' }];
+    const { used } = plain(all, 0, all.length, false, pieces);
+    this.#keep(all.subarray(used));
+    this.#spilling = true;
+    return used === 0 ? null : { bytes: all.subarray(0, used), pieces, spilling: true };
+  }
+
+  #with(more: Uint8Array): Uint8Array {
+    if (this.#waiting.length === 0) return more;
+    const bytes = Buffer.concat([...this.#waiting, more]);
+    this.#waiting.length = 0;
+    this.#waiting_bytes = 0;
+    return bytes;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#waiting.push(Uint8Array.from(bytes));
+    this.#waiting_bytes += bytes.length;
+  }
+}
+
+function split(bytes: Uint8Array, spilling: boolean, last: boolean): Piece[] {
+  const pieces: Piece[] = [];
+  let plain_from = 0;
+  let rest_of_long_line = spilling;
+  for (let from = 0; from < bytes.length; ) {
+    const newline = bytes.indexOf(NEWLINE, from);
+    const to = newline < 0 ? bytes.length : newline + 1;
+    const text = rest_of_long_line ? null : lineText(bytes.subarray(from, to));
+    const message = text === null ? null : readMessage(text);
+    rest_of_long_line = false;
+    if (message) {
+      const size = to - from;
+      const large = size > limits.acp_payload_bytes_max;
+      plain(bytes, plain_from, large ? to : from, false, pieces);
+      pieces.push({ kind: 'frame', message, text: large ? null : text, size });
+      plain_from = to;
+    }
+    from = to;
+  }
+  plain(bytes, plain_from, bytes.length, last, pieces);
+  return pieces;
+}
+
+/** Null for what cannot be JSON. A carriage return is space between JSON's tokens, and would end a line of the stream. */
+function lineText(line: Uint8Array): string | null {
+  if (line.length > limits.acp_frame_bytes_max || !isUtf8(line)) return null;
+  const text = Buffer.from(line.buffer, line.byteOffset, line.length).toString().trim();
+  return text.includes('\r') ? text.replaceAll('\r', ' ') : text;
+}
+
+function plain(
+  bytes: Uint8Array,
+  from: number,
+  to: number,
+  last: boolean,
+  pieces: Piece[],
+): { used: number } {
+  const { used, ends, partial } = cut(bytes.subarray(from, to), { more: false, last });
+  let at = from;
+  for (const [i, end] of ends.entries()) {
+    pieces.push({ kind: 'output', from: at, to: from + end, partial: partial[i]! });
+    at = from + end;
+  }
+  return { used };
+}

@@ -1,0 +1,119 @@
+/**
+ * Conversations with agents that speak ACP, as the rest of the plane drives them: frames that were read, sessions that
+ * began or ended, what is told when an agent stays silent, and what is said to it before it is stopped.
+ */
+import { AGENT_METHODS } from '@agentclientprotocol/sdk';
+import type { FactHandlers } from '../../flow/facts.ts';
+import type { FrameBatch } from '../../ingest/ingest.ts';
+import { findAgent, findSession, moveSpool, updateAgent } from '../../store/agents.ts';
+import { openPrompts, updatePrompt } from '../../store/prompts.ts';
+import { pendingReviews } from '../../store/reviews.ts';
+import type { Tx } from '../../store/store.ts';
+import type { TimerHandlers } from '../../timers/timers.ts';
+import type { AgentsContext } from '../agents/context.ts';
+import { type DriverOptions, introduce, react } from './driver.ts';
+import { Exchange } from './exchange.ts';
+import { abandonReviews, closeReview } from './review-rows.ts';
+
+export class Conversations {
+  readonly #context: AgentsContext;
+  readonly #options: DriverOptions;
+
+  constructor(context: AgentsContext, options: DriverOptions) {
+    this.#context = context;
+    this.#options = options;
+  }
+
+  /** Commits what was read of an agent's stdout with everything that follows from it. */
+  frames(batch: FrameBatch): Promise<unknown> {
+    return this.#context.options.store.write((tx) => {
+      const session = findSession(tx, batch.session_id);
+      if (!session) return;
+      moveSpool(tx, session.num, 'stdout', batch);
+      Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch));
+    });
+  }
+
+  /** Sessions that began and ended. */
+  facts(): FactHandlers {
+    return {
+      session_started: (tx, { payload }) => {
+        Exchange.run(this.#context, tx, payload.session_id, introduce);
+      },
+      session_ended: (tx, { payload }) => this.#ended(tx, payload.agent_id, payload.session_id),
+    };
+  }
+
+  timers(): Pick<TimerHandlers, 'acp_silent' | 'turn_cancel'> {
+    return {
+      acp_silent: (tx, { ref }) => {
+        Exchange.run(this.#context, tx, ref, (exchange) => {
+          if (exchange.state.phase !== 'initializing') return;
+          exchange.error('acp_silent', 'the agent has not introduced itself: it may not speak ACP');
+        });
+      },
+      turn_cancel: (tx, { ref, payload }) => {
+        Exchange.run(this.#context, tx, ref, (exchange) => {
+          if (exchange.state.turn?.prompt_id !== payload.prompt_id) return;
+          exchange.error('cancel_ignored', 'the turn was cancelled, and the agent goes on with it', payload);
+        });
+      },
+    };
+  }
+
+  /** Before an agent is stopped: nobody is left waiting for an answer, which some agents do through any signal. */
+  farewell(tx: Tx, session_id: string): void {
+    Exchange.run(this.#context, tx, session_id, (exchange) => endTurn(exchange, null));
+  }
+
+  #take(exchange: Exchange, { from: offset, bytes, pieces, spilling }: FrameBatch): void {
+    for (const piece of pieces) {
+      if (piece.kind === 'output') {
+        const { from, to, partial } = piece;
+        exchange.output({ offset: offset + from, bytes: bytes.subarray(from, to), partial });
+      } else if (piece.kind === 'too_large') {
+        exchange.error(
+          'frame_too_large',
+          'a line of the agent is too long for a frame: it is shown as output',
+        );
+      } else {
+        for (const happened of exchange.receive(piece)) react(exchange, happened, this.#options);
+      }
+    }
+    exchange.spilling(spilling);
+  }
+
+  #ended(tx: Tx, agent_id: string, session_id: string): void {
+    const session = findSession(tx, session_id);
+    const agent = findAgent(tx, agent_id);
+    if (!session || !agent || session.protocol !== 'acp') return;
+    const { timers } = this.#context.options;
+    timers.clear(tx, 'acp_silent', session_id);
+    timers.clear(tx, 'turn_cancel', session_id);
+    abandonReviews(this.#context, tx, agent.num, session.num);
+    for (const prompt of openPrompts(tx, agent.num)) {
+      if (prompt.state !== 'sent' || prompt.session_num !== session.num) continue;
+      updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#context.now() });
+      const told = 'the agent ended in the middle of a turn: what came of the prompt is not known';
+      this.#context.error(tx, agent_id, session_id, 'turn_lost', told, { prompt_id: prompt.id });
+    }
+    if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
+    this.#context.publish(tx, agent_id);
+  }
+}
+
+/**
+ * Answers what the agent waits for with `cancelled`, then cancels its turn: agents that are asked otherwise wait on.
+ * `by`: who did it, as people read it; null: the service. Answers the prompt whose turn it was.
+ */
+export function endTurn(exchange: Exchange, by: string | null): string | null {
+  const { tx, agent, session, state, context } = exchange;
+  for (const row of pendingReviews(tx, agent.num, session.num)) {
+    exchange.respond(JSON.parse(row.request_id), { result: { outcome: { outcome: 'cancelled' } } }, row.id);
+    closeReview(context, tx, row, { status: 'cancelled', answered_by: by });
+    exchange.touch();
+  }
+  if (state.turn === null) return null;
+  exchange.notify(AGENT_METHODS.session_cancel, { sessionId: state.acp_session_id });
+  return state.turn.prompt_id;
+}

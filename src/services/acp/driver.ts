@@ -1,0 +1,134 @@
+/**
+ * What the service says to an agent that speaks ACP, and what it writes down of what the agent said: it introduces itself,
+ * opens or resumes a session, sends one prompt after the other, and puts every question before people. It answers no
+ * permission by itself.
+ */
+import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import type { Happening } from '../../acp/fold.ts';
+import { rpcErrors } from '../../acp/message.ts';
+import { limits } from '../../base/limits.ts';
+import { version } from '../../base/version.ts';
+import { findPrompt, openPrompts, updatePrompt } from '../../store/prompts.ts';
+import type { Exchange } from './exchange.ts';
+import { openReview, withdrawReviews } from './review-rows.ts';
+
+export interface DriverOptions {
+  /** How long a review may wait for its answer; null: for ever. */
+  review_timeout_ms(): number | null;
+  /** A request of ours was answered; called after the commit. */
+  answered(request_id: string, error: { code: number; message: string } | null): void;
+}
+
+/** The first words of a session. */
+export function introduce(exchange: Exchange): void {
+  if (exchange.state.phase !== 'starting') return;
+  exchange.request(AGENT_METHODS.initialize, {
+    protocolVersion: PROTOCOL_VERSION,
+    clientInfo: { name: 'svc', title: 'svc', version },
+    clientCapabilities: {
+      fs: { readTextFile: false, writeTextFile: false },
+      terminal: false,
+      session: { configOptions: { boolean: {} } },
+    },
+  });
+  const { timers } = exchange.context.options;
+  timers.set(exchange.tx, 'acp_silent', exchange.session.id, exchange.now + limits.acp_silent_ms, {});
+}
+
+type Reactions = {
+  [K in Happening['kind']]: (
+    exchange: Exchange,
+    happened: Extract<Happening, { kind: K }>,
+    options: DriverOptions,
+  ) => void;
+};
+
+const reactions: Reactions = {
+  initialized: (exchange) => {
+    heard(exchange);
+    open(exchange);
+  },
+  authenticated: (exchange) => open(exchange),
+  open_failed: (exchange, { method, error }) => openFailed(exchange, method, error.message),
+  opened: (exchange) => sendNext(exchange),
+  auth_required: (exchange) => {
+    const methods = exchange.state.auth_methods;
+    exchange.error('auth_required', 'the agent wants somebody to sign in first', { methods });
+  },
+  failed: (exchange, { code, message }) => {
+    heard(exchange);
+    exchange.error(code, message);
+  },
+  turn_ended: (exchange, { prompt_id, stop_reason, error }) => {
+    const { tx, context, session, agent } = exchange;
+    context.options.timers.clear(tx, 'turn_cancel', session.id);
+    const prompt = findPrompt(tx, agent.num, prompt_id);
+    if (prompt) updatePrompt(tx, prompt.num, { state: 'ended', stop_reason, ended_at: exchange.now });
+    if (error) exchange.error('prompt_failed', error.message, { prompt_id });
+    const ended = { agent_id: agent.id, session_id: session.id, prompt_id, stop_reason };
+    context.options.facts.record(tx, 'turn_ended', session.id, ended);
+    sendNext(exchange);
+  },
+  asks_permission: (exchange, { asking, params }, options) =>
+    openReview(exchange, asking, params, options.review_timeout_ms()),
+  refused: (exchange, { asking, error }) => exchange.respond(asking.id, { error }),
+  withdrawn: (exchange, { id, asking }) => {
+    withdrawReviews(exchange, id, asking);
+    for (const one of asking) exchange.respond(one.id, { error: rpcErrors.requestCancelled });
+  },
+  answered: (exchange, { asked, error }, options) =>
+    exchange.tx.afterCommit(() => options.answered(asked.id, error)),
+};
+
+export function react(exchange: Exchange, happened: Happening, options: DriverOptions): void {
+  const reaction = reactions[happened.kind] as Reactions[keyof Reactions];
+  reaction(exchange, happened as never, options);
+}
+
+function heard({ tx, context, session }: Exchange): void {
+  context.options.timers.clear(tx, 'acp_silent', session.id);
+}
+
+/** Sends the oldest prompt that waits, when the agent takes one. */
+export function sendNext(exchange: Exchange): void {
+  const { tx, agent, session, state } = exchange;
+  if (state.phase !== 'ready' || state.turn !== null) return;
+  const prompt = openPrompts(tx, agent.num).find((one) => one.state === 'queued');
+  if (!prompt) return;
+  updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: exchange.now });
+  exchange.request(
+    AGENT_METHODS.session_prompt,
+    { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
+    prompt.id,
+  );
+}
+
+/** Goes on with the agent's session of before where the agent can, by the gentlest way that it offers. */
+function open(exchange: Exchange): void {
+  const { load, resume } = exchange.state.capabilities;
+  const before = exchange.agent.acp_session_id;
+  if (before === null) openNew(exchange);
+  else if (resume) reopen(exchange, AGENT_METHODS.session_resume, before);
+  else if (load) reopen(exchange, AGENT_METHODS.session_load, before);
+  else lost(exchange, 'the agent can neither resume nor load a session');
+}
+
+function openFailed(exchange: Exchange, method: string, reason: string): void {
+  const before = exchange.agent.acp_session_id;
+  if (method === AGENT_METHODS.session_resume && exchange.state.capabilities.load && before !== null) {
+    reopen(exchange, AGENT_METHODS.session_load, before);
+  } else if (method !== AGENT_METHODS.session_new) lost(exchange, reason);
+}
+
+function lost(exchange: Exchange, reason: string): void {
+  exchange.error('context_lost', `the agent begins anew and knows nothing of before: ${reason}`);
+  openNew(exchange);
+}
+
+function openNew(exchange: Exchange): void {
+  exchange.request(AGENT_METHODS.session_new, { cwd: exchange.agent.workdir, mcpServers: [] });
+}
+
+function reopen(exchange: Exchange, method: string, sessionId: string): void {
+  exchange.request(method, { sessionId, cwd: exchange.agent.workdir, mcpServers: [] });
+}

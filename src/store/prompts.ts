@@ -1,0 +1,57 @@
+/** Queries about prompts. What they mean stands in `services/acp/`. */
+import type { Selectable, Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { Prompt } from '../domain/prompt.ts';
+import type { Reader, Tx } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export type PromptRow = Selectable<Tables['prompts']>;
+
+/** A prompt that waits for its turn; also the first one, of an agent that does not run yet. */
+export function queuePrompt(
+  tx: Tx,
+  agent_num: number,
+  prompt: { id: string; content: object[]; created_by: string | null; created_at: number },
+): void {
+  const row = { ...prompt, agent_num, content: JSON.stringify(prompt.content), state: 'queued' } as const;
+  tx.run(tx.sql.insertInto('prompts').values(row));
+}
+
+export function updatePrompt(tx: Tx, num: number, changes: Updateable<Tables['prompts']>): void {
+  tx.run(tx.sql.updateTable('prompts').set(changes).where('num', '=', num));
+}
+
+export function deletePrompt(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('prompts').where('num', '=', num));
+}
+
+export function findPrompt(reader: Reader, agent_num: number, id: string): PromptRow | undefined {
+  return reader.get(
+    reader.sql.selectFrom('prompts').selectAll().where('id', '=', id).where('agent_num', '=', agent_num),
+  );
+}
+
+/** What waits and what its turn goes on for, in the order of sending. */
+export function openPrompts(reader: Reader, agent_num: number): PromptRow[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('prompts')
+      .selectAll()
+      .where('agent_num', '=', agent_num)
+      .where('state', 'in', ['queued', 'sent'])
+      .orderBy('num'),
+  );
+}
+
+export function toPrompt(row: PromptRow): Prompt {
+  return {
+    id: row.id,
+    content: JSON.parse(row.content),
+    state: row.state,
+    stop_reason: row.stop_reason,
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    sent_at: rfc3339OrNull(row.sent_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+  };
+}
