@@ -84,4 +84,15 @@ export const reviewRoutes = {
     errors: ['reviewNotFound', 'optionIdRequired', 'unknownOption', 'optionMismatch', 'reviewCancelled'],
     idempotent: true,
   }),
+  routeReview: route({
+    method: 'POST',
+    path: `${one}/route`,
+    action: 'review.answer',
+    tag: 'Reviews',
+    summary: 'Put a permission review before somebody',
+    description: 'A human (`user:<username>`) who may answer it; others who may answer still may.',
+    body: z.object({ to_actor_id: bounded(limits.actor_id_chars_max) }),
+    answers: { 200: reviewRecord },
+    errors: ['reviewNotFound', 'reviewCancelled', 'notAllowed'],
+  }),
 };

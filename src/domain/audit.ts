@@ -33,6 +33,7 @@ export const auditEvents = [
   'bootstrap_token_shown',
   'bootstrap_token_rotated',
   'permission_reviewed',
+  'permission_routed',
   'permission_undeliverable',
   'agent_prompted',
   'agent_turn_cancelled',

@@ -83,6 +83,11 @@ export const problems = {
   agentSpeaksAcp: fixed('invalid', 'agent_speaks_acp', 'agent speaks ACP: send a prompt'),
   optionIdRequired: fixed('invalid', 'option_id_required', 'option_id is required'),
   unknownOption: fixed('invalid', 'unknown_option_id', 'unknown option_id'),
+  workerReviewToWorker: fixed(
+    'invalid',
+    'worker_review_to_worker',
+    'worker-originated permission review cannot route to worker',
+  ),
   optionMismatch: fixed('invalid', 'option_id_mismatch', 'option_id does not match the decision'),
   unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),
   workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),

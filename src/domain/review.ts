@@ -1,3 +1,5 @@
+import { problems } from './problem.ts';
+
 /** A permission review: a question of an agent that somebody has to answer, in the agent's own words. */
 export const reviewStatuses = ['pending', 'answered', 'cancelled', 'expired'] as const;
 export type ReviewStatus = (typeof reviewStatuses)[number];
@@ -37,6 +39,16 @@ export interface Review {
   created_at: string;
   answered_at: string | null;
   expires_at: string | null;
+}
+
+/** Who asks and who is asked, as far as routing goes; an agent of no team is `none`. */
+export type ReviewParty = 'none' | 'worker' | 'leader' | 'human';
+
+/** Where a review goes that is put before somebody. Throws: a worker never decides on a worker. */
+export function routeTo(origin: ReviewParty, target: ReviewParty): ReviewRoute {
+  if (target === 'human') return 'human';
+  if (target === 'leader' && origin !== 'none') return 'leader';
+  throw problems.workerReviewToWorker();
 }
 
 const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };

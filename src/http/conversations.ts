@@ -32,7 +32,7 @@ export function conversationHandlers(prompting: Prompting): Pick<Handlers, Conve
   };
 }
 
-type ReviewOperations = 'listReviews' | 'getReview' | 'respondReview';
+type ReviewOperations = 'listReviews' | 'getReview' | 'respondReview' | 'routeReview';
 
 export function reviewHandlers(reviews: Reviews): Pick<Handlers, ReviewOperations> {
   return {
@@ -40,5 +40,6 @@ export function reviewHandlers(reviews: Reviews): Pick<Handlers, ReviewOperation
     getReview: ({ caller, params }) => reviews.get(caller, params.review_id),
     respondReview: ({ caller, params, body, idempotency_key }) =>
       reviews.respond(caller, params.review_id, body, idempotency_key),
+    routeReview: ({ caller, params, body }) => reviews.route(caller, params.review_id, body.to_actor_id),
   };
 }

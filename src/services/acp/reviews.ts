@@ -3,8 +3,9 @@
  * committed together with the words for the agent, so that it reaches it through any restart.
  */
 import { limits } from '../../base/limits.ts';
+import { usernameOf } from '../../domain/actor.ts';
 import { authorize } from '../../domain/policy.ts';
-import { Problem, problems } from '../../domain/problem.ts';
+import { invalid, Problem, problems } from '../../domain/problem.ts';
 import {
   type Decision,
   decisionOf,
@@ -12,6 +13,7 @@ import {
   type Review,
   type ReviewOption,
   type ReviewStatus,
+  routeTo,
 } from '../../domain/review.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -112,6 +114,26 @@ export class Reviews {
     });
   }
 
+  /** Puts it before a certain human; whoever may answer still may. Throws `unknown actor: <id>`. */
+  async route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
+    const { store, audit } = this.#context.options;
+    return store.write((tx) => {
+      const row = mustFind(tx, caller, review_id);
+      if (row.status !== 'pending') throw over(row);
+      mustBeHuman(tx, row, to_actor_id);
+      updateReview(tx, row.num, { route: routeTo('none', 'human'), routed_to: to_actor_id });
+      audit.record(tx, {
+        event: 'permission_routed',
+        agent_id: row.agent_id,
+        user_id: caller.user_id,
+        ip: caller.ip,
+        details: { review_id, to_actor_id },
+      });
+      publishReview(this.#context, tx, review_id);
+      return toReview(findReview(tx, review_id)!);
+    });
+  }
+
   /** Stdin of a session has so many bytes now: answers up to there are with the agent. */
   async written(session_id: string, length: number): Promise<void> {
     const { store } = this.#context.options;
@@ -147,6 +169,14 @@ function mustFind(reader: Reader, caller: Caller, review_id: string): ReviewRow 
   if (!row) throw problems.reviewNotFound();
   authorize(caller, 'review.answer', row, problems.reviewNotFound);
   return row;
+}
+
+/** A human who may answer: the agent's owner, or root. */
+function mustBeHuman(reader: Reader, { owner_id }: ReviewRow, actor_id: string): void {
+  const username = usernameOf(actor_id) ?? '';
+  const user = reader.get(reader.sql.selectFrom('users').selectAll().where('username', '=', username));
+  if (!user) throw invalid(`unknown actor: ${actor_id}`, 'unknown_actor');
+  if (user.id !== owner_id && user.role !== 'root') throw problems.notAllowed();
 }
 
 function arrivedReviews(reader: Reader, session_id: string, length: number): ReviewRow[] {
