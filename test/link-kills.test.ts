@@ -6,7 +6,9 @@ import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
-const KILLS = 25;
+/** More of them, and others, by hand: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 25);
+const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
 /** Retention must not take what is compared at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 
@@ -18,12 +20,12 @@ afterEach(async () => {
 });
 
 test(`${KILLS} kill -9 of a node, of the plane, and of both lose and double nothing of four remote agents`, {
-  timeout: 100_000,
+  timeout: KILLS * 4_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
   node = await TestAgentNode.open(plane);
   const writers = await startWriters(plane, node);
-  const next = random(20_261_121);
+  const next = random(SEED);
   for (let kill = 0; kill < KILLS; kill++) {
     await sleep(next() * 250);
     const victims = [[node], [plane], [node, plane], [plane, node]][Math.floor(next() * 4)]!;

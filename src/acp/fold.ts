@@ -159,7 +159,10 @@ function settle(state: AcpState, asked: Asked, result: unknown, error: RpcError 
     case AGENT_METHODS.authenticate:
       return error
         ? { step: { ...state, phase: 'auth_required' }, happened: [] }
-        : { step: { ...state, phase: 'opening' }, happened: [{ kind: 'authenticated' }] };
+        : {
+            step: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
+            happened: [{ kind: 'authenticated' }],
+          };
     case AGENT_METHODS.session_new:
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
@@ -212,7 +215,8 @@ function opened(state: AcpState, method: string, result: unknown): Settled {
 
 function openFailed(state: AcpState, method: string, error: RpcError): Settled {
   if (error.code === AUTH_REQUIRED) {
-    return { step: { ...state, phase: 'auth_required' }, happened: [{ kind: 'auth_required' }] };
+    const step: AcpState = { ...state, phase: 'auth_required', acp_session_id: null };
+    return { step, happened: [{ kind: 'auth_required' }] };
   }
   const happened: Happening[] = [{ kind: 'open_failed', method, error }];
   if (method !== AGENT_METHODS.session_new) return { step: { ...state, acp_session_id: null }, happened };
@@ -222,8 +226,10 @@ function openFailed(state: AcpState, method: string, error: RpcError): Settled {
 
 function turnEnded(state: AcpState, prompt_id: string, result: unknown, error: RpcError | null): Settled {
   const stop_reason = textOf(result, 'stopReason');
-  const step = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
-  return { step, happened: [{ kind: 'turn_ended', prompt_id, stop_reason, error }] };
+  const ended: AcpState = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
+  const happened: Happening[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
+  if (error?.code !== AUTH_REQUIRED) return { step: ended, happened };
+  return { step: { ...ended, phase: 'auth_required' }, happened: [{ kind: 'auth_required' }, ...happened] };
 }
 
 function fail(state: AcpState, code: string, message: string): Settled {

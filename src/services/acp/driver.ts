@@ -48,7 +48,10 @@ const reactions: Reactions = {
     heard(exchange);
     open(exchange);
   },
-  authenticated: (exchange) => open(exchange),
+  authenticated: (exchange) => {
+    if (exchange.state.phase === 'ready') sendNext(exchange);
+    else open(exchange);
+  },
   open_failed: (exchange, { method, error }) => openFailed(exchange, method, error.message),
   opened: (exchange) => sendNext(exchange),
   auth_required: (exchange) => {
@@ -92,7 +95,7 @@ function heard({ tx, context, session }: Exchange): void {
 /** Sends the oldest prompt that waits, when the agent takes one. */
 export function sendNext(exchange: Exchange): void {
   const { tx, agent, session, state } = exchange;
-  if (state.phase !== 'ready' || state.turn !== null) return;
+  if (state.phase !== 'ready' || state.turn !== null || session.stopping === 1) return;
   const prompt = openPrompts(tx, agent.num).find((one) => one.state === 'queued');
   if (!prompt) return;
   updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: exchange.now });
