@@ -278,4 +278,14 @@ export const limits = {
   changed_files_max: 2_000,
   untracked_file_bytes_max: 4 * MIB,
   untracked_bytes_max: 64 * MIB,
+
+  demo_speed_min: 0.01,
+  demo_speed_max: 1_000,
+  demo_sessions_kept: 1_000,
+  demo_file_bytes_max: 256 * KIB,
+  demo_quote_chars_max: 60,
+  demo_asks_max: 100,
+  demo_updates_max: 1_000_000,
+  demo_message_kib_max: 64 * KIB,
+  demo_sleep_seconds_max: 24 * 60 * 60,
 } as const;

@@ -120,6 +120,9 @@ describe('how commands end', () => {
       ['serve', '--set', 'nope=x'],
       ['completion', 'tcsh'],
       ['login', 'ftp://x'],
+      ['demo-agent', '--speed', '-1'],
+      ['demo-agent', '--speed', '1..2'],
+      ['demo-agent', '--seed', 'x'],
     ]) {
       const { code, stdout } = await run(argv, {
         home,

@@ -2,36 +2,24 @@
  * The command line: one file per noun, thin commands that parse, call and print. It touches the world only through the
  * context that it is given, and answers an exit code instead of ending the process.
  */
-import { Command, CommanderError } from 'commander';
+import type { Command } from 'commander';
 import { addActor } from './actor.ts';
 import { addAgents } from './agents.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import type { Context } from './context.ts';
-import { asFailure, exitCodes } from './failure.ts';
+import { addDemoAgent } from './demo-agent.ts';
 import { addLogin } from './login.ts';
 import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
 import { addNodes } from './nodes.ts';
-import { say } from './output.ts';
-import { visible } from './terminal.ts';
+import { bare, runProgram } from './run.ts';
 import { addTokens } from './tokens.ts';
 import { addUsers } from './users.ts';
 
 export function program(context: Context): Command {
   const { io, local } = context;
-  const svc = new Command('svc')
-    .description('Self-hosted control plane that runs and supervises agent processes')
-    .version(local.version, '-V, --version')
-    .enablePositionalOptions()
-    .showHelpAfterError('(svc help shows what there is)')
-    .exitOverride()
-    .configureOutput({
-      writeOut: (text) => void io.stdout.write(text),
-      writeErr: (text) => void io.stderr.write(text),
-      getOutHelpWidth: () => io.stdout.columns ?? 80,
-      getErrHelpWidth: () => 80,
-    });
+  const svc = bare(io).version(local.version, '-V, --version');
   addMachine(svc, context);
   addLogin(svc, context);
   addAgents(svc, context);
@@ -41,24 +29,12 @@ export function program(context: Context): Command {
   addTokens(svc, context);
   addActor(svc, context);
   addConfig(svc, context);
+  addDemoAgent(svc, io);
   addCompletion(svc, context);
   return svc;
 }
 
 /** Runs one command; `argv` without node and script. */
-export async function runCli(argv: readonly string[], context: Context): Promise<number> {
-  const { io } = context;
-  try {
-    await program(context).parseAsync([...argv], { from: 'user' });
-    return exitCodes.ok;
-  } catch (error) {
-    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
-    if (io.signal.aborted) return exitCodes.interrupted;
-    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return exitCodes.ok;
-    const failure = asFailure(error);
-    if (failure.message !== '') {
-      for (const line of failure.message.split('\n')) say(io, `svc: ${visible(line)}`);
-    }
-    return failure.exit;
-  }
+export function runCli(argv: readonly string[], context: Context): Promise<number> {
+  return runProgram(program(context), argv, context.io);
 }

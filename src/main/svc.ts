@@ -1,10 +1,14 @@
-/** The entry of `svc`: the world as it is, the command line, an exit code. The plane itself is loaded only to serve. */
+/**
+ * The entry of `svc`: the world as it is, the command line, an exit code. The plane itself is loaded only to serve, and
+ * with the demo agent nothing else.
+ */
 import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
+import type { Io } from '../cli/context.ts';
 
 enableCompileCache();
-const { runCli } = await import('../cli/main.ts');
-const { openLocal } = await import('./local.ts');
+const argv = process.argv.slice(2);
+const run = argv[0] === 'demo-agent' ? await demoAgent() : await anyCommand();
 
 const interrupted = new AbortController();
 process.on('SIGINT', () => {
@@ -16,7 +20,7 @@ process.on('SIGINT', () => {
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 
-const io = {
+const io: Io = {
   env: process.env,
   cwd: process.cwd(),
   home: homedir(),
@@ -25,6 +29,17 @@ const io = {
   stderr: process.stderr,
   signal: interrupted.signal,
 };
-const code = await runCli(process.argv.slice(2), { io, local: openLocal(io) });
+const code = await run(io);
 await new Promise<void>((resolve) => process.stdout.write('', () => resolve()));
 process.exit(code);
+
+async function anyCommand(): Promise<(io: Io) => Promise<number>> {
+  const { runCli } = await import('../cli/main.ts');
+  const { openLocal } = await import('./local.ts');
+  return (io) => runCli(argv, { io, local: openLocal(io) });
+}
+
+async function demoAgent(): Promise<(io: Io) => Promise<number>> {
+  const { runDemoAgent } = await import('../cli/demo-agent.ts');
+  return (io) => runDemoAgent(argv, io);
+}

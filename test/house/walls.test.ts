@@ -10,6 +10,7 @@ const floors: Record<string, number> = {
   domain: 1,
   acp: 1,
   contract: 2,
+  demo: 2,
   store: 3,
   runtime: 3,
   link: 3,

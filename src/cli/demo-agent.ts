@@ -1,0 +1,52 @@
+/** `svc demo-agent`: a scripted ACP agent that needs no model, no network and no account. */
+import { isAbsolute, join, resolve } from 'node:path';
+import { type Command, InvalidArgumentError } from 'commander';
+import { limits } from '../base/limits.ts';
+import type { Context } from './context.ts';
+import { exitCodes, Failure } from './failure.ts';
+import { wholeNumber } from './options.ts';
+import { bare, runProgram } from './run.ts';
+
+interface Options {
+  seed: number;
+  speed: number;
+  auth?: boolean;
+  state?: string;
+}
+
+type Io = Context['io'];
+
+export function addDemoAgent(program: Command, io: Io): void {
+  program
+    .command('demo-agent')
+    .description('run a scripted agent that speaks ACP on standard input and output')
+    .option('--seed <n>', 'another seed, other words', wholeNumber, 1)
+    .option('--speed <x>', 'how fast it goes: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
+    .option('--auth', 'open no session before somebody has signed in')
+    .option('--state <dir>', 'where it keeps its sessions; default: $XDG_STATE_HOME/svc-demo')
+    .action(async ({ seed, speed, auth = false, state }: Options) => {
+      const { serveDemo } = await import('../demo/serve.ts');
+      const state_dir = state === undefined ? defaultStateDir(io) : resolve(io.cwd, state);
+      await serveDemo({ seed, speed, auth, state_dir }, io);
+      if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
+    });
+}
+
+/** This command without the others and what they load: whoever starts an agent waits for it. */
+export function runDemoAgent(argv: readonly string[], io: Io): Promise<number> {
+  const program = bare(io);
+  addDemoAgent(program, io);
+  return runProgram(program, argv, io);
+}
+
+function defaultStateDir({ env, home }: Io): string {
+  const base = env.XDG_STATE_HOME;
+  return join(base && isAbsolute(base) ? base : join(home, '.local/state'), 'svc-demo');
+}
+
+function speedOf(text: string): number {
+  const speed = Number(text);
+  const { demo_speed_min: min, demo_speed_max: max } = limits;
+  if (/^[\d.]+$/.test(text) && (speed === 0 || (speed >= min && speed <= max))) return speed;
+  throw new InvalidArgumentError(`must be 0, or a number from ${min} to ${max}`);
+}

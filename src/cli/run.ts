@@ -1,0 +1,37 @@
+/** A program of commands before it has any, and how one command of it is run. */
+import { Command, CommanderError } from 'commander';
+import type { Io } from './context.ts';
+import { asFailure, exitCodes } from './failure.ts';
+import { visible } from './terminal.ts';
+
+export function bare(io: Io): Command {
+  return new Command('svc')
+    .description('Self-hosted control plane that runs and supervises agent processes')
+    .enablePositionalOptions()
+    .showHelpAfterError('(svc help shows what there is)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 80,
+      getErrHelpWidth: () => 80,
+    });
+}
+
+/** Answers an exit code; `argv` without node and script. */
+export async function runProgram(program: Command, argv: readonly string[], io: Io): Promise<number> {
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return exitCodes.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    if (io.signal.aborted) return exitCodes.interrupted;
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return exitCodes.ok;
+    const failure = asFailure(error);
+    if (failure.message !== '') {
+      // Not by `output.ts`: what that loads is a good part of the demo agent's start.
+      for (const line of failure.message.split('\n')) io.stderr.write(`svc: ${visible(line)}\n`);
+    }
+    return failure.exit;
+  }
+}

@@ -1,0 +1,44 @@
+/** The demo agent on standard input and output, until the input ends. */
+import { Readable, Writable } from 'node:stream';
+import { MessageTooLargeError, ndJsonStream } from '@agentclientprotocol/sdk';
+import { version } from '../base/version.ts';
+import { DemoAgent } from './agent.ts';
+import { Pace } from './pace.ts';
+import { SessionFiles } from './session-files.ts';
+
+export interface DemoOptions {
+  seed: number;
+  /** Of the script: 1 is pleasant to watch, 2 twice as fast, 0 without any wait. */
+  speed: number;
+  auth: boolean;
+  /** Where sessions are kept. */
+  state_dir: string;
+}
+
+export interface DemoIo {
+  stdin: Readable;
+  stdout: Writable;
+  stderr: Writable;
+  /** Ends it. */
+  signal: AbortSignal;
+}
+
+/** Throws when what comes in cannot be read any further. */
+export async function serveDemo({ seed, speed, auth, state_dir }: DemoOptions, io: DemoIo): Promise<void> {
+  io.stderr.write(
+    `svc demo-agent ${version}: a scripted agent that speaks ACP on standard input and output (seed ${seed}, speed ${speed})\n`,
+  );
+  const demo = new DemoAgent({ seed, auth, pace: new Pace(speed), files: new SessionFiles(state_dir) });
+  const stream = ndJsonStream(
+    Writable.toWeb(io.stdout),
+    Readable.toWeb(io.stdin) as ReadableStream<Uint8Array>,
+  );
+  const connection = demo.app().connect(stream);
+  const close = () => connection.close();
+  io.signal.addEventListener('abort', close);
+  if (io.signal.aborted) close();
+  await connection.closed;
+  await demo.idle();
+  const { reason } = connection.signal;
+  if (reason instanceof MessageTooLargeError) throw reason;
+}

@@ -1,0 +1,179 @@
+/** Scripted agents do what they say, and otherwise what they should. */
+import { afterEach, expect, test } from 'vitest';
+import { oddFrames, type ScenarioName, scenarios } from './acp-scenarios.ts';
+import type { Json } from './acp-wire.ts';
+import { AgentProcess } from './agent-process.ts';
+
+type Option = { optionId: string; kind: string };
+type Asked = Json & { id: string | number; params: { options: Option[]; toolCall: Json } };
+
+let agent: AgentProcess;
+
+afterEach(async () => {
+  agent.kill('SIGKILL');
+  await agent.ended;
+});
+
+/** An agent with an open session, in a turn. */
+async function inTurn(name: ScenarioName, argument?: string): Promise<AgentProcess> {
+  agent = AgentProcess.scripted(name, argument);
+  expect(await agent.call('initialize')).toMatchObject({ protocolVersion: 1 });
+  expect(await agent.call('session/new')).toEqual({ sessionId: 'session-1' });
+  agent.send({ id: 'turn', method: 'session/prompt', params: {} });
+  return agent;
+}
+
+async function asked(): Promise<Asked> {
+  return (await agent.frame(({ method }) => method === 'session/request_permission')) as Asked;
+}
+
+function choose(id: string | number, optionId: string): void {
+  agent.send({ id, result: { outcome: { outcome: 'selected', optionId } } });
+}
+
+async function end(): Promise<Json> {
+  const { result } = await agent.frame(({ id }) => id === 'turn');
+  return result as Json;
+}
+
+/** What the agent said so far. */
+function said(): string {
+  return agent.lines.map((line) => /"agent_message_chunk".*"text":"([^"]*)"/.exec(line)?.[1] ?? '').join('');
+}
+
+const tests: Record<ScenarioName, () => Promise<void>> = {
+  async permission() {
+    await inTurn('permission');
+    choose((await asked()).id, 'yes-always');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    expect(said()).toBe('answered: yes-always');
+    agent.send({ id: 'turn', method: 'session/prompt', params: {} });
+    await asked();
+    agent.send({ method: 'session/cancel', params: {} });
+    expect(await end()).toEqual({ stopReason: 'cancelled' });
+  },
+  async two_always() {
+    await inTurn('two_always');
+    const { id, params } = await asked();
+    expect(params.options.filter(({ kind }) => kind === 'allow_always')).toHaveLength(2);
+    choose(id, 'always-user');
+    await end();
+    expect(said()).toBe('answered: always-user');
+  },
+  async no_options() {
+    await inTurn('no_options');
+    const { id, params } = await asked();
+    expect(params.options).toEqual([]);
+    agent.send({ id, result: { outcome: { outcome: 'cancelled' } } });
+    expect(await end()).toEqual({ stopReason: 'cancelled' });
+  },
+  async twice() {
+    await inTurn('twice');
+    const questions = [await asked(), await asked()];
+    expect(questions.map(({ id }) => id)).toEqual([7, 7]);
+    expect(questions[0]!.params.toolCall).not.toEqual(questions[1]!.params.toolCall);
+    choose(7, 'yes-once');
+    choose(7, 'no-once');
+    await end();
+    expect(said()).toBe('answered: yes-once, no-once');
+  },
+  async withdraws() {
+    await inTurn('withdraws', '10');
+    const { id } = await asked();
+    const { params } = await agent.frame(({ method }) => method === '$/cancel_request');
+    expect(params).toEqual({ requestId: id });
+    agent.send({ id, error: { code: -32800, message: 'cancelled' } });
+    await end();
+    expect(said()).toBe('answered: error -32800');
+  },
+  async ignores_cancel() {
+    await inTurn('ignores_cancel');
+    agent.send({ method: 'session/cancel', params: {} });
+    await agent.frame(() => said().includes('I heard that'));
+    agent.end();
+    await expect(end()).rejects.toThrow('the agent ended');
+  },
+  async slow() {
+    await inTurn('slow');
+    await agent.frame(() => said() !== '');
+    agent.send({ method: 'session/cancel', params: {} });
+    expect(await end()).toEqual({ stopReason: 'cancelled' });
+  },
+  async flood() {
+    await inTurn('flood');
+    await end();
+    expect(said().trim().split(' ')).toEqual(Array.from({ length: 10_000 }, (_, at) => `${at + 1}`));
+    agent.end();
+    expect(await agent.ended).toEqual([0, null]);
+    await inTurn('flood', '2');
+    await end();
+    expect(said()).toBe('1 2 ');
+  },
+  async long_line() {
+    await inTurn('long_line', '100000');
+    await end();
+    expect(agent.lines.at(-2)).toHaveLength(100_000);
+  },
+  async half_frame() {
+    await inTurn('half_frame');
+    await expect(end()).rejects.toThrow('the agent ended');
+    expect(agent.lines.at(-1)).toBe('{"jsonrpc":"2.0","method":"session/upd');
+    expect(await agent.ended).toEqual([1, null]);
+  },
+  async crash_in_turn() {
+    await inTurn('crash_in_turn');
+    await expect(end()).rejects.toThrow('the agent ended');
+    expect(said()).toBe('These are my last');
+    expect(await agent.ended).toEqual([null, 'SIGKILL']);
+  },
+  async v2_only() {
+    agent = AgentProcess.scripted('v2_only');
+    expect(await agent.call('initialize')).toMatchObject({ protocolVersion: 2 });
+  },
+  async auth() {
+    agent = AgentProcess.scripted('auth');
+    expect(await agent.call('initialize')).toMatchObject({ authMethods: [{ id: 'test-sign-in' }] });
+    await expect(agent.call('session/new')).rejects.toMatchObject({ code: -32000 });
+    await agent.call('authenticate', { methodId: 'test-sign-in' });
+    expect(await agent.call('session/new')).toEqual({ sessionId: 'session-1' });
+  },
+  async load_fails() {
+    agent = AgentProcess.scripted('load_fails');
+    expect(await agent.call('initialize')).toMatchObject({ agentCapabilities: { loadSession: true } });
+    await expect(agent.call('session/load', { sessionId: 'old' })).rejects.toMatchObject({ code: -32603 });
+    expect(await agent.call('session/new')).toEqual({ sessionId: 'session-1' });
+  },
+  async banners() {
+    await inTurn('banners');
+    await end();
+    expect(agent.lines.slice(0, 2)).toEqual(['Loading the model...', '']);
+    expect(agent.lines).toContain('{broken');
+    expect(said()).toBe('one two');
+  },
+  async answers_nothing() {
+    await inTurn('answers_nothing');
+    await end();
+    const ids = agent.lines.map((line) => (JSON.parse(line) as Json).id);
+    expect(ids).toEqual(['initialize', 'session/new', 'nobody-sent-this', 4711, null, 'nor-this', 'turn']);
+  },
+  async unknown_kinds() {
+    await inTurn('unknown_kinds');
+    for (const wanted of ['_made_up/request', 'fs/read_text_file', 'elicitation/create']) {
+      const { id } = await agent.frame(({ method }) => method === wanted);
+      agent.send({ id, error: { code: -32601, message: 'Method not found' } });
+    }
+    await end();
+    expect(said()).toBe('answered: error -32601, error -32601, error -32601');
+    expect(agent.lines.filter((line) => line.includes('made_up_update'))).toHaveLength(1);
+  },
+  async numbers() {
+    await inTurn('numbers');
+    await end();
+    expect(agent.lines.slice(2, -1)).toEqual(oddFrames('session-1'));
+    expect(oddFrames('x').every((frame) => JSON.stringify(JSON.parse(frame)) !== frame)).toBe(true);
+  },
+};
+
+for (const [name, { does }] of Object.entries(scenarios)) {
+  test(`${name} ${does}`, () => tests[name as ScenarioName]());
+}

@@ -1,0 +1,212 @@
+/** What scripted ACP agents do, most of it wrong: a line each. What a scenario does not say is done as it should be. */
+import { setImmediate, setTimeout } from 'node:timers/promises';
+import type { Answer, Json, RpcId, Wire } from './acp-wire.ts';
+
+export interface Scenario {
+  does: string;
+  /** Before the first frame. */
+  starts?: (wire: Wire) => void;
+  /** Laid over the answer to `initialize`. */
+  initialize?: Json;
+  /** An error for `session/new` or `session/load`, null for none. */
+  refuses?: (wire: Wire, method: string) => Answer['error'] | null;
+  /** Answers the stop reason. */
+  turn?: (wire: Wire, argument: string | undefined) => Promise<string>;
+  /** Hears `session/cancel` and goes on. */
+  deaf?: boolean;
+}
+
+const once = { optionId: 'yes-once', name: 'Yes', kind: 'allow_once' };
+const always = { optionId: 'yes-always', name: 'Yes, always', kind: 'allow_always' };
+const reject = { optionId: 'no-once', name: 'No', kind: 'reject_once' };
+
+export const scenarios = {
+  permission: {
+    does: 'asks for permission once and says which option was chosen',
+    turn: (wire) => askAndQuote(wire, [once, always, reject]),
+  },
+  two_always: {
+    does: 'offers two options of the kind allow_always',
+    turn: (wire) =>
+      askAndQuote(wire, [
+        { ...always, optionId: 'always-project', name: 'Always here' },
+        { ...always, optionId: 'always-user', name: 'Always everywhere' },
+        once,
+        reject,
+      ]),
+  },
+  no_options: {
+    does: 'asks for permission and offers no option',
+    turn: (wire) => askAndQuote(wire, []),
+  },
+  twice: {
+    does: 'asks twice at the same time with one JSON-RPC id',
+    turn: async (wire) => {
+      const questions = ['first', 'second'].map((title) => ask(wire, [once, always, reject], title, 7));
+      return quote(wire, await Promise.all(questions));
+    },
+  },
+  withdraws: {
+    does: 'asks for permission, and withdraws it after [ms]',
+    turn: async (wire, ms = '0') => {
+      const requestId = wire.newId();
+      const question = ask(wire, [once, reject], 'soon withdrawn', requestId);
+      await setTimeout(Number(ms));
+      wire.send({ method: '$/cancel_request', params: { requestId } });
+      return quote(wire, [await question]);
+    },
+  },
+  ignores_cancel: {
+    does: 'has a turn that nothing ends, not even session/cancel',
+    deaf: true,
+    turn: forever,
+  },
+  slow: {
+    does: 'has a turn that lasts until it is cancelled',
+    turn: forever,
+  },
+  flood: {
+    does: 'sends [10000] updates in a turn, as fast as it can',
+    turn: async (wire, count = '10000') => {
+      for (let n = 1; n <= Number(count) && !wire.cancelled; n++) {
+        wire.say(`${n} `);
+        if (n % 64 === 0) await setImmediate();
+      }
+      return 'end_turn';
+    },
+  },
+  long_line: {
+    does: 'sends one frame of [2097152] bytes in a turn',
+    turn: async (wire, bytes = '2097152') => {
+      const text = (chars: number) => ({ type: 'text', text: 'x'.repeat(chars) });
+      const frame = (chars: number) =>
+        JSON.stringify({
+          jsonrpc: '2.0',
+          method: 'session/update',
+          params: {
+            sessionId: wire.session_id,
+            update: { sessionUpdate: 'agent_message_chunk', content: text(chars) },
+          },
+        });
+      wire.write(`${frame(Number(bytes) - frame(0).length)}\n`);
+      return 'end_turn';
+    },
+  },
+  half_frame: {
+    does: 'writes half a frame in a turn, and ends with exit code 1',
+    turn: async (wire) => {
+      wire.write('{"jsonrpc":"2.0","method":"session/upd');
+      process.exit(1);
+    },
+  },
+  crash_in_turn: {
+    does: 'is killed in the middle of a turn',
+    turn: async (wire) => {
+      wire.say('These are my last');
+      process.kill(process.pid, 'SIGKILL');
+      return 'end_turn';
+    },
+  },
+  v2_only: {
+    does: 'speaks version 2 of the protocol only',
+    initialize: { protocolVersion: 2 },
+  },
+  auth: {
+    does: 'opens no session before somebody has signed in',
+    initialize: { authMethods: [{ id: 'test-sign-in', name: 'Sign in' }] },
+    refuses: (wire) => (wire.signed_in ? null : { code: -32000, message: 'Authentication required' }),
+  },
+  load_fails: {
+    does: 'offers to load sessions, and refuses',
+    initialize: { agentCapabilities: { loadSession: true } },
+    refuses: (_wire, method) =>
+      method === 'session/load' ? { code: -32603, message: 'No previous sessions' } : null,
+  },
+  banners: {
+    does: 'prints lines that are no frames, before and between them',
+    starts: (wire) => wire.write('Loading the model...\n\n'),
+    turn: async (wire) => {
+      wire.write('a line of text\n');
+      wire.say('one ');
+      wire.write('{"level":"info","msg":"JSON, and no frame"}\n[1,2]\n{broken\n');
+      wire.say('two');
+      return 'end_turn';
+    },
+  },
+  answers_nothing: {
+    does: 'answers requests that nobody sent',
+    turn: async (wire) => {
+      for (const id of ['nobody-sent-this', 4_711, null]) wire.send({ id, result: {} });
+      wire.send({ id: 'nor-this', error: { code: -32603, message: 'Internal error' } });
+      return 'end_turn';
+    },
+  },
+  unknown_kinds: {
+    does: 'sends notifications, updates and requests that a client may not know, and says what came back',
+    turn: async (wire) => {
+      wire.send({ method: '_made_up/notification', params: { sessionId: wire.session_id } });
+      wire.update({ sessionUpdate: 'made_up_update', anything: [1, 2, 3] });
+      return quote(
+        wire,
+        await Promise.all([
+          wire.request('_made_up/request', {}),
+          wire.request('fs/read_text_file', { path: '/made/up' }),
+          wire.request('elicitation/create', {
+            mode: 'form',
+            message: 'Which colour?',
+            requestedSchema: { type: 'object', properties: { colour: { type: 'string' } } },
+          }),
+        ]),
+      );
+    },
+  },
+  numbers: {
+    does: 'sends frames that do not survive being read and written again',
+    turn: async (wire) => {
+      for (const frame of oddFrames(wire.session_id)) wire.write(`${frame}\n`);
+      return 'end_turn';
+    },
+  },
+} as const satisfies Record<string, Scenario>;
+export type ScenarioName = keyof typeof scenarios;
+
+/** Valid frames whose bytes change when they are parsed and written: the turn of `numbers` sends them. */
+export function oddFrames(session_id: string): string[] {
+  const frame = (text: string, meta: string) =>
+    `{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"${session_id}","update":` +
+    `{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"${text}"}},"_meta":${meta}}}`;
+  return [
+    frame(
+      'integers',
+      '{"above":9007199254740993,"below":-9223372036854775808,"huge":1234567890123456789012}',
+    ),
+    frame('writing', '{"trailing":1.10,"exponent":1E+2,"minus":-0}'),
+    frame('keys', '{"same":1,"same":2,"10":"a","9":"b","__proto__":{"x":1}}'),
+    frame('caf\\u00e9 \\ud83d\\ude00 \\/ \\u0041 \\u0000 \\ud800', '{ "spaces" : [ 1 , 2 ] }'),
+  ];
+}
+
+async function askAndQuote(wire: Wire, options: Json[]): Promise<string> {
+  return quote(wire, [await ask(wire, options, 'may I')]);
+}
+
+function ask(wire: Wire, options: Json[], title: string, id?: RpcId): Promise<Answer> {
+  const toolCall = { toolCallId: `call-${title}`, title, kind: 'edit', status: 'pending' };
+  return wire.request('session/request_permission', { toolCall, options }, id);
+}
+
+/** Says what was answered; the stop reason that follows. */
+function quote(wire: Wire, answers: Answer[]): string {
+  const words = answers.map(({ result, error }) => {
+    if (error) return `error ${error.code}`;
+    const { optionId, outcome } = (result?.outcome ?? {}) as Json;
+    return String(optionId ?? outcome ?? JSON.stringify(result));
+  });
+  wire.say(`answered: ${words.join(', ')}`);
+  return words.includes('cancelled') ? 'cancelled' : 'end_turn';
+}
+
+function forever(wire: Wire): Promise<string> {
+  wire.say('This takes a while.');
+  return new Promise(() => {});
+}

@@ -1,0 +1,58 @@
+/**
+ * The wire of a scripted ACP agent: lines of JSON on standard output, written by hand so that a scenario may write what no
+ * library would, and the answers that come back.
+ */
+import { writeSync } from 'node:fs';
+
+export type Json = Record<string, unknown>;
+export type RpcId = string | number | null;
+
+export interface Answer {
+  result?: Json;
+  error?: { code: number; message: string };
+}
+
+export class Wire {
+  session_id = 'none';
+  signed_in = false;
+  /** The turn under way was cancelled. */
+  cancelled = false;
+  readonly #waiting = new Map<RpcId, ((answer: Answer) => void)[]>();
+  #asked = 0;
+
+  write(text: string): void {
+    const bytes = Buffer.from(text);
+    for (let at = 0; at < bytes.length; ) at += writeSync(1, bytes, at);
+  }
+
+  send(message: Json): void {
+    this.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+  }
+
+  update(update: Json): void {
+    this.send({ method: 'session/update', params: { sessionId: this.session_id, update } });
+  }
+
+  say(text: string): void {
+    this.update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+  }
+
+  newId(): RpcId {
+    return `agent-${++this.#asked}`;
+  }
+
+  /** Resolves with the next answer to `id`; never, when the turn is cancelled first. */
+  request(method: string, params: Json, id: RpcId = this.newId()): Promise<Answer> {
+    this.send({ id, method, params: { sessionId: this.session_id, ...params } });
+    return new Promise((resolve) => this.#waiting.set(id, [...(this.#waiting.get(id) ?? []), resolve]));
+  }
+
+  answered(id: RpcId, answer: Answer): void {
+    this.#waiting.get(id)?.shift()?.(answer);
+  }
+
+  cancel(): void {
+    this.cancelled = true;
+    this.#waiting.clear();
+  }
+}
