@@ -202,6 +202,9 @@ test('a preset fills in what is left open; what the request says itself wins', a
   const argv = ['codex-acp'];
   expect(codex).toMatchObject({ preset: 'codex', argv, command: 'codex-acp', protocol: 'plain' });
   expect(codex.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'MINE']);
+  const changed = await agents.update(caller, codex.id, { env: { OTHER: '1' } });
+  expect(changed.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'OTHER']);
+  expect(await create({ command: null, preset: 'codex' })).toMatchObject({ protocol: 'acp', stdin: true });
 
   const own = { preset: 'codex', command: 'npx codex-acp', env: { INITIAL_AGENT_MODE: 'agent' } };
   const started = await create({ ...open, ...own, start: true });
