@@ -14,6 +14,7 @@ import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
 import { addNodes } from './nodes.ts';
 import { say } from './output.ts';
+import { addPresets } from './presets.ts';
 import { visible } from './terminal.ts';
 import { addTokens } from './tokens.ts';
 import { addUsers } from './users.ts';
@@ -36,6 +37,7 @@ export function program(context: Context): Command {
   addLogin(svc, context);
   addAgents(svc, context);
   addLogs(svc, context);
+  addPresets(svc, context);
   addNodes(svc, context);
   addUsers(svc, context);
   addTokens(svc, context);
