@@ -6,6 +6,7 @@ import { Client } from '../src/contract/client.ts';
 import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
 import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
 import type { Agent } from '../src/domain/agent.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const PASSWORD = 'quite a long password';
@@ -14,7 +15,7 @@ let plane: TestPlane;
 let agent: Agent;
 let stranger: string;
 beforeAll(async () => {
-  plane = await TestPlane.open({ env: { SVC_INTERNAL_GRPC_ENABLED: 'true' } });
+  plane = await TestPlane.open({ env: WITH_NODES });
   agent = await plane.agent('echo hello; echo world >&2; exit 3');
   await plane.finished(agent.id);
   stranger = await newUser('eve');
@@ -99,6 +100,8 @@ test('every answer has the form that the contract gives it', async () => {
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
   await check('listNodes');
   await check('listNodes', { query: 'limit=1' });
+  await check('listPresets');
+  await check('listPresets', { query: 'refresh=true' });
   await check('listAgentNodes');
   await check('listAgentNodes', { query: 'limit=1' });
   await check('getBootstrapToken');

@@ -30,6 +30,7 @@ export const limits = {
   env_value_chars_max: 64 * KIB,
   label_items_max: 64,
   label_chars_max: 256,
+  preset_id_chars_max: 64,
   search_chars_max: 256,
   idempotency_key_chars_max: 255,
   page_items_max: 200,
@@ -266,6 +267,15 @@ export const limits = {
   disk_pause_share: 0.02,
   careful_below_bytes: 128 * MIB,
   careful_piece_bytes: 64 * KIB,
+
+  probe_programs_max: 64,
+  probe_items_max: 32,
+  probe_parallel: 4,
+  probe_version_ms: 10_000,
+  probe_output_bytes_max: 4 * KIB,
+  probe_version_chars_max: 120,
+  probe_call_ms: 180_000,
+  presets_keep_ms: 60_000,
 
   path_bytes_max: 4_095,
   exec_drain_ms: 2_000,

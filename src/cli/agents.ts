@@ -20,6 +20,7 @@ interface Common extends ApiOptions, WaitOptions {
 
 interface CreateOptions extends Common {
   command?: string;
+  preset?: string;
   workdir?: string;
   repo?: string;
   ref?: string;
@@ -68,6 +69,7 @@ export function addAgents(program: Command, context: Context): void {
   followable(
     remote(agents, 'create <name> [program...]', 'create an agent; a program after -- is run as it is')
       .option('-c, --command <text>', 'a shell command')
+      .option('-p, --preset <id>', 'an agent that svc knows by name (svc presets ls)')
       .option('-w, --workdir <dir>', 'the folder that it works in; default: an empty one of its own')
       .option('--repo <dir>', 'a new git worktree of this repository (at --workdir, where that is given)')
       .option('--ref <ref>', 'where the branch of the worktree starts; default: HEAD')
@@ -185,14 +187,17 @@ function createBody(
   argv: string[],
   options: CreateOptions,
 ): NonNullable<CallArgs<'createAgent'>['body']> {
-  if ((options.command !== undefined) === argv.length > 0) {
-    throw usage('give either --command TEXT or a program after --');
+  const { command, preset, repo, workdir } = options;
+  const given = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
+  if (given > 1 || (given === 0 && preset === undefined)) {
+    throw usage('give either --command TEXT, or a program after --, or --preset ID');
   }
-  const { repo, workdir } = options;
   const made = repo !== undefined || workdir === undefined;
   return {
     name,
-    ...(options.command !== undefined ? { command: options.command } : { argv }),
+    ...(command !== undefined && { command }),
+    ...(argv.length > 0 && { argv }),
+    ...(preset !== undefined && { preset }),
     ...(workdir !== undefined && { workdir: here(io.cwd, workdir, options.node) }),
     ...(made && { worktree_mode: 'create_worktree' as const }),
     ...(repo !== undefined && { worktree_repo: here(io.cwd, repo, options.node) }),

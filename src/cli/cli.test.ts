@@ -221,6 +221,12 @@ describe('agents', () => {
     expect(body).toMatchObject({ workdir: join(home, 'sub'), worktree_mode: 'use_existing' });
     await run(['agents', 'create', 'n', '-c', 'x'], { home, env });
     expect(body).toMatchObject({ workdir: null, worktree_mode: 'create_worktree', worktree_repo: null });
+    await run(['agents', 'create', 'n', '--preset', 'codex'], { home, env });
+    expect(body).toMatchObject({ preset: 'codex', command: null, argv: null });
+    await run(['agents', 'create', 'n', '-p', 'acp', '--', 'my-agent'], { home, env });
+    expect(body).toMatchObject({ preset: 'acp', command: null, argv: ['my-agent'] });
+    const both = await run(['agents', 'create', 'n', '-p', 'acp', '-c', 'x', '--', 'y'], { home, env });
+    expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('or --preset ID') });
   });
 
   test('input sends what stands in our stdin, whole', async () => {

@@ -13,6 +13,7 @@ import { addLogin } from './login.ts';
 import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
 import { addNodes } from './nodes.ts';
+import { addPresets } from './presets.ts';
 import { bare, runProgram } from './run.ts';
 import { addTokens } from './tokens.ts';
 import { addUsers } from './users.ts';
@@ -24,6 +25,7 @@ export function program(context: Context): Command {
   addLogin(svc, context);
   addAgents(svc, context);
   addLogs(svc, context);
+  addPresets(svc, context);
   addNodes(svc, context);
   addUsers(svc, context);
   addTokens(svc, context);

@@ -192,6 +192,10 @@ export const createAgentBody = z
       .nullable()
       .default(null)
       .meta({ description: 'A program and its arguments, run as they are.' }),
+    preset: bounded(limits.preset_id_chars_max).nullable().default(null).meta({
+      description:
+        'An agent of `GET /api/presets`: its command and protocol where none are given, and its variables.',
+    }),
     workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
     worktree_mode: z.enum(worktreeModes).default('use_existing'),
     worktree_repo: optionalText.meta({
@@ -215,7 +219,9 @@ export const createAgentBody = z
       .meta({ description: 'Said first to an agent that speaks ACP.' }),
     start: z.boolean().default(false).meta({ description: 'Start at once.' }),
   })
-  .refine((body) => body.command?.trim() || body.argv, { error: problems.commandRequired().message })
+  .refine((body) => body.command?.trim() || body.argv || body.preset, {
+    error: problems.commandRequired().message,
+  })
   .meta({
     id: 'CreateAgent',
     examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
@@ -249,7 +255,7 @@ export const agentRoutes = {
     action: 'agents.create',
     tag: 'Agents',
     summary: 'Create an agent',
-    description: 'Checks the workdir, or makes the worktree, at once. Needs `command` or `argv`.',
+    description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
     body: createAgentBody,
     answers: { 201: agentRecord },
     errors: [

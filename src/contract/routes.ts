@@ -5,6 +5,7 @@ import { agentRoutes } from './agents.ts';
 import { conversationRoutes } from './conversations.ts';
 import { metaRoutes } from './meta.ts';
 import { nodeRoutes } from './nodes.ts';
+import { presetRoutes } from './presets.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
 
@@ -14,6 +15,7 @@ export const routes = {
   ...conversationRoutes,
   ...reviewRoutes,
   ...nodeRoutes,
+  ...presetRoutes,
   ...adminRoutes,
   ...metaRoutes,
 } as const satisfies Record<string, Route>;

@@ -77,6 +77,7 @@ describe('creating an agent', () => {
       name: 'a',
       command: 'true',
       argv: null,
+      preset: null,
       workdir: null,
       worktree_mode: 'use_existing',
       worktree_repo: null,

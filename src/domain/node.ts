@@ -52,6 +52,11 @@ export interface Node {
 
   readonly folders: Folders;
   health(): Promise<NodeHealth>;
+  /**
+   * What agents would find of each program there, in the order of the questions. It runs `version_argv` where the program
+   * is found, as an agent would, and changes nothing itself. Throws `invalid` for a question that cannot be meant.
+   */
+  probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]>;
 }
 
 export interface NodeSink {
@@ -118,6 +123,29 @@ export interface NodeHealth {
   uptime_seconds: number;
   sessions_live: number;
   disk: { path: string; free_bytes: number; total_bytes: number; starts_allowed: boolean };
+}
+
+/** A program that agents may run, and what would show that somebody is signed in to it. */
+export interface ProgramQuestion {
+  /** A name without a slash, looked for on the PATH that agents get. */
+  program: string;
+  /** Prints the version as its first line on stdout. */
+  version_argv: readonly string[];
+  /** Names of variables that agents may get from the node. */
+  env: readonly string[];
+  /** Files or folders below the HOME of agents. */
+  files: readonly string[];
+}
+
+export interface ProgramFinding {
+  /** Null when it is not there, or not for agents. */
+  path: string | null;
+  /** Null as well when it did not say, or not in time. */
+  version: string | null;
+  /** Those of the asked names that have a value. Never the value. */
+  env_set: string[];
+  /** Those of the asked paths that are there. */
+  files_found: string[];
 }
 
 /** Workdirs, worktrees and git on a node. Paths come back real and absolute. */

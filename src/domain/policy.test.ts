@@ -19,6 +19,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'self.change': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agents.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agents.create': ['unauthenticated', 'allow', 'allow', 'allow'],
+  'presets.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'nodes.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'reviews.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agent.read': ['unauthenticated', 'hide', 'allow', 'allow'],

@@ -19,6 +19,7 @@ const rules = {
   'agents.create': 'signed_in',
   'nodes.list': 'signed_in',
   'reviews.list': 'signed_in',
+  'presets.list': 'signed_in',
 
   'agent.read': 'owner',
   'agent.change': 'owner',

@@ -14,6 +14,8 @@ import type {
   Folders,
   Node,
   NodeSink,
+  ProgramFinding,
+  ProgramQuestion,
   SessionView,
   StopReport,
   Worktree,
@@ -24,7 +26,15 @@ import type { Launch, StreamSizes } from '../domain/session.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
 import type { Connection } from './connection.ts';
 import { askHealth, type RemoteHealth } from './health.ts';
-import { changedFileFromWire, cleanupFromWire, present, toProblem, viewFromWire, whole } from './wire.ts';
+import {
+  changedFileFromWire,
+  cleanupFromWire,
+  findingsFromWire,
+  present,
+  toProblem,
+  viewFromWire,
+  whole,
+} from './wire.ts';
 
 export interface RemoteNodeOptions {
   id: string;
@@ -178,6 +188,20 @@ export class RemoteNode implements Node {
     const { headers, signal } = link;
     const options = { headers, signal, timeoutMs: limits.link_call_ms };
     return askHealth(link.control.transport, this.#options.worktree_root(), options);
+  }
+
+  async probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
+    const questions = programs.map(({ program, version_argv, env, files }) => ({
+      program,
+      versionArgv: [...version_argv],
+      env: [...env],
+      files: [...files],
+    }));
+    return this.#call(async ({ commands }, options) => {
+      const asked = { ...options, timeoutMs: limits.probe_call_ms };
+      const { findings } = await commands.probe({ programs: questions }, asked);
+      return findingsFromWire(findings, programs);
+    });
   }
 
   /** One connection after the other: the first may be the one that lets the node join. */

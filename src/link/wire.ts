@@ -6,6 +6,7 @@ import { version } from '../base/version.ts';
 import {
   type ChangedFileSchema,
   FactSchema,
+  type ProgramFindingSchema,
   RefusalSchema,
   type SessionEndSchema,
   type SessionViewSchema,
@@ -13,10 +14,19 @@ import {
   type SpeaksSchema,
   type ChangedFile as WireChangedFile,
   type Fact as WireFact,
+  type ProgramFinding as WireProgramFinding,
   type SessionEnd as WireSessionEnd,
   type SessionView as WireSessionView,
 } from '../contract/gen/node_pb.ts';
-import type { ChangedFile, SessionEnd, SessionFact, SessionView, TroubleCode } from '../domain/node.ts';
+import type {
+  ChangedFile,
+  ProgramFinding,
+  ProgramQuestion,
+  SessionEnd,
+  SessionFact,
+  SessionView,
+  TroubleCode,
+} from '../domain/node.ts';
 import { Problem, type ProblemKind, problems } from '../domain/problem.ts';
 import { type Cleanup, cleanups, type EndReason, endReasons } from '../domain/session.ts';
 
@@ -292,6 +302,34 @@ export function changedFileFromWire(file: WireChangedFile): ChangedFile {
     additions: file.additions ?? null,
     deletions: file.deletions ?? null,
   };
+}
+
+// --- programs ---------------------------------------------------------------------------------------------------------
+
+export function findingToWire({
+  path,
+  version,
+  env_set,
+  files_found,
+}: ProgramFinding): MessageInitShape<typeof ProgramFindingSchema> {
+  return { envSet: env_set, filesFound: files_found, ...present({ path, version }) };
+}
+
+/** A node answers what it was asked, and nothing else. */
+export function findingsFromWire(
+  findings: readonly WireProgramFinding[],
+  questions: readonly ProgramQuestion[],
+): ProgramFinding[] {
+  if (findings.length !== questions.length) throw new Violation('a finding is missing or too many');
+  return questions.map((question, at) => {
+    const { path, version, envSet, filesFound } = findings[at]!;
+    return {
+      path: path?.slice(0, limits.path_chars_max) ?? null,
+      version: version?.slice(0, limits.probe_version_chars_max) ?? null,
+      env_set: question.env.filter((name) => envSet.includes(name)),
+      files_found: question.files.filter((file) => filesFound.includes(file)),
+    };
+  });
 }
 
 // --- values -----------------------------------------------------------------------------------------------------------

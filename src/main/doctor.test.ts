@@ -19,8 +19,11 @@ function load(values: Partial<Record<ConfigKey, string>>) {
   return () => loadConfig({ env: {}, cwd: dir, home: dir, system_file: join(dir, 'none'), flags });
 }
 
+/** Without what else is installed on the machine of a test. */
+const env = { PATH: '/usr/bin:/bin' };
+
 async function failing(values: Partial<Record<ConfigKey, string>>): Promise<string[]> {
-  const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }));
+  const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }), env);
   // Disk, git and the kernel's limits are the machine's own.
   const ours = new Set([
     'configuration',
@@ -39,6 +42,15 @@ async function failing(values: Partial<Record<ConfigKey, string>>): Promise<stri
 
 test('a machine that only lacks the data directory is sound', async () => {
   expect(await failing({})).toEqual([]);
+});
+
+test('which presets are here is told, and none of it is a failure', async () => {
+  const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data' }), env);
+  const told = checks.filter(({ name }) => name.startsWith('preset'));
+  expect(told[0]).toMatchObject({ name: 'preset demo', detail: expect.stringMatching(/^\S+ at \/.*\/svc$/) });
+  expect(told.filter(({ ok }) => !ok)).toEqual([]);
+  const nobody = await doctor(load({ data_dir: 'data', 'agents.run_as': 'no-such-user' }), env);
+  expect(nobody.filter(({ name }) => name.startsWith('preset'))).toEqual([]);
 });
 
 test('a configuration that cannot be read is one failure', async () => {

@@ -13,6 +13,7 @@ import { findUser } from '../runtime/run-as.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { linkChecks } from './doctor-link.ts';
+import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
 import { portHolder } from './port-holder.ts';
 import { outOfReach } from './run-as-reach.ts';
@@ -21,7 +22,10 @@ const execute = promisify(execFile);
 const NODE_MAJOR_MIN = 26;
 const INOTIFY_WATCHES_MIN = 8_192;
 
-export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
+export async function doctor(
+  load: () => Config,
+  env: Record<string, string | undefined>,
+): Promise<DoctorCheck[]> {
   const checks: DoctorCheck[] = [nodeCheck(), await gitCheck()];
   let config: Config;
   try {
@@ -42,6 +46,7 @@ export async function doctor(load: () => Config): Promise<DoctorCheck[]> {
   const user = config.get('agents.run_as');
   if (user !== null) checks.push(await runAsCheck(user, config));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
+  checks.push(...(await presetChecks(config, env)));
   return checks;
 }
 

@@ -32,7 +32,7 @@ export function openLocal(io: Io): Local {
       const { restore } = await import('./backup.ts');
       return restore(data_dir, file, systemClock.now());
     },
-    doctor: (flags) => doctor(() => load(flags)),
+    doctor: (flags) => doctor(() => load(flags), io.env),
     openBrowser: (url) => openBrowser(url, io),
   };
 }

@@ -25,6 +25,7 @@ import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
+import { presetHandlers } from '../http/presets.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
@@ -53,6 +54,7 @@ import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
 import { Passwords } from '../services/passwords.ts';
 import { planeIdentity } from '../services/plane-id.ts';
+import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { Tokens } from '../services/tokens.ts';
@@ -223,6 +225,7 @@ async function open(
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
+  const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
   opened.push(() => node.detach());
@@ -271,6 +274,7 @@ async function open(
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
+      ...presetHandlers(presets),
       ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),

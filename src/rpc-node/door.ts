@@ -26,6 +26,7 @@ import type { Launch } from '../domain/session.ts';
 import { worktreeFromWire } from '../link/remote-node.ts';
 import {
   changedFileToWire,
+  findingToWire,
   isBefore,
   LINK_HEADER,
   type LinkPosition,
@@ -364,6 +365,17 @@ class Handlers implements ServiceImpl<typeof NodeService> {
         worktreeRootProblem: worktreeRoot === undefined ? null : await worktree_root_problem(worktreeRoot),
       }),
     };
+  };
+
+  probe: ServiceImpl<typeof NodeService>['probe'] = async ({ programs }, context) => {
+    this.#mustBeLatest(context);
+    const questions = programs.map(({ program, versionArgv, env, files }) => ({
+      program,
+      version_argv: versionArgv,
+      env,
+      files,
+    }));
+    return { findings: (await this.#options.node.probe(questions)).map(findingToWire) };
   };
 
   /** Commands of a link that is not the attached one come from a plane that does not know yet that it lost. */

@@ -5,7 +5,6 @@
 import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { KeyedQueue, sleep } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
@@ -19,6 +18,8 @@ import type {
   Node,
   NodeHealth,
   NodeSink,
+  ProgramFinding,
+  ProgramQuestion,
   SessionFact,
   SessionView,
   StopReport,
@@ -28,8 +29,9 @@ import type { Launch, StreamSizes } from '../domain/session.ts';
 import type { ActorFiles } from './actor-files.ts';
 import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
 import { Disk, type DiskLimits, diskDefaults } from './disk.ts';
-import { agentEnvironment } from './environment.ts';
+import { agentEnvironment, binFolder, type CommonEnvironment, commonEnvironment } from './environment.ts';
 import { Launcher } from './launcher-client.ts';
+import { probe } from './probe.ts';
 import { hasProc, readBootId } from './proc.ts';
 import type { RunAs } from './run-as.ts';
 import { LocalSession, type SessionHost } from './session.ts';
@@ -37,9 +39,6 @@ import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
 import { Spools } from './spools.ts';
 import { INNER, SESSION_VERSION, WRAPPER } from './texts.ts';
 import { findTools, type Tools } from './tools.ts';
-
-/** The package's `bin`, from `src/runtime` and from `dist/runtime` alike. */
-const binFolder = fileURLToPath(new URL('../../bin', import.meta.url));
 
 export interface LocalNodeOptions {
   id: string;
@@ -312,6 +311,17 @@ class Main implements LocalNode {
     };
   }
 
+  /** One probe at a time: each starts programs. */
+  probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
+    return this.#queue.run('probe', () =>
+      probe(programs, {
+        exec: this.#host.launcher,
+        env: commonEnvironment(this.#common()),
+        run_as: this.#options.run_as ?? null,
+      }),
+    );
+  }
+
   // --- what a session calls --------------------------------------------------------------------------------------
 
   #fact(fact: SessionFact): void {
@@ -423,13 +433,20 @@ class Main implements LocalNode {
 
   #environment(launch: Launch): Record<string, string> {
     return agentEnvironment(launch, {
-      own: this.#options.env ?? process.env,
-      allow: this.#options.env_allow ?? null,
-      run_as: this.#options.run_as ?? null,
-      bin_dir: this.#options.bin_dir === undefined ? binFolder : this.#options.bin_dir,
+      ...this.#common(),
       actor:
         (launch.actor_token !== undefined && this.#options.actor_files?.environment(launch.session_id)) || {},
     });
+  }
+
+  #common(): CommonEnvironment {
+    const { env, env_allow, run_as, bin_dir } = this.#options;
+    return {
+      own: env ?? process.env,
+      allow: env_allow ?? null,
+      run_as: run_as ?? null,
+      bin_dir: bin_dir === undefined ? binFolder : bin_dir,
+    };
   }
 
   // --- the sweep -------------------------------------------------------------------------------------------------

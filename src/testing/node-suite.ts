@@ -10,6 +10,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { newId } from '../base/ids.ts';
 import { MIB } from '../base/limits.ts';
+import { version } from '../base/version.ts';
 import type { StreamName } from '../domain/event.ts';
 import type { Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../domain/node.ts';
 import type { Cleanup, Launch } from '../domain/session.ts';
@@ -568,6 +569,32 @@ time.sleep(1000)`,
         expect(health.sessions_live).toBe(1);
         expect(health.disk.starts_allowed).toBe(true);
         expect(health.disk.free_bytes).toBeGreaterThan(0);
+      });
+    });
+
+    describe('programs', () => {
+      const question = { program: 'svc', version_argv: ['svc', '--version'], env: [], files: [] };
+
+      it('of agents have svc among them, which a probe finds as an agent does', async () => {
+        const { id } = await script('command -v svc; svc --version');
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        const [path, told] = (await text(id)).split('\n');
+        expect(told).toBe(version);
+        const [found] = await node.probe([question]);
+        expect(found).toEqual({ path, version, env_set: [], files_found: [] });
+      });
+
+      it('are found or not in the order of the questions, variables by name alone', async () => {
+        const missing = { ...question, program: 'no-such-program', env: ['PATH', 'NO_SUCH_VARIABLE'] };
+        const [none, sh] = await node.probe([missing, { ...question, program: 'sh', version_argv: ['sh'] }]);
+        expect(none).toEqual({ path: null, version: null, env_set: ['PATH'], files_found: [] });
+        expect(sh?.path).toMatch(/^\/.*\/sh$/);
+        expect(await node.probe([])).toEqual([]);
+      });
+
+      it('that cannot be meant are refused', async () => {
+        const refusal = { kind: 'invalid', message: 'program must be a plain name' };
+        await expect(node.probe([{ ...question, program: '/bin/sh' }])).rejects.toMatchObject(refusal);
       });
     });
   });

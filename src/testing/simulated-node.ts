@@ -9,6 +9,8 @@ import type {
   Node,
   NodeHealth,
   NodeSink,
+  ProgramFinding,
+  ProgramQuestion,
   SessionFact,
   SessionView,
   StopReport,
@@ -118,6 +120,10 @@ class PatientNode implements Node {
 
   health(): Promise<NodeHealth> {
     return this.#patiently(() => this.#remote.health());
+  }
+
+  probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
+    return this.#patiently(() => this.#remote.probe(programs));
   }
 
   async #link(first: boolean): Promise<void> {

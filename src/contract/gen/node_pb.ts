@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iUQoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDSJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwisgIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW4iOgoNU3RhcnRSZXNwb25zZRIpCgdzZXNzaW9uGAEgASgLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXciMwoLU3RvcFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghncmFjZV9tcxgCIAEoDSJDCgxTdG9wUmVzcG9uc2USFAoHY2xlYW51cBgBIAEoCUgAiAEBEhEKCXN1cnZpdm9ycxgCIAMoA0IKCghfY2xlYW51cCJNCgxJbnB1dFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDAoEZGF0YRgDIAEoDBILCgNlb2YYBCABKAgiHwoNSW5wdXRSZXNwb25zZRIOCgZsZW5ndGgYASABKAQiIwoNRm9yZ2V0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIhAKDkZvcmdldFJlc3BvbnNlIigKFVJlc29sdmVXb3JrZGlyUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJIikKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCSKrAQoVQ3JlYXRlV29ya3RyZWVSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoHd29ya2RpchgDIAEoCUgAiAEBEhEKBHJlcG8YBCABKAlIAYgBARIQCgNyZWYYBSABKAlIAogBARIRCgRyb290GAYgASgJSAOIAQFCCgoIX3dvcmtkaXJCBwoFX3JlcG9CBgoEX3JlZkIHCgVfcm9vdCJBChZDcmVhdGVXb3JrdHJlZVJlc3BvbnNlEicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUicwoIV29ya3RyZWUSDwoHd29ya2RpchgBIAEoCRIRCgRyZXBvGAIgASgJSACIAQESEwoGYnJhbmNoGAMgASgJSAGIAQESEQoEYmFzZRgEIAEoCUgCiAEBQgcKBV9yZXBvQgkKB19icmFuY2hCBwoFX2Jhc2UiTwoVUmVtb3ZlV29ya3RyZWVSZXF1ZXN0EicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUSDQoFZm9yY2UYAiABKAgiVQoWUmVtb3ZlV29ya3RyZWVSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIEhkKDGtlcHRfYmVjYXVzZRgCIAEoCUgAiAEBQg8KDV9rZXB0X2JlY2F1c2UiQAoRR2V0Q2hhbmdlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQFCBwoFX2Jhc2UitQEKEkdldENoYW5nZXNSZXNwb25zZRILCgNnaXQYASABKAgSEwoGYnJhbmNoGAIgASgJSACIAQESEQoEYmFzZRgDIAEoCUgBiAEBEhEKBGhlYWQYBCABKAlIAogBARInCgVmaWxlcxgFIAMoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEhEKCXRydW5jYXRlZBgGIAEoCEIJCgdfYnJhbmNoQgcKBV9iYXNlQgcKBV9oZWFkIpMBCgtDaGFuZ2VkRmlsZRIMCgRwYXRoGAEgASgJEhEKBGZyb20YAiABKAlIAIgBARIOCgZzdGF0dXMYAyABKAkSFgoJYWRkaXRpb25zGAQgASgNSAGIAQESFgoJZGVsZXRpb25zGAUgASgNSAKIAQFCBwoFX2Zyb21CDAoKX2FkZGl0aW9uc0IMCgpfZGVsZXRpb25zIk0KEEdldENoYW5nZVJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQESDAoEcGF0aBgDIAEoCUIHCgVfYmFzZSJcChFHZXRDaGFuZ2VSZXNwb25zZRImCgRmaWxlGAEgASgLMhguc3ZjLm5vZGUudjEuQ2hhbmdlZEZpbGUSDAoEZGlmZhgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIjYKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkywAgKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USWQoOUmVzb2x2ZVdvcmtkaXISIi5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlcXVlc3QaIy5zdmMubm9kZS52MS5SZXNvbHZlV29ya2RpclJlc3BvbnNlElkKDkNyZWF0ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuQ3JlYXRlV29ya3RyZWVSZXNwb25zZRJZCg5SZW1vdmVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USTQoKR2V0Q2hhbmdlcxIeLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXF1ZXN0Gh8uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1Jlc3BvbnNlEkoKCUdldENoYW5nZRIdLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXNwb25zZRJKCglHZXRIZWFsdGgSHS5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iUQoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDSJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwisgIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW4iOgoNU3RhcnRSZXNwb25zZRIpCgdzZXNzaW9uGAEgASgLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXciMwoLU3RvcFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghncmFjZV9tcxgCIAEoDSJDCgxTdG9wUmVzcG9uc2USFAoHY2xlYW51cBgBIAEoCUgAiAEBEhEKCXN1cnZpdm9ycxgCIAMoA0IKCghfY2xlYW51cCJNCgxJbnB1dFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDAoEZGF0YRgDIAEoDBILCgNlb2YYBCABKAgiHwoNSW5wdXRSZXNwb25zZRIOCgZsZW5ndGgYASABKAQiIwoNRm9yZ2V0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIhAKDkZvcmdldFJlc3BvbnNlIigKFVJlc29sdmVXb3JrZGlyUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJIikKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCSKrAQoVQ3JlYXRlV29ya3RyZWVSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoHd29ya2RpchgDIAEoCUgAiAEBEhEKBHJlcG8YBCABKAlIAYgBARIQCgNyZWYYBSABKAlIAogBARIRCgRyb290GAYgASgJSAOIAQFCCgoIX3dvcmtkaXJCBwoFX3JlcG9CBgoEX3JlZkIHCgVfcm9vdCJBChZDcmVhdGVXb3JrdHJlZVJlc3BvbnNlEicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUicwoIV29ya3RyZWUSDwoHd29ya2RpchgBIAEoCRIRCgRyZXBvGAIgASgJSACIAQESEwoGYnJhbmNoGAMgASgJSAGIAQESEQoEYmFzZRgEIAEoCUgCiAEBQgcKBV9yZXBvQgkKB19icmFuY2hCBwoFX2Jhc2UiTwoVUmVtb3ZlV29ya3RyZWVSZXF1ZXN0EicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUSDQoFZm9yY2UYAiABKAgiVQoWUmVtb3ZlV29ya3RyZWVSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIEhkKDGtlcHRfYmVjYXVzZRgCIAEoCUgAiAEBQg8KDV9rZXB0X2JlY2F1c2UiQAoRR2V0Q2hhbmdlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQFCBwoFX2Jhc2UitQEKEkdldENoYW5nZXNSZXNwb25zZRILCgNnaXQYASABKAgSEwoGYnJhbmNoGAIgASgJSACIAQESEQoEYmFzZRgDIAEoCUgBiAEBEhEKBGhlYWQYBCABKAlIAogBARInCgVmaWxlcxgFIAMoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEhEKCXRydW5jYXRlZBgGIAEoCEIJCgdfYnJhbmNoQgcKBV9iYXNlQgcKBV9oZWFkIpMBCgtDaGFuZ2VkRmlsZRIMCgRwYXRoGAEgASgJEhEKBGZyb20YAiABKAlIAIgBARIOCgZzdGF0dXMYAyABKAkSFgoJYWRkaXRpb25zGAQgASgNSAGIAQESFgoJZGVsZXRpb25zGAUgASgNSAKIAQFCBwoFX2Zyb21CDAoKX2FkZGl0aW9uc0IMCgpfZGVsZXRpb25zIk0KEEdldENoYW5nZVJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQESDAoEcGF0aBgDIAEoCUIHCgVfYmFzZSJcChFHZXRDaGFuZ2VSZXNwb25zZRImCgRmaWxlGAEgASgLMhguc3ZjLm5vZGUudjEuQ2hhbmdlZEZpbGUSDAoEZGlmZhgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iPgoMUHJvYmVSZXF1ZXN0Ei4KCHByb2dyYW1zGAEgAygLMhwuc3ZjLm5vZGUudjEuUHJvZ3JhbVF1ZXN0aW9uIlQKD1Byb2dyYW1RdWVzdGlvbhIPCgdwcm9ncmFtGAEgASgJEhQKDHZlcnNpb25fYXJndhgCIAMoCRILCgNlbnYYAyADKAkSDQoFZmlsZXMYBCADKAkiPgoNUHJvYmVSZXNwb25zZRItCghmaW5kaW5ncxgBIAMoCzIbLnN2Yy5ub2RlLnYxLlByb2dyYW1GaW5kaW5nInQKDlByb2dyYW1GaW5kaW5nEhEKBHBhdGgYASABKAlIAIgBARIUCgd2ZXJzaW9uGAIgASgJSAGIAQESDwoHZW52X3NldBgDIAMoCRITCgtmaWxlc19mb3VuZBgEIAMoCUIHCgVfcGF0aEIKCghfdmVyc2lvbiJVCgREaXNrEgwKBHBhdGgYASABKAkSEgoKZnJlZV9ieXRlcxgCIAEoBBITCgt0b3RhbF9ieXRlcxgDIAEoBBIWCg5zdGFydHNfYWxsb3dlZBgEIAEoCCJaChBCZWdpbkpvaW5SZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEAoIcGxhbmVfaWQYAiABKAkSIwoGc3BlYWtzGAMgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzImYKEUJlZ2luSm9pblJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYAyABKAkigQEKE0NvbXBsZXRlSm9pblJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkSFQoNc2hhcmVkX3NlY3JldBgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSEAoIYXVkaWVuY2UYBSABKAkSEAoIcGxhbmVfaWQYBiABKAkiFgoUQ29tcGxldGVKb2luUmVzcG9uc2UiFQoTQmVnaW5SZW5ld2FsUmVxdWVzdCIzChRCZWdpblJlbmV3YWxSZXNwb25zZRIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAEgASgJIjkKFkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkiGQoXQ29tcGxldGVSZW5ld2FsUmVzcG9uc2Ui+gEKC1Nlc3Npb25WaWV3EhIKCnNlc3Npb25faWQYASABKAkSIwoGbGF1bmNoGAIgASgLMhMuc3ZjLm5vZGUudjEuTGF1bmNoEg0KBXBoYXNlGAMgASgJEhAKA3BpZBgEIAEoA0gAiAEBEhoKDXN0YXJ0ZWRfYXRfbXMYBSABKARIAYgBARIkCgNlbmQYBiABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kEhMKC3N0ZGluX2J5dGVzGAcgASgEEiAKBWZhY3RzGAggAygLMhEuc3ZjLm5vZGUudjEuRmFjdEIGCgRfcGlkQhAKDl9zdGFydGVkX2F0X21zIqMBCgZMYXVuY2gSEAoIcGxhbmVfaWQYASABKAkSEAoIYWdlbnRfaWQYAiABKAkSEgoKYWdlbnRfbmFtZRgDIAEoCRIQCghvd25lcl9pZBgEIAEoCRIPCgd3b3JrZGlyGAUgASgJEgwKBGFyZ3YYBiADKAkSEAoIZW52X2tleXMYByADKAkSDQoFc3RkaW4YCCABKAgSDwoHb25fZXhpdBgJIAEoCSK9AQoERmFjdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBm51bWJlchgCIAEoBBINCgVhdF9tcxgDIAEoBBInCgdzdGFydGVkGAQgASgLMhQuc3ZjLm5vZGUudjEuU3RhcnRlZEgAEigKBWVuZGVkGAUgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZEgAEicKB3Ryb3VibGUYBiABKAsyFC5zdmMubm9kZS52MS5Ucm91YmxlSABCBgoEYm9keSItCgdTdGFydGVkEgsKA3BpZBgBIAEoAxIVCg1zdGFydGVkX2F0X21zGAIgASgEIqsCCgpTZXNzaW9uRW5kEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBEhgKC2V4aXRfc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFAoHbWVzc2FnZRgEIAEoCUgDiAEBEhQKDHN0ZG91dF9ieXRlcxgFIAEoBBIUCgxzdGRlcnJfYnl0ZXMYBiABKAQSFAoHY2xlYW51cBgHIAEoCUgEiAEBEigKCWxlZnRvdmVycxgIIAMoCzIVLnN2Yy5ub2RlLnYxLkxlZnRvdmVyEhMKC2VuZGVkX2F0X21zGAkgASgEQgwKCl9leGl0X2NvZGVCDgoMX2V4aXRfc2lnbmFsQgkKB19yZWFzb25CCgoIX21lc3NhZ2VCCgoIX2NsZWFudXAiKAoITGVmdG92ZXISCwoDcGlkGAEgASgDEg8KB2NvbW1hbmQYAiABKAkiNwoHVHJvdWJsZRIMCgRjb2RlGAEgASgJEg0KBWVycm9yGAIgASgJEg8KB2RldGFpbHMYAyABKAkiNgoHUmVmdXNhbBIMCgRraW5kGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCTKACQoLTm9kZVNlcnZpY2USRQoGQXR0YWNoEhouc3ZjLm5vZGUudjEuQXR0YWNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI/CgRQdWxsEhguc3ZjLm5vZGUudjEuUHVsbFJlcXVlc3QaGS5zdmMubm9kZS52MS5QdWxsUmVzcG9uc2UoATABEj4KBVN0YXJ0Ehkuc3ZjLm5vZGUudjEuU3RhcnRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuU3RhcnRSZXNwb25zZRI7CgRTdG9wEhguc3ZjLm5vZGUudjEuU3RvcFJlcXVlc3QaGS5zdmMubm9kZS52MS5TdG9wUmVzcG9uc2USPgoFSW5wdXQSGS5zdmMubm9kZS52MS5JbnB1dFJlcXVlc3QaGi5zdmMubm9kZS52MS5JbnB1dFJlc3BvbnNlEkEKBkZvcmdldBIaLnN2Yy5ub2RlLnYxLkZvcmdldFJlcXVlc3QaGy5zdmMubm9kZS52MS5Gb3JnZXRSZXNwb25zZRJZCg5SZXNvbHZlV29ya2RpchIiLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVzcG9uc2USWQoOQ3JlYXRlV29ya3RyZWUSIi5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlc3BvbnNlElkKDlJlbW92ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXNwb25zZRJNCgpHZXRDaGFuZ2VzEh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1JlcXVlc3QaHy5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVzcG9uc2USSgoJR2V0Q2hhbmdlEh0uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlc3BvbnNlEkoKCUdldEhlYWx0aBIdLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXNwb25zZRI+CgVQcm9iZRIZLnN2Yy5ub2RlLnYxLlByb2JlUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlByb2JlUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -1100,6 +1100,114 @@ export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE_
   messageDesc(file_node, 36);
 
 /**
+ * @generated from message svc.node.v1.ProbeRequest
+ */
+export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
+  /**
+   * @generated from field: repeated svc.node.v1.ProgramQuestion programs = 1;
+   */
+  programs: ProgramQuestion[];
+};
+
+/**
+ * Describes the message svc.node.v1.ProbeRequest.
+ * Use `create(ProbeRequestSchema)` to create a new message.
+ */
+export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
+  messageDesc(file_node, 37);
+
+/**
+ * @generated from message svc.node.v1.ProgramQuestion
+ */
+export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
+  /**
+   * A name, looked for on the PATH that agents get.
+   *
+   * @generated from field: string program = 1;
+   */
+  program: string;
+
+  /**
+   * @generated from field: repeated string version_argv = 2;
+   */
+  versionArgv: string[];
+
+  /**
+   * Names of variables.
+   *
+   * @generated from field: repeated string env = 3;
+   */
+  env: string[];
+
+  /**
+   * Paths below the HOME of agents.
+   *
+   * @generated from field: repeated string files = 4;
+   */
+  files: string[];
+};
+
+/**
+ * Describes the message svc.node.v1.ProgramQuestion.
+ * Use `create(ProgramQuestionSchema)` to create a new message.
+ */
+export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
+  messageDesc(file_node, 38);
+
+/**
+ * One finding for each question, in their order.
+ *
+ * @generated from message svc.node.v1.ProbeResponse
+ */
+export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
+  /**
+   * @generated from field: repeated svc.node.v1.ProgramFinding findings = 1;
+   */
+  findings: ProgramFinding[];
+};
+
+/**
+ * Describes the message svc.node.v1.ProbeResponse.
+ * Use `create(ProbeResponseSchema)` to create a new message.
+ */
+export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
+  messageDesc(file_node, 39);
+
+/**
+ * @generated from message svc.node.v1.ProgramFinding
+ */
+export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
+  /**
+   * @generated from field: optional string path = 1;
+   */
+  path?: string | undefined;
+
+  /**
+   * @generated from field: optional string version = 2;
+   */
+  version?: string | undefined;
+
+  /**
+   * Of the asked names those that are set; never a value.
+   *
+   * @generated from field: repeated string env_set = 3;
+   */
+  envSet: string[];
+
+  /**
+   * @generated from field: repeated string files_found = 4;
+   */
+  filesFound: string[];
+};
+
+/**
+ * Describes the message svc.node.v1.ProgramFinding.
+ * Use `create(ProgramFindingSchema)` to create a new message.
+ */
+export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
+  messageDesc(file_node, 40);
+
+/**
  * @generated from message svc.node.v1.Disk
  */
 export type Disk = Message<"svc.node.v1.Disk"> & {
@@ -1129,7 +1237,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 37);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1158,7 +1266,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 42);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1187,7 +1295,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1233,7 +1341,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1246,7 +1354,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1259,7 +1367,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1278,7 +1386,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1302,7 +1410,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1315,7 +1423,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1367,7 +1475,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1424,7 +1532,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1476,7 +1584,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 52);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1498,7 +1606,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -1555,7 +1663,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -1577,7 +1685,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -1606,7 +1714,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 56);
 
 /**
  * A Problem of the domain, carried as the detail of a gRPC error.
@@ -1635,7 +1743,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -1742,6 +1850,14 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof GetHealthRequestSchema;
     output: typeof GetHealthResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.Probe
+   */
+  probe: {
+    methodKind: "unary";
+    input: typeof ProbeRequestSchema;
+    output: typeof ProbeResponseSchema;
   },
   /**
    * A new certificate for the node's key, before the old one expires.

@@ -8,7 +8,8 @@ import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../..
 import { showArgv } from '../../domain/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
-import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
+import { findPreset } from '../../domain/presets.ts';
+import { invalid, isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -35,6 +36,7 @@ export interface CreateAgent {
   name: string;
   command: string | null;
   argv: string[] | null;
+  preset: string | null;
   workdir: string | null;
   worktree_mode: WorktreeMode;
   worktree_repo: string | null;
@@ -107,8 +109,9 @@ export class Agents {
     });
   }
 
-  async create(caller: Caller, request: CreateAgent, idempotency_key: string | null): Promise<Agent> {
+  async create(caller: Caller, asked: CreateAgent, idempotency_key: string | null): Promise<Agent> {
     authorize(caller, 'agents.create');
+    const request = fromPreset(asked);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#context.node(request.node_id);
     const of_key = idempotency_key ? idFrom('agt', caller.user_id, 'create', idempotency_key) : newId('agt');
@@ -137,7 +140,7 @@ export class Agents {
         ...(labels !== undefined && { labels: JSON.stringify(labels) }),
         ...(command !== undefined && { command, argv: null }),
         ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
-        ...(env !== undefined && { env: JSON.stringify(env) }),
+        ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
         ...(restart_policy !== undefined && { restart_policy }),
         updated_at: this.#context.now(),
       });
@@ -327,7 +330,7 @@ export class Agents {
       command: request.argv ? showArgv(request.argv) : request.command!,
       argv: request.argv ? JSON.stringify(request.argv) : null,
       protocol: request.protocol,
-      preset: null,
+      preset: request.preset,
       worktree_mode: request.worktree_mode,
       worktree_repo: worktree.repo,
       worktree_ref: request.worktree_ref,
@@ -366,6 +369,25 @@ export class Agents {
       details,
     });
   }
+}
+
+/** What the request leaves open is the preset's; a command of its own takes the preset's place, not its variables. */
+function fromPreset(request: CreateAgent): CreateAgent {
+  if (request.preset === null) return request;
+  const preset = findPreset(request.preset);
+  if (!preset) throw invalid(`unknown preset: ${request.preset}`, 'unknown_preset');
+  const own = request.argv !== null || Boolean(request.command?.trim());
+  if (!own && !preset.program) throw problems.commandRequired();
+  return {
+    ...request,
+    ...(!own && preset.program && { command: null, argv: [...preset.program.argv] }),
+    protocol: request.protocol === 'auto' ? preset.protocol : request.protocol,
+    env: withPreset(request.preset, request.env),
+  };
+}
+
+function withPreset(preset: string | null, env: Record<string, string>): Record<string, string> {
+  return { ...(preset !== null && findPreset(preset)?.env), ...env };
 }
 
 function isLive(row: AgentRow): boolean {

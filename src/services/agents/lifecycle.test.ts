@@ -97,6 +97,7 @@ class ScriptedNode implements Node {
   }
 
   health = async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: {} as never });
+  probe = async () => [];
 }
 
 function ended(exit_code: number | null): Body {
@@ -181,7 +182,7 @@ async function open(): Promise<void> {
 }
 
 function create(more: Partial<CreateAgent> = {}, key: string | null = null): Promise<Agent> {
-  const none = { argv: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
+  const none = { argv: null, preset: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
   const request = { ...none, name: 'a', command: 'true', workdir: folder, node_id: 'main' };
   const usual = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
   const rest = { stdin: false, on_exit: 'kill', prompt: null, start: false } as const;
@@ -194,6 +195,35 @@ async function until(id: string, status: Agent['status']): Promise<Agent> {
   await vi.waitFor(async () => expect((await get(id)).status).toBe(status), 20_000);
   return get(id);
 }
+
+test('a preset fills in what is left open; what the request says itself wins', async () => {
+  const open = { command: null, protocol: 'plain' as const };
+  const codex = await create({ ...open, preset: 'codex', env: { MINE: '1' } });
+  const argv = ['codex-acp'];
+  expect(codex).toMatchObject({ preset: 'codex', argv, command: 'codex-acp', protocol: 'plain' });
+  expect(codex.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'MINE']);
+  const changed = await agents.update(caller, codex.id, { env: { OTHER: '1' } });
+  expect(changed.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'OTHER']);
+  expect(await create({ command: null, preset: 'codex' })).toMatchObject({ protocol: 'acp', stdin: true });
+
+  const own = { preset: 'codex', command: 'npx codex-acp', env: { INITIAL_AGENT_MODE: 'agent' } };
+  const started = await create({ ...open, ...own, start: true });
+  expect(started).toMatchObject({ preset: 'codex', argv: null, command: 'npx codex-acp' });
+  const { launch } = node.views.get(started.session_id!)!;
+  expect(launch).toMatchObject({ env: { INITIAL_AGENT_MODE: 'agent' } });
+  expect(await create({ preset: 'plain', command: 'true' })).toMatchObject({
+    protocol: 'plain',
+    preset: 'plain',
+  });
+});
+
+test('a preset that is unknown is refused, as is one without a command that needs one', async () => {
+  const unknown = create({ command: null, preset: 'chess' });
+  await expect(unknown).rejects.toMatchObject({ kind: 'invalid', message: 'unknown preset: chess' });
+  for (const preset of ['plain', 'acp']) {
+    await expect(create({ command: ' ', preset })).rejects.toThrow('command is required');
+  }
+});
 
 test('a start that is carried out again never settles a process that runs, though its folder is gone since', async () => {
   const agent = await create();

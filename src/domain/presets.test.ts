@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest';
+import type { ProgramFinding } from './node.ts';
+import { presetRecord, questionOf } from './preset.ts';
+import { findPreset, presets } from './presets.ts';
+
+const nothing: ProgramFinding = { path: null, version: null, env_set: [], files_found: [] };
+const there: ProgramFinding = { ...nothing, path: '/bin/x', version: '1.2' };
+
+function record(id: string, found: ProgramFinding | null) {
+  return presetRecord(findPreset(id)!, found);
+}
+
+describe('presets', () => {
+  it('are these, once each', () => {
+    expect(presets.map(({ id }) => id).join(' ')).toBe(
+      'demo claude codex gemini opencode qwen goose copilot cursor droid pi acp plain',
+    );
+  });
+
+  it('name no address, set only variables that can be set, and tell what they set', () => {
+    for (const { program, env, notes } of presets) {
+      const words = [program?.install_hint, program?.sign_in?.hint, ...notes].join(' ');
+      expect(words).not.toMatch(/https?:|registry/);
+      for (const name of Object.keys(env)) {
+        expect(name).toMatch(/^[A-Z][A-Z0-9_]*$/);
+        expect(words).toContain(name);
+      }
+    }
+  });
+
+  it('without a program leave nothing to look for, and say nothing of it', () => {
+    expect(questionOf(findPreset('plain')!)).toBeNull();
+    const unknown = { command: null, argv: null, installed: null, signed_in: 'unknown' };
+    expect(record('plain', null)).toMatchObject({ ...unknown, protocol: 'plain' });
+    expect(record('acp', null)).toMatchObject({ ...unknown, protocol: 'acp' });
+  });
+
+  it('are installed when a path was found, and nobody knows when the node was not asked', () => {
+    const shown = { command: 'droid exec --output-format acp', path: '/bin/x', version: '1.2' };
+    expect(record('droid', there)).toMatchObject({ ...shown, installed: true });
+    expect(record('droid', nothing)).toMatchObject({ installed: false, path: null, version: null });
+    expect(record('droid', null)).toMatchObject({ installed: null, signed_in: 'unknown' });
+  });
+
+  it('are signed in by a variable or a file, and otherwise as far as can be told', () => {
+    expect(record('codex', { ...there, env_set: ['OPENAI_API_KEY'] }).signed_in).toBe('yes');
+    expect(record('codex', { ...there, files_found: ['.codex/auth.json'] }).signed_in).toBe('yes');
+    expect(record('codex', there).signed_in).toBe('no');
+    // It may be in a keychain.
+    expect(record('claude', there).signed_in).toBe('unknown');
+    expect(record('demo', there)).toMatchObject({ signed_in: 'yes', sign_in_hint: null });
+  });
+});

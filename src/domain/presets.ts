@@ -1,0 +1,260 @@
+/**
+ * The agents that svc knows by name: what to run, what a node has to be asked about them, and what somebody should know
+ * before trusting one. It is data; a new agent is one more entry. Where an agent would run its tools without asking, the
+ * preset sets what makes it ask, and a note says so.
+ */
+import type { Preset } from './preset.ts';
+
+export const presets: readonly Preset[] = [
+  {
+    id: 'demo',
+    name: 'Demo agent',
+    description: "svc's own scripted agent: no model, no account, no network",
+    protocol: 'acp',
+    program: {
+      argv: ['svc', 'demo-agent'],
+      version_argv: ['svc', '--version'],
+      install_hint: null,
+      sign_in: null,
+    },
+    env: {},
+    notes: ['What it writes into its folder it shows first, and asks.'],
+  },
+  {
+    id: 'claude',
+    name: 'Claude Code',
+    description: "Anthropic's coding agent, through its ACP adapter",
+    protocol: 'acp',
+    program: {
+      argv: ['claude-agent-acp'],
+      version_argv: ['claude-agent-acp', '--version'],
+      install_hint: 'npm install -g @agentclientprotocol/claude-agent-acp',
+      sign_in: {
+        env: ['ANTHROPIC_API_KEY', 'ANTHROPIC_AUTH_TOKEN', 'CLAUDE_CODE_OAUTH_TOKEN'],
+        files: ['.claude/.credentials.json'],
+        otherwise: 'unknown',
+        hint: 'claude-agent-acp --cli auth login, or ANTHROPIC_API_KEY or CLAUDE_CODE_OAUTH_TOKEN in env',
+      },
+    },
+    env: {},
+    notes: [
+      'Under root it may refuse to open a session: set IS_SANDBOX=1 in env, which says that this machine is a sandbox, or let agents run as another user (agents.run_as).',
+      'An ANTHROPIC_API_KEY goes before a subscription that is signed in, and is billed.',
+      'On macOS the login lies in the keychain, where it is not seen.',
+    ],
+  },
+  {
+    id: 'codex',
+    name: 'Codex',
+    description: "OpenAI's coding agent, through its ACP adapter",
+    protocol: 'acp',
+    program: {
+      argv: ['codex-acp'],
+      version_argv: ['codex-acp', '--version'],
+      install_hint: 'npm install -g @agentclientprotocol/codex-acp',
+      sign_in: {
+        env: ['CODEX_API_KEY', 'OPENAI_API_KEY'],
+        files: ['.codex/auth.json'],
+        otherwise: 'no',
+        hint: 'codex-acp login, or CODEX_API_KEY or OPENAI_API_KEY in env',
+      },
+    },
+    env: { INITIAL_AGENT_MODE: 'read-only' },
+    notes: [
+      'Begins in the mode read-only (INITIAL_AGENT_MODE): in its default mode a reviewer of its own answers approvals, and nobody here is asked.',
+      'A key in the environment is used once the session is authenticated with api-key, or by itself with DEFAULT_AUTH_REQUEST={"methodId":"api-key"} in env.',
+    ],
+  },
+  {
+    id: 'gemini',
+    name: 'Gemini CLI',
+    description: "Google's coding agent",
+    protocol: 'acp',
+    program: {
+      argv: ['gemini', '--acp'],
+      version_argv: ['gemini', '--version'],
+      install_hint: 'npm install -g @google/gemini-cli',
+      sign_in: {
+        env: ['GEMINI_API_KEY'],
+        files: ['.gemini/oauth_creds.json', '.gemini/gemini-credentials.json'],
+        otherwise: 'unknown',
+        hint: 'run gemini once and sign in, or GEMINI_API_KEY in env',
+      },
+    },
+    env: {},
+    notes: [
+      'Does not end on TERM: stopping it takes the whole grace.',
+      'Without -m it asks a router for the model first; name one by argv to leave that out.',
+    ],
+  },
+  {
+    id: 'opencode',
+    name: 'OpenCode',
+    description: 'Open source coding agent for many model providers',
+    protocol: 'acp',
+    program: {
+      argv: ['opencode', 'acp'],
+      version_argv: ['opencode', '--version'],
+      install_hint: 'npm install -g opencode-ai',
+      sign_in: {
+        env: ['OPENCODE_API_KEY', 'ANTHROPIC_API_KEY', 'OPENAI_API_KEY'],
+        files: ['.local/share/opencode/auth.json'],
+        otherwise: 'unknown',
+        hint: "opencode auth login, or a provider's key in env",
+      },
+    },
+    env: { OPENCODE_PERMISSION: '{"edit":"ask","bash":"ask"}' },
+    notes: [
+      'Asks before edits and commands (OPENCODE_PERMISSION): by itself it allows them.',
+      'Opens a session without a login; some models then answer all the same.',
+    ],
+  },
+  {
+    id: 'qwen',
+    name: 'Qwen Code',
+    description: "Alibaba's coding agent, for any OpenAI-compatible model",
+    protocol: 'acp',
+    program: {
+      argv: ['qwen', '--acp'],
+      version_argv: ['qwen', '--version'],
+      install_hint: 'npm install -g @qwen-code/qwen-code',
+      sign_in: {
+        env: ['OPENAI_API_KEY', 'DASHSCOPE_API_KEY'],
+        files: [],
+        otherwise: 'unknown',
+        hint: 'run qwen once and use /auth, or OPENAI_API_KEY, OPENAI_BASE_URL and OPENAI_MODEL in env',
+      },
+    },
+    env: {},
+    notes: [
+      'Offers two lasting approvals of one kind, for the project and for the user.',
+      'What /auth writes into its settings is not seen here.',
+    ],
+  },
+  {
+    id: 'goose',
+    name: 'goose',
+    description: 'Open source agent for engineering tasks and many model providers',
+    protocol: 'acp',
+    program: {
+      argv: ['goose', 'acp'],
+      version_argv: ['goose', '--version'],
+      install_hint: 'the release of block/goose for this machine',
+      sign_in: {
+        env: ['GOOSE_PROVIDER'],
+        files: ['.config/goose/config.yaml'],
+        otherwise: 'no',
+        hint: "goose configure, or GOOSE_PROVIDER, GOOSE_MODEL and the provider's key in env",
+      },
+    },
+    env: { GOOSE_MODE: 'approve' },
+    notes: [
+      'Asks before its tools (GOOSE_MODE=approve): its own default is to run them all.',
+      'Without a desktop it keeps keys in a file: GOOSE_DISABLE_KEYRING=1.',
+    ],
+  },
+  {
+    id: 'copilot',
+    name: 'GitHub Copilot',
+    description: "GitHub's coding agent",
+    protocol: 'acp',
+    program: {
+      argv: ['copilot', '--acp', '--stdio'],
+      version_argv: ['copilot', '--no-auto-update', '--version'],
+      install_hint: 'npm install -g @github/copilot',
+      sign_in: {
+        env: ['COPILOT_GITHUB_TOKEN', 'GH_TOKEN', 'GITHUB_TOKEN'],
+        files: [],
+        otherwise: 'unknown',
+        hint: 'copilot login, or COPILOT_GITHUB_TOKEN in env',
+      },
+    },
+    env: {},
+    notes: [
+      'Releases after 1.0.80 were reported to run tools without asking over ACP (github/copilot-cli issue 4537).',
+      'Updates itself when it runs: the version shown is the one that was installed.',
+    ],
+  },
+  {
+    id: 'cursor',
+    name: 'Cursor',
+    description: "Cursor's coding agent",
+    protocol: 'acp',
+    program: {
+      argv: ['cursor-agent', 'acp'],
+      version_argv: ['cursor-agent', '--version'],
+      install_hint: 'the Cursor CLI for this machine; it lies in ~/.local/bin then',
+      sign_in: {
+        env: ['CURSOR_API_KEY'],
+        files: ['.config/cursor/auth.json', '.cursor/auth.json'],
+        otherwise: 'unknown',
+        hint: 'cursor-agent login, or CURSOR_API_KEY in env',
+      },
+    },
+    env: {},
+    notes: [],
+  },
+  {
+    id: 'droid',
+    name: 'Factory Droid',
+    description: "Factory's coding agent",
+    protocol: 'acp',
+    program: {
+      argv: ['droid', 'exec', '--output-format', 'acp'],
+      version_argv: ['droid', '--version'],
+      install_hint: 'npm install -g droid',
+      sign_in: {
+        env: ['FACTORY_API_KEY'],
+        files: ['.factory/auth.v2.file', '.factory/auth.v2.keyring', '.factory/auth.v2.loginkeychain'],
+        otherwise: 'no',
+        hint: 'run droid once and sign in, or FACTORY_API_KEY in env',
+      },
+    },
+    env: { DROID_DISABLE_AUTO_UPDATE: 'true' },
+    notes: ['Does not update itself under svc (DROID_DISABLE_AUTO_UPDATE).'],
+  },
+  {
+    id: 'pi',
+    name: 'pi',
+    description: 'Small open source coding agent for many model providers, through its ACP adapter',
+    protocol: 'acp',
+    program: {
+      argv: ['pi-acp'],
+      version_argv: ['pi', '--version'],
+      install_hint: 'npm install -g pi-acp @earendil-works/pi-coding-agent',
+      sign_in: {
+        env: ['ANTHROPIC_API_KEY', 'OPENAI_API_KEY', 'GEMINI_API_KEY', 'OPENROUTER_API_KEY'],
+        files: ['.pi/agent/auth.json'],
+        otherwise: 'unknown',
+        hint: "run pi once and use /login, or a provider's key in env",
+      },
+    },
+    env: {},
+    notes: [
+      'Runs its tools without asking: pi has no permission prompts.',
+      'The adapter starts pi, so both must be there; the version is that of pi.',
+    ],
+  },
+  {
+    id: 'acp',
+    name: 'Other ACP agent',
+    description: 'Any command that speaks the Agent Client Protocol on stdin and stdout',
+    protocol: 'acp',
+    program: null,
+    env: {},
+    notes: [],
+  },
+  {
+    id: 'plain',
+    name: 'Command',
+    description: 'Any command; its output is what there is to see',
+    protocol: 'plain',
+    program: null,
+    env: {},
+    notes: [],
+  },
+];
+
+export function findPreset(id: string): Preset | null {
+  return presets.find((preset) => preset.id === id) ?? null;
+}

@@ -1,0 +1,96 @@
+/** Presets with real programs: what a plane and a node find of them, and agents that are made by their names. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { PresetRecord } from '../src/domain/preset.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let node: TestAgentNode;
+/** First on the PATH of both, below the plane's folder. */
+let bin: string;
+
+beforeAll(async () => {
+  plane = await TestPlane.prepare({ env: WITH_NODES });
+  bin = join(plane.folder, 'bin');
+  await mkdir(bin);
+  await program('codex-acp', 'echo "codex-acp 9.8"');
+  const PATH = [bin, dirname(process.execPath), '/usr/bin', '/bin'].join(':');
+  await plane.start({ PATH, HOME: plane.folder, OPENAI_API_KEY: 'k' });
+  await plane.join();
+  node = await TestAgentNode.open(plane, { env: { PATH } });
+  await mkdir(join(node.folder, '.codex'));
+  await writeFile(join(node.folder, '.codex/auth.json'), '{}');
+});
+afterAll(async () => {
+  await node?.close();
+  await plane?.close();
+});
+
+function program(name: string, text: string): Promise<void> {
+  return writeFile(join(bin, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
+}
+
+async function http(path: string, body?: unknown): Promise<[status: number, body: unknown]> {
+  const response = await fetch(plane.url + path, {
+    method: body === undefined ? 'GET' : 'POST',
+    headers: { authorization: `Bearer ${plane.token}`, 'content-type': 'application/json' },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  return [response.status, await response.json()];
+}
+
+async function preset(id: string, query = ''): Promise<PresetRecord | undefined> {
+  const [status, list] = await http(`/api/presets${query}`);
+  expect(status).toBe(200);
+  return (list as PresetRecord[]).find((one) => one.id === id);
+}
+
+test('the plane and a node tell what is installed and signed in there', async () => {
+  const found = { installed: true, path: join(bin, 'codex-acp'), version: 'codex-acp 9.8' };
+  expect(await preset('codex')).toMatchObject({ ...found, signed_in: 'yes' });
+  expect(await preset('codex', `?node_id=${node.id}`)).toMatchObject({ ...found, signed_in: 'yes' });
+  for (const query of ['', `?node_id=${node.id}`]) {
+    expect(await preset('demo', query)).toMatchObject({ installed: true, signed_in: 'yes' });
+  }
+});
+
+test('a node is asked again when told to', async () => {
+  expect(await preset('droid')).toMatchObject({ installed: false });
+  await program('droid', 'echo 0.1');
+  expect(await preset('droid')).toMatchObject({ installed: false });
+  expect(await preset('droid', '?refresh=true')).toMatchObject({ installed: true, version: '0.1' });
+});
+
+test('a node that is unknown is not found, one that does not answer says so', async () => {
+  expect(await http('/api/presets?node_id=nowhere')).toEqual([404, { error: 'agent node not found' }]);
+  const away = { id: 'away', name: 'away', grpc_target: 'https://127.0.0.1:1' };
+  expect((await http('/api/admin/agent-nodes', away))[0]).toBe(201);
+  const unreachable = [502, { error: 'failed to connect to remote node' }];
+  expect(await http('/api/presets?node_id=away')).toEqual(unreachable);
+});
+
+test('an agent that is made by a preset runs its program with its variables, here and there', async () => {
+  await program('codex-acp', 'echo "$INITIAL_AGENT_MODE"');
+  for (const place of [
+    { node_id: 'main', workdir: plane.work },
+    { node_id: node.id, workdir: node.work },
+  ]) {
+    const body = { name: 'codex', preset: 'codex', protocol: 'plain', start: true, ...place };
+    const [status, made] = await http('/api/agents', body);
+    expect([status, made]).toMatchObject([201, { preset: 'codex', argv: ['codex-acp'] }]);
+    const { id } = made as { id: string };
+    expect(await plane.finished(id)).toMatchObject({ status: 'completed' });
+    expect((await plane.output(id)).toString()).toBe('read-only\n');
+  }
+});
+
+test('a preset that is unknown, or that leaves the command open, is refused', async () => {
+  const body = { name: 'x', workdir: plane.work };
+  const refused = (error: string) => [400, { error }];
+  const asked = (more: object) => http('/api/agents', { ...body, ...more });
+  expect(await asked({ preset: 'chess' })).toEqual(refused('unknown preset: chess'));
+  expect(await asked({ preset: 'plain' })).toEqual(refused('command is required'));
+  expect(await asked({})).toEqual(refused('command is required'));
+});
