@@ -1,13 +1,15 @@
 /** What the real program answers against what the contract says it answers, and what it makes of nonsense. */
+import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { z } from 'zod';
+import { sleep } from '../src/base/async.ts';
 import { Client } from '../src/contract/client.ts';
 import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
 import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const PASSWORD = 'quite a long password';
 
@@ -27,6 +29,27 @@ async function newUser(username: string): Promise<string> {
   await plane.client.call('createUser', { body: { username, password: PASSWORD } });
   const login = { username, password: PASSWORD };
   return (await new Client({ url: plane.url, token: null }).call('login', { body: login })).token;
+}
+
+/** An agent that speaks ACP and needs no time. */
+function speaking(...more: string[]): string[] {
+  return [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo'), ...more];
+}
+
+async function firstReview(agent_id: string): Promise<{ id: string }> {
+  for (;;) {
+    const reviews = await plane.client.call('listReviews', { query: { agent_id } });
+    if (Array.isArray(reviews) && reviews[0]) return reviews[0];
+    await sleep(20);
+  }
+}
+
+async function configWhen(agent_id: string, phase: string) {
+  for (;;) {
+    const config = await plane.client.call('getAgentConfig', { params: { agent_id } });
+    if (config.phase === phase) return config;
+    await sleep(20);
+  }
 }
 
 interface Asked {
@@ -137,6 +160,38 @@ test('every answer has the form that the contract gives it', async () => {
   await check('getChanges', { params });
   await check('getOpenapi');
 
+  // It asks in the middle of its turn, and waits.
+  const speaker = await check('createAgent', {
+    body: { name: 'speaker', workdir: plane.work, argv: speaking(), protocol: 'acp', start: true },
+  });
+  const speaks = { agent_id: (speaker.body as Agent).id };
+  await check('promptAgent', { params: speaks, body: { text: 'one' } });
+  const waits = await check('promptAgent', {
+    params: speaks,
+    body: { content: [{ type: 'text', text: 'two' }] },
+  });
+  const { prompt_id } = waits.body as { prompt_id: string };
+  await check('listPrompts', { params: speaks });
+  await check('editPrompt', { params: { ...speaks, prompt_id }, body: { text: 'too' } });
+  await check('deletePrompt', { params: { ...speaks, prompt_id } });
+  const review = await firstReview(speaks.agent_id);
+  await check('listReviews');
+  await check('listReviews', { query: `limit=1&status=pending&agent_id=${speaks.agent_id}` });
+  await check('getReview', { params: { review_id: review.id } });
+  const to = { to_actor_id: `user:${ROOT.username}` };
+  await check('routeReview', { params: { review_id: review.id }, body: to });
+  await check('respondReview', { params: { review_id: review.id }, body: { decision: 'allow' } });
+  await check('getAgentConfig', { params: speaks });
+  await check('setAgentConfig', { params: speaks, body: { mode_id: 'plan' } });
+  await plane.client.call('promptAgent', { params: speaks, body: { text: '/sleep 100' } });
+  await check('cancelTurn', { params: speaks });
+  const asked = await check('createAgent', {
+    body: { name: 'signs in', workdir: plane.work, argv: speaking('--auth'), protocol: 'acp', start: true },
+  });
+  const signs = { agent_id: (asked.body as Agent).id };
+  const { auth_methods } = await configWhen(signs.agent_id, 'auth_required');
+  await check('authenticateAgent', { params: signs, body: { method_id: auth_methods[0]!.id } });
+
   const spare = await plane.client.call('createToken', { body: { name: 'spare' } });
   await check('logout', { token: spare.token });
   const login = { username: 'ada', password: `${PASSWORD}!` };
@@ -163,6 +218,9 @@ test("another user's agent is not found, by any operation", async () => {
   const bodies: Partial<Record<OperationId, unknown>> = {
     updateAgent: { name: 'x' },
     sendInput: { data: 'x' },
+    promptAgent: { text: 'x' },
+    editPrompt: { text: 'x' },
+    authenticateAgent: { method_id: 'x' },
   };
   for (const operation of operationIds.filter((id) => routes[id].path.includes('{agent_id}'))) {
     for (const agent_id of [agent.id, 'agt_none', '../agents']) {
