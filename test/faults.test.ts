@@ -9,7 +9,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { History } from '../src/testing/history.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import { SVC, TestPlane } from '../src/testing/plane.ts';
 
 const MIB = 1024 * 1024;
 const LINUX = process.platform === 'linux';
@@ -302,6 +302,45 @@ test('a backup restored under living agents: numbers go on above all ever given,
   const frames = await plane.frames(agent.id, (seen) => Number(seen.at(-1)?.id) === after.last_seq);
   const told = frames.flatMap(({ event, data }) => (event === 'error' ? [data.code] : []));
   expect(told).toEqual(['log_gap']);
+});
+
+test('an agent that was told more than a restored database knows is told nothing until it is restarted', async () => {
+  plane = await TestPlane.open();
+  const reader = await plane.agent('while read -r line; do echo "got $line"; done', { stdin: true });
+  const params = { agent_id: reader.id };
+  const say = (data: string) => plane.client.call('sendInput', { params, body: { data } });
+  await say('one\n');
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
+  const speaker = await plane.agent(argv, { protocol: 'acp' });
+  const speaking = { params: { agent_id: speaker.id } };
+  while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
+  const file = join(plane.folder, 'backup.tar');
+  expect(await plane.cli(['backup', file])).toMatchObject({ code: 0 });
+  await say('two\n');
+  await plane.client.call('promptAgent', { ...speaking, body: { text: 'hello' } });
+  while (!(await plane.output(reader.id)).includes('got two')) await sleep(20);
+  while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
+  await plane.kill('SIGTERM');
+  expect(await plane.cli(['restore', file])).toMatchObject({ code: 0 });
+  await plane.start();
+
+  const lost = /agent was told things that this database does not know/;
+  await expect(say('three\n')).rejects.toThrow(lost);
+  await expect(plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } })).rejects.toThrow(
+    lost,
+  );
+  const [review] = (await plane.client.call('listReviews', {})) as { id: string }[];
+  const answer = { params: { review_id: review!.id }, body: { decision: 'allow' as const } };
+  await expect(plane.client.call('respondReview', answer)).rejects.toThrow(lost);
+
+  for (const { id } of [reader, speaker]) {
+    await plane.client.call('restartAgent', { params: { agent_id: id }, body: { grace_seconds: 0 } });
+  }
+  await say('four\n');
+  while (!(await plane.output(reader.id)).includes('got four')) await sleep(20);
+  while ((await plane.get(speaker.id)).activity !== 'idle') await sleep(20);
+  await plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } });
+  while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
 });
 
 test('a session directory that vanishes is told as lost at the next start', async () => {

@@ -367,7 +367,14 @@ export const agentRoutes = {
       })
       .refine((body) => body.data !== '' || body.eof, { error: 'is required', path: ['data'] }),
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentNotRunning', 'agentNoStdin', 'nodeUnreachable'],
+    errors: [
+      'agentNotFound',
+      'agentNotRunning',
+      'agentNoStdin',
+      'agentSpeaksAcp',
+      'stdinLost',
+      'nodeUnreachable',
+    ],
     idempotent: true,
   }),
   listSessions: route({

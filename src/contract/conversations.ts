@@ -90,7 +90,7 @@ export const conversationRoutes = {
     description: 'Begins a turn, or waits for the one that goes on.',
     body: prompting,
     answers: { 200: z.object({ prompt_id: id, queued: z.boolean() }).meta({ id: 'Prompted' }) },
-    errors: ['agentNotFound', 'agentNotRunning', 'agentNotAcp', 'acpFailed', 'tooManyPrompts'],
+    errors: ['agentNotFound', 'agentNotRunning', 'agentNotAcp', 'stdinLost', 'acpFailed', 'tooManyPrompts'],
     idempotent: true,
   }),
   listPrompts: route({
@@ -130,7 +130,7 @@ export const conversationRoutes = {
     description:
       'Its pending reviews are answered `cancelled` first. A turn that goes on all the same is told by an `error` event `cancel_ignored`.',
     answers: { 200: agentRecord },
-    errors: ['agentNotFound', 'agentNotRunning', 'agentNotAcp', 'noTurn'],
+    errors: ['agentNotFound', 'agentNotRunning', 'agentNotAcp', 'stdinLost', 'noTurn'],
   }),
   getAgentConfig: route({
     method: 'GET',

@@ -81,7 +81,14 @@ export const reviewRoutes = {
         },
       ),
     answers: { 200: reviewRecord },
-    errors: ['reviewNotFound', 'optionIdRequired', 'unknownOption', 'optionMismatch', 'reviewCancelled'],
+    errors: [
+      'reviewNotFound',
+      'optionIdRequired',
+      'unknownOption',
+      'optionMismatch',
+      'reviewCancelled',
+      'stdinLost',
+    ],
     idempotent: true,
   }),
   routeReview: route({

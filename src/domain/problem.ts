@@ -109,6 +109,11 @@ export const problems = {
   agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
   agentRunning: fixed('conflict', 'agent_running', 'agent is running'),
   agentNoStdin: fixed('conflict', 'agent_no_stdin', 'agent has no stdin'),
+  stdinLost: fixed(
+    'conflict',
+    'stdin_lost',
+    'agent was told things that this database does not know: restart it to go on',
+  ),
   tooManyPrompts: fixed('conflict', 'too_many_prompts', 'too many prompts are waiting'),
   promptSent: fixed('conflict', 'prompt_sent', 'prompt is already sent'),
   noTurn: fixed('conflict', 'no_turn', 'no turn is running'),

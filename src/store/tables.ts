@@ -129,6 +129,8 @@ export interface Tables {
     fact: number;
     /** Bytes of stdin given to the node's journal by intents so far. */
     stdin_bytes: number;
+    /** Its stdin holds more than this database knows of, for it is an older one: nothing more can be said to it. */
+    stdin_lost: Generated<Bool>;
     /** How its stdout is read. */
     protocol: Generated<'plain' | 'acp'>;
   };

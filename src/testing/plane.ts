@@ -173,6 +173,8 @@ export class TestPlane {
     argv?: string[];
     workdir?: string;
     stdin?: boolean;
+    protocol?: 'auto' | 'acp' | 'plain';
+    prompt?: string;
     on_exit?: 'kill' | 'keep';
     env?: Record<string, string>;
     restart_policy?: 'never' | 'on_failure';

@@ -141,6 +141,7 @@ export class Exchange {
   }
 
   #say(message: Message, fields: object = {}): void {
+    if (this.session.stdin_lost === 1) return;
     this.#state = fold(this.#state, 'to_agent', message).state;
     const line = writeMessage(message);
     this.#show('to_agent', message, line.trimEnd(), fields);

@@ -182,6 +182,7 @@ export class Prompting {
   #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {
     const row = mustSpeak(this.#context.find(reader, caller, 'agent.drive', agent_id));
     if (row.status !== 'running' || row.session_state !== 'running') throw problems.agentNotRunning();
+    if (findSession(reader, row.session_id!)?.stdin_lost === 1) throw problems.stdinLost();
     return row;
   }
 

@@ -16,6 +16,7 @@ import {
   routeTo,
 } from '../../domain/review.ts';
 import type { Caller } from '../../domain/user.ts';
+import { findSession } from '../../store/agents.ts';
 import {
   findReview,
   listReviews,
@@ -82,6 +83,7 @@ export class Reviews {
     return store.write((tx) => {
       const row = mustFind(tx, caller, review_id);
       if (row.status !== 'pending') throw over(row);
+      if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
       const option = answer.outcome === undefined ? chosen(row, answer) : null;
       const decision = option === null ? null : (answer.decision ?? decisionOf(option));
       const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };

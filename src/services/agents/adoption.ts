@@ -6,6 +6,7 @@
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../domain/command.ts';
 import { MAIN_NODE, type NodeSink, type SessionView } from '../../domain/node.ts';
+import { problems } from '../../domain/problem.ts';
 import type { IntentKind } from '../../flow/outbox.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
@@ -15,6 +16,7 @@ import {
   insertSession,
   liveSessions,
   updateAgent,
+  updateSession,
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type AgentsContext, unlived } from './context.ts';
@@ -57,6 +59,8 @@ async function adopt(
       continue;
     }
     // Its agent was deleted, and the node has not heard yet that the session may go.
+    if (known && view.stdin_bytes > known.stdin_bytes)
+      await store.write((tx) => loseStdin(context, tx, view));
     if (state === null && (await store.read((reader) => isWaiting(reader, view.session_id, 'forget'))))
       continue;
     if (state === null) {
@@ -103,6 +107,14 @@ function lostSessions(reader: Reader, node_id: string, seen: Set<string>) {
 function isWaiting(reader: Reader, session_id: string, kind: IntentKind): boolean {
   const intents = reader.sql.selectFrom('outbox').select('id').where('session_id', '=', session_id);
   return reader.get(intents.where('kind', '=', kind)) !== undefined;
+}
+
+/** The node knows more than the database: an older one was restored. Whatever were said now would be taken for said. */
+function loseStdin(context: AgentsContext, tx: Tx, { session_id }: SessionView): void {
+  const session = findSession(tx, session_id);
+  if (!session || session.stdin_lost === 1) return;
+  updateSession(tx, session.num, { stdin_lost: 1 });
+  context.error(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
 }
 
 function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionView): void {
@@ -153,8 +165,15 @@ function recover(context: AgentsContext, tx: Tx, node_id: string, view: SessionV
     first_seq: (row.last_seq ?? 0) + 1,
     fact: 0,
     stdin_bytes: view.stdin_bytes,
+    // What was said in it is not known, so it cannot go on.
+    stdin_lost: row.protocol === 'acp' ? 1 : 0,
   });
-  updateAgent(tx, num, { session_id: view.session_id, session_count: number, updated_at: now });
+  updateAgent(tx, num, {
+    session_id: view.session_id,
+    session_count: number,
+    activity: null,
+    updated_at: now,
+  });
   context.error(
     tx,
     agent_id,

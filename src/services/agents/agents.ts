@@ -215,6 +215,7 @@ export class Agents {
       if (row.protocol === 'acp') throw problems.agentSpeaksAcp();
       if (row.stdin !== 1) throw problems.agentNoStdin();
       const session = findSession(tx, row.session_id)!;
+      if (session.stdin_lost === 1) throw problems.stdinLost();
       updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
       this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
       if (idempotency_key !== null) {
