@@ -20,7 +20,7 @@ afterEach(async () => {
 });
 
 test(`${KILLS} kill -9 of a node, of the plane, and of both lose and double nothing of four remote agents`, {
-  timeout: KILLS * 4_000,
+  timeout: KILLS * 8_000,
 }, async () => {
   plane = await TestPlane.open({ env: ENV });
   node = await TestAgentNode.open(plane);

@@ -482,7 +482,7 @@ export const agentRoutes = {
     tag: 'Events',
     summary: 'A stream of every change that the caller may see, without output',
     description:
-      'Server-Sent Events: `agent` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
+      'Server-Sent Events: `agent`, `review` and `node` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
     query: z.object(streamQuery),
     answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
     errors: ['invalidLastEventId'],

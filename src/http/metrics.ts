@@ -36,6 +36,12 @@ export class Metrics {
     if (seconds !== null) counters.seconds.observe(seconds);
   }
 
+  /** Times in seconds that another part tells; answers how to. */
+  times(name: string, help: string, buckets: number[]): (seconds: number) => void {
+    const histogram = new Histogram({ name, help, buckets, registers: [this.registry] });
+    return (seconds) => histogram.observe(seconds);
+  }
+
   /** A number that is asked for when it is looked at. */
   gauge(name: string, help: string, read: () => number): void {
     new Gauge({

@@ -84,6 +84,9 @@ export interface Plane {
   close(): Promise<void>;
 }
 
+/** Seconds to a day. */
+const WAITS_S = [1, 3, 10, 30, 100, 300, 1_000, 3_600, 14_400, 86_400];
+
 /** Throws a Problem when the configuration, the data directory or the database refuses. */
 export function startPlane(config: Config, env: NodeJS.ProcessEnv): Promise<Plane> {
   return start(config, (held) => open(config, env, held));
@@ -174,7 +177,13 @@ async function open(
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
   });
   const prompting = new Prompting(context);
-  const reviews = new Reviews(context);
+  const metrics = new Metrics();
+  const waited = metrics.times(
+    'svc_permission_wait_seconds',
+    'How long agents waited for an answer.',
+    WAITS_S,
+  );
+  const reviews = new Reviews(context, (waited_ms) => waited(waited_ms / 1000));
   const conversations = new Conversations(context, {
     review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
     answered: (request_id, error) => prompting.answered(request_id, error),
@@ -244,7 +253,6 @@ async function open(
   await registry.open();
   if (links) opened.push(() => links.closeAll());
 
-  const metrics = new Metrics();
   const streams = new Streams({
     bounds: () => ({
       per_user: settings.get('limits.streams_per_user'),

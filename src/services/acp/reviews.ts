@@ -41,9 +41,12 @@ export interface ReviewAnswer {
 
 export class Reviews {
   readonly #context: AgentsContext;
+  readonly #onAnswered: (waited_ms: number) => void;
 
-  constructor(context: AgentsContext) {
+  /** `onAnswered` hears how long each answer was waited for. */
+  constructor(context: AgentsContext, onAnswered: (waited_ms: number) => void) {
     this.#context = context;
+    this.#onAnswered = onAnswered;
   }
 
   /** Newest first: what the caller may answer. */
@@ -108,6 +111,7 @@ export class Reviews {
         ip: caller.ip,
         details: { review_id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
       });
+      tx.afterCommit(() => this.#onAnswered(this.#context.now() - row.created_at));
       const review = toReview(findReview(tx, review_id)!);
       if (idempotency_key !== null) {
         idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
