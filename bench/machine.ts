@@ -1,7 +1,7 @@
 /** What the kernel says of processes: memory and processor time. Linux only. */
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { cpus } from 'node:os';
-import { TICKS_PER_SECOND } from '../src/runtime/proc.ts';
+import { TICKS_PER_SECOND } from '../src/base/proc.ts';
 
 const MIB = 1024 * 1024;
 

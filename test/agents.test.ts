@@ -2,8 +2,8 @@ import { chmod, mkdir, readFile, realpath, rename, rm, symlink, writeFile } from
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
+import { readStat } from '../src/base/proc.ts';
 import { Client, type Frame } from '../src/contract/client.ts';
-import { readStat } from '../src/runtime/proc.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;

@@ -5,7 +5,7 @@
 import { randomBytes } from 'node:crypto';
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { hasProc } from './proc.ts';
+import { hasProc } from '../base/proc.ts';
 
 const PREFIX = 'svc-';
 

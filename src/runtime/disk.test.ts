@@ -4,10 +4,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MIB } from '../base/limits.ts';
+import { hasProc, readStat } from '../base/proc.ts';
 import { openTestNode } from '../testing/local-node.ts';
 import { Listener, launchOf, readAll, until } from '../testing/node-suite.ts';
 import type { LocalNode } from './node.ts';
-import { hasProc, readStat } from './proc.ts';
 import { SessionFiles } from './session-files.ts';
 
 /** Small disks of our own need the right to mount one. */

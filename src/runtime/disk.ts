@@ -6,8 +6,8 @@ import { readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
+import { isAlive } from '../base/proc.ts';
 import type { Launcher } from './launcher-client.ts';
-import { isAlive } from './proc.ts';
 import { GUARD } from './texts.ts';
 import type { Tools } from './tools.ts';
 

@@ -6,12 +6,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { MIB } from '../base/limits.ts';
+import { hasProc, isAlive, readStat } from '../base/proc.ts';
 import type { Launch } from '../domain/session.ts';
 import { openTestNode } from '../testing/local-node.ts';
 import { Listener, launchOf, lives, readAll, until } from '../testing/node-suite.ts';
 import { Launcher } from './launcher-client.ts';
 import type { LocalNode, LocalNodeOptions } from './node.ts';
-import { hasProc, isAlive, readStat } from './proc.ts';
 import { SessionFiles } from './session-files.ts';
 
 const quick = { helper_check_ms: 100, sweep_ms: 50 };

@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { MIB } from '../base/limits.ts';
+import { readStat } from '../base/proc.ts';
 import { until } from '../testing/node-suite.ts';
 import { Launcher } from './launcher-client.ts';
-import { readStat } from './proc.ts';
 
 const options = { cwd: '/', env: { PATH: '/usr/bin:/bin' }, output_bytes_max: 8 * MIB, timeout_ms: 60_000 };
 

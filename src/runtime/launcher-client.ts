@@ -6,10 +6,10 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { limits } from '../base/limits.ts';
+import type { ProcessRef } from '../base/proc.ts';
 import { problems } from '../domain/problem.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import type { LauncherAnswer, LauncherTask } from './launcher-wire.ts';
-import type { ProcessRef } from './proc.ts';
 import type { TreeAnswer, TreeRequest } from './tree.ts';
 
 interface Pending {

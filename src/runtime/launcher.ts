@@ -5,9 +5,9 @@
  */
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
+import { type ProcessRef, readStat } from '../base/proc.ts';
 import { directExec } from './exec.ts';
 import type { LauncherAnswer, LauncherRequest } from './launcher-wire.ts';
-import { type ProcessRef, readStat } from './proc.ts';
 import { sweepTrees } from './tree.ts';
 
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });

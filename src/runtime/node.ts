@@ -11,6 +11,7 @@ import { failpoint } from '../base/failpoint.ts';
 import { makePrivateFolder } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import { hasProc, readBootId } from '../base/proc.ts';
 import { version } from '../base/version.ts';
 import type { StreamName } from '../domain/event.ts';
 import type {
@@ -32,7 +33,6 @@ import { Disk, type DiskLimits, diskDefaults } from './disk.ts';
 import { agentEnvironment, binFolder, type CommonEnvironment, commonEnvironment } from './environment.ts';
 import { Launcher } from './launcher-client.ts';
 import { probe } from './probe.ts';
-import { hasProc, readBootId } from './proc.ts';
 import type { RunAs } from './run-as.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';

@@ -6,10 +6,10 @@ import { constants, statSync } from 'node:fs';
 import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../base/limits.ts';
+import type { ProcessRef } from '../base/proc.ts';
 import type { StreamName } from '../domain/event.ts';
 import type { SessionFact, SessionView } from '../domain/node.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
-import type { ProcessRef } from './proc.ts';
 import { SESSION_VERSION } from './texts.ts';
 
 export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;

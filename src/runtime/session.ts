@@ -9,6 +9,7 @@ import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import { isAlive, isStopped, type ProcessRef, readStat } from '../base/proc.ts';
 import { type StreamName, streamNames } from '../domain/event.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, TroubleCode } from '../domain/node.ts';
 import { problems } from '../domain/problem.ts';
@@ -16,7 +17,6 @@ import type { Cleanup, Exit, Leftover } from '../domain/session.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
 import { explainExit, failed } from './exit-status.ts';
 import type { Launcher } from './launcher-client.ts';
-import { isAlive, isStopped, type ProcessRef, readStat } from './proc.ts';
 import {
   type HandleFile,
   type LaunchFile,

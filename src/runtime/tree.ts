@@ -12,8 +12,9 @@ import {
   type ProcessStat,
   readAllStats,
   readStat,
+  readVariable,
   TICKS_PER_SECOND,
-} from './proc.ts';
+} from '../base/proc.ts';
 
 export interface TreeRequest {
   session_id: string;
@@ -200,7 +201,7 @@ function readTraces(table: Map<number, ProcessStat>, requests: TreeRequest[]): T
   for (const stat of table.values()) {
     // Kernel threads and zombies have neither environment nor files.
     if (stat.ppid === 2 || stat.pid === 2 || stat.state === 'Z') continue;
-    const cookie = readCookie(stat.pid);
+    const cookie = readVariable(stat.pid, 'SVC_SESSION_ID');
     if (cookie && sessions.has(cookie)) push(traces.cookies, cookie, stat.pid);
     for (const [fd, folder] of heldPipes(stat.pid)) {
       if (!folders.has(folder)) continue;
@@ -217,16 +218,6 @@ function push(map: Map<string, number[]>, key: string, pid: number): void {
   const pids = map.get(key);
   if (pids) pids.push(pid);
   else map.set(key, [pid]);
-}
-
-function readCookie(pid: number): string | null {
-  try {
-    const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
-    const at = environment.indexOf('\0SVC_SESSION_ID=');
-    return at < 0 ? null : (environment.slice(at + 16).split('\0', 1)[0] ?? null);
-  } catch {
-    return null;
-  }
 }
 
 /** `<fd> <FIFO name>` and folder of every agent-side FIFO that a process holds. */

@@ -120,6 +120,17 @@ export function commandLine(stat: ProcessStat): string {
   return (printable || stat.name).slice(0, 200);
 }
 
+/** A variable of the environment that a process was started with; null without it, without /proc, or when not ours to see. */
+export function readVariable(pid: number, name: string): string | null {
+  try {
+    const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
+    const at = environment.indexOf(`\0${name}=`);
+    return at < 0 ? null : (environment.slice(at + name.length + 2).split('\0', 1)[0] ?? null);
+  } catch {
+    return null;
+  }
+}
+
 const PS_COLUMNS = 'pid=,ppid=,pgid=,sess=,stat=,lstart=,ucomm=';
 
 function ps(selection: string[]): string {
