@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { fill } from './fill.ts';
+
+const values = { folder: '/work', file: 'new.txt', content: 'hello' };
+
+test('what a tool that writes needs is there, and no more', () => {
+  const schema = {
+    type: 'object',
+    properties: {
+      file_path: { type: 'string', description: 'The absolute path to the file' },
+      content: { type: 'string' },
+      append: { type: 'boolean' },
+    },
+    required: ['file_path', 'content'],
+  };
+  expect(fill(schema, values)).toEqual({ file_path: '/work/new.txt', content: 'hello' });
+});
+
+test('a command is a text or a list of words, and asks for more rights where it can', () => {
+  const rights = {
+    sandbox_permissions: { type: 'string', enum: ['use_default', 'require_escalated'] },
+    justification: { type: 'string' },
+  };
+  expect(
+    fill({ type: 'object', properties: { cmd: { type: 'string' }, ...rights }, required: ['cmd'] }, values),
+  ).toEqual({
+    cmd: "echo 'hello' > new.txt",
+    sandbox_permissions: 'require_escalated',
+    justification: 'a check of the agent doctor',
+  });
+  const list = { type: 'array', items: { type: 'string' } };
+  expect(
+    fill(
+      {
+        type: 'object',
+        properties: { command: list, workdir: { type: 'string' } },
+        required: ['command', 'workdir'],
+      },
+      values,
+    ),
+  ).toEqual({ command: ['sh', '-c', "echo 'hello' > new.txt"], workdir: '/work' });
+});
+
+test('every kind of schema gets a value that fits it', () => {
+  const schema = {
+    type: 'OBJECT',
+    properties: {
+      score: { type: 'INTEGER', minimum: 3 },
+      many: { type: 'NUMBER' },
+      sure: { type: 'BOOLEAN' },
+      how: { enum: ['view', 'create'] },
+      same: { const: 'this' },
+      maybe: { type: ['null', 'string'] },
+      either: { anyOf: [{ type: 'integer' }, { type: 'string' }] },
+      inner: { $ref: '#/$defs/inner' },
+      list: { type: 'array', items: { properties: { body: { type: 'string' } }, required: ['body'] } },
+      nothing: { type: 'null' },
+    },
+    required: ['score', 'many', 'sure', 'how', 'same', 'maybe', 'either', 'inner', 'list', 'nothing'],
+    $defs: { inner: { type: 'object', properties: { data: { type: 'string' } }, required: ['data'] } },
+  };
+  expect(fill(schema, values)).toEqual({
+    score: 3,
+    many: 10,
+    sure: false,
+    how: 'create',
+    same: 'this',
+    maybe: 'a check of the agent doctor',
+    either: 10,
+    inner: { data: 'hello' },
+    list: [{ body: 'hello' }],
+    nothing: null,
+  });
+});
+
+test('a schema that has no end, or makes no sense, is filled all the same', () => {
+  const endless = { type: 'object', properties: { next: { $ref: '#' } }, required: ['next'] };
+  expect(JSON.stringify(fill(endless, values))).toContain('"next":null');
+  expect(fill({ type: 'object', properties: 3, required: 'x' }, values)).toEqual({});
+  expect(fill({ $ref: '#/nowhere' }, values)).toEqual(expect.any(String));
+});

@@ -1,0 +1,109 @@
+/**
+ * Values for a JSON schema: enough of it to call an agent's tool, or to answer in a form that was asked for. Names and
+ * descriptions decide what a text is; what is optional is left out, unless it asks for more rights.
+ */
+import { join } from 'node:path';
+import type { JsonSchema } from './conversation.ts';
+
+export interface Fill {
+  /** Absolute: tools take nothing else. */
+  folder: string;
+  file: string;
+  content: string;
+}
+
+const ASKS_FOR_RIGHTS = /escalat|sandbox_permissions|justification/i;
+const DEPTH_MAX = 8;
+
+export function fill(schema: JsonSchema, values: Fill): unknown {
+  return valueFor(schema, '', { values, root: schema, depth: 0 });
+}
+
+interface Place {
+  values: Fill;
+  root: JsonSchema;
+  depth: number;
+}
+
+function valueFor(given: JsonSchema, name: string, place: Place): unknown {
+  if (place.depth > DEPTH_MAX) return null;
+  const schema = resolved(given, place);
+  const inner = { ...place, depth: place.depth + 1 };
+  if ('const' in schema) return schema.const;
+  if (Array.isArray(schema.enum)) return choice(schema.enum);
+  const options = schema.anyOf ?? schema.oneOf;
+  if (schema.type === undefined && Array.isArray(options)) return valueFor(record(options[0]), name, inner);
+  switch (typeOf(schema)) {
+    case 'object':
+      return objectOf(schema, inner);
+    case 'array':
+      return listOf(schema, name, inner);
+    case 'boolean':
+      return ASKS_FOR_RIGHTS.test(name);
+    case 'integer':
+    case 'number':
+      return typeof schema.minimum === 'number' ? schema.minimum : 10;
+    case 'null':
+      return null;
+    default:
+      return text(name, String(schema.description ?? ''), place.values);
+  }
+}
+
+function objectOf(schema: JsonSchema, place: Place): Record<string, unknown> {
+  const properties = Object.entries(record(schema.properties));
+  const required = Array.isArray(schema.required) ? schema.required : [];
+  return Object.fromEntries(
+    properties
+      .filter(([name]) => required.includes(name) || ASKS_FOR_RIGHTS.test(name))
+      .map(([name, property]) => [name, valueFor(record(property), name, place)]),
+  );
+}
+
+/** A list of texts that is a command is run as it stands, without a shell of its own. */
+function listOf(schema: JsonSchema, name: string, place: Place): unknown[] {
+  const item = record(schema.items);
+  if (typeOf(item) === 'string' && isCommand(name)) return ['sh', '-c', command(place.values)];
+  return [valueFor(item, name, place)];
+}
+
+function text(name: string, description: string, values: Fill): string {
+  if (isCommand(name)) return command(values);
+  if (/dir|folder|cwd/i.test(name)) return values.folder;
+  if (/path|file_?name|^file$/i.test(name)) return join(values.folder, values.file);
+  if (/content|text|data|body/i.test(name)) return values.content;
+  if (/absolute path/i.test(description)) return join(values.folder, values.file);
+  return 'a check of the agent doctor';
+}
+
+function isCommand(name: string): boolean {
+  return /^(cmd|command|script|argv)$/i.test(name);
+}
+
+function command({ file, content }: Fill): string {
+  return `echo '${content}' > ${file}`;
+}
+
+function choice(options: unknown[]): unknown {
+  const texts = options.filter((option) => typeof option === 'string');
+  return texts.find((option) => /escalat|^(write|create)$/i.test(option)) ?? options[0];
+}
+
+/** Lower case: one API writes types in capitals. Of several the first that says something. */
+function typeOf(schema: JsonSchema): string {
+  const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).map((type) =>
+    String(type).toLowerCase(),
+  );
+  if (schema.type === undefined && schema.properties !== undefined) return 'object';
+  return types.find((type) => type !== 'null') ?? 'null';
+}
+
+function resolved(schema: JsonSchema, { root }: Place): JsonSchema {
+  if (typeof schema.$ref !== 'string') return schema;
+  const steps = schema.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);
+  return steps.reduce((at, step) => record(at[step]), root);
+}
+
+function record(value: unknown): JsonSchema {
+  return typeof value === 'object' && value !== null && !Array.isArray(value) ? (value as JsonSchema) : {};
+}

@@ -1,0 +1,81 @@
+import { expect, test } from 'vitest';
+import { newWord, recallPrompt, rememberPrompt } from '../words.ts';
+import type { Conversation, Tool, Turn } from './conversation.ts';
+import { changingTool, Script } from './script.ts';
+
+const parameters = {
+  type: 'object',
+  properties: { path: { type: 'string' }, content: { type: 'string' } },
+  required: ['path', 'content'],
+};
+const write: Tool = { name: 'write_file', description: '', parameters };
+
+function asked(turns: Turn[], more: Partial<Conversation> = {}): Conversation {
+  return { model: 'm', turns, tools: [write], answer_schema: null, stream: false, ...more };
+}
+const user = (text: string): Turn => ({ role: 'user', text });
+const result = (text: string): Turn => ({ role: 'tool', text });
+const model: Turn = { role: 'assistant', text: 'I use the tool.' };
+
+test('a prompt is answered with a call, its result with a text that quotes it', () => {
+  const script = new Script('/work');
+  const first = script.answer(asked([user('do it')]));
+  expect(first.call).toMatchObject({
+    name: 'write_file',
+    arguments: { path: '/work/svc-doctor-1.txt', content: 'hello' },
+  });
+  const second = script.answer(asked([user('do it'), model, result('written')]));
+  expect(second).toMatchObject({ text: 'The tool answered: written', call: null });
+  expect(first.usage.input_tokens).toBeGreaterThan(0);
+  expect(first.usage.output_tokens).toBeGreaterThan(0);
+});
+
+test('each prompt of a conversation gets a call of its own, also after one that was cancelled', () => {
+  const script = new Script('/work');
+  const before = [user('do it'), model, result('written'), { ...model, text: 'Done.' }];
+  expect(script.answer(asked(before.slice(0, 1))).call).not.toBe(null);
+  const next = script.answer(asked([...before, user('again')]));
+  expect(next.call?.arguments.path).toBe('/work/svc-doctor-2.txt');
+  const cancelled = [user('do it'), model, result('cancelled'), user('again')];
+  expect(script.answer(asked(cancelled)).call).not.toBe(null);
+});
+
+test('what an agent adds in tags is no prompt', () => {
+  const script = new Script('/work');
+  const reminder = user('<system-reminder>\nThe list is <b>empty</b>.\n</system-reminder>');
+  const turns = [user('do it'), model, result('written'), reminder];
+  expect(script.answer(asked(turns)).text).toBe('The tool answered: written');
+});
+
+test('small calls beside the conversation get a short text, or JSON of the form that they ask for', () => {
+  const script = new Script('/work');
+  expect(script.answer(asked([user('a title for this')], { tools: [] }))).toMatchObject({
+    text: 'A check of the agent doctor',
+    call: null,
+  });
+  const answer_schema = { type: 'object', properties: { score: { type: 'integer' } }, required: ['score'] };
+  expect(JSON.parse(script.answer(asked([user('how hard is it?')], { answer_schema })).text)).toEqual({
+    score: 10,
+  });
+});
+
+test('a word is known as long as the conversation has it', () => {
+  const script = new Script('/work');
+  const word = newWord();
+  expect(script.answer(asked([user(rememberPrompt(word))]))).toMatchObject({ text: 'OK', call: null });
+  const conversation = [user(rememberPrompt(word)), { ...model, text: 'OK' }, user(recallPrompt)];
+  expect(script.answer(asked(conversation)).text).toBe(word);
+  expect(script.answer(asked([user(recallPrompt)])).text).toBe('I do not know of any word.');
+});
+
+test('a tool that changes something is picked: one that writes files before one that runs commands', () => {
+  const chosen = (...names: string[]) =>
+    changingTool(names.map((name) => ({ name, description: '', parameters: {} })))?.name ?? null;
+  expect(chosen('read_file', 'run_shell_command', 'write_file')).toBe('write_file');
+  expect(chosen('Read', 'Bash', 'BashOutput', 'KillShell', 'TodoWrite', 'Write')).toBe('Write');
+  expect(chosen('todowrite', 'write', 'edit')).toBe('write');
+  expect(chosen('write_stdin', 'exec_command', 'update_plan')).toBe('exec_command');
+  expect(chosen('shell')).toBe('shell');
+  expect(chosen('developer__shell', 'developer__text_editor')).toBe('developer__text_editor');
+  expect(chosen('read_file', 'todo_write', 'save_memory', 'web_search')).toBe(null);
+});

@@ -1,0 +1,94 @@
+/**
+ * The script: a new prompt is answered with a short text and one call of a tool that changes something, so that the agent
+ * has to ask; the result of the call with a text that quotes it. Small calls beside the conversation get a short text.
+ */
+import { newSecret } from '../../base/ids.ts';
+import { answerAboutWord } from '../words.ts';
+import type { Answer, Call, Conversation, Tool, Turn } from './conversation.ts';
+import { fill } from './fill.ts';
+
+const QUOTED_CHARS_MAX = 200;
+const CHARS_PER_TOKEN = 4;
+
+/** What agents put beside the person's words, in tags of their own. */
+const REMINDERS = /<([a-z][\w-]*)>[\s\S]*?<\/\1>/g;
+
+const WRITES = /^(write|create|save)$|(write|create|save)_?(text_?)?(to_?)?file|text_editor/i;
+const RUNS = /(^|[_.-])(bash|shell|exec|execute|command|terminal)([_.-]|$)/i;
+const HARMLESS = /output|kill|list|status|stdin|todo|plan|memory|read/i;
+
+export class Script {
+  readonly #folder: string;
+  #calls = 0;
+
+  /** `folder`: where the tools are told to write. */
+  constructor(folder: string) {
+    this.#folder = folder;
+  }
+
+  answer(conversation: Conversation): Answer {
+    const { text, call } = this.#reply(conversation);
+    const chars = conversation.turns.reduce((sum, turn) => sum + turn.text.length, 0);
+    const usage = {
+      input_tokens: tokens(chars),
+      output_tokens: tokens(text.length + JSON.stringify(call?.arguments ?? '').length),
+    };
+    return { text, call, usage };
+  }
+
+  #reply({ turns, tools, answer_schema }: Conversation): Pick<Answer, 'text' | 'call'> {
+    if (answer_schema) return said(JSON.stringify(this.#fill(answer_schema)));
+    const { prompt, result, before } = latest(turns);
+    const word = prompt && answerAboutWord(prompt, before);
+    if (word) return said(word);
+    if (!prompt && result !== null) return said(`The tool answered: ${result.slice(0, QUOTED_CHARS_MAX)}`);
+    const tool = changingTool(tools);
+    if (!tool) return said('A check of the agent doctor');
+    return { text: `I use the tool ${tool.name}.`, call: this.#call(tool) };
+  }
+
+  #call(tool: Tool): Call {
+    this.#calls++;
+    const filled = this.#fill(tool.parameters);
+    return {
+      id: `call_${newSecret(12)}`,
+      name: tool.name,
+      arguments: typeof filled === 'object' ? (filled as Record<string, unknown>) : {},
+    };
+  }
+
+  /** Each call gets a file of its own: agents refuse to write over a file that they have not read. */
+  #fill(schema: Tool['parameters']): unknown {
+    return fill(schema, { folder: this.#folder, file: `svc-doctor-${this.#calls}.txt`, content: 'hello' });
+  }
+}
+
+function said(text: string): Pick<Answer, 'text' | 'call'> {
+  return { text, call: null };
+}
+
+function tokens(chars: number): number {
+  return Math.ceil(chars / CHARS_PER_TOKEN) + 1;
+}
+
+/** A tool that writes a file, else one that runs commands, else none. */
+export function changingTool(tools: readonly Tool[]): Tool | null {
+  const changing = tools.filter(({ name }) => !HARMLESS.test(name));
+  return (
+    changing.find(({ name }) => WRITES.test(name)) ?? changing.find(({ name }) => RUNS.test(name)) ?? null
+  );
+}
+
+/** What was said since the model's last word: a prompt, the result of a call that nothing was added to, or neither. */
+function latest(turns: readonly Turn[]): { prompt: string; result: string | null; before: string } {
+  const from = turns.findLastIndex(({ role }) => role === 'assistant') + 1;
+  const since = turns.slice(from);
+  const at = since.findLastIndex(({ role }) => role === 'tool');
+  const prompt = since
+    .slice(at + 1)
+    .map(({ text }) => text.replace(REMINDERS, '').trim())
+    .filter((text) => text !== '')
+    .join('\n');
+  const before = turns.map(({ text }) => text).join('\n');
+  return { prompt, result: at < 0 ? null : since[at]!.text, before };
+}

@@ -1,0 +1,25 @@
+/** What the doctor says to agents. Real models can follow it, and the scripted one knows it when it comes. */
+import { newSecret } from '../base/ids.ts';
+
+const REMEMBER = 'Please remember this word for later:';
+const RECALL = 'Which word did I ask you to remember?';
+const WORD = /\bdoctor-[\w-]{12}\b/g;
+
+/** The two prompts that need a permission name different files, because agents guard files that are there already. */
+export const workPrompt = (file: string): string =>
+  `Write the text "hello" into a new file ${file} in the current folder, with a tool that writes files or runs commands. Then say in one sentence that it is done.`;
+
+export const rememberPrompt = (word: string): string =>
+  `${REMEMBER} ${word}. Use no tools, and answer only "OK".`;
+
+export const recallPrompt: string = `${RECALL} Use no tools, and answer only with the word.`;
+
+export function newWord(): string {
+  return `doctor-${newSecret(9)}`;
+}
+
+/** The answer to a prompt about the word, from the conversation before it; null for every other prompt. */
+export function answerAboutWord(prompt: string, conversation: string): string | null {
+  if (prompt.includes(RECALL)) return conversation.match(WORD)?.at(-1) ?? 'I do not know of any word.';
+  return prompt.includes(REMEMBER) ? 'OK' : null;
+}
