@@ -4,6 +4,7 @@ import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { CallArgs } from '../contract/client.ts';
 import type { AgentStatus } from '../domain/agent.ts';
+import { addAgentDoctor } from './agent-doctor.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
@@ -152,6 +153,7 @@ export function addAgents(program: Command, context: Context): void {
     });
 
   addAgentOutput(agents, context);
+  addAgentDoctor(agents, context);
 
   async function report(agent: AgentRecord, options: Common): Promise<void> {
     if (options.json || !io.stdout.isTTY) {

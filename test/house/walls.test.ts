@@ -11,6 +11,7 @@ const floors: Record<string, number> = {
   acp: 1,
   contract: 2,
   demo: 2,
+  'agent-doctor': 2,
   store: 3,
   runtime: 3,
   link: 3,

@@ -1,0 +1,129 @@
+/**
+ * An ACP agent for the doctor's tests, by hand and without the SDK, so that it can be wrong on purpose. It asks one
+ * permission a turn and remembers what it is told; its arguments are bad habits:
+ *
+ * - `deaf`: answers nothing. `dies`: ends in its first turn. `v2`: speaks another version.
+ * - `signed-out`: wants a sign-in. `eager`: writes without asking. `no-options`: asks, and leaves no choice.
+ * - `hangs`: a cancelled turn does not end. `waits`: it ends once the request was answered. `wrong-end`: it says `end_turn`.
+ * - `forgets`: opens an old session, and knows nothing. `stubborn`: ignores TERM.
+ * - `orphans`: starts two processes that outlive it, one in a session of its own. `noisy`: writes more than messages.
+ */
+import { spawn } from 'node:child_process';
+import { appendFileSync, existsSync, readFileSync, writeFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+const habits = new Set(process.argv.slice(2));
+const has = (habit: string) => habits.has(habit);
+/** Untracked, and not among the files that the doctor looks at. */
+const MEMORY = '.git/memory';
+
+let asked = 0;
+let cwd = '';
+let turn: { id: unknown; cancelled: boolean } | null = null;
+
+if (has('stubborn')) process.on('SIGTERM', () => {});
+note(process.pid);
+if (has('noisy')) process.stdout.write('Welcome!\n');
+if (has('orphans')) for (const detached of [false, true]) note(startOrphan(detached));
+
+/** For tests that look whether everything is gone. */
+function note(pid: number): void {
+  if (process.env.AGENT_CHILD_PIDS) appendFileSync(process.env.AGENT_CHILD_PIDS, `${pid}\n`);
+}
+
+function startOrphan(detached: boolean): number {
+  return spawn('sleep', ['600'], { detached, stdio: 'ignore' }).pid!;
+}
+
+function send(message: object): void {
+  process.stdout.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
+}
+
+function update(update: object): void {
+  send({ method: 'session/update', params: { sessionId: 'one', update } });
+}
+
+function say(text: string): void {
+  update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+}
+
+function endTurn(stopReason: string): void {
+  if (turn) send({ id: turn.id, result: { stopReason } });
+  turn = null;
+}
+
+function prompt(id: unknown, text: string): void {
+  turn = { id, cancelled: false };
+  if (has('dies')) {
+    process.stderr.write('out of luck\x1b[2J\n');
+    process.exit(3);
+  }
+  if (has('noisy')) {
+    say('x'.repeat(1_100_000));
+    send({ id: 'nobody asked', result: {} });
+    send({ id: 'file', method: 'fs/read_text_file', params: { sessionId: 'one', path: '/x' } });
+  }
+  if (text.includes('remember')) {
+    remember(text);
+    endTurn('end_turn');
+  } else if (has('eager')) {
+    writeFileSync(`${cwd}/eager.txt`, 'x');
+    say('written');
+    endTurn('end_turn');
+  } else ask();
+}
+
+function remember(text: string): void {
+  const path = `${cwd}/${MEMORY}`;
+  say(existsSync(path) && !has('forgets') ? readFileSync(path, 'utf8') : 'nothing');
+  appendFileSync(path, text);
+}
+
+function ask(): void {
+  const options = [
+    { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
+    { optionId: 'ever', name: 'Always here', kind: 'allow_always' },
+    { optionId: 'never', name: 'No', kind: 'reject_once' },
+  ];
+  const toolCall = { toolCallId: `call-${++asked}`, title: 'Write', kind: 'edit' };
+  send({
+    id: `ask-${asked}`,
+    method: 'session/request_permission',
+    params: { sessionId: 'one', toolCall, options: has('no-options') ? [] : options },
+  });
+}
+
+function answered(outcome: { outcome: string; optionId?: string }): void {
+  if (!turn || (has('hangs') && turn.cancelled)) return;
+  say(`chosen: ${outcome.optionId ?? outcome.outcome}`);
+  const cancelled = turn.cancelled || outcome.outcome === 'cancelled';
+  endTurn(cancelled && !has('wrong-end') ? 'cancelled' : 'end_turn');
+}
+
+function cancel(): void {
+  if (!turn) return;
+  turn.cancelled = true;
+  if (!has('hangs') && !has('waits') && !has('wrong-end')) endTurn('cancelled');
+}
+
+createInterface({ input: process.stdin }).on('line', (line) => {
+  if (has('deaf')) return;
+  const { id, method, params, result } = JSON.parse(line);
+  if (method === 'initialize') {
+    send({
+      id,
+      result: {
+        protocolVersion: has('v2') ? 2 : 1,
+        agentInfo: { name: 'child', version: '1' },
+        agentCapabilities: { loadSession: true },
+        authMethods: [{ id: 'key', name: 'A key' }],
+      },
+    });
+  } else if (method === 'session/new' || method === 'session/load') {
+    cwd = params.cwd;
+    if (has('signed-out')) send({ id, error: { code: -32000, message: 'Authentication required' } });
+    else send({ id, result: method === 'session/new' ? { sessionId: 'one' } : {} });
+  } else if (method === 'session/prompt') prompt(id, params.prompt[0].text);
+  else if (method === 'session/cancel') cancel();
+  else if (String(id).startsWith('ask-')) answered(result.outcome);
+});

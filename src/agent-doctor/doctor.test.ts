@@ -1,0 +1,166 @@
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { examineAgent } from './doctor.ts';
+import type { Report } from './report.ts';
+
+const child = fileURLToPath(new URL('./agent-child.ts', import.meta.url));
+const example = fileURLToPath(
+  new URL('../../node_modules/acp-example/dist/examples/agent.js', import.meta.url),
+);
+
+async function examine(habits: string[], timeout_ms = 30_000): Promise<Report> {
+  return examineAgent({
+    argv: [process.execPath, child, ...habits],
+    env: process.env,
+    signal: new AbortController().signal,
+    timeout_ms,
+  });
+}
+
+/** Every finding as `grade` or, where a test looks closer, with its words. */
+function grades({ checks }: Report): Record<string, string> {
+  return Object.fromEntries(checks.map(({ name, grade }) => [name, grade]));
+}
+
+function said(report: Report, name: string): string {
+  const { grade, detail } = report.checks.find((check) => check.name === name)!;
+  return `${grade}: ${detail}`;
+}
+
+const sound = {
+  start: 'ok',
+  session: 'ok',
+  'sign-in': 'ok',
+  turn: 'ok',
+  permission: 'ok',
+  cancel: 'ok',
+  'second prompt': 'ok',
+  'orphans after KILL': 'ok',
+  'load after KILL': 'ok',
+  TERM: 'ok',
+  'orphans after TERM': 'ok',
+  stdout: 'ok',
+};
+
+test.concurrent('an agent without bad habits is ok in everything', async () => {
+  const report = await examine([]);
+  expect(grades(report)).toEqual(sound);
+  expect(report).toMatchObject({ grade: 'ok', agent: { name: 'child', version: '1' }, model_requests: null });
+  expect(said(report, 'permission')).toBe(
+    'ok: yes (allow_once), ever (allow_always), never (reject_once); chosen: yes',
+  );
+  expect(said(report, 'cancel')).toMatch(/^ok: cancelled by itself, \d+ ms$/);
+  expect(said(report, 'load after KILL')).toBe('ok: load: context kept, nothing is replayed');
+  const permission = report.checks.find(({ name }) => name === 'permission')!;
+  expect(permission.facts).toMatchObject({
+    chosen: 'yes',
+    options: [{ optionId: 'yes', name: 'Yes' }, {}, {}],
+  });
+});
+
+test.concurrent("the SDK's example agent works, and says end_turn for a cancelled turn", async () => {
+  const argv: [string, ...string[]] = [process.execPath, example];
+  const report = await examineAgent({ argv, env: process.env, signal: new AbortController().signal });
+  expect(grades(report)).toEqual({ ...sound, cancel: 'weak', 'load after KILL': 'skipped' });
+  expect(said(report, 'turn')).toBe('ok: end_turn; 3 agent_message_chunk, 2 tool_call, 2 tool_call_update');
+  expect(said(report, 'cancel')).toMatch(
+    /^weak: end_turn once the request was answered cancelled, \d+ ms; should/,
+  );
+});
+
+test.concurrent('what ignores TERM is killed, and weak for it', async () => {
+  const report = await examine(['stubborn']);
+  expect(grades(report)).toEqual({ ...sound, TERM: 'weak' });
+  expect(said(report, 'TERM')).toBe('weak: goes on for more than 5 s: needs KILL');
+});
+
+test.concurrent('processes that an agent leaves behind are found in whatever session, and ended', async () => {
+  const report = await examine(['orphans']);
+  const left = process.platform === 'linux' ? 2 : 1;
+  expect(grades(report)).toEqual({ ...sound, 'orphans after KILL': 'weak', 'orphans after TERM': 'weak' });
+  for (const name of ['orphans after KILL', 'orphans after TERM']) {
+    expect(said(report, name)).toMatch(
+      new RegExp(`^weak: ${left} left behind, ended by the doctor: \\d+ sleep 600`),
+    );
+    const { orphans } = report.checks.find((check) => check.name === name)!.facts as {
+      orphans: { pid: number }[];
+    };
+    expect(orphans).toHaveLength(left);
+  }
+});
+
+test.concurrent('what never answers fails its start, and nothing else is asked of it', async () => {
+  const report = await examine(['deaf'], 1_000);
+  expect(said(report, 'start')).toBe('failed: no answer within 1 s');
+  const { start, 'orphans after KILL': orphans, ...others } = grades(report);
+  expect([start, orphans, report.grade]).toEqual(['failed', 'ok', 'failed']);
+  expect(new Set(Object.values(others))).toEqual(new Set(['skipped']));
+});
+
+test.concurrent('a program that cannot be started is told', async () => {
+  const signal = new AbortController().signal;
+  const report = await examineAgent({ argv: ['/nowhere/agent'], env: process.env, signal });
+  expect(said(report, 'start')).toBe('failed: spawn /nowhere/agent ENOENT');
+});
+
+test.concurrent('another version of ACP is not spoken to', async () => {
+  const report = await examine(['v2']);
+  expect(said(report, 'start')).toBe('failed: speaks ACP version 2, not 1');
+  expect(grades(report).session).toBe('skipped');
+});
+
+test.concurrent('a sign-in that is needed is named with its ways', async () => {
+  const report = await examine(['signed-out']);
+  expect(said(report, 'sign-in')).toBe("failed: needed, with the agent's own program (ways: A key)");
+  expect(grades(report).session).toBe('skipped');
+});
+
+test.concurrent('an agent that dies in its turn is told with its last words', async () => {
+  const report = await examine(['dies']);
+  expect(said(report, 'turn')).toBe('failed: it ended (exit code 3); it wrote: out of luck\x1b[2J');
+  expect(report.stderr).toContain('out of luck');
+  expect(grades(report)).toMatchObject({ cancel: 'skipped', 'orphans after KILL': 'ok' });
+});
+
+test.concurrent('a permission that is not asked, or leaves no choice, is a finding', async () => {
+  const [eager, no_options] = await Promise.all([examine(['eager']), examine(['no-options'])]);
+  expect(said(eager, 'permission')).toBe('weak: wrote eager.txt without asking');
+  expect(said(eager, 'cancel')).toBe('skipped: it asked nothing this time (end_turn)');
+  expect(said(no_options, 'permission')).toBe('failed: offers nothing that allows it: no options');
+});
+
+test.concurrent('a cancelled turn that waits, ends wrongly or does not end is told apart', async () => {
+  const [waits, wrong, hangs] = await Promise.all([
+    examine(['waits']),
+    examine(['wrong-end']),
+    examine(['hangs'], 10_000),
+  ]);
+  expect(said(waits, 'cancel')).toMatch(/^ok: cancelled once the request was answered cancelled, \d+ ms$/);
+  expect(said(wrong, 'cancel')).toMatch(/^weak: end_turn once .*; should say cancelled$/);
+  expect(said(hangs, 'cancel')).toBe('failed: no answer within 10 s');
+  expect(grades(hangs)['second prompt']).toBe('skipped');
+});
+
+test.concurrent('an old session that opens and knows nothing is weak', async () => {
+  expect(said(await examine(['forgets']), 'load after KILL')).toBe(
+    'weak: load: opened, nothing is replayed, but the reply does not know what was said before',
+  );
+});
+
+test.concurrent('what an agent writes besides messages, and asks beyond what is offered, is counted', async () => {
+  const report = await examine(['noisy']);
+  expect(said(report, 'stdout')).toMatch(
+    /^weak: \d+ messages, the longest line 1100\d\d\d bytes; 2 lines that are no messages \("Welcome!"\); \d responses to nothing; \d lines of more than 1 MiB; asks for fs\/read_text_file, which is not offered$/,
+  );
+});
+
+test.concurrent('an examination that is aborted rejects with the reason', async () => {
+  const controller = new AbortController();
+  const examined = examineAgent({
+    argv: [process.execPath, child, 'deaf'],
+    env: process.env,
+    signal: controller.signal,
+    onCheck: () => controller.abort(new Error('enough')),
+  });
+  await expect(examined).rejects.toThrow('enough');
+});

@@ -1,0 +1,136 @@
+/**
+ * The agents that the doctor knows: how a command is told to be one of them, and what sends one to the scripted model
+ * instead of its vendor. Everything goes by environment, or by files in a home of its own.
+ */
+import { basename } from 'node:path';
+import { SCRIPTED_MODEL } from './model/server.ts';
+
+export const agentNames = ['claude', 'codex', 'gemini', 'goose', 'opencode', 'qwen'] as const;
+export type AgentName = (typeof agentNames)[number];
+
+export interface Dress {
+  env: Record<string, string>;
+  /** By path below the home. */
+  files: Record<string, string>;
+}
+
+interface KnownAgent {
+  /** The mode in which it asks people, where that is not the one that it starts in. */
+  mode?: string;
+  /** `url` is the model server's. */
+  dress: (url: string) => Partial<Dress>;
+}
+
+const KEY = 'svc-doctor';
+
+const known: Record<AgentName, KnownAgent> = {
+  claude: {
+    dress: (url) => ({
+      env: { ...anthropicEnv(url), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', IS_SANDBOX: '1' },
+    }),
+  },
+  codex: {
+    mode: 'read-only',
+    dress: (url) => ({ env: openaiEnv(url), files: { '.codex/config.toml': codexConfig(url) } }),
+  },
+  gemini: {
+    dress: (url) => ({
+      env: { ...geminiEnv(url), GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+      files: { '.gemini/settings.json': settings('gemini-api-key') },
+    }),
+  },
+  goose: {
+    dress: (url) => ({
+      env: {
+        ...openaiEnv(url),
+        OPENAI_HOST: url,
+        GOOSE_PROVIDER: 'openai',
+        GOOSE_MODEL: SCRIPTED_MODEL,
+        GOOSE_MODE: 'approve',
+      },
+    }),
+  },
+  opencode: {
+    dress: (url) => ({
+      env: {
+        OPENCODE_DISABLE_MODELS_FETCH: '1',
+        OPENCODE_DISABLE_AUTOUPDATE: '1',
+        OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+      },
+      files: { '.config/opencode/opencode.json': json(opencodeConfig(url)) },
+    }),
+  },
+  qwen: {
+    dress: (url) => ({
+      env: openaiEnv(url),
+      files: { '.qwen/settings.json': settings('openai') },
+    }),
+  },
+};
+
+/** By a word of the command: the name of a program, or of the package that it lies in. */
+export function guessAgent(argv: readonly string[]): AgentName | null {
+  const names = argv.flatMap((word) => [basename(word), word.split('node_modules/').slice(1).join()]);
+  return agentNames.find((agent) => names.some((name) => new RegExp(`\\b${agent}`).test(name))) ?? null;
+}
+
+export function usualMode(name: AgentName | null): string | null {
+  return (name && known[name].mode) ?? null;
+}
+
+/** For an agent that is not known: everything that any of them might listen to. */
+export function dressFor(name: AgentName | null, url: string): Dress {
+  const usual = { env: { ...openaiEnv(url), ...anthropicEnv(url), ...geminiEnv(url) }, files: {} };
+  return { ...usual, ...(name && { env: {}, ...known[name].dress(url) }) };
+}
+
+function openaiEnv(url: string): Record<string, string> {
+  return { OPENAI_BASE_URL: `${url}/v1`, OPENAI_API_KEY: KEY, OPENAI_MODEL: SCRIPTED_MODEL };
+}
+
+function anthropicEnv(url: string): Record<string, string> {
+  return { ANTHROPIC_BASE_URL: url, ANTHROPIC_API_KEY: KEY };
+}
+
+function geminiEnv(url: string): Record<string, string> {
+  return { GOOGLE_GEMINI_BASE_URL: url, GEMINI_API_KEY: KEY };
+}
+
+function codexConfig(url: string): string {
+  return `model = "${SCRIPTED_MODEL}"
+model_provider = "scripted"
+
+[model_providers.scripted]
+name = "scripted"
+base_url = "${url}/v1"
+wire_api = "responses"
+env_key = "OPENAI_API_KEY"
+`;
+}
+
+function opencodeConfig(url: string): object {
+  const model = `scripted/${SCRIPTED_MODEL}`;
+  return {
+    model,
+    small_model: model,
+    autoupdate: false,
+    share: 'disabled',
+    permission: { edit: 'ask', bash: 'ask' },
+    provider: {
+      scripted: {
+        npm: '@ai-sdk/openai-compatible',
+        options: { baseURL: `${url}/v1`, apiKey: KEY },
+        models: { [SCRIPTED_MODEL]: {} },
+      },
+    },
+  };
+}
+
+/** Of Gemini, and of Qwen, which descends from it. */
+function settings(selectedType: string): string {
+  return json({ security: { auth: { selectedType } }, privacy: { usageStatisticsEnabled: false } });
+}
+
+function json(value: unknown): string {
+  return JSON.stringify(value, null, 2);
+}

@@ -1,0 +1,76 @@
+import { tmpdir } from 'node:os';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { run } from '../testing/cli.ts';
+
+const child = fileURLToPath(new URL('../agent-doctor/agent-child.ts', import.meta.url));
+
+function doctor(options: string[], habits: string[], tty = false) {
+  return run(['agents', 'doctor', ...options, '--', process.execPath, child, ...habits], {
+    home: tmpdir(),
+    tty,
+  });
+}
+
+test.concurrent('an agent that is well is a table and exit code 0', async () => {
+  const { code, stdout, stderr } = await doctor([], []);
+  expect([code, stderr]).toEqual([0, '']);
+  const rows = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t'));
+  expect(rows.map(([number, name, grade]) => `${number} ${name} ${grade}`)).toEqual([
+    '1 start ok',
+    '2 session ok',
+    '3 sign-in ok',
+    '4 turn ok',
+    '5 permission ok',
+    '6 cancel ok',
+    '7 second prompt ok',
+    '8 orphans after KILL ok',
+    '9 load after KILL ok',
+    '10 TERM ok',
+    '11 orphans after TERM ok',
+    '12 stdout ok',
+    '- total ok',
+  ]);
+  expect(rows[0]).toEqual(['1', 'start', 'ok', expect.stringMatching(/^\d+\.\d\d s$/), expect.any(String)]);
+  expect(rows.at(-1)!.at(-1)).toBe('12 ok');
+});
+
+test.concurrent('with --json it is one object, in which the scripted model tells what it was asked', async () => {
+  const { code, stdout } = await doctor(['--json', '--model', 'scripted', '--agent', 'qwen'], []);
+  const report = JSON.parse(stdout);
+  expect(code).toBe(0);
+  expect(report).toMatchObject({
+    grade: 'weak',
+    known_as: 'qwen',
+    model_requests: [],
+    agent: { name: 'child' },
+  });
+  expect(report.checks.at(-1)).toEqual({
+    number: 13,
+    name: 'model',
+    grade: 'weak',
+    detail: 'no request: it does not speak to the scripted model',
+    duration_ms: null,
+  });
+});
+
+test.concurrent('an agent that fails is exit code 1, and its last words are shown without their control characters', async () => {
+  const { code, stderr } = await doctor([], ['dies'], true);
+  expect(code).toBe(1);
+  expect(stderr).toContain('it wrote to stderr:\nout of luck\\x1b[2J\n');
+  expect(stderr).toMatch(/svc: 2 of 12 checks failed\n$/);
+});
+
+test.concurrent('what it does not know is refused', async () => {
+  expect(await doctor(['--model', 'gpt'], [])).toMatchObject({
+    code: 2,
+    stderr: 'svc: --model: there is only scripted\n',
+  });
+  expect((await doctor(['--agent', 'nobody'], [])).stderr).toMatch(
+    /^svc: --agent: must be one of claude, codex, /,
+  );
+  expect((await run(['agents', 'doctor'], { home: tmpdir() })).code).toBe(2);
+});
