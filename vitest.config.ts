@@ -16,7 +16,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/house/**'],
+          exclude: ['test/house/**', 'test/real-agents/**'],
           pool: 'forks',
           testTimeout: 120_000,
           hookTimeout: 60_000,
