@@ -6,6 +6,7 @@
  * - `signed-out`: wants a sign-in. `eager`: writes without asking. `no-options`: asks, and leaves no choice.
  * - `hangs`: a cancelled turn does not end. `waits`: it ends once the request was answered. `wrong-end`: it says `end_turn`.
  * - `forgets`: opens an old session, and knows nothing. `stubborn`: ignores TERM.
+ * - `modes`: has two, `options`: has them as an option of the session.
  * - `orphans`: starts two processes that outlive it, one in a session of its own. `noisy`: writes more than messages.
  */
 import { spawn } from 'node:child_process';
@@ -100,6 +101,17 @@ function answered(outcome: { outcome: string; optionId?: string }): void {
   endTurn(cancelled && !has('wrong-end') ? 'cancelled' : 'end_turn');
 }
 
+function session(): object {
+  const modes = { currentModeId: 'ask', availableModes: ['ask', 'plan'].map((id) => ({ id, name: id })) };
+  const options = ['ask', 'plan'].map((value) => ({ value, name: value }));
+  const mode = { id: 'mode', name: 'Mode', type: 'select', currentValue: 'ask', options };
+  return {
+    sessionId: 'one',
+    ...(has('modes') && { modes }),
+    ...(has('options') && { configOptions: [mode] }),
+  };
+}
+
 function cancel(): void {
   if (!turn) return;
   turn.cancelled = true;
@@ -122,7 +134,9 @@ createInterface({ input: process.stdin }).on('line', (line) => {
   } else if (method === 'session/new' || method === 'session/load') {
     cwd = params.cwd;
     if (has('signed-out')) send({ id, error: { code: -32000, message: 'Authentication required' } });
-    else send({ id, result: method === 'session/new' ? { sessionId: 'one' } : {} });
+    else send({ id, result: method === 'session/new' ? session() : {} });
+  } else if (method === 'session/set_mode' || method === 'session/set_config_option') {
+    send({ id, result: {} });
   } else if (method === 'session/prompt') prompt(id, params.prompt[0].text);
   else if (method === 'session/cancel') cancel();
   else if (String(id).startsWith('ask-')) answered(result.outcome);

@@ -8,8 +8,9 @@ const example = fileURLToPath(
   new URL('../../node_modules/acp-example/dist/examples/agent.js', import.meta.url),
 );
 
-async function examine(habits: string[], timeout_ms = 30_000): Promise<Report> {
+async function examine(habits: string[], timeout_ms = 30_000, mode: string | null = null): Promise<Report> {
   return examineAgent({
+    mode,
     argv: [process.execPath, child, ...habits],
     env: process.env,
     signal: new AbortController().signal,
@@ -113,6 +114,20 @@ test.concurrent('a sign-in that is needed is named with its ways', async () => {
   const report = await examine(['signed-out']);
   expect(said(report, 'sign-in')).toBe("failed: needed, with the agent's own program (ways: A key)");
   expect(grades(report).session).toBe('skipped');
+});
+
+test.concurrent('a mode is set by the modes of a session, or by the option that stands for them', async () => {
+  const wanted: [string[], string, string][] = [
+    [['modes'], 'plan', 'ok: mode ask of ask, plan; set to plan'],
+    [['modes'], 'ask', 'ok: mode ask of ask, plan'],
+    [['modes'], 'auto', 'weak: mode ask of ask, plan; auto is not offered'],
+    [['options'], 'plan', 'ok: no modes; set to plan'],
+    [[], 'plan', 'weak: no modes; plan is not offered'],
+  ];
+  const found = await Promise.all(
+    wanted.map(([habits, mode]) => examine([...habits, 'eager'], 30_000, mode)),
+  );
+  expect(found.map((report) => said(report, 'session'))).toEqual(wanted.map(([, , words]) => words));
 });
 
 test.concurrent('an agent that dies in its turn is told with its last words', async () => {

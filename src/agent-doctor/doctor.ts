@@ -6,7 +6,7 @@ import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import { Examination } from './examination.ts';
 import { noFrames } from './frames.ts';
-import { type AgentName, dressFor, guessAgent, usualMode } from './known.ts';
+import { type AgentName, dressFor, guessAgent, usualEnv } from './known.ts';
 import { Leftovers } from './leftovers.ts';
 import { type ModelServer, openModelServer } from './model/server.ts';
 import { Place } from './place.ts';
@@ -46,12 +46,17 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
     if (dress) await place.dress(dress);
     const facts = noFrames();
     const examination = new Examination({
-      agent: { argv, cwd: place.work, env: place.environment(env, cookie, dress), facts },
+      agent: {
+        argv,
+        cwd: place.work,
+        env: place.environment({ own: env, usual: usualEnv(known_as), cookie, dress }),
+        facts,
+      },
       place,
       leftovers,
       model,
       prompt: options.prompt ?? null,
-      mode: options.mode ?? usualMode(known_as),
+      mode: options.mode ?? null,
       timeout_ms,
       signal: AbortSignal.any([options.signal, ended.signal]),
       onCheck,

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { agentNames, dressFor, guessAgent, usualMode } from './known.ts';
+import { findPreset } from '../domain/presets.ts';
+import { agentNames, dressFor, guessAgent, usualEnv } from './known.ts';
 
 test('an agent is known by its program or its package, not by a folder of somebody', () => {
   expect(guessAgent(['qwen', '--acp'])).toBe('qwen');
@@ -23,6 +24,8 @@ test('every dress sends the agent to the scripted model, and an unknown agent to
   });
 });
 
-test('codex is set to the mode in which it asks people', () => {
-  expect([usualMode('codex'), usualMode('qwen'), usualMode(null)]).toEqual(['read-only', null, null]);
+test('an agent that is known gets what its preset sets', () => {
+  for (const name of agentNames) expect(findPreset(name), name).not.toBe(null);
+  expect(usualEnv('codex')).toEqual({ INITIAL_AGENT_MODE: 'read-only' });
+  expect(usualEnv(null)).toEqual({});
 });

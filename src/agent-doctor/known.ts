@@ -1,8 +1,9 @@
 /**
- * The agents that the doctor knows: how a command is told to be one of them, and what sends one to the scripted model
- * instead of its vendor. Everything goes by environment, or by files in a home of its own.
+ * The agents that the doctor knows, each by its preset's id: how a command is told to be one of them, and what sends one to
+ * the scripted model instead of its vendor. Everything goes by environment, or by files in a home of its own.
  */
 import { basename } from 'node:path';
+import { findPreset } from '../domain/presets.ts';
 import { SCRIPTED_MODEL } from './model/server.ts';
 
 export const agentNames = ['claude', 'codex', 'gemini', 'goose', 'opencode', 'qwen'] as const;
@@ -14,58 +15,30 @@ export interface Dress {
   files: Record<string, string>;
 }
 
-interface KnownAgent {
-  /** The mode in which it asks people, where that is not the one that it starts in. */
-  mode?: string;
-  /** `url` is the model server's. */
-  dress: (url: string) => Partial<Dress>;
-}
-
 const KEY = 'svc-doctor';
 
-const known: Record<AgentName, KnownAgent> = {
-  claude: {
-    dress: (url) => ({
-      env: { ...anthropicEnv(url), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', IS_SANDBOX: '1' },
-    }),
-  },
-  codex: {
-    mode: 'read-only',
-    dress: (url) => ({ env: openaiEnv(url), files: { '.codex/config.toml': codexConfig(url) } }),
-  },
-  gemini: {
-    dress: (url) => ({
-      env: { ...geminiEnv(url), GEMINI_CLI_TRUST_WORKSPACE: 'true' },
-      files: { '.gemini/settings.json': settings('gemini-api-key') },
-    }),
-  },
-  goose: {
-    dress: (url) => ({
-      env: {
-        ...openaiEnv(url),
-        OPENAI_HOST: url,
-        GOOSE_PROVIDER: 'openai',
-        GOOSE_MODEL: SCRIPTED_MODEL,
-        GOOSE_MODE: 'approve',
-      },
-    }),
-  },
-  opencode: {
-    dress: (url) => ({
-      env: {
-        OPENCODE_DISABLE_MODELS_FETCH: '1',
-        OPENCODE_DISABLE_AUTOUPDATE: '1',
-        OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
-      },
-      files: { '.config/opencode/opencode.json': json(opencodeConfig(url)) },
-    }),
-  },
-  qwen: {
-    dress: (url) => ({
-      env: openaiEnv(url),
-      files: { '.qwen/settings.json': settings('openai') },
-    }),
-  },
+/** `url` is the model server's. */
+const dresses: Record<AgentName, (url: string) => Partial<Dress>> = {
+  claude: (url) => ({
+    env: { ...anthropicEnv(url), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', IS_SANDBOX: '1' },
+  }),
+  codex: (url) => ({ env: openaiEnv(url), files: { '.codex/config.toml': codexConfig(url) } }),
+  gemini: (url) => ({
+    env: { ...geminiEnv(url), GEMINI_CLI_TRUST_WORKSPACE: 'true' },
+    files: { '.gemini/settings.json': settings('gemini-api-key') },
+  }),
+  goose: (url) => ({
+    env: { ...openaiEnv(url), OPENAI_HOST: url, GOOSE_PROVIDER: 'openai', GOOSE_MODEL: SCRIPTED_MODEL },
+  }),
+  opencode: (url) => ({
+    env: {
+      OPENCODE_DISABLE_MODELS_FETCH: '1',
+      OPENCODE_DISABLE_AUTOUPDATE: '1',
+      OPENCODE_DISABLE_LSP_DOWNLOAD: '1',
+    },
+    files: { '.config/opencode/opencode.json': json(opencodeConfig(url)) },
+  }),
+  qwen: (url) => ({ env: openaiEnv(url), files: { '.qwen/settings.json': settings('openai') } }),
 };
 
 /** By a word of the command: the name of a program, or of the package that it lies in. */
@@ -74,14 +47,15 @@ export function guessAgent(argv: readonly string[]): AgentName | null {
   return agentNames.find((agent) => names.some((name) => new RegExp(`\\b${agent}`).test(name))) ?? null;
 }
 
-export function usualMode(name: AgentName | null): string | null {
-  return (name && known[name].mode) ?? null;
+/** What the plane sets too, so that the agent asks people. */
+export function usualEnv(name: AgentName | null): Readonly<Record<string, string>> {
+  return (name && findPreset(name)?.env) ?? {};
 }
 
 /** For an agent that is not known: everything that any of them might listen to. */
 export function dressFor(name: AgentName | null, url: string): Dress {
   const usual = { env: { ...openaiEnv(url), ...anthropicEnv(url), ...geminiEnv(url) }, files: {} };
-  return { ...usual, ...(name && { env: {}, ...known[name].dress(url) }) };
+  return { ...usual, ...(name && { env: {}, ...dresses[name](url) }) };
 }
 
 function openaiEnv(url: string): Record<string, string> {
@@ -115,7 +89,6 @@ function opencodeConfig(url: string): object {
     small_model: model,
     autoupdate: false,
     share: 'disabled',
-    permission: { edit: 'ask', bash: 'ask' },
     provider: {
       scripted: {
         npm: '@ai-sdk/openai-compatible',

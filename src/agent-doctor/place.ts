@@ -15,6 +15,14 @@ const README = 'README.md';
 const VENDORS =
   /^(ANTHROPIC|CLAUDE|CODEX|GEMINI|GOOGLE|GOOSE|OPENAI|OPENCODE|QWEN|XDG)_|_(API_KEY|AUTH_TOKEN)$|^(https?|all|no)_proxy$/i;
 
+export interface EnvironmentParts {
+  own: Readonly<Record<string, string | undefined>>;
+  usual: Readonly<Record<string, string>>;
+  cookie: string;
+  /** Null: the agent goes as it is, to its own model. */
+  dress: Dress | null;
+}
+
 export class Place {
   readonly #folder: string;
   readonly work: string;
@@ -44,12 +52,11 @@ export class Place {
     }
   }
 
-  /** Ours without secrets of the service; with a dress also without anything that speaks of vendors. */
-  environment(
-    own: Readonly<Record<string, string | undefined>>,
-    cookie: string,
-    dress: Dress | null,
-  ): Record<string, string> {
+  /**
+   * Ours without secrets of the service, over what is usual for the agent; with a dress also without anything that speaks
+   * of vendors.
+   */
+  environment({ own, usual, cookie, dress }: EnvironmentParts): Record<string, string> {
     const kept = Object.entries(own).filter(
       (entry): entry is [string, string] =>
         entry[1] !== undefined &&
@@ -57,11 +64,8 @@ export class Place {
         (!entry[0].startsWith('SVC_') || entry[0] === 'SVC_SESSION_ID') &&
         (dress === null || !VENDORS.test(entry[0])),
     );
-    return {
-      ...Object.fromEntries(kept),
-      ...(dress && { HOME: this.#home, ...dress.env }),
-      [COOKIE]: cookie,
-    };
+    const dressed = dress && { HOME: this.#home, ...dress.env };
+    return { ...usual, ...Object.fromEntries(kept), ...dressed, [COOKIE]: cookie };
   }
 
   /** Files that were not there in the beginning. */
