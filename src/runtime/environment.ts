@@ -27,7 +27,7 @@ export function commonEnvironment(
   more: Readonly<Record<string, string>> = {},
 ): Record<string, string> {
   const env: Record<string, string> = {};
-  for (const [name, value] of Object.entries(options.own)) {
+  for (const [name, value] of Object.entries(withoutNpm(options.own))) {
     if (value === undefined || name.startsWith('SVC_')) continue;
     if (options.allow && !options.allow.includes(name)) continue;
     env[name] = value;
@@ -40,6 +40,18 @@ export function commonEnvironment(
   const path = env.PATH || '/usr/local/bin:/usr/bin:/bin';
   env.PATH = options.bin_dir ? `${options.bin_dir}:${path}` : path;
   return env;
+}
+
+/**
+ * Started by `npm start`, what npm adds is ours and not the agents': with its PATH they would run on the Node of this
+ * package, and with its variables their own npm would take ours for its settings.
+ */
+function withoutNpm(own: CommonEnvironment['own']): CommonEnvironment['own'] {
+  if (own.npm_lifecycle_event === undefined) return own;
+  const kept = Object.entries(own).filter(([name]) => !/^(npm_|INIT_CWD$|NODE$)/.test(name));
+  const path = (own.PATH ?? '').split(':');
+  const first = path.findIndex((folder) => !/\/(node_modules\/\.bin|node-gyp-bin)$/.test(folder));
+  return { ...Object.fromEntries(kept), PATH: path.slice(Math.max(first, 0)).join(':') };
 }
 
 export function agentEnvironment(launch: Launch, options: EnvironmentOptions): Record<string, string> {
