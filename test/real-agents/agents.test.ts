@@ -1,0 +1,125 @@
+import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { examineAgent } from '../../src/agent-doctor/doctor.ts';
+import { dressFor, usualEnv } from '../../src/agent-doctor/known.ts';
+import { openModelServer } from '../../src/agent-doctor/model/server.ts';
+import type { Report } from '../../src/agent-doctor/report.ts';
+import { sleep } from '../../src/base/async.ts';
+import type { EventRecord } from '../../src/domain/event.ts';
+import type { Review } from '../../src/domain/review.ts';
+import { TestPlane } from '../../src/testing/plane.ts';
+import { installAgent, type RealAgent, type RealAgentName } from '../../src/testing/real-agents.ts';
+
+interface Expected {
+  /** Checks that are not `ok`, as the release that is installed is known to be. */
+  others: Record<string, string>;
+  options: { optionId: string; kind: string }[];
+}
+
+const expected: Record<RealAgentName, Expected> = {
+  qwen: {
+    others: {},
+    options: [
+      { optionId: 'proceed_always', kind: 'allow_always' },
+      { optionId: 'proceed_once', kind: 'allow_once' },
+      { optionId: 'cancel', kind: 'reject_once' },
+    ],
+  },
+  opencode: {
+    others: { stdout: 'weak' },
+    options: [
+      { optionId: 'once', kind: 'allow_once' },
+      { optionId: 'always', kind: 'allow_always' },
+      { optionId: 'reject', kind: 'reject_once' },
+    ],
+  },
+};
+
+for (const [name, { others, options }] of Object.entries(expected) as [RealAgentName, Expected][]) {
+  describe(name, () => {
+    let agent: RealAgent;
+    beforeAll(async () => {
+      agent = await installAgent(name);
+    });
+    afterAll(() => agent?.remove());
+
+    test('the doctor finds what is known of it', async () => {
+      const { argv, env } = agent;
+      const report = await examineAgent({ argv, env, scripted: true, signal: new AbortController().signal });
+      console.log(table(report));
+      expect(report.known_as).toBe(name);
+      expect(gradesOf(report)).toEqual(others);
+      expect(report.checks.find((check) => check.name === 'permission')!.facts).toMatchObject({ options });
+    });
+
+    test('it completes a turn with a permission, driven through the HTTP API, over a kill of the plane', async () => {
+      const plane = await TestPlane.open({ env: { PATH: agent.env.PATH! } });
+      onTestFinished(() => plane.close());
+      const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-home-')));
+      onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
+      const model = await openModelServer(plane.work);
+      onTestFinished(() => model.close());
+      const dress = dressFor(name, model.url);
+      for (const [path, text] of Object.entries(dress.files)) {
+        await mkdir(dirname(join(home, path)), { recursive: true });
+        await writeFile(join(home, path), text);
+      }
+      const { id } = await plane.client.call('createAgent', {
+        body: {
+          name,
+          argv: agent.argv,
+          protocol: 'acp',
+          workdir: plane.work,
+          env: { ...usualEnv(name), HOME: home, ...dress.env },
+          prompt: 'Write hello into a file.',
+          start: true,
+        },
+      });
+      const review = await until(async () => {
+        const reviews = await plane.client.call('listReviews', {
+          query: { agent_id: id, status: 'pending' },
+        });
+        return (reviews as Review[])[0];
+      });
+      expect(review.options.map(({ option_id, kind }) => ({ optionId: option_id, kind }))).toEqual(options);
+      expect(await readdir(plane.work)).toEqual([]);
+      await plane.kill();
+      await plane.start();
+      const answered = { params: { review_id: review.id }, body: { decision: 'allow' as const } };
+      expect(await plane.client.call('respondReview', answered)).toMatchObject({ decision: 'allow' });
+      const ended = await until(async () => {
+        const log = await plane.client.call('getLog', {
+          params: { agent_id: id },
+          query: { type: 'acp_event' },
+        });
+        return (log as EventRecord[]).find((event) => String(event.response_to).startsWith('prm_'));
+      });
+      expect(ended.payload).toMatchObject({ result: { stopReason: 'end_turn' } });
+      expect((await readdir(plane.work)).length).toBe(1);
+      expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0 });
+      await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
+    });
+  });
+}
+
+async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
+  for (;;) {
+    const found = await look();
+    if (found !== undefined) return found;
+    await sleep(100);
+  }
+}
+
+function gradesOf({ checks }: Report): Record<string, string> {
+  const others = checks.filter(({ grade }) => grade !== 'ok');
+  return Object.fromEntries(others.map(({ name, grade }) => [name, grade]));
+}
+
+function table({ agent, checks, grade }: Report): string {
+  const rows = checks.map(({ name, grade, duration_ms, detail }) =>
+    [name.padEnd(18), grade.padEnd(7), String(duration_ms ?? '').padStart(6), detail].join('  '),
+  );
+  return [`${agent?.name} ${agent?.version}: ${grade}`, ...rows].join('\n');
+}
