@@ -9,10 +9,10 @@ import { addAgentOutput } from './agent-output.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
-import { followToEnd, requireCompleted, type WaitOptions } from './logs.ts';
 import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
 import { type Column, printRecord, printRows, say } from './output.ts';
 import { visible } from './terminal.ts';
+import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
 
 interface Common extends ApiOptions, WaitOptions {
   follow?: boolean;
