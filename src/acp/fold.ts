@@ -21,6 +21,7 @@ import {
   type Message,
   type RequestId,
   type RpcError,
+  recordsOf,
   rpcErrors,
 } from './message.ts';
 import type { AcpState, Asked, Asking, AuthMethod, Capabilities } from './state.ts';
@@ -318,10 +319,6 @@ function costOf(value: unknown): { cost?: { amount: number; currency: string } }
 function textOf(value: unknown, key: string): string | null {
   const text = isRecord(value) ? value[key] : undefined;
   return typeof text === 'string' ? text.slice(0, limits.acp_text_chars_max) : null;
-}
-
-function recordsOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
 /** The first of them that fit: the whole of it stands in the log. */

@@ -69,6 +69,10 @@ export function isRecord(value: unknown): value is Record<string, unknown> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
+export function recordsOf(value: unknown): Record<string, unknown>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
 export function isId(value: unknown): value is RequestId {
   return value === null || typeof value === 'string' || typeof value === 'number';
 }

@@ -93,7 +93,7 @@ export function addAgentOutput(agents: Command, context: Context): void {
       await print(io, filter.end());
     });
 
-  remote(agents, 'search <agent> <text>', "find text in an agent's output").action(
+  remote(agents, 'search <agent> <text>', 'find text in what an agent wrote, said and did').action(
     async (ref: string, text: string, options: Options) => {
       const api = await connect(context, options);
       const { id } = await findAgent(api, ref);

@@ -1,4 +1,4 @@
-/** `svc agents …`: their records and their lives. What they wrote is shown by `agent-output.ts` and `logs.ts`. */
+/** `svc agents …`: their records and their lives. What they wrote is in `agent-output.ts`, talking with them in `agent-talk.ts`. */
 
 import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -6,13 +6,15 @@ import type { CallArgs } from '../contract/client.ts';
 import type { AgentStatus } from '../domain/agent.ts';
 import { addAgentDoctor } from './agent-doctor.ts';
 import { addAgentOutput } from './agent-output.ts';
+import { addAgentTalk } from './agent-talk.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
-import { followToEnd, requireCompleted, type WaitOptions } from './logs.ts';
 import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
 import { type Column, printRecord, printRows, say } from './output.ts';
+import { textOrStdin } from './prompt.ts';
 import { visible } from './terminal.ts';
+import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
 
 interface Common extends ApiOptions, WaitOptions {
   follow?: boolean;
@@ -29,6 +31,8 @@ interface CreateOptions extends Common {
   env?: string[];
   label?: string[];
   restart?: string;
+  protocol?: string;
+  prompt?: string;
   stdin?: boolean;
   keep?: boolean;
   start?: boolean;
@@ -78,6 +82,8 @@ export function addAgents(program: Command, context: Context): void {
       .option('-e, --env <name[=value]>', 'a variable; without a value, as it is here', collect)
       .option('-l, --label <name=value>', 'a label', collect)
       .option('--restart <policy>', 'never, or on_failure')
+      .option('--protocol <name>', 'acp: it speaks the Agent Client Protocol; plain; default: auto')
+      .option('--prompt <text>', 'the first that is said to it, with --protocol acp; - reads it from stdin')
       .option('--stdin', 'with an open stdin (svc agents input)')
       .option('--keep', 'keep what the command leaves behind')
       .option('--start', 'start at once'),
@@ -85,6 +91,7 @@ export function addAgents(program: Command, context: Context): void {
     if (options.follow && !options.start) throw usage('--follow needs --start');
     const api = await connect(context, options);
     const body = createBody(context, name, argv, options);
+    if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
     const agent = await api.call('createAgent', { body, idempotency_key: crypto.randomUUID() });
     await finish(api, agent, 0, options);
   });
@@ -153,6 +160,7 @@ export function addAgents(program: Command, context: Context): void {
     });
 
   addAgentOutput(agents, context);
+  addAgentTalk(agents, context);
   addAgentDoctor(agents, context);
 
   async function report(agent: AgentRecord, options: Common): Promise<void> {
@@ -210,6 +218,7 @@ function createBody(
       labels: Object.fromEntries(options.label.map((pair) => pairOf(pair, '--label'))),
     }),
     ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
+    ...(options.protocol !== undefined && { protocol: options.protocol as 'acp' }),
     ...(options.stdin && { stdin: true }),
     ...(options.keep && { on_exit: 'keep' as const }),
     ...(options.start && { start: true }),

@@ -1,57 +1,16 @@
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import type { Agent } from '../domain/agent.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import type { HttpServer } from '../http/server.ts';
+import { agentRecord, time } from '../testing/agent-record.ts';
 import { run } from '../testing/cli.ts';
+import { openStream, output, status } from '../testing/event-stream.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
-
-const time = '2026-01-02T03:04:05.678Z';
-function agentRecord(fields: Partial<Agent>): Agent {
-  return {
-    id: 'agt_1',
-    name: 'one',
-    workdir: '/w',
-    command: 'true',
-    argv: null,
-    protocol: 'auto',
-    preset: null,
-    worktree_mode: 'use_existing',
-    worktree_repo: null,
-    worktree_ref: null,
-    worktree_branch: null,
-    node_id: 'main',
-    owner_id: 'usr_root',
-    status: 'created',
-    activity: null,
-    exit_code: null,
-    exit_signal: null,
-    reason: null,
-    session_id: null,
-    session_count: 0,
-    labels: {},
-    env_keys: [],
-    restart_policy: 'never',
-    pending_reviews: 0,
-    last_seq: 0,
-    stale_since: null,
-    created_at: time,
-    updated_at: time,
-    started_at: null,
-    ended_at: null,
-    stdin: false,
-    on_exit: 'kill',
-    leftovers: [],
-    cleanup: null,
-    pending: null,
-    ...fields,
-  };
-}
 
 let home: string;
 let server: HttpServer | null;
@@ -498,38 +457,6 @@ describe('doctor', () => {
     });
   });
 });
-
-/** A plane that breaks off: each connection to the stream gets the next piece of it, and then ends or is cut. */
-async function openStream(agent: Agent, pieces: ((response: ServerResponse) => void)[]) {
-  const asked: IncomingMessage[] = [];
-  const server = createServer((request, response) => {
-    if (request.url!.includes('/events')) {
-      asked.push(request);
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write('retry: 1000\n\n');
-      (pieces[asked.length - 1] ?? ((last) => last.end()))(response);
-      return;
-    }
-    response.setHeader('content-type', 'application/json');
-    response.end(JSON.stringify(request.url!.startsWith('/api/agents?') ? { items: [agent] } : agent));
-  });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const close = () => {
-    server.closeAllConnections();
-    return new Promise((resolve) => server.close(resolve));
-  };
-  return { env: { SVC_URL: url, SVC_TOKEN: 't' }, asked, close };
-}
-
-function frame(seq: number, fields: Record<string, unknown>): string {
-  const data = { agent_id: 'agt_1', session_id: 'ses_1', seq, ts: 1, ...fields };
-  return `id: ${seq}\nevent: ${fields.type}\ndata: ${JSON.stringify(data)}\n\n`;
-}
-const output = (seq: number, data: string, more = {}) =>
-  frame(seq, { type: 'output', stream: 'stdout', data, ...more });
-const status = (seq: number, to: string) =>
-  frame(seq, { type: 'status', status: to, previous_status: 'running' });
 
 describe('logs', () => {
   test('-f goes on after a cut in the middle of a frame, without a hole and without a double', async () => {

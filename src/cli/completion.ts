@@ -77,6 +77,10 @@ async function candidates(program: Command, context: Context, words: string[]): 
 /** Candidates for arguments that name something on the plane. */
 const named: Record<string, (context: Context) => Promise<string[]>> = {
   agent: (context) => ask(context, agentNames),
+  review: (context) =>
+    ask(context, async (api) =>
+      (await api.all('listReviews', { query: { status: 'pending' } })).map(({ id }) => id),
+    ),
   node: (context) => ask(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
 };
 

@@ -33,6 +33,20 @@ export function failed(message: string): Failure {
   return new Failure(exitCodes.failed, message);
 }
 
+/** Adds lines to what the server says of one problem, by its code: what can be done about it. */
+export async function explained<T>(
+  answer: Promise<T>,
+  codes: readonly string[],
+  lines: () => Promise<string[]>,
+): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof Problem && codes.includes(error.code))) throw error;
+    throw failed([error.message, ...(await lines())].join('\n'));
+  }
+}
+
 /** The exit code and words of whatever was thrown. */
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;

@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander';
 import { addActor } from './actor.ts';
+import { addPrompt } from './agent-talk.ts';
 import { addAgents } from './agents.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
@@ -14,6 +15,7 @@ import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
 import { addNodes } from './nodes.ts';
 import { addPresets } from './presets.ts';
+import { addReviews } from './reviews.ts';
 import { bare, runProgram } from './run.ts';
 import { addTokens } from './tokens.ts';
 import { addUsers } from './users.ts';
@@ -25,6 +27,8 @@ export function program(context: Context): Command {
   addLogin(svc, context);
   addAgents(svc, context);
   addLogs(svc, context);
+  addPrompt(svc, context);
+  addReviews(svc, context);
   addPresets(svc, context);
   addNodes(svc, context);
   addUsers(svc, context);

@@ -73,6 +73,6 @@ function isEmpty(value: unknown): boolean {
   );
 }
 
-function pad(text: string, width: number): string {
+export function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - stringWidth(text)));
 }

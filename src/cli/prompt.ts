@@ -3,9 +3,9 @@ import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Writable } from 'node:stream';
-import { text as readAll } from 'node:stream/consumers';
+import { text as readAll, buffer as readBytes } from 'node:stream/consumers';
 import type { Io } from './context.ts';
-import { exitCodes, Failure, usage } from './failure.ts';
+import { exitCodes, Failure, failed, usage } from './failure.ts';
 
 /** One line from the terminal; `secret` ones are not echoed. */
 export async function ask(io: Io, question: string, options: { secret?: boolean } = {}): Promise<string> {
@@ -40,6 +40,17 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
 export async function firstLine(io: Io, file: string): Promise<string> {
   const all = file === '-' ? await readAll(io.stdin) : await readFile(resolve(io.cwd, file), 'utf8');
   return all.split(/\r?\n/, 1)[0]!;
+}
+
+/** A text from an argument; `-`: the whole of standard input, without the newline that ends it. */
+export async function textOrStdin(io: Io, text: string): Promise<string> {
+  if (text !== '-') return text;
+  const bytes = await readBytes(io.stdin);
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes).replace(/\r?\n$/, '');
+  } catch {
+    throw failed('standard input is not UTF-8 text');
+  }
 }
 
 /** A password: from the named file, else typed, else the first line of standard input. */

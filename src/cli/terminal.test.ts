@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { TerminalFilter, visible } from './terminal.ts';
+import { TerminalFilter, visible, visibleLines } from './terminal.ts';
 
 function clean(text: string, colours = true): string {
   return new TerminalFilter({ colours }).write(text);
@@ -55,6 +55,10 @@ test('colours that are on go off at the end', () => {
 
 test('fields show control characters instead of obeying them', () => {
   expect(visible('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab\\u202e');
+});
+
+test('text of many lines keeps its lines and tabs, and shows the rest', () => {
+  expect(visibleLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n\\u202e');
 });
 
 test('cleaning takes time in proportion to the text', () => {

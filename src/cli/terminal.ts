@@ -44,6 +44,11 @@ export class TerminalFilter {
   }
 }
 
+/** Text of many lines: its lines and tabs stay, every other control character is shown. */
+export function visibleLines(text: string): string {
+  return text.replaceAll('\r\n', '\n').replace(/[^\n\t]+/g, (part) => visible(part));
+}
+
 /** One field of a table or message: every control character is shown, none is obeyed. */
 export function visible(text: string): string {
   return text

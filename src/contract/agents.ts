@@ -432,7 +432,7 @@ export const agentRoutes = {
     path: `${one}/search`,
     action: 'agent.read',
     tag: 'Output',
-    summary: "Search an agent's output",
+    summary: 'Search what an agent wrote, said and did',
     description: 'The index is built in the background and may be seconds behind.',
     query: z.object({
       ...pageQuery,

@@ -42,3 +42,32 @@ test('nothing of a deleted agent stays in the index', async () => {
   await expect.poll(() => words.get()!.n, { timeout: 20_000 }).toBe(0);
   index.close();
 });
+
+test('what an agent said and did is found, replayed parts only where they were said first', async () => {
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  events.start();
+  const frame = (method: string, params: object, fields: object = {}) => ({
+    type: 'acp_event' as const,
+    session_id: 'ses_1',
+    ts_ms: 1,
+    fields: { direction: 'from_agent', method, ...fields },
+    payload: JSON.stringify({ jsonrpc: '2.0', method, params }),
+  });
+  const chunk = (text: string) => ({
+    update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } },
+  });
+  const call = { sessionUpdate: 'tool_call', title: 'Tidying', rawInput: { command: 'npm prune' } };
+  await store.write((tx) =>
+    events.append(tx, 'agt_1', [
+      frame('session/prompt', { prompt: [{ type: 'text', text: 'tidy the garden' }] }),
+      frame('session/update', chunk('the garden is tidy')),
+      frame('session/update', { update: call }),
+      frame('session/update', chunk('the garden is tidy'), { replay: true }),
+    ]),
+  );
+  const found = async (text: string) =>
+    (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
+  await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
+  expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
+});

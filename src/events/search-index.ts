@@ -1,5 +1,5 @@
 /**
- * Full text of output, in a database file of its own that can be deleted at any time: it is filled again from the log.
+ * Full text of output and conversations, in a database file of its own that can be deleted at any time: it is filled again from the log.
  * It keeps words and numbers, not the text. Rows are numbered `agent << 40 | seq`, so that an agent is a range. Runs in
  * the worker, at most 200 events a transaction, and as long idle as busy while it catches up.
  */
@@ -7,6 +7,7 @@ import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
+import { wordsOf } from '../acp/reading.ts';
 import { limits } from '../base/limits.ts';
 import type { EventRecord } from '../domain/event.ts';
 import type { Reader } from '../store/store.ts';
@@ -26,7 +27,7 @@ export interface SearchRequest {
 
 const SEQ_BITS = 40n;
 const SEQ_MASK = 2 ** 40 - 1;
-const VERSION = 1;
+const VERSION = 2;
 
 const schema = `
 CREATE VIRTUAL TABLE words USING fts5(text, content='', contentless_delete=1, tokenize='unicode61 remove_diacritics 2');
@@ -209,7 +210,14 @@ export function ftsQuery(text: string): string | null {
 
 /** What a person would read of an event, without colours; empty when there is nothing to find. */
 export function plainText(record: EventRecord): string {
-  const text = record.type === 'output' && record.encoding === undefined ? record.data : record.error;
+  const text = textOf(record);
   if (typeof text !== 'string') return '';
   return stripVTControlCharacters(text.slice(0, limits.search_chars_per_event));
+}
+
+function textOf(record: EventRecord): unknown {
+  if (record.type === 'output') return record.encoding === undefined ? record.data : '';
+  if (record.type === 'error') return record.error;
+  if (record.type !== 'acp_event' || record.replay) return '';
+  return wordsOf(record.payload).join('\n');
 }

@@ -109,7 +109,8 @@ export class Conversations {
 export function endTurn(exchange: Exchange, by: string | null): string | null {
   const { tx, agent, session, state, context } = exchange;
   for (const row of pendingReviews(tx, agent.num, session.num)) {
-    exchange.respond(JSON.parse(row.request_id), { result: { outcome: { outcome: 'cancelled' } } }, row.id);
+    const result = { outcome: { outcome: 'cancelled' } };
+    exchange.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
     closeReview(context, tx, row, { status: 'cancelled', answered_by: by });
     exchange.touch();
   }

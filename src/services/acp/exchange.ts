@@ -115,12 +115,13 @@ export class Exchange {
     this.#say({ kind: 'notification', method, params });
   }
 
+  /** `review`: what it answers; `answered_by`: as people read it, null: the service itself. */
   respond(
     id: RequestId,
     answer: Pick<Message & { kind: 'response' }, 'result' | 'error'>,
-    review_id?: string,
+    review?: { review_id: string; answered_by: string | null },
   ): void {
-    this.#say({ kind: 'response', id, ...answer }, review_id === undefined ? {} : { review_id });
+    this.#say({ kind: 'response', id, ...answer }, review);
   }
 
   reviewId(number: number): string {

@@ -1,5 +1,6 @@
 /** Reviews as an agent makes and unmakes them: a row per question, before anybody is shown it. */
 import { isRecord, type RequestId, rpcErrors } from '../../acp/message.ts';
+import { readOption } from '../../acp/reading.ts';
 import type { Asking } from '../../acp/state.ts';
 import { limits } from '../../base/limits.ts';
 import type { ReviewOption } from '../../domain/review.ts';
@@ -123,14 +124,4 @@ function readPermission(
   const read = options.map(readOption);
   if (read.includes(null)) return null;
   return { tool_call: isRecord(toolCall) ? toolCall : {}, options: read as ReviewOption[] };
-}
-
-function readOption(value: unknown): ReviewOption | null {
-  if (!isRecord(value) || typeof value.optionId !== 'string') return null;
-  const { optionId, name, kind } = value;
-  return {
-    option_id: optionId,
-    name: typeof name === 'string' ? name : optionId,
-    kind: typeof kind === 'string' ? kind : '',
-  };
 }

@@ -91,7 +91,8 @@ export class Reviews {
       const decision = option === null ? null : (answer.decision ?? decisionOf(option));
       const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
       const stdin_end = Exchange.run(this.#context, tx, row.session_id, (exchange) => {
-        exchange.respond(JSON.parse(row.request_id), { result: { outcome } }, row.id);
+        const review = { review_id: row.id, answered_by: caller.username };
+        exchange.respond(JSON.parse(row.request_id), { result: { outcome } }, review);
         closeReview(this.#context, tx, row, {
           status: option ? 'answered' : 'cancelled',
           decision,
@@ -160,7 +161,8 @@ export class Reviews {
         if (row?.status !== 'pending') return;
         Exchange.run(this.#context, tx, row.session_id, (exchange) => {
           const result = { outcome: { outcome: 'cancelled' } };
-          exchange.respond(JSON.parse(row.request_id), { result }, row.id);
+          const review = { review_id: row.id, answered_by: null };
+          exchange.respond(JSON.parse(row.request_id), { result }, review);
           const { stdin_end } = exchange;
           closeReview(this.#context, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
           exchange.touch();

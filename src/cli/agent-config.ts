@@ -1,0 +1,72 @@
+/** What an agent says of itself and of what can be set, as lines for people (pure), and settings as they are typed. */
+import { recordsOf } from '../acp/message.ts';
+import { type Fields, fieldsOf, stringOf, wordOf } from '../acp/reading.ts';
+import type { AcpConfig } from '../acp/state.ts';
+import { joined, planLines } from './acp-lines.ts';
+import { failed } from './failure.ts';
+import { pairOf } from './options.ts';
+
+const LABEL_WIDTH = 8;
+
+export function configLines(config: AcpConfig): string[] {
+  const { agent, modes, usage, capabilities } = config;
+  const takes = ['text', 'image', 'audio', 'embedded_context'].filter(
+    (kind) => kind === 'text' || capabilities[kind as 'image'],
+  );
+  return [
+    ...labelled('phase', [config.phase]),
+    ...labelled('agent', agent ? [joined(agent.title ?? agent.name, agent.version)] : []),
+    ...labelled('title', config.title === null ? [] : [joined(config.title)]),
+    ...labelled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
+    ...labelled('options', recordsOf(config.config_options).map(optionLine)),
+    ...labelled('commands', recordsOf(config.commands).map(commandLine)),
+    ...labelled(
+      'plan',
+      planLines(config.plan).map(({ text }) => text),
+    ),
+    ...labelled('usage', usage ? [`${usage.used} of ${usage.size} tokens`] : []),
+    ...labelled('takes', [takes.join(', ')]),
+    ...labelled('sign-in', signInLines(config)),
+  ];
+}
+
+/** The ways to sign in, by which `authenticate` knows them. */
+export function signInLines({ auth_methods }: AcpConfig): string[] {
+  return auth_methods.map(({ id, name, description }) => joined(id, name, description));
+}
+
+/** `id=value` of each; a value is what the option's type says. Throws for one that the agent does not have. */
+export function typedOptions(config: AcpConfig, pairs: readonly string[]): Record<string, string | boolean> {
+  const options = recordsOf(config.config_options);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [id, text] = pairOf(pair, '--set');
+      const option = options.find((one) => one.id === id);
+      if (!option) throw failed(`the agent has no option ${id}: svc agents config shows them`);
+      const truth = option.type === 'boolean' && (text === 'true' || text === 'false');
+      return [id, truth ? text === 'true' : text];
+    }),
+  );
+}
+
+function labelled(label: string, texts: readonly string[]): string[] {
+  return texts.map((text, at) => `${(at === 0 ? label : '').padEnd(LABEL_WIDTH)}  ${text}`);
+}
+
+function optionLine(option: Fields): string {
+  const groups = recordsOf(option.options).flatMap((one) =>
+    Array.isArray(one.options) ? recordsOf(one.options) : [one],
+  );
+  const choices = option.type === 'boolean' ? '(true, false)' : among(groups, 'value');
+  return joined(`${wordOf(option.id)} = ${wordOf(option.currentValue)}`, choices, stringOf(option.name));
+}
+
+function commandLine({ name, description, input }: Fields): string {
+  const hint = stringOf(fieldsOf(input).hint);
+  return joined(`/${wordOf(name)}${hint === null ? '' : ` <${hint}>`}`, stringOf(description));
+}
+
+function among(choices: unknown, key: string): string {
+  const words = recordsOf(choices).map((choice) => wordOf(choice[key]));
+  return words.length === 0 ? '' : `(${words.join(', ')})`;
+}

@@ -1,0 +1,111 @@
+/** `svc reviews …`: what agents ask before they go on, in their own words, and the answers. */
+import type { Command } from 'commander';
+import type { CallArgs } from '../contract/client.ts';
+import { problems } from '../domain/problem.ts';
+import type { Decision } from '../domain/review.ts';
+import { paint, titleOf } from './acp-lines.ts';
+import { type Api, type ApiOptions, connect, findAgent } from './api.ts';
+import type { Context } from './context.ts';
+import { explained, failed, usage } from './failure.ts';
+import { remote } from './options.ts';
+import { colours, print, printJson, printRows, say } from './output.ts';
+import { choiceLines, type ReviewRecord, reviewLines, waitedFor } from './review-lines.ts';
+import { visible } from './terminal.ts';
+
+type Options = ApiOptions & { json?: boolean };
+type Answer = NonNullable<CallArgs<'respondReview'>['body']>;
+
+export function addReviews(program: Command, context: Context): void {
+  const { io } = context;
+  const reviews = program.command('reviews').description('answer what agents ask before they go on');
+
+  remote(reviews, 'ls', 'list the reviews that wait for an answer, newest first')
+    .alias('list')
+    .option('--all', 'those that are over too')
+    .option('--agent <agent>', 'only those of one agent')
+    .action(async (options: Options & { all?: boolean; agent?: string }) => {
+      const api = await connect(context, options);
+      const agent_id = options.agent === undefined ? undefined : (await findAgent(api, options.agent)).id;
+      const query = { agent_id, ...(!options.all && { status: 'pending' as const }) };
+      const rows = await api.all('listReviews', { query });
+      const names = options.json ? new Map() : await namesOf(api, rows);
+      const now = Date.now();
+      await printRows(
+        io,
+        rows,
+        [
+          { title: 'ID', value: (review) => review.id },
+          { title: 'AGENT', value: (review) => names.get(review.agent_id) ?? review.agent_id },
+          ...(options.all ? [{ title: 'STATUS', value: (review: ReviewRecord) => review.status }] : []),
+          { title: 'WAITS', value: (review) => waitedFor(review, now) },
+          { title: 'WHAT', value: (review) => titleOf(review.tool_call) },
+          { title: 'OPTIONS', value: (review) => review.options.map((one) => one.option_id).join(', ') },
+        ],
+        options,
+      );
+    });
+
+  remote(reviews, 'show <review>', 'show a review whole: what the agent wants, where, and the options')
+    .alias('get')
+    .action(async (review_id: string, options: Options) => {
+      const api = await connect(context, options);
+      const review = await api.call('getReview', { params: { review_id } });
+      if (options.json) return printJson(io, review);
+      const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
+      const coloured = colours(io.stdout, io.env);
+      const lines = reviewLines(review, agent, Date.now());
+      await print(io, lines.map(({ text, look }) => `${paint(text, look, coloured)}\n`).join(''));
+    });
+
+  addDecision('allow', 'allow what an agent asks for, once; without an id, the only one that waits');
+  addDecision('deny', 'deny what an agent asks for, once; without an id, the only one that waits');
+
+  remote(reviews, 'respond <review>', 'answer a review by one of its options')
+    .option('--option-id <option>', "the option, in the agent's word for it")
+    .option('--cancel', 'answer it with none of them')
+    .action(async (review_id: string, options: Options & { optionId?: string; cancel?: boolean }) => {
+      const { optionId, cancel } = options;
+      if ((optionId === undefined) === (cancel === undefined))
+        throw usage('give either --option-id or --cancel');
+      const answer: Answer = optionId === undefined ? { outcome: 'cancelled' } : { option_id: optionId };
+      await respond(await connect(context, options), review_id, answer, options);
+    });
+
+  function addDecision(decision: Decision, description: string): void {
+    remote(reviews, `${decision} [review]`, description).action(
+      async (given: string | undefined, options: Options) => {
+        const api = await connect(context, options);
+        await respond(api, given ?? (await onlyOne(api)), { decision }, options);
+      },
+    );
+  }
+
+  async function respond(api: Api, review_id: string, answer: Answer, options: Options): Promise<void> {
+    const args = { params: { review_id }, body: answer, idempotency_key: crypto.randomUUID() };
+    const codes = [problems.optionIdRequired().code, problems.unknownOption().code];
+    const review = await explained(api.call('respondReview', args), codes, async () =>
+      choiceLines(await api.call('getReview', { params: { review_id } })),
+    );
+    if (options.json) return printJson(io, review);
+    const option = review.options.find(({ option_id }) => option_id === review.option_id);
+    say(io, visible(`${review.id}  ${option?.name ?? review.status}: ${titleOf(review.tool_call)}`));
+  }
+}
+
+/** The id of the only review that waits. Throws a list of them when there are more. */
+async function onlyOne(api: Api): Promise<string> {
+  const waiting = await api.all('listReviews', { query: { status: 'pending' } });
+  if (waiting.length === 0) throw failed('no review waits for an answer');
+  if (waiting.length === 1) return waiting[0]!.id;
+  const names = await namesOf(api, waiting);
+  const lines = waiting.map(
+    ({ id, agent_id, tool_call }) => `${id}  ${names.get(agent_id) ?? agent_id}  ${titleOf(tool_call)}`,
+  );
+  throw failed([`${waiting.length} reviews wait for an answer: name one`, ...lines].join('\n'));
+}
+
+/** Names of the agents that ask, by id. */
+async function namesOf(api: Api, reviews: readonly ReviewRecord[]): Promise<Map<string, string>> {
+  if (reviews.length === 0) return new Map();
+  return new Map((await api.all('listAgents', {})).map(({ id, name }) => [id, name]));
+}

@@ -1,0 +1,117 @@
+/** Events on stdout and stderr the way a command's options say: bytes, a conversation, lines, or JSON. */
+import { fieldsOf, wordOf } from '../acp/reading.ts';
+import type { EventRecord } from '../domain/event.ts';
+import { paint } from './acp-lines.ts';
+import type { Io } from './context.ts';
+import { colours, print, say } from './output.ts';
+import { TerminalFilter, visible } from './terminal.ts';
+import { Transcript } from './transcript.ts';
+
+const NEWLINE = 10;
+
+export interface ShowOptions {
+  json?: boolean;
+  /** Every event as a line, instead of the output's bytes. */
+  events?: boolean;
+  /** Bytes as they are, even on a terminal; of a conversation every frame. */
+  raw?: boolean;
+  stream?: string;
+}
+
+export class Show {
+  readonly #io: Io;
+  readonly #options: ShowOptions;
+  readonly #filters: Record<string, TerminalFilter>;
+  readonly #clean: boolean;
+  readonly #transcript: Transcript;
+  /** The last line of output has not ended. */
+  #output_open = false;
+
+  constructor(io: Io, options: ShowOptions) {
+    this.#io = io;
+    this.#options = options;
+    this.#clean = Boolean(io.stdout.isTTY) && !options.raw;
+    const coloured = colours(io.stdout, io.env);
+    const keep = { colours: coloured };
+    this.#filters = { stdout: new TerminalFilter(keep), stderr: new TerminalFilter(keep) };
+    this.#transcript = new Transcript({ colours: coloured, plumbing: options.raw ?? false });
+  }
+
+  async event(event: EventRecord): Promise<void> {
+    const { json, events } = this.#options;
+    await print(this.#io, this.data(event));
+    if (json || events || event.type === 'output' || event.type === 'acp_event') return;
+    if (this.#io.stderr.isTTY || event.type === 'error') {
+      await print(this.#io, this.#transcript.close());
+      this.#note(eventWords(event));
+    }
+  }
+
+  /** What of it goes to stdout. */
+  data(event: EventRecord): string | Uint8Array {
+    const { json, events, stream } = this.#options;
+    if (event.type === 'output' && stream !== undefined && event.stream !== stream) return '';
+    if (json) return `${JSON.stringify(event)}\n`;
+    if (events) return `${eventLine(event)}\n`;
+    if (event.type === 'output') return this.#output(event);
+    // What is said stands in stdout.
+    return event.type === 'acp_event' && stream !== 'stderr' ? this.#spoken(event) : '';
+  }
+
+  async end(): Promise<void> {
+    await print(this.#io, this.#transcript.close());
+    if (!this.#clean) return;
+    const rest = Object.values(this.#filters).map((filter) => filter.end());
+    await print(this.#io, rest.find((text) => text !== '') ?? '');
+  }
+
+  #output(event: EventRecord): string | Uint8Array {
+    const before = this.#transcript.close();
+    const data = String(event.data);
+    const bytes = event.encoding === 'base64' ? Buffer.from(data, 'base64') : data;
+    this.#output_open = Buffer.from(bytes).at(-1) !== NEWLINE;
+    if (!this.#clean) return before === '' ? bytes : Buffer.concat([Buffer.from(before), Buffer.from(bytes)]);
+    const filter = this.#filters[String(event.stream)] ?? this.#filters.stdout!;
+    return before + filter.write(bytes.toString());
+  }
+
+  #spoken(event: EventRecord): string {
+    const text = this.#transcript.event(event);
+    if (text === '') return '';
+    const before = this.#output_open ? '\n' : '';
+    this.#output_open = false;
+    return before + text;
+  }
+
+  #note(words: string): void {
+    say(this.#io, paint(`-- ${words} --`, 'dim', colours(this.#io.stderr, this.#io.env)));
+  }
+}
+
+function eventLine(event: EventRecord): string {
+  const time = new Date(event.ts * 1000).toISOString();
+  const words =
+    event.type === 'output' ? `${event.stream}  ${JSON.stringify(event.data)}` : eventWords(event);
+  return `${String(event.seq).padStart(6)}  ${time}  ${event.type.padEnd(9)}  ${visible(words)}`;
+}
+
+function eventWords(event: EventRecord): string {
+  if (event.type === 'error') return visible(`${event.code}: ${event.error}`);
+  if (event.type === 'acp_event') return frameWords(event);
+  const { previous_status, status, exit_code, exit_signal, reason, activity } = event;
+  const why = [
+    exit_code !== undefined && exit_code !== null && `exit code ${exit_code}`,
+    exit_signal && `signal ${exit_signal}`,
+    reason && reason !== 'exit_code' && reason !== 'signal' && String(reason),
+  ].filter(Boolean);
+  const from = previous_status && previous_status !== status ? `${previous_status} -> ` : '';
+  const doing = activity ? ` (${activity})` : '';
+  return visible(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
+}
+
+function frameWords({ direction, method, response_to, payload }: EventRecord): string {
+  const { sessionUpdate } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
+  const what = method === undefined ? `answer to ${wordOf(response_to)}` : wordOf(method);
+  const kind = sessionUpdate === undefined ? '' : ` ${wordOf(sessionUpdate)}`;
+  return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}`);
+}
