@@ -11,6 +11,7 @@ import type { EventRecord } from '../../src/domain/event.ts';
 import type { Review } from '../../src/domain/review.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 import { installAgent, type RealAgent, type RealAgentName } from '../../src/testing/real-agents.ts';
+import { makeRepository } from '../../src/testing/repository.ts';
 
 interface Expected {
   /** Checks that are not `ok`, as the release that is installed is known to be. */
@@ -59,7 +60,8 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       onTestFinished(() => plane.close());
       const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-home-')));
       onTestFinished(() => rm(home, { recursive: true, force: true, maxRetries: 5 }));
-      const model = await openModelServer(plane.work);
+      const repo = makeRepository(join(plane.work, 'repo'), { 'README.md': 'hello\n' });
+      const model = await openModelServer(repo);
       onTestFinished(() => model.close());
       const dress = dressFor(name, model.url);
       for (const [path, text] of Object.entries(dress.files)) {
@@ -71,8 +73,8 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
           name,
           argv: agent.argv,
           protocol: 'acp',
-          workdir: plane.work,
-          env: { ...usualEnv(name), HOME: home, ...dress.env },
+          workdir: repo,
+          env: { ...usualEnv(name), ...homeEnv(home), ...dress.env },
           prompt: 'Write hello into a file.',
           start: true,
         },
@@ -84,7 +86,7 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
         return (reviews as Review[])[0];
       });
       expect(review.options.map(({ option_id, kind }) => ({ optionId: option_id, kind }))).toEqual(options);
-      expect(await readdir(plane.work)).toEqual([]);
+      expect(await files(repo)).toEqual(['README.md']);
       await plane.kill();
       await plane.start();
       const answered = { params: { review_id: review.id }, body: { decision: 'allow' as const } };
@@ -92,16 +94,25 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       const ended = await until(async () => {
         const log = await plane.client.call('getLog', {
           params: { agent_id: id },
-          query: { type: 'acp_event' },
+          query: { type: 'acp_event' as never },
         });
         return (log as EventRecord[]).find((event) => String(event.response_to).startsWith('prm_'));
       });
       expect(ended.payload).toMatchObject({ result: { stopReason: 'end_turn' } });
-      expect((await readdir(plane.work)).length).toBe(1);
+      expect(await files(repo)).toHaveLength(2);
       expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0 });
       await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
     });
   });
+}
+
+/** The plane of the test has folders of its own in these. */
+function homeEnv(home: string): Record<string, string> {
+  return { HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.local/share') };
+}
+
+async function files(folder: string): Promise<string[]> {
+  return (await readdir(folder)).filter((name) => name !== '.git');
 }
 
 async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
