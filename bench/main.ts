@@ -2,10 +2,9 @@
  * `npm run bench [-- <row>… --quick]`: measures the service against the numbers that it has to hold, each beside the
  * machine's own limit in the same run. `remote` means all rows that begin so. All rows without `--quick` make `docs/figures.md` anew.
  */
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
+import { writeFigures } from './chapter.ts';
 import { endChildren } from './child.ts';
 import { type Figure, isShort, type Row } from './figure.ts';
 import { endPrograms } from './program.ts';
@@ -75,7 +74,7 @@ console.log(table(figures));
 const short = figures.filter((figure) => isShort(figure)).length;
 console.log(`\n${short === 0 ? 'every goal is met' : `${short} short of their goal`}`);
 if (measured.length === rows.length && !values.quick) {
-  await writeFile(join(import.meta.dirname, '../docs/figures.md'), page(measured));
+  await writeFigures(page(measured));
   console.log('written to docs/figures.md');
 }
 

@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
+import { writeAgentsChapter } from '../../bench/chapter.ts';
 import { examineAgent } from '../../src/agent-doctor/doctor.ts';
 import { dressFor, usualEnv } from '../../src/agent-doctor/known.ts';
 import { openModelServer } from '../../src/agent-doctor/model/server.ts';
@@ -38,6 +39,24 @@ const expected: Record<RealAgentName, Expected> = {
   },
 };
 
+interface TableRow {
+  agent: string;
+  grade: string;
+  options: string;
+  plane: string;
+}
+const rows: Record<string, TableRow> = {};
+
+afterAll(async () => {
+  const cells = Object.values(rows).map((row) => `| ${Object.values(row).join(' | ')} |`);
+  await writeAgentsChapter(`${ABOUT}\n\n${HEAD}\n${cells.join('\n')}`);
+});
+const ABOUT =
+  'Made by `npm run test:agents`: real agents, installed by npm for it, against the scripted model. What `svc agents doctor` says of ' +
+  'them, and a turn with a permission through the HTTP API, with the plane killed (SIGKILL) while the question waits.';
+const HEAD =
+  '| agent | doctor | options of the permission | a turn through the plane |\n| --- | --- | --- | --- |';
+
 for (const [name, { others, options }] of Object.entries(expected) as [RealAgentName, Expected][]) {
   describe(name, () => {
     let agent: RealAgent;
@@ -50,6 +69,7 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       const { argv, env } = agent;
       const report = await examineAgent({ argv, env, scripted: true, signal: new AbortController().signal });
       console.log(table(report));
+      rows[name] = { ...doctored(report), plane: 'did not end' };
       expect(report.known_as).toBe(name);
       expect(gradesOf(report)).toEqual(others);
       expect(report.checks.find((check) => check.name === 'permission')!.facts).toMatchObject({ options });
@@ -79,6 +99,7 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
           start: true,
         },
       });
+      const asked_at = performance.now();
       const review = await until(async () => {
         const reviews = await plane.client.call('listReviews', {
           query: { agent_id: id, status: 'pending' },
@@ -87,10 +108,12 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       });
       expect(review.options.map(({ option_id, kind }) => ({ optionId: option_id, kind }))).toEqual(options);
       expect(await files(repo)).toEqual(['README.md']);
+      const to_question_ms = performance.now() - asked_at;
       await plane.kill();
       await plane.start();
       const answered = { params: { review_id: review.id }, body: { decision: 'allow' as const } };
       expect(await plane.client.call('respondReview', answered)).toMatchObject({ decision: 'allow' });
+      const answered_at = performance.now();
       const ended = await until(async () => {
         const log = await plane.client.call('getLog', {
           params: { agent_id: id },
@@ -99,9 +122,12 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
         return (log as EventRecord[]).find((event) => String(event.response_to).startsWith('prm_'));
       });
       expect(ended.payload).toMatchObject({ result: { stopReason: 'end_turn' } });
+      const to_end_ms = performance.now() - answered_at;
       expect(await files(repo)).toHaveLength(2);
       expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0 });
       await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
+      rows[name]!.plane =
+        `${seconds(to_question_ms)} to the question, the plane killed and started, ${seconds(to_end_ms)} from the answer to \`end_turn\``;
     });
   });
 }
@@ -121,6 +147,20 @@ async function until<T>(look: () => Promise<T | undefined>): Promise<T> {
     if (found !== undefined) return found;
     await sleep(100);
   }
+}
+
+function doctored({ agent, grade, checks }: Report): Omit<TableRow, 'plane'> {
+  const ok = checks.filter((check) => check.grade === 'ok').length;
+  const permission = checks.find((check) => check.name === 'permission');
+  return {
+    agent: `${agent?.name} ${agent?.version}`,
+    grade: `${grade}: ${ok} of ${checks.length} checks ok`,
+    options: permission?.detail.split(';')[0] ?? '',
+  };
+}
+
+function seconds(ms: number): string {
+  return `${(ms / 1000).toFixed(1)} s`;
 }
 
 function gradesOf({ checks }: Report): Record<string, string> {
