@@ -273,6 +273,7 @@ export const limits = {
   cli_cell_chars: 80,
   transcript_kept_max: 1_000,
   transcript_diff_lines: 100,
+  transcript_diff_ms: 100,
   transcript_input_chars: 200,
   cli_fruitless_max: 3,
   cli_input_chars: 128 * KIB,

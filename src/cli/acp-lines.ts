@@ -3,9 +3,11 @@
  * agent is made inert here, and holds no line of its own where one is asked for.
  */
 import { styleText } from 'node:util';
+import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
 import stringWidth from 'string-width';
 import { recordsOf } from '../acp/message.ts';
 import { blockText, type Fields, fieldsOf, type OfferedOption, stringOf } from '../acp/reading.ts';
+import { limits } from '../base/limits.ts';
 import { optionFor } from '../domain/review.ts';
 import { pad } from './output.ts';
 import { visible, visibleLines } from './terminal.ts';
@@ -56,7 +58,7 @@ export function titleOf(call: Fields): string {
   return stringOf(call.title) ?? stringOf(call.toolCallId) ?? 'a tool call';
 }
 
-/** Old and new text as the agent gave them, the old before the new; at most so many lines of either. */
+/** Unified diffs of the texts that the agent gave, at most so many lines of each. */
 export function diffLines(call: Fields, lines_max = Number.POSITIVE_INFINITY): Line[] {
   return recordsOf(call.content).flatMap(({ type, path, oldText, newText }): Line[] => {
     if (type !== 'diff') return [];
@@ -64,20 +66,43 @@ export function diffLines(call: Fields, lines_max = Number.POSITIVE_INFINITY): L
     return [
       { text: `--- ${typeof oldText === 'string' ? file : '/dev/null'}`, look: 'dim' },
       { text: `+++ ${file}`, look: 'dim' },
-      ...side('-', oldText, 'red', lines_max),
-      ...side('+', newText, 'green', lines_max),
+      ...cutLines(changeLines(stringOf(oldText) ?? '', stringOf(newText) ?? ''), lines_max),
     ];
   });
 }
 
-function side(sign: string, text: unknown, look: Look, lines_max: number): Line[] {
-  if (typeof text !== 'string' || text === '') return [];
-  const lines = text.replace(/\r?\n$/, '').split(/\r?\n/);
-  const shown = lines
-    .slice(0, lines_max)
-    .map((line): Line => ({ text: `${sign}${visibleLines(line)}`, look }));
-  const left = lines.length - shown.length;
-  return left > 0 ? [...shown, { text: `${sign} … ${left} more lines`, look: 'dim' }] : shown;
+const looks: Record<string, Look> = { '-': 'red', '+': 'green', '@': 'cyan' };
+
+function changeLines(before: string, after: string): Line[] {
+  const options = { context: 3, timeout: limits.transcript_diff_ms };
+  // Undefined where the texts have too little in common to be compared in time: then the one stands before the other.
+  const patch = structuredPatch('', '', lined(before), lined(after), '', '', options);
+  const lines = patch
+    ? formatPatch(patch, OMIT_HEADERS).trimEnd().split('\n')
+    : [...signed('-', before), ...signed('+', after)];
+  return lines.map((line): Line => {
+    const look = looks[line.charAt(0)];
+    return { text: visibleLines(line), ...(look && { look }) };
+  });
+}
+
+/** How lines end is no change that people look for. */
+function lined(text: string): string {
+  return text === '' ? '' : `${text.replace(/\r?\n$/, '').replaceAll('\r\n', '\n')}\n`;
+}
+
+function signed(sign: string, text: string): string[] {
+  return text === ''
+    ? []
+    : lined(text)
+        .slice(0, -1)
+        .split('\n')
+        .map((line) => `${sign}${line}`);
+}
+
+function cutLines(lines: Line[], lines_max: number): Line[] {
+  const left = lines.length - lines_max;
+  return left > 0 ? [...lines.slice(0, lines_max), { text: `… ${left} more lines`, look: 'dim' }] : lines;
 }
 
 export function planLines(entries: unknown): Line[] {

@@ -106,6 +106,7 @@ wants    Write \\x1b[2Ja.ts  edit  /w/a.ts:3
   why
 --- /w/a.ts
 +++ /w/a.ts
+@@ -1,1 +1,2 @@
 -one
 +two
 +\tthree

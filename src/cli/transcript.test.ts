@@ -96,6 +96,7 @@ Another message
 ┃   {"path":"a.ts"}
 ┃ --- /w/a.ts
 ┃ +++ /w/a.ts
+┃ @@ -1,1 +1,2 @@
 ┃ -one
 ┃ +two
 ┃ +three
@@ -157,9 +158,24 @@ test('long diffs are cut, new files have no old side', () => {
   const lines = text([calls({ title: 'Write', content: [{ type: 'diff', path: '/n', newText }] })]).split(
     '\n',
   );
-  expect(lines.slice(1, 4)).toEqual(['┃ --- /dev/null', '┃ +++ /n', '┃ +0']);
-  expect(lines.slice(-2)).toEqual(['┃ + … 5 more lines', '']);
+  expect(lines.slice(1, 5)).toEqual(['┃ --- /dev/null', '┃ +++ /n', '┃ @@ -0,0 +1,105 @@', '┃ +0']);
+  expect(lines.slice(-2)).toEqual(['┃ … 6 more lines', '']);
   expect(lines).toHaveLength(limits.transcript_diff_lines + 5);
+});
+
+test('a diff shows what changes, with a little of what is around it', () => {
+  const before = Array.from({ length: 20 }, (_, at) => `line ${at}\n`).join('');
+  const newText = before.replace('line 10\n', 'other\n');
+  const content = [{ type: 'diff', path: '/f', oldText: before, newText }];
+  expect(
+    text([calls({ title: 'Write', content })])
+      .split('\n')
+      .slice(3, -1),
+  ).toEqual([
+    '┃ @@ -8,7 +8,7 @@',
+    ...['┃  line 7', '┃  line 8', '┃  line 9', '┃ -line 10', '┃ +other'],
+    ...['┃  line 11', '┃  line 12', '┃  line 13'],
+  ]);
 });
 
 test('what an agent says of itself is told when it changes, what nobody knows in one line', () => {
