@@ -45,10 +45,13 @@ export function addReviews(program: Command, context: Context): void {
       );
     });
 
-  remote(reviews, 'show <review>', 'show a review whole: what the agent wants, where, and the options')
+  const whole =
+    'show a review whole: what the agent wants, where, and the options; without an id, the only one';
+  remote(reviews, 'show [review]', whole)
     .alias('get')
-    .action(async (review_id: string, options: Options) => {
+    .action(async (given: string | undefined, options: Options) => {
       const api = await connect(context, options);
+      const review_id = given ?? (await onlyOne(api));
       const review = await api.call('getReview', { params: { review_id } });
       if (options.json) return printJson(io, review);
       const agent = await api.call('getAgent', { params: { agent_id: review.agent_id } });
