@@ -6,7 +6,7 @@ import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
 import { findAgent, findSession, moveSpool, updateAgent } from '../../store/agents.ts';
-import { openPrompts, updatePrompt } from '../../store/prompts.ts';
+import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
@@ -91,8 +91,7 @@ export class Conversations {
     timers.clear(tx, 'acp_silent', session_id);
     timers.clear(tx, 'turn_cancel', session_id);
     abandonReviews(this.#context, tx, agent.num, session.num);
-    for (const prompt of openPrompts(tx, agent.num)) {
-      if (prompt.state !== 'sent' || prompt.session_num !== session.num) continue;
+    for (const prompt of sentPrompts(tx, agent.num, session.num)) {
       updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#context.now() });
       const told = 'the agent ended in the middle of a turn: what came of the prompt is not known';
       this.#context.error(tx, agent_id, session_id, 'turn_lost', told, { prompt_id: prompt.id });
