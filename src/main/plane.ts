@@ -187,6 +187,7 @@ async function open(
   const conversations = new Conversations(context, {
     review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
     answered: (request_id, error) => prompting.answered(request_id, error),
+    unanswered: (request_ids) => prompting.unanswered(request_ids),
   });
   const settlement = new Settlement(context);
   const follow = (from: Node) => {

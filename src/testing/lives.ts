@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import type { Agent } from '../domain/agent.ts';
+import type { EventRecord } from '../domain/event.ts';
 import type { Caller } from '../domain/user.ts';
 import { Feed } from '../events/feed.ts';
 import { type EventLog, openEventLog } from '../events/log.ts';
@@ -29,9 +30,13 @@ import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
 import { TestClock } from './accounts.ts';
+import { expectTrue } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
 
 export const ANA: Caller = { user_id: 'usr_a', username: 'ana', role: 'root', token_id: 'tok_a', ip: null };
+
+/** Another user. */
+export const BEN: Caller = { user_id: 'usr_b', username: 'ben', role: 'user', token_id: 'tok_b', ip: null };
 
 /** For what happens soon, on however slow a machine. */
 export const SOON = { timeout: 20_000 };
@@ -84,6 +89,7 @@ export class LivesRoom {
     const conversations = new Conversations(context, {
       review_timeout_ms: () => this.review_timeout_ms,
       answered: (id, error) => prompting.answered(id, error),
+      unanswered: (ids) => prompting.unanswered(ids),
     });
     const settlement = new Settlement(context);
     const ingest = new Ingest({
@@ -136,6 +142,37 @@ export class LivesRoom {
 
   get(agent_id: string): Promise<Agent> {
     return this.agents.get(ANA, agent_id);
+  }
+
+  /** An agent's whole log. */
+  events(agent_id: string): Promise<EventRecord[]> {
+    return this.log.page(agent_id, { after: 0, limit: 100_000 });
+  }
+
+  /** Codes of the errors that its log tells, in order. */
+  async errors(agent_id: string): Promise<string[]> {
+    return (await this.events(agent_id)).flatMap(({ type, code }) =>
+      type === 'error' ? [String(code)] : [],
+    );
+  }
+
+  /** Expects every conversation with an agent to be what its log tells. */
+  async expectTrue(agent_id: string): Promise<void> {
+    const log = await this.events(agent_id);
+    const sessions = new Set(
+      log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
+    );
+    await this.store.read((reader) => {
+      for (const session_id of sessions) expectTrue(reader, log, session_id);
+    });
+  }
+
+  /** Time passes; what is due then happens. */
+  async pass(ms: number): Promise<void> {
+    this.clock.advance(ms);
+    // The scheduler sleeps by the real clock: the next start looks anew.
+    await this.close();
+    await this.open();
   }
 
   async until(agent_id: string, status: Agent['status']): Promise<Agent> {

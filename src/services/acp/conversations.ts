@@ -5,6 +5,7 @@
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
+import { loadAcpState } from '../../store/acp.ts';
 import { findAgent, findSession, moveSpool, updateAgent } from '../../store/agents.ts';
 import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
@@ -90,6 +91,8 @@ export class Conversations {
     const { timers } = this.#context.options;
     timers.clear(tx, 'acp_silent', session_id);
     timers.clear(tx, 'turn_cancel', session_id);
+    const unanswered = loadAcpState(tx, session.num).asked.map(({ id }) => id);
+    tx.afterCommit(() => this.#options.unanswered(unanswered));
     abandonReviews(this.#context, tx, agent.num, session.num);
     for (const prompt of sentPrompts(tx, agent.num, session.num)) {
       updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#context.now() });

@@ -5,7 +5,7 @@
  */
 import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { Happening } from '../../acp/fold.ts';
-import { rpcErrors } from '../../acp/message.ts';
+import { type RpcError, rpcErrors } from '../../acp/message.ts';
 import { limits } from '../../base/limits.ts';
 import { version } from '../../base/version.ts';
 import { findPrompt, nextPrompt, updatePrompt } from '../../store/prompts.ts';
@@ -16,7 +16,9 @@ export interface DriverOptions {
   /** How long a review may wait for its answer; null: for ever. */
   review_timeout_ms(): number | null;
   /** A request of ours was answered; called after the commit. */
-  answered(request_id: string, error: { code: number; message: string } | null): void;
+  answered(request_id: string, error: RpcError | null): void;
+  /** The session ended before it answered requests of ours; called after the commit. */
+  unanswered(request_ids: string[]): void;
 }
 
 /** The first words of a session. */
@@ -100,8 +102,9 @@ function heard({ tx, context, session }: Exchange): void {
 /** Sends the oldest prompt that waits, when the agent takes one. */
 export function sendNext(exchange: Exchange): void {
   const { tx, agent, session, state } = exchange;
-  // One that is being stopped would take it to its end: it waits for the next session.
-  if (state.phase !== 'ready' || state.turn !== null || session.stopping === 1) return;
+  if (state.phase !== 'ready' || state.turn !== null) return;
+  // It would end with this session, or never arrive: it waits for the next one.
+  if (session.stopping === 1 || session.stdin_lost === 1) return;
   const prompt = nextPrompt(tx, agent.num);
   if (!prompt) return;
   updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: exchange.now });

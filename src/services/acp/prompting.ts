@@ -38,7 +38,8 @@ export interface ConfigChange {
 
 export class Prompting {
   readonly #context: AgentsContext;
-  readonly #waiting = new Map<string, (error: RpcError | null) => void>();
+  /** What of a request is waited for: its answer, or why there is none. */
+  readonly #waiting = new Map<string, (problem: Problem | null) => void>();
 
   constructor(context: AgentsContext) {
     this.#context = context;
@@ -156,7 +157,19 @@ export class Prompting {
 
   /** The agent answered a request of ours. */
   answered(request_id: string, error: RpcError | null): void {
-    this.#waiting.get(request_id)?.(error);
+    this.#settle(
+      request_id,
+      error && new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`),
+    );
+  }
+
+  /** The agent ended, and answers no more. */
+  unanswered(request_ids: readonly string[]): void {
+    for (const id of request_ids) this.#settle(id, problems.agentNotRunning());
+  }
+
+  #settle(request_id: string, problem: Problem | null): void {
+    this.#waiting.get(request_id)?.(problem);
     this.#waiting.delete(request_id);
   }
 
@@ -174,16 +187,14 @@ export class Prompting {
         return exchange.request(method, params(exchange.state));
       });
       // Before the commit is told: the answer may come at once.
-      const { promise, resolve } = Promise.withResolvers<RpcError | null>();
+      const { promise, resolve } = Promise.withResolvers<Problem | null>();
       tx.afterCommit(() => this.#waiting.set(id!, resolve));
       return { id: id!, promise };
     });
-    const patience = setTimeout(() => {
-      this.answered(asked.id, { code: 0, message: 'it has not answered yet' });
-    }, limits.acp_answer_ms);
-    const error = await asked.promise;
+    const patience = setTimeout(() => this.#settle(asked.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await asked.promise;
     clearTimeout(patience);
-    if (error) throw new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`);
+    if (problem) throw problem;
   }
 
   #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {
