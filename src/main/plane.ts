@@ -175,6 +175,7 @@ async function open(
     actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+    reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
   });
   const prompting = new Prompting(context);
   const metrics = new Metrics();

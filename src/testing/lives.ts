@@ -83,6 +83,7 @@ export class LivesRoom {
       audit: new Audit(common),
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+      reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
     });
     const prompting = new Prompting(context);
     const reviews = new Reviews(context, () => {});

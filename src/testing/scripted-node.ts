@@ -80,6 +80,7 @@ export class ScriptedNode implements Node {
     if (offset > before.length) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${before.length}`);
     const after = Buffer.concat([before, data.subarray(before.length - offset)]);
     this.#stdin.set(session_id, after);
+    this.views.get(session_id)!.stdin_bytes = after.length;
     return after.length;
   };
 

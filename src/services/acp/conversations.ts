@@ -3,6 +3,7 @@
  * began or ended, what is told when an agent stays silent, and what is said to it before it is stopped.
  */
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
+import { failpoint } from '../../base/failpoint.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
 import { loadAcpState } from '../../store/acp.ts';
@@ -26,13 +27,14 @@ export class Conversations {
   }
 
   /** Commits what was read of an agent's stdout with everything that follows from it. */
-  frames(batch: FrameBatch): Promise<unknown> {
-    return this.#context.options.store.write((tx) => {
+  async frames(batch: FrameBatch): Promise<void> {
+    await this.#context.options.store.write((tx) => {
       const session = findSession(tx, batch.session_id);
       if (!session) return;
       moveSpool(tx, session.num, 'stdout', batch);
       Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch));
     });
+    failpoint('acp_frames_committed');
   }
 
   /** Sessions that began and ended. */

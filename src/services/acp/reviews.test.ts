@@ -259,6 +259,25 @@ test('an agent that dies leaves no review behind that waits, and no answer that 
   await expect(respond(three!.id, { decision: 'allow' })).rejects.toThrow('already cancelled');
 });
 
+test('an answer that reached its agent while nobody was there to hear of it is not told as lost', async () => {
+  const { id, acp } = await prompted();
+  acp.asks(1);
+  const [review] = await reviews(1);
+  const { input } = room.node;
+  room.node.input = async (...args) => {
+    await input(...args);
+    return new Promise(() => {});
+  };
+  await respond(review!.id, { decision: 'allow' });
+  await acp.hears('response');
+  await room.close();
+  room.node.end(acp.session_id, 0);
+  await room.open();
+  await room.until(id, 'completed');
+  await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['turn_lost']), SOON);
+  expect(await get(review!.id)).toMatchObject({ status: 'answered', delivery: 'written' });
+});
+
 test('questions of one id are questions of their own, until the agent withdraws the id', async () => {
   const { id, acp } = await prompted();
   acp.asks(7, undefined, 'first');
