@@ -23,7 +23,9 @@ import {
   type RpcError,
   recordsOf,
   rpcErrors,
+  textOf,
 } from './message.ts';
+import { type Permission, readPermission } from './permission.ts';
 import type { AcpState, Asked, Asking, AuthMethod, Capabilities } from './state.ts';
 
 export type Direction = 'from_agent' | 'to_agent';
@@ -37,7 +39,8 @@ export type Happening =
   | { kind: 'authenticated' }
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
-  | { kind: 'asks_permission'; asking: Asking; params: unknown }
+  | { kind: 'asks_permission'; asking: Asking; permission: Permission }
+  | { kind: 'permission_unreadable'; asking: Asking }
   | { kind: 'refused'; asking: Asking; error: RpcError }
   /** `asking`: those of them that are not answered. */
   | { kind: 'withdrawn'; id: RequestId; asking: Asking[] }
@@ -125,7 +128,9 @@ function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
     return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
   }
   if (message.method === CLIENT_METHODS.session_request_permission) {
-    return { state, happened: [{ kind: 'asks_permission', asking, params: message.params }] };
+    const permission = readPermission(message.params);
+    if (permission === null) return { state, happened: [{ kind: 'permission_unreadable', asking }] };
+    return { state, happened: [{ kind: 'asks_permission', asking, permission }] };
   }
   return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
 }
@@ -200,7 +205,7 @@ function initialized(state: AcpState, result: unknown): Settled {
         }
       : null,
     capabilities: capabilitiesOf(agentCapabilities),
-    auth_methods: recordsOf(authMethods).flatMap(authMethod).slice(0, limits.acp_items_max),
+    auth_methods: bounded(recordsOf(authMethods).flatMap(authMethod)),
   };
   return { step, happened: [{ kind: 'initialized' }] };
 }
@@ -265,7 +270,7 @@ function updated(state: AcpState, told: Record<string, unknown>): AcpState {
       return told.title === undefined ? state : { ...state, title: textOf(told, 'title') };
     case 'usage_update': {
       const { used, size } = told;
-      if (typeof used !== 'number' || typeof size !== 'number') return state;
+      if (!isNumber(used) || !isNumber(size)) return state;
       return { ...state, usage: { used, size, ...costOf(told.cost) } };
     }
     default:
@@ -312,17 +317,17 @@ function authMethod(value: Record<string, unknown>): AuthMethod[] {
 }
 
 function costOf(value: unknown): { cost?: { amount: number; currency: string } } {
-  if (!isRecord(value) || typeof value.amount !== 'number') return {};
+  if (!isRecord(value) || !isNumber(value.amount)) return {};
   return { cost: { amount: value.amount, currency: textOf(value, 'currency') ?? '' } };
 }
 
-function textOf(value: unknown, key: string): string | null {
-  const text = isRecord(value) ? value[key] : undefined;
-  return typeof text === 'string' ? text.slice(0, limits.acp_text_chars_max) : null;
+/** JSON can say numbers that it cannot hold: those are none. */
+function isNumber(value: unknown): value is number {
+  return Number.isFinite(value);
 }
 
 /** The first of them that fit: the whole of it stands in the log. */
-function bounded(items: Record<string, unknown>[]): Record<string, unknown>[] {
+function bounded<T extends object>(items: T[]): T[] {
   let chars = 0;
   const kept = items.slice(0, limits.acp_items_max);
   const over = kept.findIndex((item) => {

@@ -3,6 +3,8 @@
  * What is no message is output like any other line.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
+import { limits } from '../base/limits.ts';
+import { isDeeper } from './depth.ts';
 
 export type RequestId = string | number | null;
 
@@ -26,9 +28,9 @@ export const rpcErrors = {
 /** What an agent answers when somebody has to sign in first. */
 export const AUTH_REQUIRED = -32000;
 
-/** Null for what is no JSON-RPC 2.0 message. */
+/** Null for what is no JSON-RPC 2.0 message, or one whose id, method or depth nobody would use. */
 export function readMessage(line: string): Message | null {
-  if (!line.startsWith('{')) return null;
+  if (!line.startsWith('{') || isDeeper(line, limits.acp_levels_max)) return null;
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -37,13 +39,15 @@ export function readMessage(line: string): Message | null {
   }
   if (!isRecord(value) || value.jsonrpc !== '2.0') return null;
   const { id, method, params, result, error } = value;
-  if (typeof method === 'string') {
+  if (method !== undefined) {
+    if (!isWord(method)) return null;
     if (id === undefined) return { kind: 'notification', method, params };
     return isId(id) ? { kind: 'request', id, method, params } : null;
   }
   if (!isId(id)) return null;
-  if (isRecord(error)) return { kind: 'response', id, error: readError(error) };
-  return result === undefined ? null : { kind: 'response', id, result };
+  // Some libraries leave out what is null: an answer with neither is one without a result.
+  const failed = error !== undefined && error !== null;
+  return failed ? { kind: 'response', id, error: readError(error) } : { kind: 'response', id, result };
 }
 
 /** One line, with its newline. */
@@ -73,13 +77,25 @@ export function recordsOf(value: unknown): Record<string, unknown>[] {
   return Array.isArray(value) ? value.filter(isRecord) : [];
 }
 
-export function isId(value: unknown): value is RequestId {
-  return value === null || typeof value === 'string' || typeof value === 'number';
+/** A text of a record's, as much of it as is kept; null where there is none. */
+export function textOf(value: unknown, key: string): string | null {
+  const text = isRecord(value) ? value[key] : undefined;
+  return typeof text === 'string' ? text.slice(0, limits.acp_text_chars_max) : null;
 }
 
-function readError({ code, message }: Record<string, unknown>): RpcError {
+/** They are kept until they are answered, and told with the event: no longer than a word. */
+export function isId(value: unknown): value is RequestId {
+  return value === null || isWord(value) || Number.isFinite(value);
+}
+
+function isWord(value: unknown): value is string {
+  return typeof value === 'string' && value.length <= limits.acp_text_chars_max;
+}
+
+function readError(error: unknown): RpcError {
+  const said = isRecord(error) ? error : { message: error };
   return {
-    code: typeof code === 'number' ? code : 0,
-    message: typeof message === 'string' ? message : 'an error without words',
+    code: typeof said.code === 'number' ? said.code : 0,
+    message: textOf(said, 'message') ?? 'an error without words',
   };
 }

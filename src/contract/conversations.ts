@@ -159,7 +159,7 @@ export const conversationRoutes = {
         .meta({ description: 'By the id of the option.' }),
     }),
     answers: { 200: configRecord },
-    errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'acpNotReady'],
+    errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'acpNotReady', 'acpSilent'],
   }),
   authenticateAgent: route({
     method: 'POST',
@@ -169,6 +169,6 @@ export const conversationRoutes = {
     summary: 'Sign in by one of the methods that the agent offers',
     body: z.object({ method_id: bounded(limits.acp_text_chars_max) }),
     answers: { 200: configRecord },
-    errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'noSignIn', 'unknownAuthMethod'],
+    errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'noSignIn', 'unknownAuthMethod', 'acpSilent'],
   }),
 };

@@ -36,6 +36,8 @@ export const auditEvents = [
   'permission_routed',
   'permission_undeliverable',
   'agent_prompted',
+  'agent_prompt_changed',
+  'agent_prompt_removed',
   'agent_turn_cancelled',
   'agent_configured',
   'config_changed',

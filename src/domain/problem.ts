@@ -118,6 +118,7 @@ export const problems = {
   promptSent: fixed('conflict', 'prompt_sent', 'prompt is already sent'),
   noTurn: fixed('conflict', 'no_turn', 'no turn is running'),
   acpNotReady: fixed('conflict', 'acp_not_ready', 'agent is not ready yet'),
+  acpSilent: fixed('conflict', 'acp_silent', 'agent has not answered yet'),
   acpFailed: fixed('conflict', 'acp_failed', 'agent cannot be talked to'),
   noSignIn: fixed('conflict', 'no_sign_in', 'agent does not wait for a sign-in'),
   reviewCancelled: fixed('conflict', 'review_over', 'permission review is already cancelled'),

@@ -21,15 +21,30 @@ export interface Frames {
   spilling: boolean;
 }
 
+export interface FrameSizes {
+  /** Of a line that is still a frame. */
+  frame_bytes_max: number;
+  /** Of a frame that is still shown whole. */
+  payload_bytes_max: number;
+}
+
 const NEWLINE = 0x0a;
+const NOTHING = new Uint8Array();
+const usual: FrameSizes = {
+  frame_bytes_max: limits.acp_frame_bytes_max,
+  payload_bytes_max: limits.acp_payload_bytes_max,
+};
 
 export class FrameCutter {
-  readonly #waiting: Uint8Array[] = [];
+  /** Grows by doubling: a line may come in very many pieces. */
+  #waiting = NOTHING;
   #waiting_bytes = 0;
   #spilling: boolean;
+  readonly #sizes: FrameSizes;
 
-  constructor(spilling: boolean) {
+  constructor(spilling: boolean, sizes = usual) {
     this.#spilling = spilling;
+    this.#sizes = sizes;
   }
 
   /** Bytes that were taken and are in no frame yet. */
@@ -41,7 +56,7 @@ export class FrameCutter {
   take(chunk: Uint8Array, { last }: { last: boolean }): Frames | null {
     const ends = last ? chunk.length : chunk.lastIndexOf(NEWLINE) + 1;
     if (ends > 0 || last) return this.#lines(chunk, ends, last);
-    const fits = this.#waiting_bytes + chunk.length <= limits.acp_frame_bytes_max;
+    const fits = this.#waiting_bytes + chunk.length <= this.#sizes.frame_bytes_max;
     if (fits && !this.#spilling) {
       this.#keep(chunk);
       return null;
@@ -53,7 +68,7 @@ export class FrameCutter {
     const bytes = this.#with(chunk.subarray(0, ends));
     this.#keep(chunk.subarray(ends));
     if (bytes.length === 0) return null;
-    const pieces = split(bytes, this.#spilling, last);
+    const pieces = this.#split(bytes, last);
     this.#spilling = false;
     return { bytes, pieces, spilling: false };
   }
@@ -67,49 +82,60 @@ export class FrameCutter {
     return used === 0 ? null : { bytes: all.subarray(0, used), pieces, spilling: true };
   }
 
+  #split(bytes: Uint8Array, last: boolean): Piece[] {
+    const { frame_bytes_max, payload_bytes_max } = this.#sizes;
+    const pieces: Piece[] = [];
+    let plain_from = 0;
+    let rest_of_long_line = this.#spilling;
+    for (let from = 0; from < bytes.length; ) {
+      const newline = bytes.indexOf(NEWLINE, from);
+      const to = newline < 0 ? bytes.length : newline + 1;
+      const size = to - from;
+      const too_long = size > frame_bytes_max;
+      if (too_long && !rest_of_long_line) {
+        plain(bytes, plain_from, from, false, pieces);
+        pieces.push({ kind: 'too_large' });
+        plain_from = from;
+      }
+      const text = rest_of_long_line || too_long ? null : lineText(bytes.subarray(from, to));
+      const message = text === null ? null : readMessage(text);
+      rest_of_long_line = false;
+      if (message) {
+        const large = size > payload_bytes_max;
+        plain(bytes, plain_from, large ? to : from, last && to === bytes.length, pieces);
+        // A carriage return is space between JSON's tokens, and would end a line of the stream.
+        pieces.push({ kind: 'frame', message, text: large ? null : text!.replaceAll('\r', ' '), size });
+        plain_from = to;
+      }
+      from = to;
+    }
+    plain(bytes, plain_from, bytes.length, last, pieces);
+    return pieces;
+  }
+
   #with(more: Uint8Array): Uint8Array {
-    if (this.#waiting.length === 0) return more;
-    const bytes = Buffer.concat([...this.#waiting, more]);
-    this.#waiting.length = 0;
+    if (this.#waiting_bytes === 0) return more;
+    const bytes = Buffer.concat([this.#waiting.subarray(0, this.#waiting_bytes), more]);
+    this.#waiting = NOTHING;
     this.#waiting_bytes = 0;
     return bytes;
   }
 
   #keep(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
-    this.#waiting.push(Uint8Array.from(bytes));
-    this.#waiting_bytes += bytes.length;
-  }
-}
-
-function split(bytes: Uint8Array, spilling: boolean, last: boolean): Piece[] {
-  const pieces: Piece[] = [];
-  let plain_from = 0;
-  let rest_of_long_line = spilling;
-  for (let from = 0; from < bytes.length; ) {
-    const newline = bytes.indexOf(NEWLINE, from);
-    const to = newline < 0 ? bytes.length : newline + 1;
-    const text = rest_of_long_line ? null : lineText(bytes.subarray(from, to));
-    const message = text === null ? null : readMessage(text);
-    rest_of_long_line = false;
-    if (message) {
-      const size = to - from;
-      const large = size > limits.acp_payload_bytes_max;
-      plain(bytes, plain_from, large ? to : from, false, pieces);
-      pieces.push({ kind: 'frame', message, text: large ? null : text, size });
-      plain_from = to;
+    const [kept, length] = [this.#waiting, this.#waiting_bytes + bytes.length];
+    if (length > kept.length) {
+      this.#waiting = Buffer.allocUnsafeSlow(Math.max(length, 2 * kept.length));
+      this.#waiting.set(kept.subarray(0, this.#waiting_bytes));
     }
-    from = to;
+    this.#waiting.set(bytes, this.#waiting_bytes);
+    this.#waiting_bytes = length;
   }
-  plain(bytes, plain_from, bytes.length, last, pieces);
-  return pieces;
 }
 
-/** Null for what cannot be JSON. A carriage return is space between JSON's tokens, and would end a line of the stream. */
+/** Null for what cannot be JSON. */
 function lineText(line: Uint8Array): string | null {
-  if (line.length > limits.acp_frame_bytes_max || !isUtf8(line)) return null;
-  const text = Buffer.from(line.buffer, line.byteOffset, line.length).toString().trim();
-  return text.includes('\r') ? text.replaceAll('\r', ' ') : text;
+  if (!isUtf8(line)) return null;
+  return Buffer.from(line.buffer, line.byteOffset, line.length).toString().trim();
 }
 
 function plain(

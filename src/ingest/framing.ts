@@ -47,11 +47,12 @@ export function cut(chunk: Uint8Array, options: CutOptions): Cut {
 /** End of the event that begins at `from`; `from` itself when its bytes should wait. */
 function eventEnd(bytes: Buffer, from: number, max: number, options: CutOptions): number {
   const window = Math.min(bytes.length, from + max);
-  const newline = bytes.lastIndexOf(NEWLINE, window - 1);
+  // Not in all of the bytes: without a newline it would go back to their beginning, for every event.
+  const line_end = from + bytes.subarray(from, window).lastIndexOf(NEWLINE) + 1;
   const full = window === from + max;
-  if (newline >= from && (full || newline + 1 === window)) return newline + 1;
+  if (line_end > from && (full || line_end === window)) return line_end;
   if (!full) {
-    if (options.more) return newline >= from ? newline + 1 : from;
+    if (options.more) return line_end;
     if (options.last) return window;
   }
   return characterEnd(bytes, from, window);

@@ -175,6 +175,7 @@ async function open(
     actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+    reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
   });
   const prompting = new Prompting(context);
   const metrics = new Metrics();
@@ -187,6 +188,7 @@ async function open(
   const conversations = new Conversations(context, {
     review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
     answered: (request_id, error) => prompting.answered(request_id, error),
+    unanswered: (request_ids) => prompting.unanswered(request_ids),
   });
   const settlement = new Settlement(context);
   const follow = (from: Node) => {

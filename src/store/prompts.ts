@@ -31,16 +31,35 @@ export function findPrompt(reader: Reader, agent_num: number, id: string): Promp
   );
 }
 
+function openQuery(reader: Reader, agent_num: number) {
+  return reader.sql
+    .selectFrom('prompts')
+    .where('agent_num', '=', agent_num)
+    .where('state', 'in', ['queued', 'sent']);
+}
+
 /** What waits and what its turn goes on for, in the order of sending. */
 export function openPrompts(reader: Reader, agent_num: number): PromptRow[] {
-  return reader.all(
-    reader.sql
-      .selectFrom('prompts')
-      .selectAll()
-      .where('agent_num', '=', agent_num)
-      .where('state', 'in', ['queued', 'sent'])
-      .orderBy('num'),
-  );
+  return reader.all(openQuery(reader, agent_num).selectAll().orderBy('num'));
+}
+
+export function countOpenPrompts(reader: Reader, agent_num: number): number {
+  return reader.get(openQuery(reader, agent_num).select(({ fn }) => fn.countAll<number>().as('count')))!
+    .count;
+}
+
+/** The oldest that waits. */
+export function nextPrompt(reader: Reader, agent_num: number): PromptRow | undefined {
+  const queued = openQuery(reader, agent_num).where('state', '=', 'queued');
+  return reader.get(queued.selectAll().orderBy('num').limit(1));
+}
+
+/** What a session's turn goes on for. */
+export function sentPrompts(reader: Reader, agent_num: number, session_num: number): PromptRow[] {
+  const sent = openQuery(reader, agent_num)
+    .where('state', '=', 'sent')
+    .where('session_num', '=', session_num);
+  return reader.all(sent.selectAll().orderBy('num'));
 }
 
 export function toPrompt(row: PromptRow): Prompt {

@@ -3,10 +3,12 @@
  * began or ended, what is told when an agent stays silent, and what is said to it before it is stopped.
  */
 import { AGENT_METHODS } from '@agentclientprotocol/sdk';
+import { failpoint } from '../../base/failpoint.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
+import { loadAcpState } from '../../store/acp.ts';
 import { findAgent, findSession, moveSpool, updateAgent } from '../../store/agents.ts';
-import { openPrompts, updatePrompt } from '../../store/prompts.ts';
+import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
@@ -25,13 +27,14 @@ export class Conversations {
   }
 
   /** Commits what was read of an agent's stdout with everything that follows from it. */
-  frames(batch: FrameBatch): Promise<unknown> {
-    return this.#context.options.store.write((tx) => {
+  async frames(batch: FrameBatch): Promise<void> {
+    await this.#context.options.store.write((tx) => {
       const session = findSession(tx, batch.session_id);
       if (!session) return;
       moveSpool(tx, session.num, 'stdout', batch);
       Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch));
     });
+    failpoint('acp_frames_committed');
   }
 
   /** Sessions that began and ended. */
@@ -90,9 +93,10 @@ export class Conversations {
     const { timers } = this.#context.options;
     timers.clear(tx, 'acp_silent', session_id);
     timers.clear(tx, 'turn_cancel', session_id);
+    const unanswered = loadAcpState(tx, session.num).asked.map(({ id }) => id);
+    tx.afterCommit(() => this.#options.unanswered(unanswered));
     abandonReviews(this.#context, tx, agent.num, session.num);
-    for (const prompt of openPrompts(tx, agent.num)) {
-      if (prompt.state !== 'sent' || prompt.session_num !== session.num) continue;
+    for (const prompt of sentPrompts(tx, agent.num, session.num)) {
       updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#context.now() });
       const told = 'the agent ended in the middle of a turn: what came of the prompt is not known';
       this.#context.error(tx, agent_id, session_id, 'turn_lost', told, { prompt_id: prompt.id });

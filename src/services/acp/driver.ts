@@ -5,10 +5,10 @@
  */
 import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { Happening } from '../../acp/fold.ts';
-import { rpcErrors } from '../../acp/message.ts';
+import { type RpcError, rpcErrors } from '../../acp/message.ts';
 import { limits } from '../../base/limits.ts';
 import { version } from '../../base/version.ts';
-import { findPrompt, openPrompts, updatePrompt } from '../../store/prompts.ts';
+import { findPrompt, nextPrompt, updatePrompt } from '../../store/prompts.ts';
 import type { Exchange } from './exchange.ts';
 import { openReview, withdrawReviews } from './review-rows.ts';
 
@@ -16,7 +16,9 @@ export interface DriverOptions {
   /** How long a review may wait for its answer; null: for ever. */
   review_timeout_ms(): number | null;
   /** A request of ours was answered; called after the commit. */
-  answered(request_id: string, error: { code: number; message: string } | null): void;
+  answered(request_id: string, error: RpcError | null): void;
+  /** The session ended before it answered requests of ours; called after the commit. */
+  unanswered(request_ids: string[]): void;
 }
 
 /** The first words of a session. */
@@ -72,11 +74,16 @@ const reactions: Reactions = {
     context.options.facts.record(tx, 'turn_ended', session.id, ended);
     sendNext(exchange);
   },
-  asks_permission: (exchange, { asking, params }, options) =>
-    openReview(exchange, asking, params, options.review_timeout_ms()),
+  asks_permission: (exchange, { asking, permission }, options) =>
+    openReview(exchange, asking, permission, options.review_timeout_ms()),
+  permission_unreadable: (exchange, { asking }) => {
+    const told = 'the agent asked for a permission in a form that ACP does not have';
+    exchange.error('permission_unreadable', told);
+    exchange.respond(asking.id, { error: rpcErrors.invalidParams });
+  },
   refused: (exchange, { asking, error }) => exchange.respond(asking.id, { error }),
   withdrawn: (exchange, { id, asking }) => {
-    withdrawReviews(exchange, id, asking);
+    withdrawReviews(exchange, id);
     for (const one of asking) exchange.respond(one.id, { error: rpcErrors.requestCancelled });
   },
   answered: (exchange, { asked, error }, options) =>
@@ -95,8 +102,10 @@ function heard({ tx, context, session }: Exchange): void {
 /** Sends the oldest prompt that waits, when the agent takes one. */
 export function sendNext(exchange: Exchange): void {
   const { tx, agent, session, state } = exchange;
-  if (state.phase !== 'ready' || state.turn !== null || session.stopping === 1) return;
-  const prompt = openPrompts(tx, agent.num).find((one) => one.state === 'queued');
+  if (state.phase !== 'ready' || state.turn !== null) return;
+  // It would end with this session, or never arrive: it waits for the next one.
+  if (session.stopping === 1 || session.stdin_lost === 1) return;
+  const prompt = nextPrompt(tx, agent.num);
   if (!prompt) return;
   updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: exchange.now });
   exchange.request(

@@ -6,6 +6,7 @@ import { type Direction, fold, type Happening } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
 import type { AcpState } from '../../acp/state.ts';
 import { idFrom } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
 import type { Activity } from '../../domain/agent.ts';
 import type { EventBody } from '../../domain/event.ts';
 import { loadAcpState, storeAcpState } from '../../store/acp.ts';
@@ -20,8 +21,8 @@ import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
 
-/** A frame of the agent's, as it stood in its stdout. */
-export interface Received {
+/** A message as it goes over the wire. */
+export interface Frame {
   message: Message;
   /** Null when it is too large for an event. */
   text: string | null;
@@ -93,13 +94,12 @@ export class Exchange {
   }
 
   /** Answers what follows from it, to be acted on. */
-  receive({ message, text, size }: Received): Happening[] {
-    const { state, replay, happened } = fold(this.#state, 'from_agent', message);
+  receive(frame: Frame): Happening[] {
+    const { state, replay, happened } = fold(this.#state, 'from_agent', frame.message);
     this.#state = state;
     const asks = happened.find((one) => one.kind === 'asks_permission');
-    this.#show('from_agent', message, text, {
+    this.#show('from_agent', frame, {
       ...(replay && { replay }),
-      ...(text === null && { truncated: true, size }),
       ...(asks && { review_id: this.reviewId(asks.asking.number) }),
     });
     return happened;
@@ -145,17 +145,20 @@ export class Exchange {
     if (this.session.stdin_lost === 1) return;
     this.#state = fold(this.#state, 'to_agent', message).state;
     const line = writeMessage(message);
-    this.#show('to_agent', message, line.trimEnd(), fields);
+    const size = Buffer.byteLength(line);
+    const text = size > limits.acp_payload_bytes_max ? null : line.trimEnd();
+    this.#show('to_agent', { message, text, size }, fields);
     this.#out += line;
   }
 
-  #show(direction: Direction, message: Message, text: string | null, fields: object): void {
+  #show(direction: Direction, { message, text, size }: Frame, more: object): void {
     const about = message.kind === 'response' ? { response_to: message.id } : { method: message.method };
+    const fields = { ...about, ...(text === null && { truncated: true, size }), ...more };
     this.#bodies.push({
       type: 'acp_event',
       session_id: this.session.id,
       ts_ms: this.now,
-      fields: { direction, ...about, ...fields },
+      fields: { direction, ...fields },
       payload: text ?? 'null',
     });
   }

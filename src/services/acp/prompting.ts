@@ -6,7 +6,7 @@ import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { type ContentBlock, isContentBlock, unsupportedBlock } from '../../acp/content.ts';
 import type { RpcError } from '../../acp/message.ts';
 import type { AcpConfig, AcpState } from '../../acp/state.ts';
-import { idFrom, newId } from '../../base/ids.ts';
+import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Agent } from '../../domain/agent.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
@@ -16,6 +16,7 @@ import type { Caller } from '../../domain/user.ts';
 import { loadAcpState } from '../../store/acp.ts';
 import { type AgentRow, findSession } from '../../store/agents.ts';
 import {
+  countOpenPrompts,
   deletePrompt,
   findPrompt,
   openPrompts,
@@ -37,7 +38,8 @@ export interface ConfigChange {
 
 export class Prompting {
   readonly #context: AgentsContext;
-  readonly #waiting = new Map<string, (error: RpcError | null) => void>();
+  /** What of a request is waited for: its answer, or why there is none. */
+  readonly #waiting = new Map<string, (problem: Problem | null) => void>();
 
   constructor(context: AgentsContext) {
     this.#context = context;
@@ -53,17 +55,20 @@ export class Prompting {
     idempotency_key: string | null,
   ): Promise<{ prompt_id: string; queued: boolean }> {
     mustBeContent(content);
-    const id = idempotency_key ? idFrom('prm', caller.user_id, agent_id, idempotency_key) : newId('prm');
-    return this.#context.options.store.write((tx) => {
+    const { store, idempotency } = this.#context.options;
+    const id = newId('prm');
+    return store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
-      const known = findPrompt(tx, row.num, id);
-      if (known) return { prompt_id: id, queued: known.state === 'queued' };
       mustTake(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
-      if (openPrompts(tx, row.num).length >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
+      if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
       queuePrompt(tx, row.num, { id, content, created_by: caller.user_id, created_at: this.#context.now() });
       this.#audit(tx, caller, 'agent_prompted', row, { prompt_id: id });
       Exchange.run(this.#context, tx, row.session_id!, sendNext);
-      return { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
+      const body = { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
+      if (idempotency_key !== null) {
+        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body });
+      }
+      return body;
     });
   }
 
@@ -81,6 +86,7 @@ export class Prompting {
       const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       const prompt = mustWait(tx, row, prompt_id);
       updatePrompt(tx, prompt.num, { content: JSON.stringify(content) });
+      this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });
       return toPrompt({ ...prompt, content: JSON.stringify(content) });
     });
   }
@@ -89,6 +95,7 @@ export class Prompting {
     return this.#context.options.store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       deletePrompt(tx, mustWait(tx, row, prompt_id).num);
+      this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
     });
   }
 
@@ -150,7 +157,19 @@ export class Prompting {
 
   /** The agent answered a request of ours. */
   answered(request_id: string, error: RpcError | null): void {
-    this.#waiting.get(request_id)?.(error);
+    this.#settle(
+      request_id,
+      error && new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`),
+    );
+  }
+
+  /** The agent ended, and answers no more. */
+  unanswered(request_ids: readonly string[]): void {
+    for (const id of request_ids) this.#settle(id, problems.agentNotRunning());
+  }
+
+  #settle(request_id: string, problem: Problem | null): void {
+    this.#waiting.get(request_id)?.(problem);
     this.#waiting.delete(request_id);
   }
 
@@ -163,20 +182,19 @@ export class Prompting {
     const asked = await this.#context.options.store.write((tx) => {
       const row = this.#running(tx, caller, agent_id);
       this.#audit(tx, caller, 'agent_configured', row, { method });
-      const id = Exchange.run(this.#context, tx, row.session_id!, (exchange) =>
-        exchange.request(method, params(exchange.state)),
-      );
+      const id = Exchange.run(this.#context, tx, row.session_id!, (exchange) => {
+        if (exchange.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
+        return exchange.request(method, params(exchange.state));
+      });
       // Before the commit is told: the answer may come at once.
-      const { promise, resolve } = Promise.withResolvers<RpcError | null>();
+      const { promise, resolve } = Promise.withResolvers<Problem | null>();
       tx.afterCommit(() => this.#waiting.set(id!, resolve));
       return { id: id!, promise };
     });
-    const patience = setTimeout(() => {
-      this.answered(asked.id, { code: 0, message: 'it has not answered yet' });
-    }, limits.acp_answer_ms);
-    const error = await asked.promise;
+    const patience = setTimeout(() => this.#settle(asked.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await asked.promise;
     clearTimeout(patience);
-    if (error) throw new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`);
+    if (problem) throw problem;
   }
 
   #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {

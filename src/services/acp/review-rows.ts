@@ -1,9 +1,7 @@
 /** Reviews as an agent makes and unmakes them: a row per question, before anybody is shown it. */
-import { isRecord, type RequestId, rpcErrors } from '../../acp/message.ts';
-import { readOption } from '../../acp/reading.ts';
+import type { RequestId } from '../../acp/message.ts';
+import type { Permission } from '../../acp/permission.ts';
 import type { Asking } from '../../acp/state.ts';
-import { limits } from '../../base/limits.ts';
-import type { ReviewOption } from '../../domain/review.ts';
 import {
   findReview,
   insertReview,
@@ -17,23 +15,13 @@ import type { Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import type { Exchange } from './exchange.ts';
 
-/** One that cannot be read is refused, and told. */
 export function openReview(
   exchange: Exchange,
   asking: Asking,
-  params: unknown,
+  { tool_call, options }: Permission,
   timeout_ms: number | null,
 ): void {
   const { tx, agent, session, now, context } = exchange;
-  const asked = readPermission(params);
-  if (asked === null) {
-    exchange.error(
-      'permission_unreadable',
-      'the agent asked for a permission in a form that ACP does not have',
-    );
-    exchange.respond(asking.id, { error: rpcErrors.invalidParams });
-    return;
-  }
   const id = exchange.reviewId(asking.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
   insertReview(tx, {
@@ -41,8 +29,8 @@ export function openReview(
     agent_num: agent.num,
     session_num: session.num,
     request_id: JSON.stringify(asking.id),
-    tool_call: JSON.stringify(asked.tool_call),
-    options: JSON.stringify(asked.options),
+    tool_call: JSON.stringify(tool_call),
+    options: JSON.stringify(options),
     status: 'pending',
     route: 'human',
     created_at: now,
@@ -54,15 +42,18 @@ export function openReview(
   publishReview(context, tx, id);
 }
 
-/** The agent no longer waits: for those that nobody answered, and for an answer that has not reached it. */
-export function withdrawReviews(exchange: Exchange, id: RequestId, asking: readonly Asking[]): void {
-  const { tx, session, context } = exchange;
-  for (const { number } of asking) {
-    const row = findReview(tx, exchange.reviewId(number));
-    if (row?.status === 'pending') closeReview(context, tx, row, { status: 'cancelled' });
+/**
+ * The agent no longer waits: for those that nobody answered, and for an answer that has not reached it. Its id is all that
+ * is known of the request: an agent that used it twice withdraws both.
+ */
+export function withdrawReviews(exchange: Exchange, id: RequestId): void {
+  const { tx, agent, session, context } = exchange;
+  const request_id = JSON.stringify(id);
+  for (const row of pendingReviews(tx, agent.num, session.num)) {
+    if (row.request_id === request_id) closeReview(context, tx, row, { status: 'cancelled' });
   }
   for (const row of queuedReviews(tx, session.num)) {
-    if (row.request_id !== JSON.stringify(id)) continue;
+    if (row.request_id !== request_id) continue;
     exchange.error(...undeliverable(row));
     markUndeliverable(context, tx, row, 'the agent withdrew the question');
   }
@@ -113,15 +104,4 @@ function markUndeliverable(context: AgentsContext, tx: Tx, row: ReviewRow, why: 
     details: { review_id: row.id, answered_by: row.answered_by, option_id: row.option_id, why },
   });
   publishReview(context, tx, row.id);
-}
-
-function readPermission(
-  params: unknown,
-): { tool_call: Record<string, unknown>; options: ReviewOption[] } | null {
-  if (!isRecord(params) || !Array.isArray(params.options)) return null;
-  const { toolCall, options } = params;
-  if (options.length > limits.review_options_max) return null;
-  const read = options.map(readOption);
-  if (read.includes(null)) return null;
-  return { tool_call: isRecord(toolCall) ? toolCall : {}, options: read as ReviewOption[] };
 }

@@ -2,6 +2,7 @@
  * Permission reviews as people see and answer them. The options are the agent's own; exactly one answer counts, and it is
  * committed together with the words for the agent, so that it reaches it through any restart.
  */
+import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
 import { usernameOf } from '../../domain/actor.ts';
 import { authorize } from '../../domain/policy.ts';
@@ -83,7 +84,7 @@ export class Reviews {
     idempotency_key: string | null,
   ): Promise<Review> {
     const { store, audit, idempotency } = this.#context.options;
-    return store.write((tx) => {
+    const answered = await store.write((tx) => {
       const row = mustFind(tx, caller, review_id);
       if (row.status !== 'pending') throw over(row);
       if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
@@ -119,6 +120,8 @@ export class Reviews {
       }
       return review;
     });
+    failpoint('review_answered');
+    return answered;
   }
 
   /** Puts it before a certain human; whoever may answer still may. Throws `unknown actor: <id>`. */

@@ -70,6 +70,8 @@ async function adopt(
         'found a session that the database does not know; it goes on',
       );
     }
+    // Before its end is settled, which takes what has not arrived for lost.
+    if (known?.protocol === 'acp') await context.options.reached(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
   for (const session of await store.read((reader) => lostSessions(reader, node_id, seen))) {

@@ -35,6 +35,8 @@ export interface AgentsOptions {
   node(id: string): Node | null;
   /** What is still to be said to a session before it is stopped. */
   farewell(tx: Tx, session_id: string): void;
+  /** A node says how much of what was said to a session is in its stdin. */
+  reached(session_id: string, stdin_bytes: number): Promise<void>;
 }
 
 /** Who does something: a signed-in caller, or the service itself (restart policy, adoption). */

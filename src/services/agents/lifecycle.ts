@@ -3,6 +3,7 @@
  * the intent to the node, and the settlement tells what came of it. A crash anywhere leaves rows that go on.
  */
 
+import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
@@ -153,7 +154,10 @@ export class Lifecycle {
         const session = await this.#liveSession(session_id);
         if (!session) throw problems.agentNotRunning();
         const node = this.#context.node(session.node_id);
-        return node.input(session_id, payload.offset, Buffer.from(payload.data, 'base64'), payload.eof);
+        const data = Buffer.from(payload.data, 'base64');
+        const length = await node.input(session_id, payload.offset, data, payload.eof);
+        failpoint('stdin_written');
+        return length;
       },
       forget: async ({ node_id, session_id }) => {
         try {

@@ -1,0 +1,124 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { type Message, readMessage, rpcErrors, writeMessage } from './message.ts';
+
+const line = (value: object) => JSON.stringify({ jsonrpc: '2.0', ...value });
+const long = 'x'.repeat(limits.acp_text_chars_max + 1);
+
+test('requests, notifications and answers are told apart', () => {
+  expect(readMessage(line({ id: 1, method: 'a', params: { b: 2 } }))).toEqual({
+    kind: 'request',
+    id: 1,
+    method: 'a',
+    params: { b: 2 },
+  });
+  expect(readMessage(line({ method: 'a' }))).toMatchObject({ kind: 'notification', method: 'a' });
+  expect(readMessage(line({ id: 'x', result: null }))).toEqual({ kind: 'response', id: 'x', result: null });
+  const error = { code: -32601, message: 'no', data: 1 };
+  expect(readMessage(line({ id: null, error }))).toEqual({
+    kind: 'response',
+    id: null,
+    error: { code: -32601, message: 'no' },
+  });
+});
+
+test('what is no message is none', () => {
+  const lines = [
+    '',
+    'Starting…',
+    '[]',
+    '{',
+    '{"jsonrpc":"2.0","method":"a"} and more',
+    '{"jsonrpc":"2.0","method":"a\rb"}',
+    '{"jsonrpc":"1.0","method":"a"}',
+    '{"method":"a"}',
+    '{"jsonrpc":"2.0"}',
+    line({ method: 7 }),
+    line({ method: null, id: 1 }),
+    line({ id: true, method: 'a' }),
+    line({ id: { a: 1 }, result: 1 }),
+    line({ id: [], result: 1 }),
+    line({ result: 1 }),
+    '{"jsonrpc":"2.0","id":1e999,"method":"a"}',
+    `[${line({ method: 'a' })}]`,
+  ];
+  for (const text of lines) expect(readMessage(text), text).toBeNull();
+});
+
+test('an id or a method that is too long to be kept is none', () => {
+  expect(readMessage(line({ method: long }))).toBeNull();
+  expect(readMessage(line({ id: long, method: 'a' }))).toBeNull();
+  expect(readMessage(line({ id: long, result: 1 }))).toBeNull();
+  expect(readMessage(line({ id: long.slice(1), method: long.slice(1) }))).toMatchObject({ kind: 'request' });
+});
+
+test('what is nested too deeply is not parsed', () => {
+  const deep = (levels: number) =>
+    `{"jsonrpc":"2.0","method":"a","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
+  expect(readMessage(deep(limits.acp_levels_max - 1))).toMatchObject({ kind: 'notification' });
+  expect(readMessage(deep(limits.acp_levels_max))).toBeNull();
+  expect(readMessage(deep(10_000_000))).toBeNull();
+});
+
+test('answers are read leniently: left-out nulls, errors without a form', () => {
+  expect(readMessage(line({ id: 1 }))).toEqual({ kind: 'response', id: 1, result: undefined });
+  expect(readMessage(line({ id: 1, result: {}, error: null }))).toEqual({
+    kind: 'response',
+    id: 1,
+    result: {},
+  });
+  const errors: [unknown, object][] = [
+    ['it broke', { code: 0, message: 'it broke' }],
+    [{ code: 'x' }, { code: 0, message: 'an error without words' }],
+    [7, { code: 0, message: 'an error without words' }],
+    [[], { code: 0, message: 'an error without words' }],
+    [
+      { code: 3, message: long },
+      { code: 3, message: long.slice(1) },
+    ],
+  ];
+  for (const [said, error] of errors) {
+    expect(readMessage(line({ id: 1, error: said }))).toEqual({ kind: 'response', id: 1, error });
+  }
+});
+
+test('a key that means something to JavaScript is a key', () => {
+  const message = readMessage(
+    '{"jsonrpc":"2.0","method":"a","__proto__":{"id":1},"params":{"__proto__":{"x":1}}}',
+  );
+  expect(message).toMatchObject({ kind: 'notification', method: 'a' });
+  expect((message as { params: { x?: number } }).params.x).toBeUndefined();
+});
+
+test('what is written is read as the same, in one line', () => {
+  const id = fc.oneof(fc.string(), fc.integer(), fc.constant(null));
+  const method = fc.string();
+  const params = fc.jsonValue();
+  const message = fc.oneof<fc.Arbitrary<Message>[]>(
+    fc.record({ kind: fc.constant('request'), id, method, params }),
+    fc.record({ kind: fc.constant('notification'), method, params }),
+    fc.record({ kind: fc.constant('response'), id, result: params }),
+    fc.record({ kind: fc.constant('response'), id, error: fc.constant(rpcErrors.invalidParams) }),
+  );
+  fc.assert(
+    fc.property(message, (one) => {
+      const text = writeMessage(one);
+      expect(text.indexOf('\n')).toBe(text.length - 1);
+      expect(readMessage(text.trimEnd())).toEqual(JSON.parse(JSON.stringify(one)));
+    }),
+  );
+});
+
+test('nothing that an agent prints throws', () => {
+  const piece = fc.oneof(
+    fc.json(),
+    fc.string(),
+    fc.constantFrom('{"jsonrpc":"2.0",', '"id":', '"method":', '}'),
+  );
+  fc.assert(
+    fc.property(fc.array(piece), (pieces) => {
+      readMessage(pieces.join(''));
+    }),
+  );
+});

@@ -1,0 +1,47 @@
+import { expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { readPermission } from './permission.ts';
+
+const allow = { optionId: 'yes', name: 'Yes', kind: 'allow_once' };
+
+test('options are kept in the words and the order of the agent', () => {
+  const options = [{ optionId: 'b' }, allow, { optionId: '', name: 7, kind: 'never_heard_of' }, allow];
+  expect(readPermission({ options, toolCall: { toolCallId: 'c', x: [1] } })).toEqual({
+    tool_call: { toolCallId: 'c', x: [1] },
+    options: [
+      { option_id: 'b', name: 'b', kind: '' },
+      { option_id: 'yes', name: 'Yes', kind: 'allow_once' },
+      { option_id: '', name: '', kind: 'never_heard_of' },
+      { option_id: 'yes', name: 'Yes', kind: 'allow_once' },
+    ],
+  });
+});
+
+test('no options are options too; nobody can answer but by cancelling', () => {
+  expect(readPermission({ options: [] })).toEqual({ tool_call: {}, options: [] });
+});
+
+test('what nobody could answer is none', () => {
+  const many = Array(limits.review_options_max + 1).fill(allow);
+  const long = { optionId: 'x'.repeat(limits.acp_text_chars_max + 1) };
+  for (const params of [null, [], {}, { options: {} }, { options: [null] }, { options: [{ optionId: 7 }] }]) {
+    expect(readPermission(params)).toBeNull();
+  }
+  expect(readPermission({ options: many })).toBeNull();
+  expect(readPermission({ options: [long] })).toBeNull();
+});
+
+test('of a tool call that is too large for an event the parts that fit are kept', () => {
+  const content = 'x'.repeat(limits.acp_payload_bytes_max);
+  const toolCall = {
+    toolCallId: 'c',
+    content,
+    title: 'Edit',
+    rawInput: 'y'.repeat(limits.acp_state_chars_max),
+  };
+  expect(readPermission({ options: [], toolCall })?.tool_call).toEqual({ toolCallId: 'c', title: 'Edit' });
+  const many = Object.fromEntries(Array.from({ length: 200_000 }, (_, i) => [`k${i}`, i]));
+  const kept = readPermission({ options: [], toolCall: many })!.tool_call;
+  expect(JSON.stringify(kept).length).toBeLessThan(2 * limits.acp_state_chars_max);
+  expect(kept).toMatchObject({ k0: 0, k1: 1 });
+});

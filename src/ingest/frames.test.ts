@@ -1,0 +1,200 @@
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { FrameCutter, type FrameSizes, type Frames, type Piece } from './frames.ts';
+
+const MIB = 1024 * 1024;
+const note = (text: string) => JSON.stringify({ jsonrpc: '2.0', method: 'say', params: { text } });
+
+/** What became of a stream: frames by their text, output by its place, in order; output that touches is one. */
+type Told =
+  | { frame: string | null; from: number; to: number }
+  | { output: string; from: number; to: number }
+  | { too_large: number };
+
+/** Takes a stream's pieces to one list, and sees to it that every byte is in exactly one of them. */
+class Taker {
+  readonly told: Told[] = [];
+  at = 0;
+
+  take({ bytes, pieces }: Frames): void {
+    const start = this.at;
+    const copy = Buffer.from(bytes);
+    for (const piece of pieces) this.#add(piece, copy, start);
+    expect(this.at).toBe(start + bytes.length);
+  }
+
+  #add(piece: Piece, bytes: Buffer, start: number): void {
+    const last = this.told.at(-1);
+    if (piece.kind === 'too_large') this.told.push({ too_large: this.at });
+    else if (piece.kind === 'frame') {
+      const shown = piece.text !== null;
+      const from = shown ? this.at : this.at - piece.size;
+      const to = from + piece.size;
+      if (shown) {
+        const line = bytes.subarray(from - start, to - start).toString();
+        expect(piece.text).toBe(line.trim().replaceAll('\r', ' '));
+      }
+      this.told.push({ frame: piece.text, from, to });
+      this.at = to;
+    } else {
+      expect(start + piece.from).toBe(this.at);
+      expect(piece.to).toBeGreaterThan(piece.from);
+      const output = bytes.toString('latin1', piece.from, piece.to);
+      this.at += output.length;
+      if (last && 'output' in last) {
+        last.output += output;
+        last.to = this.at;
+      } else this.told.push({ output, from: this.at - output.length, to: this.at });
+    }
+  }
+}
+
+function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Told[] {
+  const cutter = new FrameCutter(false, sizes);
+  const taker = new Taker();
+  for (const [n, chunk] of chunks.entries()) {
+    const frames = cutter.take(chunk, { last: n === chunks.length - 1 });
+    if (frames) taker.take(frames);
+  }
+  expect(cutter.waiting_bytes).toBe(0);
+  return taker.told;
+}
+
+const texts = (...chunks: string[]) => chunks.map((chunk) => Buffer.from(chunk));
+
+test('a line of JSON-RPC is a frame, any other line is output, in their order', () => {
+  const told = taken(texts(`Loading\n${note('a')}\n[1]\n\n${note('b')}\n{"a":1}\n`));
+  expect(told).toMatchObject([
+    { output: 'Loading\n' },
+    { frame: note('a') },
+    { output: '[1]\n\n' },
+    { frame: note('b') },
+    { output: '{"a":1}\n' },
+  ]);
+});
+
+test('half a frame waits for its other half, and is output when that never comes', () => {
+  const cutter = new FrameCutter(false);
+  const line = Buffer.from(`${note('é€😀')}\n`);
+  for (let end = 1; end < line.length; end++) {
+    expect(cutter.take(line.subarray(end - 1, end), { last: false })).toBeNull();
+    expect(cutter.waiting_bytes).toBe(end);
+  }
+  expect(cutter.take(line.subarray(-1), { last: false })).toMatchObject({ pieces: [{ kind: 'frame' }] });
+  expect(taken(texts(`${note('a')}\n{"jsonrpc":"2.0","meth`, ''))).toMatchObject([
+    { frame: note('a') },
+    { output: '{"jsonrpc":"2.0","meth' },
+  ]);
+});
+
+test('a last line without its end is a frame when it is whole', () => {
+  expect(taken(texts(note('a')))).toMatchObject([{ frame: note('a') }]);
+  expect(taken(texts(note('a'), ''))).toMatchObject([{ frame: note('a') }]);
+  const cut = new FrameCutter(false).take(Buffer.from('half'), { last: true });
+  expect(cut!.pieces).toEqual([{ kind: 'output', from: 0, to: 4, partial: false }]);
+});
+
+test('carriage returns between tokens are space; within a text they are no JSON', () => {
+  expect(taken(texts(`${note('a')}\r\n{"jsonrpc":"2.0",\r"method":"b"}\n`))).toMatchObject([
+    { frame: note('a') },
+    { frame: '{"jsonrpc":"2.0", "method":"b"}' },
+  ]);
+  expect(taken(texts('{"jsonrpc":"2.0","method":"a\rb"}\n'))).toMatchObject([{ output: expect.any(String) }]);
+});
+
+test('what is not UTF-8 is output', () => {
+  const broken = Buffer.concat([
+    Buffer.from('{"jsonrpc":"2.0","method":"'),
+    Buffer.of(0xff),
+    Buffer.from('"}\n'),
+  ]);
+  expect(taken([broken, Buffer.from(`${note('a')}\n`)])).toMatchObject([
+    { output: broken.toString('latin1') },
+    { frame: note('a') },
+  ]);
+});
+
+test('a frame that is too large for an event comes after its bytes', () => {
+  const long = note('x'.repeat(MIB));
+  const [before, output, frame, after] = taken(texts(`${note('a')}\n${long}\n${note('b')}\n`));
+  expect([before, after]).toMatchObject([{ frame: note('a') }, { frame: note('b') }]);
+  expect((output as { output: string }).output === `${long}\n`).toBe(true);
+  expect(frame).toMatchObject({ frame: null });
+  const fitting = note('x'.repeat(MIB - note('').length - 1));
+  expect(taken(texts(`${fitting}\n`))).toMatchObject([{ frame: expect.any(String) }]);
+});
+
+test('a line that is too long for a frame is told once, and the next one is a frame again', () => {
+  const lines = [note('a'), note('x'.repeat(limits.acp_frame_bytes_max)), note('b')];
+  const bytes = Buffer.from(lines.map((line) => `${line}\n`).join(''));
+  for (const size of [1_777, MIB, bytes.length]) {
+    const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
+      bytes.subarray(n * size, (n + 1) * size),
+    );
+    const told = taken(chunks);
+    expect(told.map((one) => Object.keys(one)[0])).toEqual(['frame', 'too_large', 'output', 'frame']);
+    expect((told[2] as { output: string }).output === `${lines[1]}\n`).toBe(true);
+  }
+});
+
+test('a line that is too long is output in pieces that go on', () => {
+  const cutter = new FrameCutter(false, { frame_bytes_max: 10, payload_bytes_max: 5 });
+  expect(cutter.take(Buffer.from('12345678901é').subarray(0, 12), { last: false })).toEqual({
+    bytes: Buffer.from('12345678901'),
+    pieces: [{ kind: 'too_large' }, { kind: 'output', from: 0, to: 11, partial: true }],
+    spilling: true,
+  });
+  expect(cutter.waiting_bytes).toBe(1);
+  expect(cutter.take(Buffer.from('é').subarray(1), { last: false })).toMatchObject({
+    pieces: [{ kind: 'output', from: 0, to: 2, partial: true }],
+  });
+  expect(cutter.take(Buffer.from('end\n'), { last: false })).toMatchObject({
+    pieces: [{ kind: 'output', from: 0, to: 4, partial: false }],
+    spilling: false,
+  });
+});
+
+const line = fc.oneof(
+  fc.string({ unit: 'grapheme', maxLength: 90 }).map((text) => `${note(text)}\n`),
+  fc.string({ unit: 'grapheme', maxLength: 30 }).map((text) => `${note(text)}\r\n`),
+  fc.string({ unit: 'grapheme', maxLength: 150 }).map((text) => `${text}\n`),
+  fc.constantFrom('\n', '{', '{"jsonrpc":"2.0","method":"a"}', ' \t', '\r\n'),
+);
+const piece = fc.oneof(
+  { weight: 4, arbitrary: line.map((text) => Buffer.from(text)) },
+  { weight: 1, arbitrary: fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)) },
+);
+/** So small that a line is soon too large. */
+const small: FrameSizes = { frame_bytes_max: 100, payload_bytes_max: 70 };
+
+test('any bytes in any chunks become the same, every byte once, also when reading begins again anywhere', () => {
+  const steps = fc.array(fc.record({ bytes: fc.integer({ min: 0, max: 60 }), crashes: fc.boolean() }), {
+    minLength: 1,
+  });
+  fc.assert(
+    fc.property(fc.array(piece, { maxLength: 12 }), steps, (parts, walk) => {
+      const all = Buffer.concat(parts);
+      let cutter = new FrameCutter(false, small);
+      const taker = new Taker();
+      let [position, spilling] = [0, false];
+      for (let n = 0; taker.at < all.length; n++) {
+        const { bytes, crashes } = walk[n % walk.length]!;
+        // However it goes, it comes to its end.
+        const end = n > 200 ? all.length : Math.min(position + bytes, all.length);
+        const frames = cutter.take(all.subarray(position, end), { last: end === all.length });
+        position = end;
+        if (frames) {
+          taker.take(frames);
+          spilling = frames.spilling;
+        }
+        if (crashes && n <= 200) {
+          position = taker.at;
+          cutter = new FrameCutter(spilling, small);
+        }
+      }
+      expect(taker.told).toEqual(taken([all], small));
+    }),
+    { numRuns: 500 },
+  );
+});

@@ -1,0 +1,245 @@
+/** How conversations begin, go on and end, with an agent that does what a test tells it. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
+
+let room: LivesRoom;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+});
+afterEach(() => room.end());
+
+const refusal = { code: -32603, message: 'no such session' };
+const signIn = { code: -32000, message: 'Authentication required' };
+const config = (id: string) => room.prompting.config(ANA, id);
+const until = (id: string, activity: string) =>
+  vi.waitFor(async () => expect((await room.get(id)).activity).toBe(activity), SOON);
+
+/** The session after the first one, once it was introduced with what it can. */
+async function restarted(id: string, sessionCapabilities: object, loadSession = false): Promise<ScriptedAcp> {
+  const { session_id } = await room.agents.restart(ANA, id, 0, null);
+  const acp = new ScriptedAcp(room, session_id!);
+  await acp.introduces({ agentCapabilities: { loadSession, sessionCapabilities } });
+  return acp;
+}
+
+async function opened(): Promise<{ id: string; acp: ScriptedAcp }> {
+  const { id, acp } = await startAcp(room);
+  await acp.opens();
+  await until(id, 'idle');
+  return { id, acp };
+}
+
+test('the service introduces itself, offers no files and no terminal, and opens a session in the workdir', async () => {
+  const { id, acp } = await startAcp(room);
+  expect((await room.get(id)).activity).toBe('starting');
+  const { params } = await acp.answers('initialize', { result: { protocolVersion: 1 } });
+  expect(params).toMatchObject({
+    protocolVersion: 1,
+    clientInfo: { name: 'svc' },
+    clientCapabilities: { fs: { readTextFile: false, writeTextFile: false }, terminal: false },
+  });
+  const opening = await acp.answers('session/new', { result: { sessionId: 's' } });
+  expect(opening.params).toEqual({ cwd: room.folder, mcpServers: [] });
+  await until(id, 'idle');
+  expect(await config(id)).toMatchObject({ phase: 'ready', agent: null, modes: null });
+  await room.expectTrue(id);
+});
+
+test('an agent of another version is told as such, and cannot be talked to', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'hello' });
+  await acp.answers('initialize', { result: { protocolVersion: 2 } });
+  await until(id, 'needs_you');
+  expect((await room.events(id)).at(-1)).toMatchObject({
+    code: 'acp_version_unsupported',
+    error: 'the agent speaks ACP version 2, this service version 1',
+  });
+  const prompt = room.prompting.prompt(ANA, id, [{ type: 'text', text: 'hello' }], null);
+  await expect(prompt).rejects.toThrow('agent cannot be talked to');
+  await expect(room.prompting.configure(ANA, id, { mode_id: 'x' })).rejects.toThrow('agent is not ready yet');
+  expect(acp.lines).toHaveLength(1);
+  expect(await room.agents.stop(ANA, id, 0)).toMatchObject({ status: 'cancelled' });
+  await room.expectTrue(id);
+});
+
+test('an agent that says nothing is told as silent, and may speak later', async () => {
+  const { id, acp } = await startAcp(room);
+  const asked = await acp.hears('request', 'initialize');
+  await room.pass(limits.acp_silent_ms);
+  await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['acp_silent']), SOON);
+  acp.says({ kind: 'response', id: asked.id, result: { protocolVersion: 1 } });
+  await acp.hears('request', 'session/new');
+  const other = await startAcp(room);
+  await other.acp.introduces();
+  await other.acp.hears('request', 'session/new');
+  await room.pass(limits.acp_silent_ms);
+  expect(await room.errors(other.id)).toEqual([]);
+});
+
+test('what is no frame is output, and what is half a frame at the end', async () => {
+  const { id, acp } = await startAcp(room);
+  acp.writes('Loading…\n');
+  await acp.opens();
+  acp.writes('between\n');
+  acp.updates({ sessionUpdate: 'session_info_update', title: 'T' });
+  acp.writes('{"jsonrpc":"2.0","method":"session/upd');
+  room.node.end(acp.session_id, 0);
+  await room.until(id, 'completed');
+  const output = (await room.events(id)).filter(({ type }) => type === 'output');
+  expect(output.map(({ data }) => data)).toEqual([
+    'Loading…\n',
+    'between\n',
+    '{"jsonrpc":"2.0","method":"session/upd',
+  ]);
+  expect(output.every(({ partial }) => partial === undefined)).toBe(true);
+  expect(await config(id)).toMatchObject({ title: 'T' });
+  await room.expectTrue(id);
+});
+
+test('what the service does not do is refused, whenever it is asked for', async () => {
+  const { id, acp } = await startAcp(room);
+  const ask = (request_id: number, method: string) =>
+    acp.says({ kind: 'request', id: request_id, method, params: {} });
+  ask(1, 'fs/read_text_file');
+  await acp.introduces();
+  expect(await acp.hears('response')).toMatchObject({ id: 1, error: { code: -32601 } });
+  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+  ask(2, '_made/up');
+  expect(await acp.hears('response')).toMatchObject({ id: 2, error: { code: -32601 } });
+  acp.says({ kind: 'response', id: 'nobody', result: {} });
+  acp.updates({ sessionUpdate: 'made_up' });
+  acp.says({ kind: 'notification', method: '_made/up', params: null });
+  await vi.waitFor(async () => expect((await room.events(id)).at(-1)?.method).toBe('_made/up'), SOON);
+  await until(id, 'idle');
+  await room.expectTrue(id);
+});
+
+test('a conversation is resumed where the agent can, else loaded, else begun anew and told', async () => {
+  const { id } = await opened();
+  const both = await restarted(id, { resume: {} }, true);
+  const resumed = await both.answers('session/resume', { result: {} });
+  expect(resumed.params).toEqual({ sessionId: 'acp-1', cwd: room.folder, mcpServers: [] });
+  await until(id, 'idle');
+  expect(await room.errors(id)).toEqual([]);
+
+  const failing = await restarted(id, { resume: {} }, true);
+  await failing.answers('session/resume', { error: refusal });
+  expect((await failing.answers('session/load', { error: refusal })).params).toEqual(resumed.params);
+  await failing.answers('session/new', { result: { sessionId: 'acp-2' } });
+  await until(id, 'idle');
+  expect(await room.errors(id)).toEqual(['context_lost']);
+
+  const loading = await restarted(id, {}, true);
+  const load = await loading.hears('request', 'session/load');
+  expect(load.params).toMatchObject({ sessionId: 'acp-2' });
+  loading.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'of before' } });
+  loading.says({ kind: 'response', id: load.id, result: null });
+  loading.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: 'of now' } });
+  await until(id, 'idle');
+  const told = (await room.events(id)).filter(({ method }) => method === 'session/update');
+  expect(told.map(({ replay }) => replay)).toEqual([true, undefined]);
+  expect(await room.errors(id)).toEqual(['context_lost']);
+
+  const neither = await restarted(id, {});
+  await neither.answers('session/new', { result: { sessionId: 'acp-3' } });
+  await until(id, 'idle');
+  expect(await room.errors(id)).toEqual(['context_lost', 'context_lost']);
+  await room.expectTrue(id);
+});
+
+test('a session that cannot be opened at all is told', async () => {
+  const { id, acp } = await startAcp(room);
+  await acp.introduces();
+  await acp.answers('session/new', { error: refusal });
+  await until(id, 'needs_you');
+  expect((await room.events(id)).at(-1)).toMatchObject({
+    code: 'acp_session_failed',
+    error: 'no such session',
+  });
+});
+
+test('somebody signs in by a method that the agent offers, and the conversation goes on', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'hello' });
+  const authMethods = [{ id: 'key', name: 'API key' }];
+  await acp.introduces({ authMethods });
+  await expect(room.prompting.authenticate(ANA, id, 'key')).rejects.toThrow(
+    'agent does not wait for a sign-in',
+  );
+  await acp.answers('session/new', { error: signIn });
+  await until(id, 'needs_you');
+  const methods = [{ id: 'key', name: 'API key', description: null, type: 'agent' }];
+  expect((await room.events(id)).at(-1)).toMatchObject({ code: 'auth_required', methods });
+  expect(await config(id)).toMatchObject({ phase: 'auth_required', auth_methods: methods });
+  await expect(room.prompting.authenticate(ANA, id, 'face')).rejects.toThrow('unknown method_id');
+
+  const refused = room.prompting.authenticate(ANA, id, 'key');
+  await acp.answers('authenticate', { error: { code: -32603, message: 'wrong key' } });
+  await expect(refused).rejects.toThrow('the agent refused: wrong key');
+  const taken = room.prompting.authenticate(ANA, id, 'key');
+  const asked = await acp.answers('authenticate', { result: {} });
+  expect(asked.params).toEqual({ methodId: 'key' });
+  expect(await taken).toMatchObject({ phase: 'opening' });
+  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+
+  // Whoever was signed in may have to do it again.
+  await acp.answers('session/prompt', { error: signIn });
+  await until(id, 'needs_you');
+  await room.prompting.prompt(ANA, id, [{ type: 'text', text: 'again' }], null);
+  const again = room.prompting.authenticate(ANA, id, 'key');
+  await acp.answers('authenticate', { result: {} });
+  await again;
+  await acp.hears('request', 'session/prompt');
+  expect(await room.errors(id)).toEqual(['auth_required', 'auth_required', 'prompt_failed']);
+  await room.expectTrue(id);
+});
+
+test("an agent's mode and options are set as it says", async () => {
+  const { id, acp } = await startAcp(room);
+  const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask' }, { id: 'auto' }] };
+  await acp.introduces();
+  await expect(room.prompting.configure(ANA, id, { mode_id: 'auto' })).rejects.toThrow(
+    'agent is not ready yet',
+  );
+  await acp.answers('session/new', { result: { sessionId: 'acp-1', modes } });
+  await until(id, 'idle');
+  const set = room.prompting.configure(ANA, id, { mode_id: 'auto', options: { model: 'big', fast: true } });
+  const of = async (method: string, result: object) => (await acp.answers(method, { result })).params;
+  expect(await of('session/set_mode', {})).toEqual({ sessionId: 'acp-1', modeId: 'auto' });
+  expect(await of('session/set_config_option', { configOptions: [{ id: 'model' }] })).toEqual({
+    sessionId: 'acp-1',
+    configId: 'model',
+    value: 'big',
+  });
+  expect(await of('session/set_config_option', { configOptions: [{ id: 'fast' }] })).toEqual({
+    sessionId: 'acp-1',
+    configId: 'fast',
+    type: 'boolean',
+    value: true,
+  });
+  expect(await set).toMatchObject({ modes: { currentModeId: 'auto' }, config_options: [{ id: 'fast' }] });
+  const refused = room.prompting.configure(ANA, id, { mode_id: 'ask' });
+  await acp.answers('session/set_mode', { error: { code: -32602, message: 'not now' } });
+  await expect(refused).rejects.toThrow('the agent refused: not now');
+  expect(await config(id)).toMatchObject({ modes: { currentModeId: 'auto' } });
+  await room.expectTrue(id);
+});
+
+test('an agent that answers nothing is not asked for ever', async () => {
+  const { id, acp } = await opened();
+  const asked = Array.from({ length: limits.acp_asked_max }, () =>
+    room.prompting.configure(ANA, id, { mode_id: 'auto' }),
+  );
+  const heard = [];
+  while (heard.length < asked.length) heard.push(await acp.hears('request', 'session/set_mode'));
+  await expect(room.prompting.configure(ANA, id, { mode_id: 'auto' })).rejects.toThrow(
+    'agent has not answered yet',
+  );
+  for (const one of heard) acp.says({ kind: 'response', id: one.id, result: {} });
+  await Promise.all(asked);
+  const last = room.prompting.configure(ANA, id, { mode_id: 'auto' });
+  await acp.hears('request', 'session/set_mode');
+  room.node.end(acp.session_id, 0);
+  await expect(last).rejects.toThrow('agent is not running');
+  await room.expectTrue(id);
+});

@@ -1,0 +1,252 @@
+/**
+ * A conversation with a real agent through a real plane, as a client has it: it bears that the plane dies and comes back,
+ * follows the log all the while, and checks at the end that nothing of it is lost, doubled, changed or out of order.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import { sleep } from '../base/async.ts';
+import { newId } from '../base/ids.ts';
+import { Unreachable } from '../contract/client.ts';
+import type { Agent } from '../domain/agent.ts';
+import type { EventRecord } from '../domain/event.ts';
+import { Problem } from '../domain/problem.ts';
+import type { Prompt } from '../domain/prompt.ts';
+import type { Review } from '../domain/review.ts';
+import { DATABASE_FILE } from '../main/data-dir.ts';
+import { openReader } from '../store/sqlite.ts';
+import { History } from './history.ts';
+import type { TestPlane } from './plane.ts';
+import { expectTrue } from './refold.ts';
+
+/** Where an agent runs: its sessions are on that disk. */
+export interface ConversationHome {
+  id?: string;
+  data_dir: string;
+  work: string;
+}
+
+export class Conversation {
+  readonly agent_id: string;
+  readonly history: History;
+  readonly #plane: TestPlane;
+  readonly #home: ConversationHome;
+
+  private constructor(plane: TestPlane, home: ConversationHome, agent_id: string) {
+    this.#plane = plane;
+    this.#home = home;
+    this.agent_id = agent_id;
+    this.history = new History(plane.client, agent_id);
+  }
+
+  static async start(
+    plane: TestPlane,
+    argv: string[],
+    more: { prompt?: string; home?: ConversationHome; client?: TestPlane['client'] } = {},
+  ): Promise<Conversation> {
+    const { prompt, client = plane.client } = more;
+    const home: ConversationHome = more.home ?? plane;
+    const body = {
+      ...{ name: 'talks', protocol: 'acp' as const, workdir: home.work, argv, start: true },
+      ...(home.id !== undefined && { node_id: home.id }),
+      ...(prompt !== undefined && { prompt }),
+    };
+    const idempotency_key = newId('req');
+    const agent = await steadily(() => client.call('createAgent', { body, idempotency_key }));
+    return new Conversation(plane, home, agent.id);
+  }
+
+  get(): Promise<Agent> {
+    return steadily(() => this.#plane.get(this.agent_id));
+  }
+
+  /** Events so far. */
+  get events(): EventRecord[] {
+    return this.history.events.map(({ data }) => data as unknown as EventRecord);
+  }
+
+  /** Waits until an event of the log satisfies. */
+  async event(wanted: (event: EventRecord) => boolean): Promise<EventRecord> {
+    for (;;) {
+      const found = this.events.find(wanted);
+      if (found) return found;
+      await sleep(10);
+    }
+  }
+
+  error(code: string): Promise<EventRecord> {
+    return this.event((event) => event.type === 'error' && event.code === code);
+  }
+
+  /** Codes of errors so far. */
+  get errors(): unknown[] {
+    return this.events.flatMap(({ type, code }) => (type === 'error' ? [code] : []));
+  }
+
+  /** What the agent said in words. */
+  get words(): string {
+    return this.events.map((event) => chunkOf(event)).join('');
+  }
+
+  async until(activity: Agent['activity']): Promise<void> {
+    while ((await this.get()).activity !== activity) await sleep(20);
+  }
+
+  async prompt(text: string): Promise<string> {
+    const idempotency_key = newId('req');
+    const { prompt_id } = await steadily(() =>
+      this.#plane.client.call('promptAgent', {
+        params: { agent_id: this.agent_id },
+        body: { text },
+        idempotency_key,
+      }),
+    );
+    return prompt_id;
+  }
+
+  prompts(): Promise<Prompt[]> {
+    return steadily(() =>
+      this.#plane.client.call('listPrompts', { params: { agent_id: this.agent_id } }),
+    ) as Promise<Prompt[]>;
+  }
+
+  /** Waits until no prompt waits, and no turn goes on. */
+  async silence(): Promise<void> {
+    while ((await this.prompts()).length > 0) await sleep(20);
+  }
+
+  cancel(): Promise<Agent> {
+    return steadily(() => this.#plane.client.call('cancelTurn', { params: { agent_id: this.agent_id } }));
+  }
+
+  async stop(): Promise<Agent> {
+    const args = { params: { agent_id: this.agent_id }, body: { grace_seconds: 0 } };
+    return steadily(() => this.#plane.client.call('stopAgent', args));
+  }
+
+  /** Oldest first. */
+  async reviews(): Promise<Review[]> {
+    const query = { agent_id: this.agent_id };
+    const found = await steadily(() => this.#plane.client.call('listReviews', { query }));
+    return (found as Review[]).toReversed();
+  }
+
+  /** Waits for so many reviews that nobody has answered; oldest first. */
+  async pending(count = 1): Promise<Review[]> {
+    for (;;) {
+      const found = (await this.reviews()).filter(({ status }) => status === 'pending');
+      if (found.length >= count) return found;
+      await sleep(20);
+    }
+  }
+
+  /** All reviews, once no answer is on its way. */
+  async delivered(): Promise<Review[]> {
+    for (;;) {
+      const found = await this.reviews();
+      if (found.every(({ delivery }) => delivery !== 'queued')) return found;
+      await sleep(20);
+    }
+  }
+
+  respond(
+    review_id: string,
+    body: { decision?: 'allow' | 'deny'; option_id?: string; outcome?: 'cancelled' },
+  ): Promise<Review> {
+    return steadily(() =>
+      this.#plane.client.call('respondReview', {
+        params: { review_id },
+        body,
+        idempotency_key: `respond-${review_id}`,
+      }),
+    );
+  }
+
+  /**
+   * Waits for the newest event, and expects what every follower of a log expects; that rows and log tell the same; and, of a
+   * session whose files are still there, that stdout and stdin are what the log says, byte for byte.
+   */
+  async expectTrue(): Promise<void> {
+    const { last_seq, session_id } = await this.get();
+    while (Number(this.history.events.at(-1)?.id ?? 0) < last_seq) await sleep(20);
+    expect(this.history.flaw()).toBeNull();
+    const log = this.events;
+    const reader = openReader({ kind: 'sqlite', path: join(this.#plane.data_dir, DATABASE_FILE) });
+    try {
+      const sessions = new Set(
+        log.flatMap(({ session_id: id, type }) => (type === 'acp_event' ? [id!] : [])),
+      );
+      for (const id of sessions) reader.read((rows) => expectTrue(rows, log, id));
+    } finally {
+      reader.close();
+    }
+    const file = (name: string) =>
+      readFile(join(this.#home.data_dir, 'sessions', session_id!, name)).catch(() => null);
+    const [out, stdin] = await Promise.all([file('out'), file('stdin')]);
+    const frames = await this.#frames(last_seq);
+    if (out) expect(bytesOf(frames, session_id!, 'from_agent').equals(out)).toBe(true);
+    if (stdin) expect(bytesOf(frames, session_id!, 'to_agent').toString()).toBe(stdin.toString());
+  }
+
+  async close(): Promise<void> {
+    await this.history.close();
+  }
+
+  /** The log again, payloads as they are on the wire. */
+  async #frames(last_seq: number): Promise<RawEvent[]> {
+    const params = { agent_id: this.agent_id };
+    const stop = new AbortController();
+    const response = await this.#plane.client.open('followAgent', { params, signal: stop.signal });
+    let text = '';
+    const decoder = new TextDecoder();
+    for await (const part of response.body!) {
+      text += decoder.decode(part, { stream: true });
+      if (text.includes(`id: ${last_seq}\n`) && text.endsWith('\n\n')) break;
+    }
+    stop.abort();
+    return text.split('\n').flatMap((line) => (line.startsWith('data: ') ? [rawEvent(line.slice(6))] : []));
+  }
+}
+
+interface RawEvent {
+  record: EventRecord;
+  payload: string | null;
+}
+
+function rawEvent(json: string): RawEvent {
+  const record = JSON.parse(json) as EventRecord;
+  const shown = record.type === 'acp_event' && record.truncated !== true;
+  return { record, payload: shown ? json.slice(json.indexOf('"payload":') + 10, -1) : null };
+}
+
+/** What a session wrote to stdout, or was told on stdin, as its events say. */
+function bytesOf(events: readonly RawEvent[], session_id: string, direction: string): Buffer {
+  const parts = events.flatMap(({ record, payload }) => {
+    if (record.session_id !== session_id) return [];
+    if (payload !== null && record.direction === direction) return [Buffer.from(`${payload}\n`)];
+    if (record.type !== 'output' || record.stream !== 'stdout' || direction !== 'from_agent') return [];
+    return [Buffer.from(record.data as string, record.encoding === 'base64' ? 'base64' : 'utf8')];
+  });
+  return Buffer.concat(parts);
+}
+
+/** Words of a message of the agent's. */
+function chunkOf({ payload }: EventRecord): string {
+  const update = (payload as { params?: { update?: Record<string, unknown> } } | undefined)?.params?.update;
+  if (update?.sessionUpdate !== 'agent_message_chunk') return '';
+  return String((update.content as { text?: unknown } | undefined)?.text ?? '');
+}
+
+/** Until it is answered: the plane may be away for a moment, or on its way out. */
+export async function steadily<T>(call: () => Promise<T>): Promise<T> {
+  for (;;) {
+    try {
+      return await call();
+    } catch (error) {
+      const passing =
+        error instanceof Unreachable || (error instanceof Problem && error.kind === 'unavailable');
+      if (!passing) throw error;
+      await sleep(20);
+    }
+  }
+}

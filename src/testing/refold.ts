@@ -1,0 +1,89 @@
+/**
+ * An oracle for conversations in ACP: what an agent's log tells of a session, folded from its beginning, has to be the state
+ * that is stored; and every question, answer and prompt of it stands in its row, and once in the log.
+ */
+import { expect } from 'vitest';
+import { fold } from '../acp/fold.ts';
+import { type Message, readMessage } from '../acp/message.ts';
+import { type AcpState, beginning } from '../acp/state.ts';
+import type { EventRecord } from '../domain/event.ts';
+import { loadAcpState } from '../store/acp.ts';
+import { findSession } from '../store/agents.ts';
+import { listReviews } from '../store/reviews.ts';
+import type { Reader } from '../store/store.ts';
+
+/** The log of an agent, whole. */
+export type Log = readonly EventRecord[];
+
+interface Talked {
+  state: AcpState;
+  said: Message[];
+}
+
+/** Throws where the log does not hold the whole conversation. */
+export function refold(log: Log, session_id: string): Talked {
+  const stdout: Buffer[] = [];
+  let state = beginning;
+  const said: Message[] = [];
+  for (const event of log) {
+    if (event.session_id !== session_id) continue;
+    if (event.type === 'output' && event.stream === 'stdout') {
+      stdout.push(Buffer.from(event.data as string, event.encoding === 'base64' ? 'base64' : 'utf8'));
+    }
+    if (event.type !== 'acp_event') continue;
+    const direction = event.direction as 'from_agent' | 'to_agent';
+    // The bytes of one that is too large came right before it, as output.
+    const line = event.truncated
+      ? Buffer.concat(stdout).subarray(-Number(event.size)).toString().trim()
+      : JSON.stringify(event.payload);
+    const message = readMessage(line);
+    if (!message || (event.truncated && direction === 'to_agent'))
+      throw new Error(`event ${event.seq} is no message`);
+    state = fold(state, direction, message).state;
+    if (direction === 'to_agent') said.push(message);
+  }
+  return { state: stored(state), said };
+}
+
+/** Expects rows and log of a session to tell the same. */
+export function expectTrue(reader: Reader, log: Log, session_id: string): void {
+  const session = findSession(reader, session_id)!;
+  const { spilling, ...state } = stored(loadAcpState(reader, session.num));
+  const { state: folded, said } = refold(log, session_id);
+  expect({ ...state, spilling: false }).toEqual(folded);
+  expect(spilling).toBe(false);
+  expectPrompts(reader, session.num, said);
+  expectReviews(reader, log, session_id, folded);
+}
+
+function expectPrompts(reader: Reader, session_num: number, said: readonly Message[]): void {
+  const prompts = reader.all(
+    reader.sql.selectFrom('prompts').select('id').where('session_num', '=', session_num).orderBy('num'),
+  );
+  const sent = said.flatMap((one) =>
+    one.kind === 'request' && one.method === 'session/prompt' ? [one.id] : [],
+  );
+  expect(sent).toEqual(prompts.map(({ id }) => id));
+}
+
+function expectReviews(reader: Reader, log: Log, session_id: string, { asking }: AcpState): void {
+  const rows = listReviews(reader, { owner_id: null }).filter((row) => row.session_id === session_id);
+  const told = log.filter((event) => event.session_id === session_id && event.review_id !== undefined);
+  const of = (direction: string) =>
+    told.filter((event) => event.direction === direction).map(({ review_id }) => review_id);
+  const [asked, answered] = [of('from_agent'), of('to_agent')];
+  expect(asked.toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
+  // Nobody is answered twice; who is not answered waits still, or withdrew, or is gone.
+  expect(new Set(answered).size).toBe(answered.length);
+  for (const row of rows) {
+    const waits = row.status === 'pending';
+    if (row.status === 'answered' || row.status === 'expired') expect(answered).toContain(row.id);
+    if (waits) expect(answered).not.toContain(row.id);
+    if (waits) expect(asking.map(({ id }) => JSON.stringify(id))).toContain(row.request_id);
+  }
+}
+
+/** As it comes out of the database. */
+function stored(state: AcpState): AcpState {
+  return JSON.parse(JSON.stringify(state)) as AcpState;
+}

@@ -1,0 +1,114 @@
+/** A node without processes: it knows a session from its start on, and tells of it only what a test says. */
+import type { StreamName } from '../domain/event.ts';
+import type { Folders, Node, NodeSink, SessionFact, SessionView } from '../domain/node.ts';
+import { Problem, problems } from '../domain/problem.ts';
+import type { Launch } from '../domain/session.ts';
+
+type Body = SessionFact['body'];
+const NOTHING = Buffer.alloc(0);
+
+export class ScriptedNode implements Node {
+  readonly id = 'main';
+  readonly views = new Map<string, SessionView>();
+  folders = {
+    resolve: async (workdir: string) => workdir,
+    createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
+  } as Folders;
+  readonly #stdout = new Map<string, Buffer>();
+  readonly #stdin = new Map<string, Buffer>();
+  #sink: NodeSink | null = null;
+
+  async attach(sink: NodeSink): Promise<void> {
+    this.#sink = sink;
+    await sink.snapshot([...this.views.values()]);
+  }
+
+  async detach(): Promise<void> {
+    this.#sink = null;
+  }
+
+  /** Makes the next fact of a session. */
+  tell(session_id: string, body: Body): void {
+    const view = this.views.get(session_id)!;
+    const fact = { session_id, number: view.facts.length + 1, at_ms: 0, body };
+    view.facts.push(fact);
+    if (body.kind === 'started') view.phase = 'running';
+    if (body.kind === 'ended') [view.phase, view.end] = ['ended', body.end];
+    this.#sink?.fact(fact);
+  }
+
+  /** The session's process is gone, and everything that it wrote is in its spool. */
+  end(session_id: string, exit_code: number | null): void {
+    this.tell(session_id, ended(exit_code, this.#stdout.get(session_id)?.length));
+  }
+
+  /** The session's process writes to its stdout. */
+  write(session_id: string, bytes: Uint8Array): void {
+    this.#stdout.set(session_id, Buffer.concat([this.#stdout.get(session_id) ?? NOTHING, bytes]));
+    this.#sink?.wake(session_id);
+  }
+
+  /** What has come to the session's stdin so far. */
+  stdin(session_id: string): Buffer {
+    return this.#stdin.get(session_id) ?? NOTHING;
+  }
+
+  async start(launch: Launch): Promise<SessionView> {
+    const known = this.views.get(launch.session_id);
+    if (known) return known;
+    await this.folders.resolve(launch.workdir);
+    this.know(launch);
+    this.tell(launch.session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
+    return this.views.get(launch.session_id)!;
+  }
+
+  know(launch: Launch): void {
+    const view = { session_id: launch.session_id, launch: { ...launch, env_keys: [] }, phase: 'starting' };
+    const nothing = { pid: null, started_at_ms: null, end: null, stdin_bytes: 0, facts: [] };
+    this.views.set(launch.session_id, { ...view, ...nothing } as SessionView);
+  }
+
+  async stop(session_id: string) {
+    if (!this.views.has(session_id)) throw problems.sessionNotFound();
+    this.end(session_id, null);
+    return { cleanup: 'swept' as const, survivors: [] };
+  }
+
+  /** Appended once, however often it comes, as a real node does. */
+  input = async (session_id: string, offset: number, data: Uint8Array) => {
+    const before = this.stdin(session_id);
+    if (offset > before.length) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${before.length}`);
+    const after = Buffer.concat([before, data.subarray(before.length - offset)]);
+    this.#stdin.set(session_id, after);
+    this.views.get(session_id)!.stdin_bytes = after.length;
+    return after.length;
+  };
+
+  async read(session_id: string, stream: StreamName, from: number, max: number): Promise<Uint8Array> {
+    if (!this.views.has(session_id)) throw problems.sessionNotFound();
+    const spool = stream === 'stdout' ? (this.#stdout.get(session_id) ?? NOTHING) : NOTHING;
+    if (from > spool.length) throw problems.outputLost();
+    return spool.subarray(from, from + max);
+  }
+
+  committed(): void {}
+
+  async forget(session_id: string): Promise<void> {
+    if (this.views.get(session_id)?.phase !== 'ended') throw problems.agentRunning();
+    this.views.delete(session_id);
+  }
+
+  health = async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: {} as never });
+  probe = async () => [];
+}
+
+export function ended(exit_code: number | null, stdout = 0): Body {
+  const exit = {
+    exit_code,
+    exit_signal: null,
+    reason: exit_code ? ('exit_code' as const) : null,
+    message: null,
+  };
+  const sizes = { stdout, stderr: 0 };
+  return { kind: 'ended', end: { exit, sizes, cleanup: 'swept', leftovers: [], ended_at_ms: 2 } };
+}

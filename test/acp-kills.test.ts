@@ -1,0 +1,173 @@
+/**
+ * The SDK's example agent through a whole turn with a permission, and a plane that dies on the way: the turn ends as if
+ * nothing had been.
+ */
+
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { EventRecord } from '../src/domain/event.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+/** It waits for a second at every step; here it takes a twentieth of that. */
+const hurry = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
+const example = join(createRequire(import.meta.url).resolve('acp-example'), '../examples/agent.js');
+const ARGV = [process.execPath, '--import', hurry, example];
+
+let plane: TestPlane;
+let conversation: Conversation | undefined;
+afterEach(async () => {
+  await conversation?.close();
+  conversation = undefined;
+  await plane?.close();
+});
+
+/** What is said in the turn, and by whom. */
+const WHOLE = [
+  'to_agent initialize',
+  'from_agent initialize: answer',
+  'to_agent session/new',
+  'from_agent session/new: answer',
+  'to_agent session/prompt',
+  ...Array(5).fill('from_agent session/update'),
+  'from_agent session/request_permission',
+  'to_agent session/request_permission: answer',
+  ...Array(2).fill('from_agent session/update'),
+  'from_agent session/prompt: answer',
+];
+
+/** Each message by its direction and its method, or that of the request that it answers. */
+function outline(events: readonly EventRecord[]): string[] {
+  const methods = new Map<string, unknown>();
+  const other = { to_agent: 'from_agent', from_agent: 'to_agent' };
+  return events
+    .filter(({ type }) => type === 'acp_event')
+    .map(({ direction, method, response_to, payload }) => {
+      const side = direction as keyof typeof other;
+      const { id } = payload as { id?: unknown };
+      if (method !== undefined) methods.set(`${side} ${id}`, method);
+      return method === undefined
+        ? `${side} ${methods.get(`${other[side]} ${response_to}`)}: answer`
+        : `${side} ${method}`;
+    });
+}
+
+/** Lets the plane live again whenever it died, until told that this is enough; how often, is answered then. */
+function revive(): () => Promise<number> {
+  let enough = false;
+  let deaths = 0;
+  const watching = (async () => {
+    for (; !enough; await sleep(5)) {
+      if (plane.isRunning) continue;
+      deaths++;
+      // It may be killed while it starts.
+      await plane.start().catch(() => {});
+    }
+  })();
+  return async () => {
+    enough = true;
+    await watching;
+    return deaths;
+  };
+}
+
+/** The turn, from the agent's start to its end; kills of a test's own come in between. Answers how often the plane died. */
+async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
+  const enough = revive();
+  conversation = await Conversation.start(plane, ARGV, { prompt: 'Change the configuration.' });
+  await between.begun?.();
+  const [review] = await conversation.pending();
+  await between.asked?.();
+  const answered = await conversation.respond(review!.id, { decision: 'allow' });
+  expect(answered).toMatchObject({ status: 'answered', option_id: 'allow', answered_by: 'ana' });
+  await conversation.silence();
+  return enough();
+}
+
+async function expectWhole(): Promise<void> {
+  await conversation!.expectTrue();
+  expect(outline(conversation!.events)).toEqual(WHOLE);
+  expect(conversation!.words).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
+  const [review, ...others] = await conversation!.delivered();
+  expect(others).toEqual([]);
+  expect(review).toMatchObject({ status: 'answered', delivery: 'written' });
+  expect(conversation!.errors).toEqual([]);
+  expect(await conversation!.get()).toMatchObject({ status: 'running', activity: 'idle', session_count: 1 });
+}
+
+test('a turn with a permission is whole', async () => {
+  plane = await TestPlane.open();
+  await wholeTurn();
+  await expectWhole();
+});
+
+/** Counted from the plane's start: its second stdin frame opens the session, the third is the prompt, the fourth the answer. */
+test.each([
+  ['before the agent has introduced itself', 'stdin_written@1'],
+  ['once it has, before the session is asked for', 'acp_frames_committed@1'],
+  ['while the session is opened', 'stdin_written@2'],
+  ['once it is open, before the prompt reaches the agent', 'acp_frames_committed@2'],
+  ['right after the prompt reached the agent', 'stdin_written@3'],
+  ['in the middle of the turn', 'acp_frames_committed@4'],
+  ['right after the answer was committed, before it is written', 'review_answered'],
+  ['right after the answer reached the agent', 'stdin_written@4'],
+  ['at a commit', 'commit@12'],
+  ['right after a commit', 'committed@18'],
+])('a plane that is killed %s (%s) goes on as if nothing had been', async (_when, point) => {
+  plane = await TestPlane.open();
+  await plane.kill('SIGTERM');
+  const [name, n] = point.split('@');
+  await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
+  expect(await wholeTurn()).toBe(1);
+  await expectWhole();
+});
+
+test('a plane that is killed before it sees the question finds it when it is back', async () => {
+  plane = await TestPlane.open();
+  await wholeTurn({
+    begun: async () => {
+      await conversation!.event(({ method }) => method === 'session/update');
+      const { session_id } = await conversation!.get();
+      const spool = join(plane.data_dir, 'sessions', session_id!, 'out');
+      await plane.kill();
+      while (!(await readFile(spool, 'utf8')).includes('request_permission')) await sleep(20);
+    },
+  });
+  await expectWhole();
+});
+
+test('a review waits through kills of the plane', async () => {
+  plane = await TestPlane.open();
+  await wholeTurn({
+    asked: async () => {
+      for (let kill = 0; kill < 3; kill++) {
+        await plane.kill();
+        const [review] = await conversation!.pending();
+        expect(review).toMatchObject({ status: 'pending', expires_at: null });
+      }
+    },
+  });
+  await plane.kill();
+  await plane.start();
+  await expectWhole();
+});
+
+test('a turn that ends while there is no plane is told when there is one', async () => {
+  plane = await TestPlane.open();
+  conversation = await Conversation.start(plane, ARGV, { prompt: 'Change the configuration.' });
+  const [review] = await conversation.pending();
+  const { session_id } = await conversation.get();
+  await plane.kill();
+  await plane.start({ SVC_FAILPOINT: 'stdin_written:kill' });
+  const answering = conversation.respond(review!.id, { decision: 'allow' });
+  await plane.ended();
+  const spool = join(plane.data_dir, 'sessions', session_id!, 'out');
+  while (!(await readFile(spool, 'utf8')).includes('end_turn')) await sleep(20);
+  await plane.start();
+  await answering;
+  await conversation.silence();
+  await expectWhole();
+});
