@@ -178,7 +178,7 @@ export const limits = {
   link_input_bytes: 64 * KIB,
   link_streams_max: 1_000,
   link_idle_ms: 60_000,
-  pull_piece_bytes: 256 * KIB,
+  pull_piece_bytes: 32 * KIB - 64,
   pull_message_bytes: 64 * KIB,
   pull_message_items: 1_000,
   pull_piece_bytes_min: 16 * KIB,

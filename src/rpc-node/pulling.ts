@@ -38,6 +38,8 @@ export async function* servePull(
 ): AsyncGenerator<PullResponse> {
   const fresh: Reading[] = [];
   const long: Reading[] = [];
+  /** Of all messages: each is encoded before the next one is asked for. */
+  const room = Buffer.allocUnsafeSlow(limits.pull_message_bytes + limits.pull_piece_bytes);
   const window = new Window();
   const wake = new Wake();
   let over = false;
@@ -94,13 +96,12 @@ export async function* servePull(
     while (window.isOpen() && bytes < limits.pull_message_bytes && items() < limits.pull_message_items) {
       const reading = fresh.shift() ?? (bytes === 0 ? long.shift() : undefined);
       if (!reading) break;
-      const alone = fresh.length + long.length === 0;
-      const piece = alone && bytes === 0 ? limits.link_frame_bytes : limits.pull_piece_bytes;
-      const max = reading.replaced ? 0 : Math.min(reading.left, piece, window.piece_bytes);
+      const max = reading.replaced ? 0 : Math.min(reading.left, window.piece_bytes);
       const { id, session_id, stream, from } = reading;
       reading.again = false;
       try {
-        const data = (await node.read(session_id, stream, from, max)) as Uint8Array<ArrayBuffer>;
+        const into = room.subarray(bytes, bytes + max);
+        const data = (await node.read(session_id, stream, from, max, into)) as Uint8Array<ArrayBuffer>;
         reading.from += data.length;
         reading.left -= data.length;
         window.sent(data.length);

@@ -413,8 +413,8 @@ export type Read = Message<"svc.node.v1.Read"> & {
   max: number;
 
   /**
-   * Waits at the end of the stream, and is answered as it grows, until `max` bytes came. Nothing else ends it but the end of
-   * the session's directory, or another one for the same stream.
+   * Waits at the end of the stream, and is answered as it grows, until `max` bytes came. It ends before only where the bytes are
+   * not there any more, or another one for the same stream takes its place.
    *
    * @generated from field: bool standing = 6;
    */
