@@ -6,10 +6,9 @@ import { windows } from './latency.ts';
 export const remoteLatency: Row = {
   name: 'remote-latency',
   when_short:
-    'A line that comes alone is a wake, then a read of each of the two streams, one after the other, each a message there ' +
-    'and one back, then credit and acknowledgement: about half a millisecond of the plane’s processor and a third of the ' +
-    'node’s, of which a quarter is the gRPC library and the coding of messages. With the writer and the client that is more ' +
-    'than two processors give at twenty thousand lines a second.',
+    'A line that comes alone is a look at both streams and one message up, then a commit, a wake and a write as without a ' +
+    'network: about half a millisecond of the plane’s processor and a quarter of the node’s where nothing can be gathered. ' +
+    'With the writer and the client that is more than two processors give at twenty thousand lines a second.',
   how:
     'As the row `latency`, with all agents on a node that joined over loopback: another process with its own data ' +
     'directory, behind mutual TLS.',

@@ -7,9 +7,9 @@ import { oneRun, rawPath } from './throughput.ts';
 export const remoteThroughput: Row = {
   name: 'remote-throughput',
   when_short:
-    'Node, plane, sealing, search, pump and client share two processors, of which the limit has one for itself. Profiles ' +
-    'of the node are half garbage collection: every piece is copied from the read into a message, an envelope and a TLS ' +
-    'record, each a new buffer; of the plane a third is the store, as without a network.',
+    'Node, plane, sealing, search, pump and client share two processors, of which the limit has one for itself. The node ' +
+    'uses a third of what the plane does; of the plane’s own thread a third is the store, as without a network, and a ' +
+    'sixth the gRPC library with its decoding and copies.',
   how:
     'As the row `throughput`, with the agent on a node that joined over loopback (mutual TLS, its own process and data ' +
     'directory). The limit is the same raw path of one machine, without a network.',

@@ -15,6 +15,7 @@ import {
   NodeService,
   type Upcall,
 } from '../contract/gen/node_pb.ts';
+import { type StreamName, streamNames } from '../domain/event.ts';
 import type { NodeSink, SessionFact, SessionView } from '../domain/node.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import type { StreamSizes } from '../domain/session.ts';
@@ -57,7 +58,7 @@ export interface NodeIdentity {
 export class Attachment {
   readonly commands: Client<typeof NodeService>;
   readonly headers: Record<string, string>;
-  readonly pulls = new Pulls();
+  readonly pulls = new Pulls((session_id) => this.#sink?.wake(session_id));
   /** Resolves once, with why the link is over. */
   readonly ended: Promise<Error>;
   readonly #options: AttachmentOptions;
@@ -67,6 +68,9 @@ export class Attachment {
   readonly #replies: AttachRequest[] = [];
   /** The last fact that was seen of each session: they come one after the other. */
   readonly #facts = new Map<string, number>();
+  /** What the node was told of each session. */
+  readonly #told = new Map<string, { offsets: StreamSizes; fact: number }>();
+  #sink: NodeSink | null = null;
   #upcalls = 0;
   #end!: (reason: Error) => void;
   #identity: NodeIdentity | null = null;
@@ -135,7 +139,10 @@ export class Attachment {
         if (chars > limits.link_snapshot_chars_max || ++pages > limits.link_sessions_max)
           throw new Violation('a snapshot without end');
       }
-      for (const { session_id, facts } of views) this.#facts.set(session_id, facts.at(-1)?.number ?? 0);
+      for (const { session_id, facts, phase } of views) {
+        this.#facts.set(session_id, facts.at(-1)?.number ?? 0);
+        if (phase === 'ended') this.pulls.ended(session_id);
+      }
       const pulled = createClient(NodeService, this.#options.bytes.transport).pull(
         this.pulls.requests(this.#stop.signal),
         { signal: this.#stop.signal, headers: this.headers },
@@ -156,9 +163,21 @@ export class Attachment {
     }
   }
 
+  /** Told only when it lets the node do something: give space free, or leave a fact alone. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
+    const told = this.#told.get(session_id);
+    const news = (stream: StreamName) =>
+      offsets[stream] - (told?.offsets[stream] ?? 0) >= limits.link_committed_bytes;
+    if (told?.fact === fact && !streamNames.some(news)) return;
+    this.#told.set(session_id, { offsets, fact });
     this.#committed.set(session_id, { offsets, fact });
     this.#wake.notify();
+  }
+
+  /** Nothing of the session is read or told any more. */
+  forget(session_id: string): void {
+    this.#told.delete(session_id);
+    this.pulls.forget(session_id);
   }
 
   async #hello(responses: AsyncIterator<AttachResponse>): Promise<void> {
@@ -181,6 +200,7 @@ export class Attachment {
   }
 
   async #follow(responses: AsyncIterator<AttachResponse>, sink: NodeSink): Promise<void> {
+    this.#sink = sink;
     try {
       for (;;) {
         const { body } = await next(responses);
@@ -198,8 +218,10 @@ export class Attachment {
     const { session_id, number } = fact;
     const expected = (this.#facts.get(session_id) ?? 0) + 1;
     if (number !== expected) throw new Violation(`fact ${number} of ${session_id} instead of ${expected}`);
-    if (fact.body.kind === 'ended') this.#facts.delete(session_id);
-    else this.#facts.set(session_id, number);
+    if (fact.body.kind === 'ended') {
+      this.#facts.delete(session_id);
+      this.pulls.ended(session_id);
+    } else this.#facts.set(session_id, number);
     if (this.#facts.size > limits.link_sessions_max) throw new Violation('too many sessions');
     return fact;
   }

@@ -15,9 +15,13 @@ import {
 } from '../contract/gen/node_pb.ts';
 import type { StreamName } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
+import { StandingReads } from './standing.ts';
 import { fromRefusal, Violation } from './wire.ts';
 
 interface Reading {
+  session_id: string;
+  stream: StreamName;
+  from: number;
   max: number;
   into: Uint8Array | undefined;
   parts: Uint8Array[];
@@ -29,10 +33,16 @@ interface Reading {
 export class Pulls {
   readonly #readings = new Map<number, Reading>();
   readonly #asked: Read[] = [];
+  readonly #standing: StandingReads;
   readonly #wake = new Wake();
   #credit = 0;
   #last_id = 0;
   #over = false;
+
+  /** `wake`: there are bytes of the session that it did not ask for yet. */
+  constructor(wake: (session_id: string) => void) {
+    this.#standing = new StandingReads(wake);
+  }
 
   /** Up to `max` bytes from `from`. The answer may be a view of `into`. */
   read(
@@ -43,12 +53,26 @@ export class Pulls {
     into?: Uint8Array,
   ): Promise<Uint8Array> {
     if (this.#over) return Promise.reject(problems.nodeUnreachable());
+    const kept = this.#standing.take(session_id, stream, from, max);
+    if (kept && (kept.stands || kept.bytes.length === max)) return Promise.resolve(kept.bytes);
     const id = this.#nextId();
     return new Promise((resolve, reject) => {
-      this.#readings.set(id, { max, into, parts: [], length: 0, resolve, reject });
-      this.#asked.push(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(from), max }));
-      this.#wake.notify();
+      const reading = { session_id, stream, from, max, into, parts: [], length: 0, resolve, reject };
+      this.#readings.set(id, reading);
+      if (kept) append(reading, kept.bytes);
+      const [rest, left] = [from + reading.length, max - reading.length];
+      this.#ask(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(rest), max: left }));
     });
+  }
+
+  /** The session's end is known: no read of it is answered before the node was asked. */
+  ended(session_id: string): void {
+    this.#standing.end(session_id);
+  }
+
+  /** Nothing of the session will be read any more. */
+  forget(session_id: string): void {
+    this.#standing.forget(session_id);
   }
 
   /** What goes to the node. */
@@ -70,13 +94,16 @@ export class Pulls {
     let uncredited = 0;
     for await (const { chunks, refused } of responses) {
       for (const chunk of chunks) {
-        this.#add(chunk);
+        if (this.#standing.has(chunk.id)) this.#standing.add(chunk);
+        else this.#add(chunk);
         uncredited += chunk.data.length;
       }
       for (const { id, refusal } of refused) {
-        this.#answered(id).reject(fromRefusal(refusal ?? { kind: '', code: '', message: '' }));
+        if (this.#standing.has(id)) this.#standing.refuse(id);
+        else this.#answered(id).reject(fromRefusal(refusal ?? { kind: '', code: '', message: '' }));
       }
-      if (uncredited >= limits.pull_credit_bytes || (uncredited > 0 && this.#readings.size === 0)) {
+      // A lone line is worth no message: the window is many times as large.
+      if (uncredited >= limits.pull_credit_bytes) {
         this.#credit += uncredited;
         uncredited = 0;
         this.#wake.notify();
@@ -95,14 +122,22 @@ export class Pulls {
     this.#wake.notify();
   }
 
+  #ask(read: Read): void {
+    this.#asked.push(read);
+    this.#wake.notify();
+  }
+
   #add({ id, data, last }: Chunk): void {
     const reading = this.#readings.get(id);
     if (!reading || reading.length + data.length > reading.max)
       throw new Violation('bytes that nobody asked for');
-    if (reading.into) reading.into.set(data, reading.length);
-    else reading.parts.push(data);
-    reading.length += data.length;
-    if (last) this.#answered(id).resolve(bytesOf(reading));
+    append(reading, data);
+    if (!last) return;
+    this.#answered(id).resolve(bytesOf(reading));
+    const { session_id, stream, from, length, max } = reading;
+    if (length === max) return;
+    const standing = this.#standing.set(this.#nextId(), session_id, stream, from + length);
+    if (standing) this.#ask(standing);
   }
 
   #answered(id: number): Reading {
@@ -115,9 +150,15 @@ export class Pulls {
   /** Ids are 32 bits wide and come round again; one that still waits is passed over. */
   #nextId(): number {
     do this.#last_id = (this.#last_id + 1) >>> 0;
-    while (this.#readings.has(this.#last_id));
+    while (this.#readings.has(this.#last_id) || this.#standing.has(this.#last_id));
     return this.#last_id;
   }
+}
+
+function append(reading: Reading, bytes: Uint8Array): void {
+  if (reading.into) reading.into.set(bytes, reading.length);
+  else reading.parts.push(bytes);
+  reading.length += bytes.length;
 }
 
 function bytesOf({ into, parts, length }: Reading): Uint8Array {

@@ -179,7 +179,10 @@ export class RemoteNode implements Node {
   }
 
   async forget(session_id: string): Promise<void> {
-    await this.#call(({ commands }, options) => commands.forget({ sessionId: session_id }, options));
+    await this.#call((link, options) => {
+      link.forget(session_id);
+      return link.commands.forget({ sessionId: session_id }, options);
+    });
   }
 
   async health(): Promise<RemoteHealth> {

@@ -14,9 +14,12 @@ import {
 import type { Node, NodeSink, SessionFact, SessionView } from '../domain/node.ts';
 import { Problem, problemKinds, problems } from '../domain/problem.ts';
 import { factToWire, fromRefusal, type LinkPosition, Violation, viewToWire, whole } from '../link/wire.ts';
+import type { Grown } from './pulling.ts';
 
 export class Attached implements NodeSink {
   readonly position: LinkPosition;
+  /** Whether what serves the bytes tells by itself that a session has grown. */
+  grown: Grown = () => false;
   readonly #node: Node;
   readonly #wake = new Wake();
   readonly #facts: SessionFact[] = [];
@@ -42,6 +45,7 @@ export class Attached implements NodeSink {
   }
 
   wake(session_id: string): void {
+    if (this.grown(session_id)) return;
     this.#wakes.add(session_id);
     this.#wake.notify();
   }

@@ -254,8 +254,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
-    this.#mustBeLatest(context);
-    return servePull(this.#options.node, requests);
+    const attached = this.#mustBeLatest(context);
+    return servePull(this.#options.node, requests, (grown) => {
+      attached.grown = grown;
+    });
   };
 
   // --- commands --------------------------------------------------------------------------------------------------
@@ -290,8 +292,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {
-    this.#mustBeLatest(context);
+    const attached = this.#mustBeLatest(context);
     await this.#options.node.forget(sessionId);
+    // What still stands there is refused now.
+    attached.grown(sessionId);
     return {};
   };
 
@@ -379,10 +383,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   };
 
   /** Commands of a link that is not the attached one come from a plane that does not know yet that it lost. */
-  #mustBeLatest({ requestHeader }: HandlerContext): void {
+  #mustBeLatest({ requestHeader }: HandlerContext): Attached {
     const attached = this.#attached;
     if (!attached) throw unreachable();
     if (requestHeader.get(LINK_HEADER) !== showPosition(attached.position)) throw stale(attached.position);
+    return attached;
   }
 }
 

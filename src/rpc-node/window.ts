@@ -30,7 +30,7 @@ export class Window {
 
   /** How much may be sent as one message: small on a new link, so that also one that never lasts brings something over. */
   get piece_bytes(): number {
-    return Math.min(Math.max(this.#arrived, limits.pull_piece_bytes_min), limits.link_frame_bytes);
+    return Math.min(Math.max(this.#arrived, limits.pull_piece_bytes_min), limits.pull_piece_bytes);
   }
 
   isOpen(): boolean {

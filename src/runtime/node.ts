@@ -281,7 +281,9 @@ class Main implements LocalNode {
     if (!session) return;
     for (const stream of ['stdout', 'stderr'] as const) {
       this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
-        if (!this.#closed) this.#host.log.error({ session_id, error: String(error) }, 'spool_release_failed');
+        // A session that was forgotten meanwhile took its directory with it.
+        const lost = !this.#closed && this.#sessions.get(session_id) === session;
+        if (lost) this.#host.log.error({ session_id, error: String(error) }, 'spool_release_failed');
       });
     }
   }

@@ -33,6 +33,14 @@ test('bytes come from where they are asked for, and nothing at the end', async (
   expect(await outcome(spools.read(files, 'stdout', 6, 3))).toBe('output_lost');
 });
 
+test('a few bytes go straight into what was given for them', async () => {
+  await writeFile(join(folder, 'out'), 'hello');
+  const into = Buffer.alloc(3);
+  const bytes = await spools.read(new SessionFiles(folder), 'stdout', 2, 3, into);
+  expect(bytes.buffer).toBe(into.buffer);
+  expect(into.toString()).toBe('llo');
+});
+
 test('a spool that is gone has lost its bytes; one that cannot be opened now has not', async () => {
   expect(await outcome(spools.read(new SessionFiles(folder), 'stdout', 1, 3))).toBe('output_lost');
   // Stands for every failure that says nothing about the bytes, such as having no descriptors left.

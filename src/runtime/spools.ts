@@ -50,9 +50,13 @@ export class Spools {
       return new Uint8Array();
     }
     try {
-      if (!into) {
-        const got = readSync(spool.file.fd, this.#scratch, 0, Math.min(max, SYNC_READ_BYTES), from);
-        if (got > 0 ? got < SYNC_READ_BYTES : from === 0) return Buffer.from(this.#scratch.subarray(0, got));
+      if (!into || max < SYNC_READ_BYTES) {
+        const first = into ?? this.#scratch;
+        const got = readSync(spool.file.fd, first, 0, Math.min(max, SYNC_READ_BYTES), from);
+        if (got > 0 ? got < SYNC_READ_BYTES : from === 0) {
+          const bytes = first.subarray(0, got);
+          return into ? bytes : Buffer.from(bytes);
+        }
       }
       const { size } = fstatSync(spool.file.fd);
       if (from > size) throw problems.outputLost();
