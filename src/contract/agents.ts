@@ -394,7 +394,7 @@ export const agentRoutes = {
     tag: 'Output',
     summary: 'The raw bytes that an agent wrote',
     description:
-      'Takes `Range`. Without `session_id` the latest session, without `stream` stdout and stderr in the order of arrival.',
+      'Takes `Range`. Without `session_id` the latest session, without `stream` stdout and stderr in the order of arrival. Of an agent that speaks ACP, what is no message of its conversation.',
     query: z.object({
       session_id: z.string().optional(),
       stream: z.enum(streamNames).optional(),

@@ -12,7 +12,7 @@ export type EventBody =
       session_id: string;
       ts_ms: number;
       stream: StreamName;
-      /** Position of the first byte in the stream of its session. */
+      /** Position of the first byte in the output of its session's stream. */
       offset: number;
       bytes: Uint8Array;
       /** The line goes on in the next event of the stream. */

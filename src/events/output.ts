@@ -27,7 +27,7 @@ interface Target {
   session_num: number;
   streams: readonly number[];
   first_seq: number;
-  /** Committed length per stream number. */
+  /** Committed length per stream number, without what was no output. */
   committed: Record<number, number>;
 }
 
@@ -60,7 +60,10 @@ function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream:
   );
   if (!session) throw problems.sessionNotFound();
   const spools = reader.all(
-    reader.sql.selectFrom('spools').select(['stream', 'offset']).where('session_num', '=', session.num),
+    reader.sql
+      .selectFrom('spools')
+      .select(['stream', 'offset', 'output'])
+      .where('session_num', '=', session.num),
   );
   return {
     agent,
@@ -68,7 +71,7 @@ function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream:
     session_num: session.num,
     streams: stream ? [streamNames.indexOf(stream) + 1] : [1, 2],
     first_seq: session.first_seq,
-    committed: Object.fromEntries(spools.map((spool) => [spool.stream, spool.offset])),
+    committed: Object.fromEntries(spools.map(({ stream, offset, output }) => [stream, output ?? offset])),
   };
 }
 

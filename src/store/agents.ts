@@ -221,12 +221,12 @@ export function moveSpool(
   tx: Tx,
   session_num: number,
   stream: StreamName,
-  { from, to, tail }: { from: number; to: number; tail: Uint8Array },
+  { from, to, tail, output }: { from: number; to: number; tail: Uint8Array; output: number },
 ): void {
   const { changes } = tx.run(
     tx.sql
       .updateTable('spools')
-      .set({ offset: to, tail })
+      .set({ offset: to, tail, output })
       .where('session_num', '=', session_num)
       .where('stream', '=', streamNumbers[stream])
       .where('offset', '=', from),

@@ -190,6 +190,8 @@ export interface Tables {
     base: Generated<number>;
     /** Last ≤ 64 committed bytes. */
     tail: Uint8Array;
+    /** Bytes up to `offset` that are output, where others are frames; null: all of them. */
+    output: Generated<number | null>;
   };
   /** The head of each agent's log; apart from `agents` because every batch of output moves it. */
   heads: {

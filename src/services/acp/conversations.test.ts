@@ -1,4 +1,5 @@
 /** How conversations begin, go on and end, with an agent that does what a test tells it. */
+import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
@@ -93,6 +94,13 @@ test('what is no frame is output, and what is half a frame at the end', async ()
     '{"jsonrpc":"2.0","method":"session/upd',
   ]);
   expect(output.every(({ partial }) => partial === undefined)).toBe(true);
+  const kept = await room.log.output(id, acp.session_id, 'stdout');
+  const text = output.map(({ data }) => data).join('');
+  expect(kept.size_bytes).toBe(Buffer.byteLength(text));
+  for (const from of [0, 5, 15]) {
+    const bytes = await buffer(kept.read(from, kept.size_bytes));
+    expect(bytes.toString()).toBe(Buffer.from(text).subarray(from).toString());
+  }
   expect(await config(id)).toMatchObject({ title: 'T' });
   await room.expectTrue(id);
 });

@@ -7,7 +7,7 @@ import { failpoint } from '../../base/failpoint.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
 import { loadAcpState } from '../../store/acp.ts';
-import { findAgent, findSession, moveSpool, updateAgent } from '../../store/agents.ts';
+import { findAgent, findSession, moveSpool, spoolsOf, updateAgent } from '../../store/agents.ts';
 import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
@@ -31,8 +31,9 @@ export class Conversations {
     await this.#context.options.store.write((tx) => {
       const session = findSession(tx, batch.session_id);
       if (!session) return;
-      moveSpool(tx, session.num, 'stdout', batch);
-      Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch));
+      const before = spoolsOf(tx, session.num).stdout.output ?? 0;
+      moveSpool(tx, session.num, 'stdout', { ...batch, output: before + outputBytes(batch) });
+      Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch, before));
     });
     failpoint('acp_frames_committed');
   }
@@ -69,11 +70,13 @@ export class Conversations {
     Exchange.run(this.#context, tx, session_id, (exchange) => endTurn(exchange, null));
   }
 
-  #take(exchange: Exchange, { from: offset, bytes, pieces, spilling }: FrameBatch): void {
+  /** `offset`: how much output there was before. */
+  #take(exchange: Exchange, { bytes, pieces, spilling }: FrameBatch, offset: number): void {
     for (const piece of pieces) {
       if (piece.kind === 'output') {
         const { from, to, partial } = piece;
-        exchange.output({ offset: offset + from, bytes: bytes.subarray(from, to), partial });
+        exchange.output({ offset, bytes: bytes.subarray(from, to), partial });
+        offset += to - from;
       } else if (piece.kind === 'too_large') {
         exchange.error(
           'frame_too_large',
@@ -104,6 +107,10 @@ export class Conversations {
     if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
     this.#context.publish(tx, agent_id);
   }
+}
+
+function outputBytes({ pieces }: FrameBatch): number {
+  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.to - piece.from : 0), 0);
 }
 
 /**

@@ -6,6 +6,7 @@ export const sql = `
 ALTER TABLE agents ADD COLUMN acp_session_id TEXT;
 ALTER TABLE sessions ADD COLUMN protocol TEXT NOT NULL DEFAULT 'plain' CHECK (protocol IN ('plain', 'acp'));
 ALTER TABLE sessions ADD COLUMN stdin_lost INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE spools ADD COLUMN output INTEGER;
 CREATE TABLE acp_states (
   session_num INTEGER PRIMARY KEY REFERENCES sessions(num) ON DELETE CASCADE,
   state TEXT NOT NULL
