@@ -4,18 +4,12 @@
  */
 
 import { readFile } from 'node:fs/promises';
-import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { EventRecord } from '../src/domain/event.ts';
 import { Conversation } from '../src/testing/conversation.ts';
+import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
 import { TestPlane } from '../src/testing/plane.ts';
-
-/** It waits for a second at every step; here it takes a twentieth of that. */
-const hurry = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
-const example = join(createRequire(import.meta.url).resolve('acp-example'), '../examples/agent.js');
-const ARGV = [process.execPath, '--import', hurry, example];
 
 let plane: TestPlane;
 let conversation: Conversation | undefined;
@@ -24,36 +18,6 @@ afterEach(async () => {
   conversation = undefined;
   await plane?.close();
 });
-
-/** What is said in the turn, and by whom. */
-const WHOLE = [
-  'to_agent initialize',
-  'from_agent initialize: answer',
-  'to_agent session/new',
-  'from_agent session/new: answer',
-  'to_agent session/prompt',
-  ...Array(5).fill('from_agent session/update'),
-  'from_agent session/request_permission',
-  'to_agent session/request_permission: answer',
-  ...Array(2).fill('from_agent session/update'),
-  'from_agent session/prompt: answer',
-];
-
-/** Each message by its direction and its method, or that of the request that it answers. */
-function outline(events: readonly EventRecord[]): string[] {
-  const methods = new Map<string, unknown>();
-  const other = { to_agent: 'from_agent', from_agent: 'to_agent' };
-  return events
-    .filter(({ type }) => type === 'acp_event')
-    .map(({ direction, method, response_to, payload }) => {
-      const side = direction as keyof typeof other;
-      const { id } = payload as { id?: unknown };
-      if (method !== undefined) methods.set(`${side} ${id}`, method);
-      return method === undefined
-        ? `${side} ${methods.get(`${other[side]} ${response_to}`)}: answer`
-        : `${side} ${method}`;
-    });
-}
 
 /** Lets the plane live again whenever it died, until told that this is enough; how often, is answered then. */
 function revive(): () => Promise<number> {
@@ -77,7 +41,7 @@ function revive(): () => Promise<number> {
 /** The turn, from the agent's start to its end; kills of a test's own come in between. Answers how often the plane died. */
 async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
   const enough = revive();
-  conversation = await Conversation.start(plane, ARGV, { prompt: 'Change the configuration.' });
+  conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   await between.begun?.();
   const [review] = await conversation.pending();
   await between.asked?.();
@@ -87,21 +51,10 @@ async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => P
   return enough();
 }
 
-async function expectWhole(): Promise<void> {
-  await conversation!.expectTrue();
-  expect(outline(conversation!.events)).toEqual(WHOLE);
-  expect(conversation!.words).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
-  const [review, ...others] = await conversation!.delivered();
-  expect(others).toEqual([]);
-  expect(review).toMatchObject({ status: 'answered', delivery: 'written' });
-  expect(conversation!.errors).toEqual([]);
-  expect(await conversation!.get()).toMatchObject({ status: 'running', activity: 'idle', session_count: 1 });
-}
-
 test('a turn with a permission is whole', async () => {
   plane = await TestPlane.open();
   await wholeTurn();
-  await expectWhole();
+  await expectWhole(conversation!);
 });
 
 /** Counted from the plane's start: its second stdin frame opens the session, the third is the prompt, the fourth the answer. */
@@ -122,7 +75,7 @@ test.each([
   const [name, n] = point.split('@');
   await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
   expect(await wholeTurn()).toBe(1);
-  await expectWhole();
+  await expectWhole(conversation!);
 });
 
 test('a plane that is killed before it sees the question finds it when it is back', async () => {
@@ -136,7 +89,7 @@ test('a plane that is killed before it sees the question finds it when it is bac
       while (!(await readFile(spool, 'utf8')).includes('request_permission')) await sleep(20);
     },
   });
-  await expectWhole();
+  await expectWhole(conversation!);
 });
 
 test('a review waits through kills of the plane', async () => {
@@ -152,12 +105,12 @@ test('a review waits through kills of the plane', async () => {
   });
   await plane.kill();
   await plane.start();
-  await expectWhole();
+  await expectWhole(conversation!);
 });
 
 test('a turn that ends while there is no plane is told when there is one', async () => {
   plane = await TestPlane.open();
-  conversation = await Conversation.start(plane, ARGV, { prompt: 'Change the configuration.' });
+  conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   const [review] = await conversation.pending();
   const { session_id } = await conversation.get();
   await plane.kill();
@@ -169,5 +122,5 @@ test('a turn that ends while there is no plane is told when there is one', async
   await plane.start();
   await answering;
   await conversation.silence();
-  await expectWhole();
+  await expectWhole(conversation!);
 });

@@ -1,0 +1,55 @@
+/** The official SDK's example agent, which needs no model: one turn with a permission, always the same. */
+import { createRequire } from 'node:module';
+import { join } from 'node:path';
+import { expect } from 'vitest';
+import type { EventRecord } from '../domain/event.ts';
+import type { Conversation } from './conversation.ts';
+
+/** It waits for a second at every step; here it takes a twentieth of that. */
+const hurry = 'data:text/javascript,const s=setTimeout;globalThis.setTimeout=(f,ms,...a)=>s(f,ms/20,...a)';
+const program = join(createRequire(import.meta.url).resolve('acp-example'), '../examples/agent.js');
+
+/** As a command. */
+export const EXAMPLE_AGENT = [process.execPath, '--import', hurry, program];
+
+/** What is said in its turn when the permission is given, and by whom. */
+const WHOLE = [
+  'to_agent initialize',
+  'from_agent initialize: answer',
+  'to_agent session/new',
+  'from_agent session/new: answer',
+  'to_agent session/prompt',
+  ...Array(5).fill('from_agent session/update'),
+  'from_agent session/request_permission',
+  'to_agent session/request_permission: answer',
+  ...Array(2).fill('from_agent session/update'),
+  'from_agent session/prompt: answer',
+];
+
+/** Expects its turn to have been as if nothing had been on the way. */
+export async function expectWhole(conversation: Conversation): Promise<void> {
+  await conversation.expectTrue();
+  expect(outline(conversation.events)).toEqual(WHOLE);
+  expect(conversation.words).toMatch(/^I'll help you with that.* The changes have been applied\.$/);
+  const [review, ...others] = await conversation.delivered();
+  expect(others).toEqual([]);
+  expect(review).toMatchObject({ status: 'answered', delivery: 'written' });
+  expect(conversation.errors).toEqual([]);
+  expect(await conversation.get()).toMatchObject({ status: 'running', activity: 'idle', session_count: 1 });
+}
+
+/** Each message by its direction and its method, or that of the request that it answers. */
+function outline(events: readonly EventRecord[]): string[] {
+  const methods = new Map<string, unknown>();
+  const other = { to_agent: 'from_agent', from_agent: 'to_agent' };
+  return events
+    .filter(({ type }) => type === 'acp_event')
+    .map(({ direction, method, response_to, payload }) => {
+      const side = direction as keyof typeof other;
+      const { id } = payload as { id?: unknown };
+      if (method !== undefined) methods.set(`${side} ${id}`, method);
+      return method === undefined
+        ? `${side} ${methods.get(`${other[side]} ${response_to}`)}: answer`
+        : `${side} ${method}`;
+    });
+}

@@ -1,0 +1,75 @@
+/** The example agent on another machine, and a network that is away in the middle of its turn. */
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+/** How long the link is away; `SVC_TEST_OUTAGE_S=60` for longer than it takes to call a node unreachable. */
+const OUTAGE_S = Number(process.env.SVC_TEST_OUTAGE_S ?? 3);
+const timeout = 120_000 + 3 * OUTAGE_S * 1000;
+
+let plane: TestPlane;
+let node: TestAgentNode;
+let conversation: Conversation | undefined;
+afterEach(async () => {
+  await conversation?.close();
+  conversation = undefined;
+  await node?.close();
+  await plane?.close();
+});
+
+async function begin(): Promise<Conversation> {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  node = await TestAgentNode.open(plane, { proxied: true });
+  conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change it.', home: node });
+  return conversation;
+}
+
+/** Nothing passes for a while, and every connection is lost. */
+async function outage(meanwhile = async () => {}): Promise<void> {
+  node.proxy!.hold('up', 'down');
+  node.proxy!.cut();
+  await Promise.all([meanwhile(), sleep(OUTAGE_S * 1000)]);
+  node.proxy!.release();
+}
+
+test('an answer that is given while the link is away reaches the agent when it is back', {
+  timeout,
+}, async () => {
+  const talk = await begin();
+  const [review] = await talk.pending();
+  await outage(async () => {
+    const answered = await talk.respond(review!.id, { decision: 'allow' });
+    expect(answered).toMatchObject({ status: 'answered', delivery: 'queued' });
+  });
+  await talk.silence();
+  await expectWhole(talk);
+});
+
+test('a question that is asked while the link is away is there when it is back', { timeout }, async () => {
+  const talk = await begin();
+  await talk.event(({ method }) => method === 'session/update');
+  await outage();
+  const [review] = await talk.pending();
+  await talk.respond(review!.id, { decision: 'allow' });
+  await talk.silence();
+  await expectWhole(talk);
+});
+
+test('a link that breaks again and again, a plane and a node that are killed: the turn is whole', {
+  timeout,
+}, async () => {
+  const talk = await begin();
+  const breaking = setInterval(() => node.proxy!.cut(), 300);
+  const [review] = await talk.pending();
+  await plane.kill();
+  await plane.start();
+  await talk.respond(review!.id, { decision: 'allow' });
+  await node.kill();
+  await node.start();
+  clearInterval(breaking);
+  await talk.silence();
+  await expectWhole(talk);
+});
