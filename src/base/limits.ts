@@ -76,6 +76,7 @@ export const limits = {
 
   event_output_bytes_max: 64 * KIB,
   ingest_read_bytes: 1 * MIB,
+  acp_read_bytes: 128 * KIB,
   acp_frame_bytes_max: 32 * MIB,
   acp_payload_bytes_max: 1 * MIB,
   acp_items_max: 1_000,

@@ -12,7 +12,8 @@ import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../domain/event.ts';
 import { streamNames } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
-import type { Appended, Reader, Store, Tx } from '../store/store.ts';
+import { built } from '../store/built.ts';
+import type { Appended, Store, Tx } from '../store/store.ts';
 import {
   asBuffer,
   batchFrames,
@@ -125,17 +126,11 @@ export class EventLog {
 
   /** Appends in the caller's transaction; followers hear of it after the commit. Throws `agent not found`. */
   append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
-    const agent = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', agent_id));
+    const agent = tx.get(agentNum(tx, agent_id));
     if (!agent) throw problems.agentNotFound();
     const stored = bodies.map((body) => storedForm(body));
     const cost = stored.reduce((sum, { data }) => sum + Buffer.byteLength(data) + limits.event_row_bytes, 0);
-    const head = tx.get(
-      tx.sql
-        .updateTable('heads')
-        .set((eb) => ({ last_seq: eb('last_seq', '+', bodies.length), bytes: eb('bytes', '+', cost) }))
-        .where('agent_num', '=', agent.num)
-        .returning('last_seq'),
-    );
+    const head = tx.get(moveHead(tx, agent.num, bodies.length, cost));
     if (!head) throw problems.agentNotFound();
     const first_seq = head.last_seq - bodies.length + 1;
     const frames: Buffer[] = [];
@@ -280,9 +275,7 @@ export class EventLog {
   async #find(agent_id: string): Promise<AgentRef> {
     const known = this.#agents.get(agent_id);
     if (known) return known;
-    const row = await this.#store.read((reader: Reader) =>
-      reader.get(reader.sql.selectFrom('agents').select('num').where('id', '=', agent_id)),
-    );
+    const row = await this.#store.read((reader) => reader.get(agentNum(reader, agent_id)));
     if (!row) throw problems.agentNotFound();
     const agent = { num: row.num, id: agent_id };
     if (this.#agents.size >= limits.sessions_cached_max) this.#agents.clear();
@@ -331,13 +324,23 @@ function tellsGap(frames: Buffer): boolean {
   return frameType(first) === 'error' && frameRecord(first).code === 'log_gap';
 }
 
+const agentNum = built((sql, id: string) => sql.selectFrom('agents').select('num').where('id', '=', id));
+const sessionNum = built((sql, id: string) => sql.selectFrom('sessions').select('num').where('id', '=', id));
+const moveHead = built((sql, agent_num: number, events: number, bytes: number) =>
+  sql
+    .updateTable('heads')
+    .set((eb) => ({ last_seq: eb('last_seq', '+', events), bytes: eb('bytes', '+', bytes) }))
+    .where('agent_num', '=', agent_num)
+    .returning('last_seq'),
+);
+
 /** Asks for each session once: events come in runs of one session's. */
 function sessionNums(tx: Tx): (session_id: string) => number {
   const known = new Map<string, number>();
   return (session_id) => {
     let num = known.get(session_id);
     if (num === undefined) {
-      num = tx.get(tx.sql.selectFrom('sessions').select('num').where('id', '=', session_id))?.num;
+      num = tx.get(sessionNum(tx, session_id))?.num;
       if (num === undefined) throw problems.sessionNotFound();
       known.set(session_id, num);
     }

@@ -357,7 +357,7 @@ class SessionReader {
     const { offset, tail } = this.#pieces[stream] ?? cursor.streams[stream];
     const frames = stream === 'stdout' ? this.#frames : null;
     const from = offset - base + (frames?.waiting_bytes ?? 0);
-    const max = limits.ingest_read_bytes;
+    const max = frames ? limits.acp_read_bytes : limits.ingest_read_bytes;
     const check = this.#verified[stream] ? 0 : Math.min(tail.length, from);
     const read = await this.#read(stream, from - check, max + check, buffer);
     if (!read || !sameBytes(read.subarray(0, check), lastOf(tail, check))) return 'lost';

@@ -1,16 +1,10 @@
 /** Queries about agents and their sessions: rows in, rows and records out. Rules stand in `services/agents/`. */
-import {
-  type CompiledQuery,
-  type ExpressionBuilder,
-  type Insertable,
-  type Selectable,
-  sql,
-  type Updateable,
-} from 'kysely';
+import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { StreamName } from '../domain/event.ts';
 import type { Cleanup, EndReason, Session } from '../domain/session.ts';
+import { built } from './built.ts';
 import { type Reader, StaleBatch, type Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -25,8 +19,8 @@ export type SessionRow = Selectable<Tables['sessions']> & { agent_id: string };
 
 export const streamNumbers = { stdout: 1, stderr: 2 } as const satisfies Record<StreamName, number>;
 
-function agentQuery(reader: Reader) {
-  return reader.sql
+function agentQuery(sql: Reader['sql']) {
+  return sql
     .selectFrom('agents')
     .leftJoin('heads', 'heads.agent_num', 'agents.num')
     .leftJoin('sessions', 'sessions.id', 'agents.session_id')
@@ -52,15 +46,10 @@ function pendingReviews(eb: ExpressionBuilder<Tables, 'agents'>) {
     .where('reviews.status', '=', sql.lit('pending'));
 }
 
-/** Stands for the id in a query that is built once: building costs more than running it. */
-const ANY_ID = 'agt_any';
-let byId: CompiledQuery | undefined;
+const agentById = built((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
 
 export function findAgent(reader: Reader, id: string): AgentRow | undefined {
-  byId ??= agentQuery(reader).where('agents.id', '=', ANY_ID).compile();
-  const parameters = byId.parameters.map((parameter) => (parameter === ANY_ID ? id : parameter));
-  const query = { ...byId, parameters } as CompiledQuery<AgentRow>;
-  return reader.get({ compile: () => query });
+  return reader.get(agentById(reader, id)) as AgentRow | undefined;
 }
 
 export interface AgentFilter {
@@ -76,7 +65,7 @@ export interface AgentFilter {
 
 /** Newest first. */
 export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
-  let query = agentQuery(reader).orderBy('agents.num', 'desc');
+  let query = agentQuery(reader.sql).orderBy('agents.num', 'desc');
   if (filter.owner_id !== null) query = query.where('agents.owner_id', '=', filter.owner_id);
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
@@ -146,22 +135,24 @@ function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent[
   return now_ms - (row.last_event_at ?? row.started_at ?? now_ms) > quiet_after_ms ? 'quiet' : 'working';
 }
 
-function sessionQuery(reader: Reader) {
-  return reader.sql
+function sessionQuery(sql: Reader['sql']) {
+  return sql
     .selectFrom('sessions')
     .innerJoin('agents', 'agents.num', 'sessions.agent_num')
     .selectAll('sessions')
     .select('agents.id as agent_id');
 }
 
+const sessionById = built((sql, id: string) => sessionQuery(sql).where('sessions.id', '=', id));
+
 export function findSession(reader: Reader, id: string): SessionRow | undefined {
-  return reader.get(sessionQuery(reader).where('sessions.id', '=', id));
+  return reader.get(sessionById(reader, id));
 }
 
 /** Sessions of a node that are not known to have ended. */
 export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
   return reader.all(
-    sessionQuery(reader).where('sessions.node_id', '=', node_id).where('sessions.state', '<>', 'ended'),
+    sessionQuery(reader.sql).where('sessions.node_id', '=', node_id).where('sessions.state', '<>', 'ended'),
   );
 }
 
@@ -171,7 +162,7 @@ export function sessionsOf(
   agent_num: number,
   page: { before_number?: number | undefined; limit?: number | undefined } = {},
 ): SessionRow[] {
-  let query = sessionQuery(reader).where('agent_num', '=', agent_num).orderBy('number', 'desc');
+  let query = sessionQuery(reader.sql).where('agent_num', '=', agent_num).orderBy('number', 'desc');
   if (page.before_number !== undefined) query = query.where('number', '<', page.before_number);
   if (page.limit !== undefined) query = query.limit(page.limit);
   return reader.all(query);
@@ -198,8 +189,12 @@ export function deleteSession(tx: Tx, num: number): void {
 
 export type SpoolRow = Selectable<Tables['spools']>;
 
+const spoolsBySession = built((sql, session_num: number) =>
+  sql.selectFrom('spools').selectAll().where('session_num', '=', session_num),
+);
+
 export function spoolsOf(reader: Reader, session_num: number): Record<StreamName, SpoolRow> {
-  const rows = reader.all(reader.sql.selectFrom('spools').selectAll().where('session_num', '=', session_num));
+  const rows = reader.all(spoolsBySession(reader, session_num));
   const pick = (stream: StreamName) => rows.find((row) => row.stream === streamNumbers[stream])!;
   return { stdout: pick('stdout'), stderr: pick('stderr') };
 }
@@ -216,22 +211,32 @@ export function rebaseSpool(tx: Tx, session_num: number, stream: StreamName): Sp
   )!;
 }
 
+interface Move {
+  from: number;
+  to: number;
+  tail: Uint8Array;
+  output: number;
+}
+
+const spoolMove = built(
+  (sql, session_num: number, stream: number, from: number, to: number, tail: Uint8Array, output: number) =>
+    sql
+      .updateTable('spools')
+      .set({ offset: to, tail, output })
+      .where('session_num', '=', session_num)
+      .where('stream', '=', stream)
+      .where('offset', '=', from),
+);
+
 /** Moves a committed offset. Throws `StaleBatch` when it is not where the bytes begin. */
 export function moveSpool(
   tx: Tx,
   session_num: number,
   stream: StreamName,
-  { from, to, tail, output }: { from: number; to: number; tail: Uint8Array; output: number },
+  { from, to, tail, output }: Move,
 ): void {
-  const { changes } = tx.run(
-    tx.sql
-      .updateTable('spools')
-      .set({ offset: to, tail, output })
-      .where('session_num', '=', session_num)
-      .where('stream', '=', streamNumbers[stream])
-      .where('offset', '=', from),
-  );
-  if (changes !== 1) throw new StaleBatch();
+  const move = spoolMove(tx, session_num, streamNumbers[stream], from, to, tail, output);
+  if (tx.run(move).changes !== 1) throw new StaleBatch();
 }
 
 export function toSession(row: SessionRow, spools: Record<StreamName, SpoolRow>): Session {

@@ -28,13 +28,14 @@ export class Conversations {
 
   /** Commits what was read of an agent's stdout with everything that follows from it. */
   async frames(batch: FrameBatch): Promise<void> {
-    await this.#context.options.store.write((tx) => {
-      const session = findSession(tx, batch.session_id);
-      if (!session) return;
-      const before = spoolsOf(tx, session.num).stdout.output ?? 0;
-      moveSpool(tx, session.num, 'stdout', { ...batch, output: before + outputBytes(batch) });
-      Exchange.run(this.#context, tx, session.id, (exchange) => this.#take(exchange, batch, before));
-    });
+    await this.#context.options.store.write((tx) =>
+      Exchange.run(this.#context, tx, batch.session_id, (exchange) => {
+        const { num } = exchange.session;
+        const before = spoolsOf(tx, num).stdout.output ?? 0;
+        moveSpool(tx, num, 'stdout', { ...batch, output: before + outputBytes(batch) });
+        this.#take(exchange, batch, before);
+      }),
+    );
     failpoint('acp_frames_committed');
   }
 
