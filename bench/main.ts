@@ -9,6 +9,7 @@ import { endChildren } from './child.ts';
 import { type Figure, isShort, type Row } from './figure.ts';
 import { endPrograms } from './program.ts';
 import { page, table } from './report.ts';
+import { acp } from './rows/acp.ts';
 import { commits } from './rows/commits.ts';
 import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
@@ -27,6 +28,7 @@ const rows: Row[] = [
   throughput,
   stall,
   latency,
+  acp,
   fanOut,
   idle,
   replay,

@@ -8,11 +8,13 @@ export interface WriterArgs {
   outputs: string[];
   lines_per_s: number;
   seconds: number;
+  /** What stands before and behind the time; a line of log without it. */
+  around?: [before: string, behind: string];
 }
 
-const { outputs, lines_per_s, seconds } = await given<WriterArgs>();
+const log: [string, string] = ['', ' INFO a worker did something that is worth a line of log, as they do'];
+const { outputs, lines_per_s, seconds, around: [before, behind] = log } = await given<WriterArgs>();
 const files = outputs.map((path) => openSync(path, constants.O_WRONLY));
-const rest = ' INFO a worker did something that is worth a line of log, as they do\n';
 const total = lines_per_s * seconds;
 let written = 0;
 const begun_us = nowUs();
@@ -21,7 +23,7 @@ write();
 function write(): void {
   const due = Math.min(total, Math.floor(((nowUs() - begun_us) * lines_per_s) / 1e6));
   for (; written < due; written++) {
-    writeSync(files[written % files.length]!, `@${String(nowUs()).padStart(16, '0')}@${rest}`);
+    writeSync(files[written % files.length]!, `${before}@${String(nowUs()).padStart(16, '0')}@${behind}\n`);
   }
   if (written < total) setTimeout(write, 1);
   else process.send!({ written });

@@ -45,13 +45,15 @@ export interface Windows {
   rounds: number;
   /** Spread evenly over the agents; at most 50 of them look at the times. */
   clients: number;
+  /** See `WriterArgs`. */
+  around?: [before: string, behind: string];
 }
 
 /** Throws when lines did not come. */
 export async function windows(
   plane: TestPlane,
   agents: readonly Agent[],
-  { lines_per_s, seconds, rounds, clients }: Windows,
+  { lines_per_s, seconds, rounds, clients, ...shape }: Windows,
   home: Home = plane,
 ): Promise<{ p50_ms: number; p99_ms: number; cpu_us: number; home_cpu_us: number }> {
   const sample_every = agents.length > 1 ? 1 : Math.ceil(clients / 20);
@@ -64,7 +66,9 @@ export async function windows(
   await client.next();
   const outputs = agents.map((agent) => stdoutOf(home, agent));
   const write = async (length_s: number): Promise<Taken> => {
-    const writer = new Child('writer', { outputs, lines_per_s, seconds: length_s } satisfies WriterArgs);
+    const writer = new Child('writer', {
+      ...{ outputs, lines_per_s, seconds: length_s, ...shape },
+    } satisfies WriterArgs);
     const { written } = await writer.next<{ written: number }>();
     await writer.end();
     const expected = agents.length > 1 ? written : written * Math.ceil(clients / sample_every);

@@ -3,6 +3,7 @@ import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../src/base/async.ts';
+import type { Agent } from '../../src/domain/agent.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
@@ -55,7 +56,11 @@ async function flatOut(kind: 'log' | 'yes', quick: boolean): Promise<Figure> {
 
 /** MB/s of an agent that writes a file flat out. */
 export async function oneRun(plane: TestPlane, file: string, home: Home = plane): Promise<number> {
-  const agent = await home.agent(['/bin/cat', file], { start: false });
+  return oneRunOf(plane, await home.agent(['/bin/cat', file], { start: false }), file);
+}
+
+/** MB/s of an agent that is started for it. */
+export async function oneRunOf(plane: TestPlane, agent: Agent, file: string): Promise<number> {
   const client = new Child('client', {
     port: portOf(plane),
     requests: [follow(plane, agent.id)],
@@ -87,35 +92,44 @@ export async function rawPath(file: string, database: string): Promise<number> {
 async function measureStalls(quick: boolean): Promise<Figure[]> {
   return withFolder(async (folder) => {
     const file = await textFile(folder, 'log', quick ? 20 * MB : 150 * MB);
-    const seen = join(folder, 'loop.json');
-    const probe = fileURLToPath(new URL('../processes/loop-probe.ts', import.meta.url));
-    const env = { NODE_OPTIONS: `--import=${probe}`, BENCH_LOOP_FILE: seen };
-    const longest: number[] = [];
-    const p99: number[] = [];
+    const stalls: Stalls[] = [];
     for (let run = 0; run < (quick ? 1 : 3); run++) {
-      await withProgram(async (plane) => {
-        await lookAtLoop(plane, seen);
-        await oneRun(plane, file);
-        const { max_ms, p99_ms } = await lookAtLoop(plane, seen);
-        longest.push(max_ms);
-        p99.push(p99_ms);
-      }, env);
+      stalls.push(await stallsWhile((plane) => oneRun(plane, file)));
     }
     const goal = { of: 'value', at_most: 20 } as const;
     return [
       {
         what: 'longest stall of the event loop, one agent flat out',
         unit: 'ms',
-        value: median(longest),
+        value: median(stalls.map(({ max_ms }) => max_ms)),
         goal,
       },
-      { what: 'p99 of the stalls', unit: 'ms', value: median(p99) },
+      { what: 'p99 of the stalls', unit: 'ms', value: median(stalls.map(({ p99_ms }) => p99_ms)) },
     ];
   });
 }
 
+export interface Stalls {
+  max_ms: number;
+  p99_ms: number;
+}
+
+/** How long the event loop of a program stood still while it did something. */
+export async function stallsWhile(run: (plane: TestPlane) => Promise<unknown>): Promise<Stalls> {
+  return withFolder(async (folder) => {
+    const seen = join(folder, 'loop.json');
+    const probe = fileURLToPath(new URL('../processes/loop-probe.ts', import.meta.url));
+    const env = { NODE_OPTIONS: `--import=${probe}`, BENCH_LOOP_FILE: seen };
+    return withProgram(async (plane) => {
+      await lookAtLoop(plane, seen);
+      await run(plane);
+      return lookAtLoop(plane, seen);
+    }, env);
+  });
+}
+
 /** What the loop did since the last look. */
-async function lookAtLoop(plane: TestPlane, file: string): Promise<{ max_ms: number; p99_ms: number }> {
+async function lookAtLoop(plane: TestPlane, file: string): Promise<Stalls> {
   rmSync(file, { force: true });
   process.kill(plane.pid, 'SIGUSR2');
   while (!existsSync(file) || statSync(file).size === 0) await sleep(5);

@@ -1,0 +1,82 @@
+/** Conversations with agents that speak ACP: from an update to the client, at a steady rate and flat out, and what a long one costs. */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Agent } from '../../src/domain/agent.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { type Figure, median, type Row } from '../figure.ts';
+import { forgetPeak, peakMib, rssMib } from '../machine.ts';
+import { eachOf, LAST_LINE, withFolder, withProgram } from '../program.ts';
+import { windows } from './latency.ts';
+import { oneRunOf, stallsWhile } from './throughput.ts';
+
+/** An update, and where in it the words are. */
+const words = 'a few words of an answer, as they come';
+const around = JSON.stringify({
+  jsonrpc: '2.0',
+  method: 'session/update',
+  params: {
+    sessionId: 'session-1',
+    update: { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: words } },
+  },
+}).split(words) as [string, string];
+const UPDATES = 100_000;
+
+export const acp: Row = {
+  name: 'acp',
+  how:
+    'Real sessions whose standard output is read as ACP. At a steady rate one process writes updates of some 200 bytes in ' +
+    'turn into the standard outputs of fifty agents, as in the row `latency`. Flat out an agent is `cat` of a file of a ' +
+    'hundred thousand such updates, one client follows, and counted is from the first to the last at the client; the ' +
+    'stalls are those of the event loop meanwhile, measured as in the row `stall`; memory is the resident set of the service ' +
+    'before and after it, and its peak meanwhile. Medians of the runs.',
+  run: async ({ quick }) => [...(await steady(quick)), ...(await flatOut(quick))],
+};
+
+async function steady(quick: boolean): Promise<Figure[]> {
+  return withProgram(async (plane) => {
+    const agents: Agent[] = [];
+    await eachOf(Array(50).fill(['/bin/sleep', '100000']), 16, async (argv: string[]) => {
+      agents.push(await plane.agent(argv, { protocol: 'acp' }));
+    });
+    const shape = { lines_per_s: 1_000, seconds: quick ? 1 : 4, rounds: quick ? 1 : 3, clients: 50 };
+    const { p50_ms, p99_ms, cpu_us } = await windows(plane, agents, { ...shape, around });
+    const what = 'update to client, 1,000 updates/s over 50 conversations';
+    return [
+      { what: `${what}, p50`, unit: 'ms', value: p50_ms },
+      { what: `${what}, p99`, unit: 'ms', value: p99_ms },
+      { what: `${what}: processor time of the service for an update`, unit: 'µs', value: cpu_us },
+    ];
+  });
+}
+
+async function flatOut(quick: boolean): Promise<Figure[]> {
+  return withFolder(async (folder) => {
+    const count = quick ? UPDATES / 10 : UPDATES;
+    const file = join(folder, 'updates.txt');
+    await writeFile(file, `${`${around.join(words)}\n`.repeat(count)}${LAST_LINE}\n`);
+    const bytes = Buffer.byteLength(`${around.join(words)}\n`);
+    const rates: number[] = [];
+    const stalls: number[] = [];
+    const memory: { grown: number; peak: number }[] = [];
+    const converse = async (plane: TestPlane) => {
+      const agent = await plane.agent(['/bin/cat', file], { protocol: 'acp', start: false });
+      return oneRunOf(plane, agent, file);
+    };
+    for (let run = 0; run < (quick ? 1 : 3); run++) {
+      await withProgram(async (plane) => {
+        const before = rssMib(plane.pid);
+        forgetPeak(plane.pid);
+        rates.push(((await converse(plane)) / bytes) * 1e6);
+        memory.push({ grown: rssMib(plane.pid) - before, peak: peakMib(plane.pid) - before });
+      });
+      stalls.push((await stallsWhile(converse)).max_ms);
+    }
+    const what = `one conversation of ${count.toLocaleString('en-US')} updates, flat out`;
+    return [
+      { what: `${what}, committed, to one client`, unit: 'updates/s', value: median(rates) },
+      { what: `${what}: longest stall of the event loop`, unit: 'ms', value: median(stalls) },
+      { what: `${what}: the service grew by`, unit: 'MiB', value: median(memory.map(({ grown }) => grown)) },
+      { what: `${what}: at its peak by`, unit: 'MiB', value: median(memory.map(({ peak }) => peak)) },
+    ];
+  });
+}
