@@ -154,8 +154,8 @@ test('creation says what is missing, in the order of the contract', async () => 
   const create = (body: object) => words(plane.client.call('createAgent', { body: body as never }));
   expect(await create({})).toBe('name is required');
   expect(await create({ name: 'x' })).toBe('command is required');
-  expect(await create({ name: 'x', command: 'true', workdir: plane.work, protocol: 'acp' })).toBe(
-    'protocol acp is not supported yet',
+  expect(await create({ name: 'x', command: 'true', workdir: plane.work, prompt: 'hello' })).toBe(
+    'prompt needs an agent that speaks ACP',
   );
   expect(await create({ name: 'x', command: 'true', workdir: plane.work, node_id: 'far' })).toBe(
     'agent node not found',
