@@ -67,6 +67,12 @@ test('an agent of another version is told as such, and cannot be talked to', asy
 test('an agent that says nothing is told as silent, and may speak later', async () => {
   const { id, acp } = await startAcp(room);
   const asked = await acp.hears('request', 'initialize');
+  const stale = (stale_since: number | null) =>
+    room.store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ stale_since }).where('id', '=', id)));
+  await stale(1);
+  await room.pass(limits.acp_silent_ms);
+  await stale(null);
+  expect(await room.errors(id)).toEqual([]);
   await room.pass(limits.acp_silent_ms);
   await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['acp_silent']), SOON);
   acp.says({ kind: 'response', id: asked.id, result: { protocolVersion: 1 } });

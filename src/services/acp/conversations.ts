@@ -13,7 +13,7 @@ import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
-import { type DriverOptions, introduce, react } from './driver.ts';
+import { awaitIntroduction, type DriverOptions, introduce, react } from './driver.ts';
 import { Exchange } from './exchange.ts';
 import { abandonReviews, closeReview } from './review-rows.ts';
 
@@ -54,6 +54,8 @@ export class Conversations {
       acp_silent: (tx, { ref }) => {
         Exchange.run(this.#context, tx, ref, (exchange) => {
           if (exchange.state.phase !== 'initializing') return;
+          // Nothing can be heard of a node that is out of reach.
+          if (exchange.agent.stale_since !== null) return awaitIntroduction(exchange);
           exchange.error('acp_silent', 'the agent has not introduced itself: it may not speak ACP');
         });
       },

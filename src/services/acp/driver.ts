@@ -33,8 +33,12 @@ export function introduce(exchange: Exchange): void {
       session: { configOptions: { boolean: {} } },
     },
   });
-  const { timers } = exchange.context.options;
-  timers.set(exchange.tx, 'acp_silent', exchange.session.id, exchange.now + limits.acp_silent_ms, {});
+  awaitIntroduction(exchange);
+}
+
+/** Whoever has not introduced itself in time is told as silent. */
+export function awaitIntroduction({ tx, context, session, now }: Exchange): void {
+  context.options.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
 }
 
 type Reactions = {
