@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fill } from './fill.ts';
 
-const values = { folder: '/work', file: 'new.txt', content: 'hello' };
+const values = { folder: '/place', file: 'new.txt', content: 'hello' };
 
 test('what a tool that writes needs is there, and no more', () => {
   const schema = {
@@ -13,7 +13,7 @@ test('what a tool that writes needs is there, and no more', () => {
     },
     required: ['file_path', 'content'],
   };
-  expect(fill(schema, values)).toEqual({ file_path: '/work/new.txt', content: 'hello' });
+  expect(fill(schema, values)).toEqual({ file_path: '/place/new.txt', content: 'hello' });
 });
 
 test('a command is a text or a list of words, and asks for more rights where it can', () => {
@@ -38,7 +38,7 @@ test('a command is a text or a list of words, and asks for more rights where it 
       },
       values,
     ),
-  ).toEqual({ command: ['sh', '-c', "echo 'hello' > new.txt"], workdir: '/work' });
+  ).toEqual({ command: ['sh', '-c', "echo 'hello' > new.txt"], workdir: '/place' });
 });
 
 test('every kind of schema gets a value that fits it', () => {

@@ -18,11 +18,11 @@ const result = (text: string): Turn => ({ role: 'tool', text });
 const model: Turn = { role: 'assistant', text: 'I use the tool.' };
 
 test('a prompt is answered with a call, its result with a text that quotes it', () => {
-  const script = new Script('/work');
+  const script = new Script('/place');
   const first = script.answer(asked([user('do it')]));
   expect(first.call).toMatchObject({
     name: 'write_file',
-    arguments: { path: '/work/svc-doctor-1.txt', content: 'hello' },
+    arguments: { path: '/place/svc-doctor-1.txt', content: 'hello' },
   });
   const second = script.answer(asked([user('do it'), model, result('written')]));
   expect(second).toMatchObject({ text: 'The tool answered: written', call: null });
@@ -31,24 +31,24 @@ test('a prompt is answered with a call, its result with a text that quotes it', 
 });
 
 test('each prompt of a conversation gets a call of its own, also after one that was cancelled', () => {
-  const script = new Script('/work');
+  const script = new Script('/place');
   const before = [user('do it'), model, result('written'), { ...model, text: 'Done.' }];
   expect(script.answer(asked(before.slice(0, 1))).call).not.toBe(null);
   const next = script.answer(asked([...before, user('again')]));
-  expect(next.call?.arguments.path).toBe('/work/svc-doctor-2.txt');
+  expect(next.call?.arguments.path).toBe('/place/svc-doctor-2.txt');
   const cancelled = [user('do it'), model, result('cancelled'), user('again')];
   expect(script.answer(asked(cancelled)).call).not.toBe(null);
 });
 
 test('what an agent adds in tags is no prompt', () => {
-  const script = new Script('/work');
+  const script = new Script('/place');
   const reminder = user('<system-reminder>\nThe list is <b>empty</b>.\n</system-reminder>');
   const turns = [user('do it'), model, result('written'), reminder];
   expect(script.answer(asked(turns)).text).toBe('The tool answered: written');
 });
 
 test('small calls beside the conversation get a short text, or JSON of the form that they ask for', () => {
-  const script = new Script('/work');
+  const script = new Script('/place');
   expect(script.answer(asked([user('a title for this')], { tools: [] }))).toMatchObject({
     text: 'A check of the agent doctor',
     call: null,
@@ -60,7 +60,7 @@ test('small calls beside the conversation get a short text, or JSON of the form 
 });
 
 test('a word is known as long as the conversation has it', () => {
-  const script = new Script('/work');
+  const script = new Script('/place');
   const word = newWord();
   expect(script.answer(asked([user(rememberPrompt(word))]))).toMatchObject({ text: 'OK', call: null });
   const conversation = [user(rememberPrompt(word)), { ...model, text: 'OK' }, user(recallPrompt)];

@@ -8,7 +8,7 @@ import { type ModelServer, openModelServer } from './server.ts';
 
 let server: ModelServer;
 beforeEach(async () => {
-  server = await openModelServer('/work');
+  server = await openModelServer('/place');
 });
 afterEach(() => server.close());
 
@@ -44,10 +44,10 @@ const parameters = {
   required: ['file_path', 'content'],
   additionalProperties: false,
 };
-const filled = { file_path: '/work/svc-doctor-1.txt', content: 'hello' };
+const filled = { file_path: '/place/svc-doctor-1.txt', content: 'hello' };
 
 const prompt = 'Write the text "hello" into a new file.';
-const result = 'File created successfully at: /work/svc-doctor-1.txt';
+const result = 'File created successfully at: /place/svc-doctor-1.txt';
 
 test('OpenAI chat completions: a stream with a call, its usage where it is asked for, a text for the result', async () => {
   const body = {
@@ -122,7 +122,7 @@ test('OpenAI responses: numbered events from created to completed, and items tha
         type: 'message',
         role: 'user',
         content: [
-          { type: 'input_text', text: '<environment_context>\n<cwd>/work</cwd>\n</environment_context>' },
+          { type: 'input_text', text: '<environment_context>\n<cwd>/place</cwd>\n</environment_context>' },
         ],
       },
       { type: 'message', role: 'user', content: [{ type: 'input_text', text: prompt }] },
