@@ -71,10 +71,8 @@ function foldOurs(state: AcpState, message: Message): Step {
       const at = state.asking.findIndex(({ id }) => id === message.id);
       return { state: at < 0 ? state : { ...state, asking: state.asking.toSpliced(at, 1) } };
     }
-    case 'notification': {
-      const cancels = message.method === AGENT_METHODS.session_cancel && state.turn !== null;
-      return { state: cancels ? { ...state, turn: { ...state.turn!, cancelled: true } } : state };
-    }
+    case 'notification':
+      return { state };
   }
 }
 
@@ -97,7 +95,7 @@ function ask(before: AcpState, request_id: RequestId, method: string, params: un
     case AGENT_METHODS.session_resume:
       return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId') };
     case AGENT_METHODS.session_prompt:
-      return { ...state, turn: { prompt_id: id, cancelled: false } };
+      return { ...state, turn: { prompt_id: id } };
     case AGENT_METHODS.session_set_mode:
       asked.value = textOf(params, 'modeId');
       return state;
@@ -122,7 +120,7 @@ function foldTheirs(state: AcpState, message: Message): Step {
 }
 
 function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
-  const asking = { number: before.asking_count + 1, id: message.id, method: message.method };
+  const asking = { number: before.asking_count + 1, id: message.id };
   const state = { ...before, asking_count: asking.number, asking: [...before.asking, asking] };
   if (before.asking.length >= limits.acp_open_requests_max) {
     return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };

@@ -11,13 +11,6 @@ export type ClientMethod =
   | (typeof CLIENT_METHODS)[keyof typeof CLIENT_METHODS]
   | (typeof PROTOCOL_METHODS)[keyof typeof PROTOCOL_METHODS];
 
-/** An option of a permission, in the words of the service. */
-export interface OfferedOption {
-  option_id: string;
-  name: string;
-  kind: string;
-}
-
 /** A record, empty for what is none. */
 export function fieldsOf(value: unknown): Fields {
   return isRecord(value) ? value : {};
@@ -37,13 +30,6 @@ export function blockText(block: unknown): string | null {
   const { type, text, resource } = fieldsOf(block);
   if (type === 'text') return stringOf(text);
   return type === 'resource' ? stringOf(fieldsOf(resource).text) : null;
-}
-
-/** Null for what is no option: without an id nobody could choose it. */
-export function readOption(value: unknown): OfferedOption | null {
-  const { optionId, name, kind } = fieldsOf(value);
-  if (typeof optionId !== 'string') return null;
-  return { option_id: optionId, name: stringOf(name) ?? optionId, kind: stringOf(kind) ?? '' };
 }
 
 /** What was said or done in a frame, in words to be found again; replayed ones are not asked for. */

@@ -39,7 +39,6 @@ export interface Asking {
   /** Counts the agent's requests of this session: with the session its identity, whatever `id` says. */
   number: number;
   id: RequestId;
-  method: string;
 }
 
 export interface Capabilities {
@@ -70,7 +69,7 @@ export interface AcpState {
   auth_methods: AuthMethod[];
   /** The agent's own. Whoever has it can resume the conversation: shown to nobody. */
   acp_session_id: string | null;
-  turn: { prompt_id: string; cancelled: boolean } | null;
+  turn: { prompt_id: string } | null;
   modes: SessionModeState | null;
   config_options: SessionConfigOption[];
   commands: AvailableCommand[];

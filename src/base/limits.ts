@@ -83,7 +83,7 @@ export const limits = {
   acp_state_chars_max: 64 * KIB,
   acp_text_chars_max: 4 * KIB,
   acp_levels_max: 1_000,
-  acp_open_requests_max: 1_000,
+  acp_open_requests_max: 200,
   acp_asked_max: 100,
   acp_silent_ms: 60_000,
   acp_answer_ms: 15_000,

@@ -4,7 +4,8 @@
  */
 import type { ToolKind } from '@agentclientprotocol/sdk';
 import { recordsOf } from '../acp/message.ts';
-import { type Fields, fieldsOf, type OfferedOption, readOption, stringOf, wordOf } from '../acp/reading.ts';
+import { type OfferedOption, readOption } from '../acp/permission.ts';
+import { type Fields, fieldsOf, stringOf, wordOf } from '../acp/reading.ts';
 import { limits } from '../base/limits.ts';
 import {
   answerCommands,

@@ -2,20 +2,18 @@
  * Conversations with agents that speak ACP, as the rest of the plane drives them: frames that were read, sessions that
  * began or ended, what is told when an agent stays silent, and what is said to it before it is stopped.
  */
-import { AGENT_METHODS } from '@agentclientprotocol/sdk';
 import { failpoint } from '../../base/failpoint.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
 import type { FrameBatch } from '../../ingest/ingest.ts';
 import { loadAcpState } from '../../store/acp.ts';
 import { findAgent, findSession, moveSpool, spoolsOf, updateAgent } from '../../store/agents.ts';
 import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
-import { pendingReviews } from '../../store/reviews.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
-import { awaitIntroduction, type DriverOptions, introduce, react } from './driver.ts';
+import { awaitIntroduction, type DriverOptions, endTurn, introduce, react } from './driver.ts';
 import { Exchange } from './exchange.ts';
-import { abandonReviews, closeReview } from './review-rows.ts';
+import { abandonReviews } from './review-rows.ts';
 
 export class Conversations {
   readonly #context: AgentsContext;
@@ -114,21 +112,4 @@ export class Conversations {
 
 function outputBytes({ pieces }: FrameBatch): number {
   return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.to - piece.from : 0), 0);
-}
-
-/**
- * Answers what the agent waits for with `cancelled`, then cancels its turn: agents that are asked otherwise wait on.
- * `by`: who did it, as people read it; null: the service. Answers the prompt whose turn it was.
- */
-export function endTurn(exchange: Exchange, by: string | null): string | null {
-  const { tx, agent, session, state, context } = exchange;
-  for (const row of pendingReviews(tx, agent.num, session.num)) {
-    const result = { outcome: { outcome: 'cancelled' } };
-    exchange.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
-    closeReview(context, tx, row, { status: 'cancelled', answered_by: by });
-    exchange.touch();
-  }
-  if (state.turn === null) return null;
-  exchange.notify(AGENT_METHODS.session_cancel, { sessionId: state.acp_session_id });
-  return state.turn.prompt_id;
 }

@@ -9,8 +9,9 @@ import { type RpcError, rpcErrors } from '../../acp/message.ts';
 import { limits } from '../../base/limits.ts';
 import { version } from '../../base/version.ts';
 import { findPrompt, nextPrompt, updatePrompt } from '../../store/prompts.ts';
+import { pendingReviews } from '../../store/reviews.ts';
 import type { Exchange } from './exchange.ts';
-import { openReview, withdrawReviews } from './review-rows.ts';
+import { closeReview, openReview, withdrawReviews } from './review-rows.ts';
 
 export interface DriverOptions {
   /** How long a review may wait for its answer; null: for ever. */
@@ -117,6 +118,23 @@ export function sendNext(exchange: Exchange): void {
     { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
     prompt.id,
   );
+}
+
+/**
+ * Answers what the agent waits for with `cancelled`, then cancels its turn: agents that are asked otherwise wait on.
+ * `by`: who did it, as people read it; null: the service. Answers the prompt whose turn it was.
+ */
+export function endTurn(exchange: Exchange, by: string | null): string | null {
+  const { tx, agent, session, state, context } = exchange;
+  for (const row of pendingReviews(tx, agent.num, session.num)) {
+    const result = { outcome: { outcome: 'cancelled' } };
+    exchange.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
+    closeReview(context, tx, row, { status: 'cancelled', answered_by: by });
+    exchange.touch();
+  }
+  if (state.turn === null) return null;
+  exchange.notify(AGENT_METHODS.session_cancel, { sessionId: state.acp_session_id });
+  return state.turn.prompt_id;
 }
 
 /** Goes on with the agent's session of before where the agent can, by the gentlest way that it offers. */

@@ -27,8 +27,7 @@ import {
 } from '../../store/prompts.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
-import { endTurn } from './conversations.ts';
-import { sendNext } from './driver.ts';
+import { endTurn, sendNext } from './driver.ts';
 import { Exchange } from './exchange.ts';
 
 export interface ConfigChange {
