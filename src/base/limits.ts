@@ -84,6 +84,7 @@ export const limits = {
   acp_text_chars_max: 4 * KIB,
   acp_levels_max: 1_000,
   acp_open_requests_max: 200,
+  run_plain_steps_max: 16,
   acp_asked_max: 100,
   acp_silent_ms: 60_000,
   acp_answer_ms: 15_000,

@@ -38,7 +38,11 @@ async function follow(
 ): Promise<Frame[]> {
   const stop = new AbortController();
   let text = '';
-  for await (const bytes of from.follow((id) => owner === null || id === owner, position, stop.signal)) {
+  for await (const bytes of from.follow(
+    ({ owner_id }) => owner === null || owner_id === owner,
+    position,
+    stop.signal,
+  )) {
     text += bytes.toString();
     if (parseFrames(text).length >= enough) stop.abort();
   }

@@ -1,6 +1,6 @@
 /**
  * The stream of everything that changed, for lists: each entry is a record as it was after a change. A numbering of its
- * own, kept a day. It owns who sees what by owner; it knows nothing about the records. Unlike an agent's log it begins
+ * own, kept a day. It owns who sees what by owner and team; it knows nothing about the records. Unlike an agent's log it begins
  * live: whoever has no position loads the lists first.
  */
 import { Wake } from '../base/async.ts';
@@ -10,9 +10,14 @@ import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import type { Position } from './position.ts';
 
-interface Entry {
-  id: number;
+/** Whose a record is: its owner's, and that of a team's humans. */
+export interface Audience {
   owner_id: string;
+  team_num: number | null;
+}
+
+interface Entry extends Audience {
+  id: number;
   frame: Buffer;
 }
 
@@ -43,19 +48,25 @@ export class Feed {
     this.#trimming = setInterval(() => void this.#trimAll(), limits.feed_trim_ms).unref();
   }
 
-  /** Tells, in the caller's transaction, what a record of `owner_id`'s is now. */
-  append(tx: Tx, kind: string, owner_id: string, record: Record<string, unknown>): void {
+  /** Tells, in the caller's transaction, what a record of `owner_id`'s is now, and of a team's humans. */
+  append(
+    tx: Tx,
+    kind: string,
+    owner_id: string,
+    record: Record<string, unknown>,
+    team_num: number | null = null,
+  ): void {
     const ts = this.#clock.now();
     const json = JSON.stringify(record);
     const { id } = tx.get(
-      tx.sql.insertInto('feed').values({ ts, kind, owner_id, record: json }).returning('id'),
+      tx.sql.insertInto('feed').values({ ts, kind, owner_id, team_num, record: json }).returning('id'),
     )!;
-    tx.afterCommit(() => this.#publish({ id, owner_id, frame: entryFrame(id, ts, kind, json) }));
+    tx.afterCommit(() => this.#publish({ id, owner_id, team_num, frame: entryFrame(id, ts, kind, json) }));
   }
 
   /** Ready SSE frames of what `sees` lets through, after `position` or from now on. */
   async *follow(
-    sees: (owner_id: string) => boolean,
+    sees: (audience: Audience) => boolean,
     position: Position,
     signal: AbortSignal,
   ): AsyncGenerator<Buffer> {
@@ -83,7 +94,7 @@ export class Feed {
           continue;
         }
         const entries = this.#fromRing(cursor) ?? (await this.#fromStore(cursor));
-        const frames = entries.filter((entry) => sees(entry.owner_id)).map((entry) => entry.frame);
+        const frames = entries.filter(sees).map((entry) => entry.frame);
         cursor = entries.at(-1)?.id ?? this.#head;
         if (frames.length > 0) yield frames.length === 1 ? frames[0]! : Buffer.concat(frames);
       }
@@ -154,9 +165,10 @@ export class Feed {
             .orderBy('id')
             .limit(limits.delete_rows_per_slice),
         )
-        .map(({ id, ts, kind, owner_id, record }) => ({
+        .map(({ id, ts, kind, owner_id, team_num, record }) => ({
           id,
           owner_id,
+          team_num,
           frame: entryFrame(id, ts, kind, record),
         })),
     );

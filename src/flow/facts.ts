@@ -17,6 +17,10 @@ export interface FactPayloads {
   /** `stop_reason` is null when the agent answered with an error. */
   turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
   review_opened: { review_id: string; agent_id: string };
+  /** A run began, or somebody's word made it go on; or it is over. */
+  run_changed: { run_id: string; status: string; attempt: number };
+  /** There is mail for an actor of a run. */
+  mail_sent: { mail_num: number; run_num: number; to_actor_id: string };
 }
 export type FactKind = keyof FactPayloads;
 

@@ -1,6 +1,6 @@
 /** The two event streams: one agent's log, and the fleet's changes. */
 
-import type { Feed } from '../events/feed.ts';
+import type { Audience, Feed } from '../events/feed.ts';
 import type { EventLog } from '../events/log.ts';
 import { parsePosition } from '../events/position.ts';
 import type { Agents } from '../services/agents/agents.ts';
@@ -27,7 +27,7 @@ export function streamHandlers(deps: {
     followAll: async (call) => {
       const { caller, query } = call;
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
-      const sees = (owner_id: string) => caller.role === 'root' || owner_id === caller.user_id;
+      const sees = ({ owner_id }: Audience) => caller.role === 'root' || owner_id === caller.user_id;
       await streams.serve(
         call,
         (signal) => feed.follow(sees, position, signal),

@@ -6,9 +6,10 @@ import type { DatabaseSync } from 'node:sqlite';
 import { sql as initial } from './migrations/0001_initial.ts';
 import { sql as nodes } from './migrations/0002_nodes.ts';
 import { sql as acp } from './migrations/0003_acp.ts';
+import { sql as teams } from './migrations/0004_teams.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
-export const migrations: readonly string[] = [initial, nodes, acp];
+export const migrations: readonly string[] = [initial, nodes, acp, teams];
 
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {

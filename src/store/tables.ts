@@ -1,5 +1,7 @@
 /** Column types of every table, for Kysely. The SQL is in `migrations/`; times are Unix milliseconds, booleans 0 or 1. */
 import type { Generated } from 'kysely';
+import type { RunMode, RunStatus, StepStatus } from '../domain/run.ts';
+import type { MemberKind, StepCondition } from '../domain/team.ts';
 
 type Bool = number;
 type Json = string;
@@ -105,6 +107,10 @@ export interface Tables {
     ended_at: number | null;
     /** The agent's own session that a new one of ours goes on with. A secret: whoever has it can resume it. */
     acp_session_id: string | null;
+    /** Of a member's agent: it belongs to this run of the team. */
+    team_num: number | null;
+    run_num: number | null;
+    member_id: string | null;
   };
   sessions: {
     num: Generated<number>;
@@ -180,6 +186,184 @@ export interface Tables {
     answered_at: number | null;
     expires_at: number | null;
   };
+  teams: {
+    num: Generated<number>;
+    id: string;
+    name: string;
+    description: string;
+    /** A `TeamSpec` with every default filled in. */
+    spec: Json;
+    version: number;
+    /** A user's id. */
+    created_by: string;
+    created_at: number;
+    updated_at: number;
+  };
+  team_humans: { team_num: number; user_id: string };
+  tasks: {
+    num: Generated<number>;
+    id: string;
+    team_num: number;
+    /** Counts the team's tasks. */
+    number: number;
+    title: string;
+    description: string;
+    status: 'open' | 'in_progress' | 'in_review' | 'completed' | 'cancelled';
+    assignee_member_id: string | null;
+    conversation_id: string;
+    version: number;
+    created_by: string;
+    created_at: number;
+    updated_at: number;
+  };
+  runs: {
+    num: Generated<number>;
+    id: string;
+    team_num: number;
+    /** Counts the team's runs. */
+    number: number;
+    task_num: number;
+    status: RunStatus;
+    /** The team's as it was then. */
+    spec: Json;
+    input: Json;
+    output: Json | null;
+    error: string | null;
+    attempt: number;
+    version: number;
+    mode: RunMode;
+    leader: 'unasked' | 'asking' | 'answered' | 'unclear';
+    rounds: number;
+    steps_seen: number;
+    /** Since when something wants a human's eye; null: nothing does. */
+    attention_at: number | null;
+    attention: string | null;
+    created_by: string;
+    created_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+  };
+  run_steps: {
+    num: Generated<number>;
+    run_num: number;
+    step_key: string;
+    member_id: string;
+    kind: MemberKind;
+    depends_on: Json;
+    when: StepCondition;
+    prompt: string;
+    /** Null: none. */
+    input: Json | null;
+    /** What somebody gave it when it was resumed, for its next attempt. */
+    answer: Json | null;
+    timeout_seconds: number | null;
+    max_attempts: number;
+    /** Not of the run's spec. */
+    added: Bool;
+    status: StepStatus;
+    waits_for: number;
+    spoiled: Bool;
+    attempt: number;
+    tries: number;
+    launched: Bool;
+    output: Json | null;
+    error_text: string | null;
+    started_at: number | null;
+    ended_at: number | null;
+  };
+  /** `step_num` depends on `needs_num`. */
+  run_edges: { run_num: number; step_num: number; needs_num: number };
+  /** Each attempt of a step, and each round of a leader, that was given to an agent. */
+  run_attempts: {
+    num: Generated<number>;
+    run_num: number;
+    /** Empty: a round of the leader. */
+    step_key: string;
+    /** Of the step, or the leader's round; unique within the run's attempt. */
+    attempt: number;
+    run_attempt: number;
+    member_id: string;
+    agent_id: string;
+    /** Null before the agent's process, or turn, was begun. */
+    session_id: string | null;
+    prompt_id: string | null;
+    /** Nothing that comes of it counts any more. */
+    over: Bool;
+    created_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+  };
+  /** What `GET …/runs/{run_id}/events` tells. */
+  run_events: {
+    id: Generated<number>;
+    run_num: number;
+    ts: number;
+    type: string;
+    data: Json;
+  };
+  messages: {
+    num: Generated<number>;
+    id: string;
+    team_num: number;
+    task_num: number;
+    /** The run that was open then. */
+    run_num: number | null;
+    from_actor_id: string;
+    route: 'broadcast' | 'to_leader' | 'to_member';
+    to_actor_id: string | null;
+    payload: Json;
+    /** What of the payload can be searched. */
+    text: string;
+    reply_to: string | null;
+    created_at: number;
+  };
+  /** A message of a conversation that the task's next run will deliver. */
+  messages_waiting: { message_num: number; task_num: number };
+  mail: {
+    /** The message's id. */
+    num: Generated<number>;
+    team_num: number;
+    run_num: number;
+    /** The run's attempt that it belongs to. */
+    run_attempt: number;
+    from_actor_id: string;
+    to_actor_id: string;
+    payload: Json;
+    status: 'pending' | 'delivered' | 'acknowledged' | 'dead_letter';
+    reason: string | null;
+    /** The sender's key, and what it stood for. */
+    idempotency_key: string | null;
+    request_hash: Uint8Array | null;
+    message_num: number | null;
+    /** How many messages led to it, each because of the one before. */
+    hops: number;
+    /** The prompt that its receiver was woken with. */
+    prompt_id: string | null;
+    /** It was named in the prompt after that one. */
+    reminded: Bool;
+    created_at: number;
+    delivered_at: number | null;
+    acknowledged_at: number | null;
+  };
+  triggers: {
+    num: Generated<number>;
+    id: string;
+    team_num: number;
+    run_num: number;
+    actor_id: string;
+    /** `at`: null for the others, Unix ms. */
+    at: number | null;
+    every_seconds: number | null;
+    cron: string | null;
+    timezone: string | null;
+    payload: Json;
+    next_at: number | null;
+    last_at: number | null;
+    fired: number;
+    created_by: string;
+    created_at: number;
+  };
+
   /** Committed byte offsets: one row per session and stream. */
   spools: {
     session_num: number;
@@ -244,6 +428,8 @@ export interface Tables {
     kind: string;
     /** Who may see it besides root. */
     owner_id: string;
+    /** Whose humans may see it too. */
+    team_num: number | null;
     record: Json;
   };
 

@@ -1,0 +1,205 @@
+/**
+ * Teams and what they do: definitions, tasks with their conversations, runs with their steps, mail and triggers. All of it
+ * goes with its team, which only its creator and root delete, and not while a run goes on. Agents of members outlive the
+ * run as records (their logs do), and lose the reference when the run goes.
+ */
+export const sql = `
+CREATE TABLE teams (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  name TEXT NOT NULL UNIQUE,
+  description TEXT NOT NULL,
+  spec TEXT NOT NULL,
+  version INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL
+);
+CREATE TABLE team_humans (
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  user_id TEXT NOT NULL REFERENCES users(id) ON DELETE CASCADE,
+  PRIMARY KEY (team_num, user_id)
+);
+CREATE INDEX team_humans_user ON team_humans(user_id);
+CREATE TABLE tasks (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  title TEXT NOT NULL,
+  description TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('open', 'in_progress', 'in_review', 'completed', 'cancelled')),
+  assignee_member_id TEXT,
+  conversation_id TEXT NOT NULL UNIQUE,
+  version INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  updated_at INTEGER NOT NULL,
+  UNIQUE (team_num, number)
+);
+CREATE TABLE runs (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  number INTEGER NOT NULL,
+  task_num INTEGER NOT NULL REFERENCES tasks(num) ON DELETE CASCADE,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'input_required', 'completed', 'failed', 'cancelled')),
+  spec TEXT NOT NULL,
+  input TEXT NOT NULL,
+  output TEXT,
+  error TEXT,
+  attempt INTEGER NOT NULL,
+  version INTEGER NOT NULL,
+  mode TEXT NOT NULL,
+  leader TEXT NOT NULL,
+  rounds INTEGER NOT NULL,
+  steps_seen INTEGER NOT NULL,
+  attention_at INTEGER,
+  attention TEXT,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  ended_at INTEGER,
+  UNIQUE (team_num, number)
+);
+CREATE INDEX runs_task ON runs(task_num, num);
+CREATE INDEX runs_open ON runs(team_num) WHERE status IN ('pending', 'running', 'input_required');
+CREATE TABLE run_steps (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  step_key TEXT NOT NULL,
+  member_id TEXT NOT NULL,
+  kind TEXT NOT NULL CHECK (kind IN ('plain', 'acp', 'outside')),
+  depends_on TEXT NOT NULL,
+  "when" TEXT NOT NULL,
+  prompt TEXT NOT NULL,
+  input TEXT,
+  answer TEXT,
+  timeout_seconds INTEGER,
+  max_attempts INTEGER NOT NULL,
+  added INTEGER NOT NULL,
+  status TEXT NOT NULL CHECK
+    (status IN ('pending', 'ready', 'running', 'input_required', 'completed', 'failed', 'cancelled', 'skipped')),
+  waits_for INTEGER NOT NULL,
+  spoiled INTEGER NOT NULL,
+  attempt INTEGER NOT NULL,
+  tries INTEGER NOT NULL,
+  launched INTEGER NOT NULL,
+  output TEXT,
+  error_text TEXT,
+  started_at INTEGER,
+  ended_at INTEGER,
+  UNIQUE (run_num, step_key)
+);
+CREATE INDEX run_steps_waiting ON run_steps(run_num, kind, num) WHERE status = 'ready' AND launched = 0;
+CREATE INDEX run_steps_launched ON run_steps(run_num, member_id) WHERE launched = 1;
+CREATE INDEX run_steps_status ON run_steps(run_num, status);
+CREATE TABLE run_edges (
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  step_num INTEGER NOT NULL,
+  needs_num INTEGER NOT NULL,
+  PRIMARY KEY (needs_num, step_num)
+) WITHOUT ROWID;
+CREATE INDEX run_edges_step ON run_edges(step_num);
+CREATE INDEX run_edges_run ON run_edges(run_num);
+CREATE TABLE run_attempts (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  step_key TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  run_attempt INTEGER NOT NULL,
+  member_id TEXT NOT NULL,
+  agent_id TEXT NOT NULL,
+  session_id TEXT,
+  prompt_id TEXT,
+  over INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  started_at INTEGER,
+  ended_at INTEGER,
+  UNIQUE (run_num, run_attempt, step_key, attempt)
+);
+CREATE INDEX run_attempts_session ON run_attempts(session_id);
+CREATE INDEX run_attempts_agent ON run_attempts(agent_id);
+CREATE TABLE run_events (
+  id INTEGER PRIMARY KEY AUTOINCREMENT,
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  ts INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  data TEXT NOT NULL
+);
+CREATE INDEX run_events_run ON run_events(run_num, id);
+CREATE TABLE messages (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  task_num INTEGER NOT NULL REFERENCES tasks(num) ON DELETE CASCADE,
+  run_num INTEGER,
+  from_actor_id TEXT NOT NULL,
+  route TEXT NOT NULL CHECK (route IN ('broadcast', 'to_leader', 'to_member')),
+  to_actor_id TEXT,
+  payload TEXT NOT NULL,
+  text TEXT NOT NULL,
+  reply_to TEXT,
+  created_at INTEGER NOT NULL
+);
+CREATE INDEX messages_task ON messages(task_num, num);
+CREATE VIRTUAL TABLE messages_words USING fts5(text, content = 'messages', content_rowid = 'num', tokenize = 'unicode61');
+CREATE TRIGGER messages_worded AFTER INSERT ON messages BEGIN
+  INSERT INTO messages_words(rowid, text) VALUES (new.num, new.text);
+END;
+CREATE TRIGGER messages_unworded AFTER DELETE ON messages BEGIN
+  INSERT INTO messages_words(messages_words, rowid, text) VALUES ('delete', old.num, old.text);
+END;
+CREATE TABLE messages_waiting (
+  message_num INTEGER PRIMARY KEY REFERENCES messages(num) ON DELETE CASCADE,
+  task_num INTEGER NOT NULL
+);
+CREATE INDEX messages_waiting_task ON messages_waiting(task_num);
+CREATE TABLE mail (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  run_attempt INTEGER NOT NULL,
+  from_actor_id TEXT NOT NULL,
+  to_actor_id TEXT NOT NULL,
+  payload TEXT NOT NULL,
+  status TEXT NOT NULL CHECK (status IN ('pending', 'delivered', 'acknowledged', 'dead_letter')),
+  reason TEXT,
+  idempotency_key TEXT,
+  request_hash BLOB,
+  message_num INTEGER,
+  hops INTEGER NOT NULL,
+  prompt_id TEXT,
+  reminded INTEGER NOT NULL DEFAULT 0,
+  created_at INTEGER NOT NULL,
+  delivered_at INTEGER,
+  acknowledged_at INTEGER,
+  UNIQUE (from_actor_id, idempotency_key)
+);
+CREATE INDEX mail_inbox ON mail(to_actor_id, num) WHERE status IN ('pending', 'delivered');
+CREATE INDEX mail_run ON mail(run_num, num);
+CREATE TABLE triggers (
+  num INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  actor_id TEXT NOT NULL,
+  at INTEGER,
+  every_seconds INTEGER,
+  cron TEXT,
+  timezone TEXT,
+  payload TEXT NOT NULL,
+  next_at INTEGER,
+  last_at INTEGER,
+  fired INTEGER NOT NULL,
+  created_by TEXT NOT NULL,
+  created_at INTEGER NOT NULL
+);
+CREATE INDEX triggers_actor ON triggers(actor_id);
+ALTER TABLE agents ADD COLUMN team_num INTEGER REFERENCES teams(num) ON DELETE SET NULL;
+ALTER TABLE agents ADD COLUMN run_num INTEGER REFERENCES runs(num) ON DELETE SET NULL;
+ALTER TABLE agents ADD COLUMN member_id TEXT;
+CREATE INDEX agents_run ON agents(run_num) WHERE run_num IS NOT NULL;
+CREATE INDEX agents_team ON agents(team_num) WHERE team_num IS NOT NULL;
+ALTER TABLE feed ADD COLUMN team_num INTEGER;
+`;

@@ -1,0 +1,64 @@
+/** Queries about tasks and their conversations: rows in, rows and records out. Rules stand in `services/tasks/`. */
+import type { Insertable, Selectable } from 'kysely';
+import { rfc3339 } from '../base/clock.ts';
+import type { Task } from '../domain/task.ts';
+import type { Reader, Tx } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export type TaskRow = Selectable<Tables['tasks']> & { team_id: string; run_id: string | null };
+
+function taskQuery(sql: Reader['sql']) {
+  return sql
+    .selectFrom('tasks')
+    .innerJoin('teams', 'teams.num', 'tasks.team_num')
+    .selectAll('tasks')
+    .select('teams.id as team_id')
+    .select((eb) =>
+      eb
+        .selectFrom('runs')
+        .select('runs.id')
+        .whereRef('runs.task_num', '=', 'tasks.num')
+        .orderBy('runs.num', 'desc')
+        .limit(1)
+        .as('run_id'),
+    );
+}
+
+export function findTask(reader: Reader, id: string): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.id', '=', id));
+}
+
+/** Gives it the team's next number. */
+export function insertTask(tx: Tx, row: Omit<Insertable<Tables['tasks']>, 'number'>): number {
+  const newest = tx.get(
+    tx.sql
+      .selectFrom('tasks')
+      .select(({ fn }) => fn.max('number').as('number'))
+      .where('team_num', '=', row.team_num),
+  );
+  const number = (newest?.number ?? 0) + 1;
+  return tx.get(
+    tx.sql
+      .insertInto('tasks')
+      .values({ ...row, number })
+      .returning('num'),
+  )!.num;
+}
+
+export function toTask(row: TaskRow): Task {
+  return {
+    id: row.id,
+    number: row.number,
+    team_id: row.team_id,
+    title: row.title,
+    description: row.description,
+    status: row.status,
+    assignee_member_id: row.assignee_member_id,
+    conversation_id: row.conversation_id,
+    run_id: row.run_id,
+    version: row.version,
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+  };
+}
