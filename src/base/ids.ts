@@ -13,6 +13,8 @@ export type IdPrefix =
   | 'run'
   | 'task'
   | 'conv'
+  | 'msg'
+  | 'trg'
   | 'rev'
   | 'prm';
 

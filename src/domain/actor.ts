@@ -22,6 +22,16 @@ export function actingAs(caller: ActorCaller, asked: string | undefined): string
   throw new Problem('forbidden', 'not_allowed', `not allowed to act as ${asked}`);
 }
 
+/** The actor id of a team's member. */
+export function actorIdOf(member_id: string, team_id: string): string {
+  return `${member_id}@${team_id}`;
+}
+
+/** The actor id of a human. */
+export function humanActorId(username: string): string {
+  return `user:${username}`;
+}
+
 /** The name of a human's actor id (`user:<username>`); null for any other. */
 export function usernameOf(actor_id: string): string | null {
   return actor_id.startsWith('user:') ? actor_id.slice('user:'.length) : null;

@@ -7,7 +7,8 @@ import type { Caller } from './user.ts';
 
 /**
  * `anyone`: without a token. `signed_in`: every caller, about themselves or about nothing in particular; lists show
- * what the caller may see. `owner`: the resource's owner, and root. `root`: root alone.
+ * what the caller may see. `owner`: the resource's owner, and root. `team`: they, and the humans of its team. `root`: root
+ * alone.
  */
 const rules = {
   'session.open': 'anyone',
@@ -20,19 +21,26 @@ const rules = {
   'nodes.list': 'signed_in',
   'reviews.list': 'signed_in',
   'presets.list': 'signed_in',
+  'teams.list': 'signed_in',
+  'teams.create': 'signed_in',
 
-  'agent.read': 'owner',
+  'agent.read': 'team',
   'agent.change': 'owner',
   'agent.drive': 'owner',
   'agent.delete': 'owner',
-  'review.answer': 'owner',
+  'review.answer': 'team',
+
+  'team.read': 'team',
+  'team.change': 'team',
+  'team.work': 'team',
+  'team.delete': 'owner',
 
   'users.manage': 'root',
   'nodes.manage': 'root',
   'audit.read': 'root',
   'config.manage': 'root',
   'metrics.read': 'root',
-} as const satisfies Record<string, 'anyone' | 'signed_in' | 'owner' | 'root'>;
+} as const satisfies Record<string, 'anyone' | 'signed_in' | 'owner' | 'team' | 'root'>;
 
 export type Action = keyof typeof rules;
 export const actions = Object.keys(rules) as Action[];
@@ -40,6 +48,8 @@ export const actions = Object.keys(rules) as Action[];
 /** What a resource is, as far as access goes. */
 export interface Owned {
   owner_id: string;
+  /** Ids of the users that its team has, where it belongs to one. */
+  human_ids?: readonly string[];
 }
 
 /**
@@ -63,6 +73,10 @@ export function decide(caller: Caller | null, action: Action, resource?: Owned):
       return 'allow';
     case 'owner':
       return root || resource === undefined || resource.owner_id === caller.user_id ? 'allow' : 'hide';
+    case 'team': {
+      const { owner_id = caller.user_id, human_ids = [] } = resource ?? {};
+      return root || owner_id === caller.user_id || human_ids.includes(caller.user_id) ? 'allow' : 'hide';
+    }
     case 'root':
       return root ? 'allow' : 'root_required';
     default:

@@ -62,6 +62,12 @@ export const problems = {
 
   notFound: fixed('not_found', 'not_found', 'not found'),
   agentNotFound: fixed('not_found', 'agent_not_found', 'agent not found'),
+  teamNotFound: fixed('not_found', 'team_not_found', 'team not found'),
+  runNotFound: fixed('not_found', 'run_not_found', 'run not found'),
+  stepNotFound: fixed('not_found', 'step_not_found', 'step not found'),
+  taskNotFound: fixed('not_found', 'task_not_found', 'task not found'),
+  conversationNotFound: fixed('not_found', 'conversation_not_found', 'conversation not found'),
+  messageNotFound: fixed('not_found', 'message_not_found', 'message not found'),
   promptNotFound: fixed('not_found', 'prompt_not_found', 'prompt not found'),
   reviewNotFound: fixed('not_found', 'permission_review_not_found', 'permission review not found'),
   sessionNotFound: fixed('not_found', 'session_not_found', 'session not found'),
