@@ -2,11 +2,11 @@
  * The entry of `svc`: the world as it is, the command line, an exit code. The plane itself is loaded only to serve, and
  * with the demo agent nothing else.
  */
-import { enableCompileCache } from 'node:module';
 import { homedir } from 'node:os';
 import type { Io } from '../cli/context.ts';
+import { keepCompiled } from './compile-cache.ts';
 
-enableCompileCache();
+keepCompiled(process.env);
 const argv = process.argv.slice(2);
 const run = argv[0] === 'demo-agent' ? await demoAgent() : await anyCommand();
 

@@ -12,7 +12,7 @@ import { sleep } from '../base/async.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { NodeRecord } from '../domain/node-record.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
-import { endSessions, freePort, SVC, type TestPlane } from './plane.ts';
+import { COMPILED, endSessions, freePort, SVC, type TestPlane } from './plane.ts';
 
 /** What a plane needs to have nodes. */
 export const WITH_NODES = {
@@ -107,6 +107,7 @@ export class TestAgentNode {
       PATH,
       LANG,
       HOME: this.folder,
+      NODE_COMPILE_CACHE: COMPILED,
       SVC_SERVER_ROLE: 'node',
       SVC_SERVER_NODE_ID: this.id,
       SVC_INTERNAL_GRPC_ENABLED: 'true',

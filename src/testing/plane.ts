@@ -29,6 +29,9 @@ export interface PlaneOptions {
   program?: string;
 }
 
+/** Of all tests: each start would compile everything anew. */
+export const COMPILED = join(tmpdir(), `svc-test-compiled-${process.getuid?.()}`);
+
 export class TestPlane {
   readonly folder: string;
   readonly data_dir: string;
@@ -93,6 +96,7 @@ export class TestPlane {
       PATH,
       HOME,
       LANG,
+      NODE_COMPILE_CACHE: COMPILED,
       SVC_DATA_DIR: this.data_dir,
       SVC_SAFE_PATHS: this.work,
       SVC_LOGGING_FORMAT: 'json',
