@@ -8,12 +8,16 @@ import { nodeRoutes } from './nodes.ts';
 import { presetRoutes } from './presets.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
+import { runRoutes } from './runs.ts';
+import { teamRoutes } from './teams.ts';
 
 export const routes = {
   ...accountRoutes,
   ...agentRoutes,
   ...conversationRoutes,
   ...reviewRoutes,
+  ...teamRoutes,
+  ...runRoutes,
   ...nodeRoutes,
   ...presetRoutes,
   ...adminRoutes,

@@ -26,9 +26,11 @@ import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
 import { presetHandlers } from '../http/presets.ts';
+import { runHandlers } from '../http/runs.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
+import { teamHandlers } from '../http/teams.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
 import { openActorDoor } from '../rpc-actor/door.ts';
@@ -57,6 +59,11 @@ import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
+import { Membership } from '../services/teams/membership.ts';
+import { Progress } from '../services/teams/progress.ts';
+import { RunEvents } from '../services/teams/run-events.ts';
+import { Runs } from '../services/teams/runs.ts';
+import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -236,6 +243,11 @@ async function open(
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
+  const membership = await Membership.open(store);
+  const teams = new Teams({ store, clock, audit, membership, idempotency });
+  const progress = new Progress({ clock, feed, facts, execute: () => {} });
+  const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
+  const run_events = new RunEvents({ store, clock, progress });
   const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
@@ -285,7 +297,9 @@ async function open(
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
       ...presetHandlers(presets),
-      ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
+      ...runHandlers({ runs, events: run_events, tokens, streams }),
+      ...streamHandlers({ agents, log: eventLog, feed, membership, tokens, streams }),
+      ...teamHandlers(teams),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,
