@@ -55,7 +55,7 @@ export interface Leftover {
   command: string;
 }
 
-/** What a node needs to launch a session. Everything but `env` and `actor_token` may be written to the node's disk. */
+/** What a node needs to launch a session. Everything but `env`, `actor_token` and `step_input` stays in its record on the node's disk. */
 export interface Launch {
   session_id: string;
   plane_id: string;
@@ -69,6 +69,11 @@ export interface Launch {
   env: Record<string, string>;
   /** What the agent proves itself with to the plane, for this session; absent: the actor surface is switched off. */
   actor_token?: string;
+  /**
+   * For a session that takes a step: JSON in a file that the agent finds by `SVC_STEP_INPUT`, beside one that it may write,
+   * `SVC_STEP_OUTPUT`. Absent: it takes none.
+   */
+  step_input?: string;
   stdin: boolean;
   on_exit: 'kill' | 'keep';
 }
