@@ -118,6 +118,8 @@ export function sendNext(exchange: Exchange): void {
     { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
     prompt.id,
   );
+  const began = { agent_id: agent.id, session_id: session.id, prompt_id: prompt.id };
+  exchange.context.options.facts.record(tx, 'turn_began', session.id, began);
 }
 
 /**
