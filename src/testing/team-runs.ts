@@ -81,7 +81,14 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
 }
 
 function insertUser(tx: Tx): void {
-  const row = { id: ANA.user_id, username: ANA.username, role: ANA.role, password_hash: '', created_at: 0 };
+  const row = {
+    id: ANA.user_id,
+    username: ANA.username,
+    role: ANA.role,
+    password_hash: '',
+    created_at: 0,
+    updated_at: 0,
+  };
   tx.run(
     tx.sql
       .insertInto('users')
