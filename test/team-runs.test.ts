@@ -1,12 +1,16 @@
 /** Runs of teams with real processes on this machine: what they are told, what they leave, what goes on side by side. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Folders } from '../src/domain/node.ts';
 import type { LocalNode } from '../src/runtime/node.ts';
 import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
+import { endSessions } from '../src/testing/plane.ts';
 import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
 let folder: string;
@@ -48,7 +52,10 @@ test('a chain hands outputs on, as JSON where they parse', { timeout: 60_000 }, 
     members: [
       plainMember('first', 'printf \'{"n": 1}\' >"$SVC_STEP_OUTPUT"; echo noise'),
       plainMember('second', 'cat "$SVC_STEP_INPUT"'),
-      plainMember("third", "echo $SVC_MEMBER_ID $SVC_STEP_KEY $SVC_STEP_ATTEMPT; echo $SVC_ACTOR_ID | cut -d@ -f1"),
+      plainMember(
+        'third',
+        'echo $SVC_MEMBER_ID $SVC_STEP_KEY $SVC_STEP_ATTEMPT; echo $SVC_ACTOR_ID | cut -d@ -f1',
+      ),
     ],
     steps: [
       { step_key: 'a', member_id: 'first' },
@@ -167,3 +174,70 @@ test('a step whose program is not there fails at once, whatever its attempts', {
   expect(a!.attempt).toBe(1);
   expect(a!.error_text).toContain('no-such-program-here');
 });
+
+const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
+const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+
+/** Runs the child until it ends by itself; only its first `kills` lives have the failpoint. Answers what it told. */
+async function livesOf(
+  home: string,
+  failpoint: string,
+  kills: number,
+): Promise<{ told: unknown; killed: number }> {
+  for (let life = 0; ; life++) {
+    const env = { ...process.env, ...(life < kills && { SVC_FAILPOINT: failpoint }) };
+    const child = spawn(process.execPath, [CHILD, home, AGENT], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    await once(child, 'close');
+    if (child.exitCode === 0) return { told: JSON.parse(text), killed: life };
+    expect(child.signalCode).toBe('SIGKILL');
+  }
+}
+
+test.each([
+  ['step_prepared', 20],
+  ['step_collected', 20],
+  ['step_heard', 20],
+  ['acp_frames_committed', 4],
+  ['committed:kill@5', 1],
+  ['committed:kill@15', 1],
+  ['committed:kill@25', 1],
+  ['committed:kill@40', 1],
+  ['commit:kill@20', 1],
+  ['ended', 3],
+])(
+  'a plane that is killed at %s loses no step, and does none twice',
+  { timeout: 120_000 },
+  async (at, kills) => {
+    const home = await mkdtemp(join(tmpdir(), 'svc-runs-'));
+    try {
+      const { told, killed } = await livesOf(home, at.includes(':') ? at : `${at}:kill`, kills);
+      expect(killed).toBeGreaterThan(0);
+      const plain = (key: string) => ({
+        step_key: key,
+        status: 'completed',
+        attempt: 1,
+        output: `"${key}\\n"`,
+      });
+      const spoken = (key: string) => ({
+        step_key: key,
+        status: 'completed',
+        attempt: 1,
+        output: '"1 2 3 "',
+      });
+      const steps = [plain('a'), plain('b'), plain('c'), spoken('d'), spoken('e'), plain('f')];
+      expect(told).toMatchObject({ status: 'completed', steps, prompts: ['ended', 'ended'] });
+      const done = (await readFile(join(home, 'done'), 'utf8')).split('\n').slice(0, -1);
+      expect(done.toSorted()).toEqual(['a', 'b', 'c', 'f']);
+    } finally {
+      await endSessions(join(home, 'data'));
+      await rm(home, { recursive: true, force: true, maxRetries: 5 });
+    }
+  },
+);

@@ -36,6 +36,9 @@ export const endReasons = [
 ] as const;
 export type EndReason = (typeof endReasons)[number];
 
+/** What a node says of a `spawn_failed` that left nothing, and will leave nothing: it may be begun anew without a doubt. */
+export const START_INTERRUPTED = 'the start was interrupted before the command was started';
+
 /** `proven`: a cgroup was seen empty. `swept`: two scans found nothing (an escapee with a cleared environment can hide). */
 export const cleanups = ['proven', 'swept'] as const;
 export type Cleanup = (typeof cleanups)[number];

@@ -71,9 +71,9 @@ export class LivesRoom {
     this.feed = new Feed(common);
   }
 
-  /** `served`: a node that takes the place of the scripted one. */
-  static async make(served: Node | null = null): Promise<LivesRoom> {
-    const folder = await mkdtemp(join(tmpdir(), 'svc-lives-'));
+  /** `served`: a node that takes the place of the scripted one. `kept`: the folder of a room of before. */
+  static async make(served: Node | null = null, kept: string | null = null): Promise<LivesRoom> {
+    const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
     const room = new LivesRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
     room.#served = served;
     await room.open();

@@ -33,6 +33,7 @@ export function plainMember(member_id: string, command: string, more: Partial<Me
 }
 
 export interface AskedTeam {
+  run_id?: string;
   members: Member[];
   steps?: (Partial<StepSpec> & { step_key: string })[];
   leader?: string;
@@ -58,7 +59,7 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
     ...{ spec_version: 1, entrypoint: { type: 'task' }, review_route: 'human' },
     ...{ members, leader_member_id, steps, max_rounds: asked.max_rounds ?? 20 },
   };
-  const run_id = newId('run');
+  const run_id = asked.run_id ?? newId('run');
   await room.store.write((tx) => {
     insertUser(tx);
     const made = { created_by: ANA.user_id, created_at: 0 };
@@ -95,6 +96,24 @@ function insertUser(tx: Tx): void {
       .values(row as never)
       .onConflict((conflict) => conflict.doNothing()),
   );
+}
+
+/** Adds a step as a leader does. */
+export async function addToRun(
+  room: LivesRoom,
+  run_id: string,
+  step: { step_key: string; member_id: string; depends_on?: string[]; prompt?: string },
+): Promise<void> {
+  await room.store.write((tx) => {
+    const run = findRun(tx, run_id)!;
+    const { members } = JSON.parse(run.spec) as TeamSpec;
+    const none = { when: 'on_success', prompt: '', input: null } as const;
+    const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
+    const whole: StepSpec = { ...none, ...bounds, ...step };
+    addStep(tx, run.num, members, whole, 1);
+    const kind = memberKind(members.find(({ member_id }) => member_id === step.member_id)!);
+    room.progress.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
+  });
 }
 
 function addStep(tx: Tx, run_num: number, members: readonly Member[], step: StepSpec, added: 0 | 1): void {

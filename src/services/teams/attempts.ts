@@ -65,6 +65,17 @@ export class Attempts {
     this.#progress.apply(tx, attempt.run_num, happenedOf(attempt, outcome));
   }
 
+  /** Nothing of it was begun, and nothing will be: it is given to its agent anew. */
+  again(tx: Tx, attempt: AttemptRow): void {
+    const agent = findAgent(tx, attempt.agent_id);
+    if (!agent) return;
+    const prompt = attempt.prompt_id === null ? undefined : findPrompt(tx, agent.num, attempt.prompt_id);
+    if (prompt) deletePrompt(tx, prompt.num);
+    updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
+    const payload = { attempt_num: attempt.num };
+    this.#context.options.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
+  }
+
   /** Ends what goes on of it. Its agent stays when it speaks ACP: the run has more for it. */
   end(tx: Tx, attempt: AttemptRow): void {
     if (attempt.over === 1) return;

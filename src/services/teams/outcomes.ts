@@ -5,7 +5,7 @@
 import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
 import { Problem, problems } from '../../domain/problem.ts';
-import type { Exit } from '../../domain/session.ts';
+import { type Exit, START_INTERRUPTED } from '../../domain/session.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { FactHandlers, FactPayloads } from '../../flow/facts.ts';
 import type { IntentHandlers } from '../../flow/outbox.ts';
@@ -109,8 +109,8 @@ export class Outcomes {
       const session = findSession(tx, session_id);
       // Of a completed one the output is being read.
       if (status === 'completed') return;
-      const outcome = outcomeOf(session, status, message ?? null);
-      this.#attempts.settle(tx, attempt.num, outcome);
+      if (message === START_INTERRUPTED) this.#attempts.again(tx, attempt);
+      else this.#attempts.settle(tx, attempt.num, outcomeOf(session, status, message ?? null));
       return;
     }
     const agent = findAgent(tx, agent_id);
@@ -121,18 +121,24 @@ export class Outcomes {
       if (lost) this.#attempts.settle(tx, num, { kind: 'unclear', reason: UNKNOWN });
     }
     // The next session of the agent takes what waits.
-    if (agent?.session_id === session_id) this.#endPrompts(tx, agent_id, 'its agent ended before');
+    if (agent?.session_id !== session_id) return;
+    this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
   }
 
-  /** Prompts that wait for an agent that is gone: nothing of them was done. */
-  #endPrompts(tx: Tx, agent_id: string, error_text: string): void {
+  /** Prompts that wait for an agent that is gone: nothing of them was done. `error_text`: null where nothing went wrong. */
+  #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
     const agent = findAgent(tx, agent_id);
     if (!agent || agent.session_state === 'starting' || agent.session_state === 'running') return;
-    for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
+    for (const attempt of openAttemptsOfAgent(tx, agent_id)) {
+      const { prompt_id } = attempt;
       const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);
       if (prompt?.state !== 'queued') continue;
+      if (error_text === null) {
+        this.#attempts.again(tx, attempt);
+        continue;
+      }
       deletePrompt(tx, prompt.num);
-      this.#attempts.settle(tx, num, { kind: 'failed', error_text });
+      this.#attempts.settle(tx, attempt.num, { kind: 'failed', error_text });
     }
   }
 
