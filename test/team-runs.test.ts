@@ -10,7 +10,7 @@ import type { Folders } from '../src/domain/node.ts';
 import type { LocalNode } from '../src/runtime/node.ts';
 import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
-import { endSessions } from '../src/testing/plane.ts';
+import { endSessions, SVC } from '../src/testing/plane.ts';
 import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
 let folder: string;
@@ -173,6 +173,31 @@ test('a step whose program is not there fails at once, whatever its attempts', {
   const { a } = await stepsOfRun(room, run_id);
   expect(a!.attempt).toBe(1);
   expect(a!.error_text).toContain('no-such-program-here');
+});
+
+test('a demo agent takes two steps, and a question of it is answered', { timeout: 60_000 }, async () => {
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(folder, 'demo')];
+  const run_id = await beginRun(room, {
+    members: [plainMember('demo', '', { command: null, argv, protocol: 'acp' })],
+    steps: [
+      { step_key: 'a', prompt: 'Look.' },
+      { step_key: 'b', prompt: 'Look again.', depends_on: ['a'] },
+    ],
+  });
+  for (const key of ['a', 'b']) {
+    const review = await vi.waitFor(async () => {
+      const { items } = await room.reviews.list(ANA, { status: 'pending' }, {});
+      expect(items).toHaveLength(1);
+      return items[0]!;
+    }, SOON);
+    expect((await stepsOfRun(room, run_id))[key]!.status).toBe('running');
+    await room.reviews.respond(ANA, review.id, { option_id: 'demo-once' }, null);
+  }
+  await untilRun(room, run_id, 'completed');
+  const { a, b } = await stepsOfRun(room, run_id);
+  expect(a!.agent_id).toBe(b!.agent_id);
+  expect([typeof a!.output, typeof b!.output]).toEqual(['string', 'string']);
+  await room.until(a!.agent_id!, 'cancelled');
 });
 
 const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
