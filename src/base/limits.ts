@@ -91,6 +91,7 @@ export const limits = {
   step_error_chars_max: 4 * KIB,
   step_prompt_input_chars: 64 * KIB,
   step_prompt_output_chars: 16 * KIB,
+  step_prompt_outputs_chars: 256 * KIB,
   acp_asked_max: 100,
   acp_silent_ms: 60_000,
   acp_answer_ms: 15_000,

@@ -23,6 +23,8 @@ export interface FactPayloads {
     /** What its node said of a failure. */
     message?: string | null;
   };
+  /** An agent cannot be talked to; it runs on. */
+  acp_failed: { agent_id: string; session_id: string; error: string };
   /** A prompt is on its way to the agent's stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
   /** `stop_reason` is null when the agent answered with an error. */

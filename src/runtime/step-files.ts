@@ -8,6 +8,9 @@ import { join } from 'node:path';
 import { problems } from '../domain/problem.ts';
 import { type AgentFolderOptions, openAgentFolder } from './agent-folder.ts';
 
+/** Not there, a link or a socket in its place, or kept from us. */
+const NOTHING = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
+
 export class StepFiles {
   readonly #options: AgentFolderOptions;
   #opened: Promise<string> | null = null;
@@ -37,7 +40,11 @@ export class StepFiles {
   /** Null for what is not there, no plain file, or a link to somebody else's. */
   async output(session_id: string, max: number): Promise<Uint8Array | null> {
     const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
-    const file = await open(join(await this.#folder(session_id), 'output'), flags).catch(() => null);
+    const path = join(await this.#folder(session_id), 'output');
+    const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+      if (NOTHING.includes(error.code ?? '')) return null;
+      throw error;
+    });
     if (!file) return null;
     try {
       const info = await file.stat();

@@ -261,3 +261,43 @@ test('a restart of a running run ends the agents of before, and begins with fres
   expect((await prompted(again)).text).toContain('You are ann');
   expect((await step(run_id, 'a')).agent_id).not.toBe(before);
 });
+
+test('an agent that cannot be talked to fails its step', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(room, await nextSession());
+  await acp.answers('initialize', { error: { code: -32000, message: 'no way' } });
+  await untilRun(room, run_id, 'failed');
+  expect((await step(run_id, 'a')).error_text).toContain('no way');
+});
+
+test('a start that its node refuses fails the attempt', async () => {
+  const { resolve } = room.node.folders;
+  let asked = 0;
+  room.node.folders.resolve = async (workdir) => {
+    // The first one is for the agent's making.
+    if (++asked === 2) throw problems.diskSpace();
+    return resolve(workdir);
+  };
+  const steps = [{ step_key: 'a', max_attempts: 2 }];
+  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps });
+  room.node.end(await nextSession(), 0);
+  await untilRun(room, run_id, 'completed');
+  expect((await step(run_id, 'a')).attempt).toBe(2);
+});
+
+test('a step whose input is too long for a file fails at once', async () => {
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', 'x')],
+    steps: [{ step_key: 'a', input: 'x'.repeat(3 * 2 ** 20), max_attempts: 3 }],
+  });
+  expect((await untilRun(room, run_id, 'failed')).error).toBe(
+    'step a failed: the input of the step is over 3 MiB',
+  );
+  expect((await step(run_id, 'a')).attempt).toBe(1);
+});
+
+test('a member on a node that is not registered fails its step', async () => {
+  const members = [plainMember('m', 'x', { node_id: 'gone' })];
+  const run_id = await beginRun(room, { members, steps: [{ step_key: 'a' }] });
+  expect((await untilRun(room, run_id, 'failed')).error).toBe('step a failed: agent node not found');
+});

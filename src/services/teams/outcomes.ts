@@ -49,6 +49,8 @@ export class Outcomes {
         this.#endPrompts(tx, agent_id, error);
       },
       session_ended: (tx, { payload }) => this.#sessionEnded(tx, payload),
+      acp_failed: (tx, { payload: { agent_id, error } }) =>
+        this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
       turn_began: (tx, { payload: { session_id, prompt_id } }) => {
         const attempt = attemptOfPrompt(tx, prompt_id);
         if (!attempt) return;
@@ -125,10 +127,10 @@ export class Outcomes {
     this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
   }
 
-  /** Prompts that wait for an agent that is gone: nothing of them was done. `error_text`: null where nothing went wrong. */
+  /** Prompts that an agent does not take any more: nothing of them was done. `error_text`: null where nothing went wrong. */
   #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
     const agent = findAgent(tx, agent_id);
-    if (!agent || agent.session_state === 'starting' || agent.session_state === 'running') return;
+    if (!agent) return;
     for (const attempt of openAttemptsOfAgent(tx, agent_id)) {
       const { prompt_id } = attempt;
       const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);

@@ -11,6 +11,7 @@ import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import { isRunOver } from '../../domain/run.ts';
 import { type Member, memberKind, type TeamSpec } from '../../domain/team.ts';
 import type { Intent } from '../../flow/outbox.ts';
+import { loadAcpState } from '../../store/acp.ts';
 import { type AgentRow, findAgent, findSession } from '../../store/agents.ts';
 import { queuePrompt } from '../../store/prompts.ts';
 import {
@@ -75,12 +76,15 @@ export class Preparing {
     failpoint('step_prepared');
   }
 
-  /** Of a plain agent nothing of before may go on, and no session that is being stopped may get a prompt. */
+  /** Of a plain agent nothing of before may go on, and no session that is being stopped, or cannot be talked to, may get a prompt. */
   async #clear({ agent, member }: Wanted): Promise<void> {
     if (!agent || !isLive(agent)) return;
     const { store } = this.#context.options;
-    const session = await store.read((reader) => findSession(reader, agent.session_id!));
-    if (memberKind(member) === 'acp' && session?.stopping !== 1) return;
+    const takes = await store.read((reader) => {
+      const session = findSession(reader, agent.session_id!);
+      return session?.stopping !== 1 && loadAcpState(reader, session!.num).phase !== 'failed';
+    });
+    if (memberKind(member) === 'acp' && takes) return;
     const find = (reader: Reader) => this.#context.mustFind(reader, agent.id);
     await this.#lifecycle.stop(find, SERVICE, limits.stop_grace_ms).catch((error: unknown) => {
       // It ended by itself meanwhile.
@@ -104,9 +108,8 @@ export class Preparing {
     if (!wanted) return;
     const { attempt, run, member } = wanted;
     const row = wanted.agent ?? this.#insert(tx, wanted, request, worktree);
-    const input = JSON.stringify(stepInput(tx, run, wanted.spec, attempt));
-    if (Buffer.byteLength(input) > limits.step_input_bytes_max) throw problems.stepInputTooLarge();
     const acp = memberKind(member) === 'acp';
+    if (!acp) mustFit(stepInput(tx, run, wanted.spec, attempt));
     const prompt_id = acp ? newId('prm') : null;
     const fresh = !isLive(row);
     if (prompt_id !== null) {
@@ -175,6 +178,11 @@ function wordsFor(tx: Tx, { attempt, run, spec, member, team_name }: Wanted, fre
       ? roundWords(about)
       : stepWords(attempt.step_key, findStep(tx, run.num, attempt.step_key)!.prompt, about);
   return fresh ? `${welcome({ team_name, spec, member })}\n\n${words}` : words;
+}
+
+function mustFit(input: object): void {
+  if (Buffer.byteLength(JSON.stringify(input)) > limits.step_input_bytes_max)
+    throw problems.stepInputTooLarge();
 }
 
 function isLive(row: AgentRow): boolean {

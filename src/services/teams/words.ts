@@ -31,8 +31,9 @@ export function stepWords(
   prompt: string,
   { run_input, input, needs, answer }: StepInput,
 ): string {
-  const needed = Object.entries(needs).map(([key, output]) =>
-    section(`Output of step ${key}`, output, limits.step_prompt_output_chars),
+  const outputs = Object.entries(needs);
+  const needed = outputs.map(([key, output]) =>
+    section(`Output of step ${key}`, output, share(outputs.length)),
   );
   return [
     `Your step is "${step_key}".`,
@@ -63,7 +64,7 @@ export function roundWords({ run_input, about, steps }: RoundInput): string {
     told.push(
       ...steps.map(({ step_key, member_id, status, output, error_text }) =>
         status === 'completed'
-          ? section(`Step ${step_key} of ${member_id}: completed`, output, limits.step_prompt_output_chars)
+          ? section(`Step ${step_key} of ${member_id}: completed`, output, share(steps.length))
           : `Step ${step_key} of ${member_id}: ${status}${error_text ? ` (${error_text})` : ''}`,
       ),
       [
@@ -101,6 +102,11 @@ function commands(role: 'leader' | 'worker'): string[] {
 
 function isNothing(value: unknown): boolean {
   return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+/** How much of each of so many outputs is shown. */
+function share(count: number): number {
+  return Math.min(limits.step_prompt_output_chars, Math.floor(limits.step_prompt_outputs_chars / count));
 }
 
 /** Text as it is, all else as JSON; what is too long says so. */
