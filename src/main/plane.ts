@@ -23,6 +23,7 @@ import { agentHandlers } from '../http/agents.ts';
 import { conversationHandlers, reviewHandlers } from '../http/conversations.ts';
 import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
+import { mailHandlers } from '../http/mail.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
 import { presetHandlers } from '../http/presets.ts';
@@ -49,6 +50,9 @@ import { markStale } from '../services/agents/staleness.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
+import { Mailbox } from '../services/mail/mailbox.ts';
+import { Triggers } from '../services/mail/triggers.ts';
+import { Waking } from '../services/mail/waking.ts';
 import { Bootstrap } from '../services/nodes/bootstrap.ts';
 import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
@@ -57,6 +61,7 @@ import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
+import { Progress } from '../services/teams/progress.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -190,6 +195,10 @@ async function open(
     answered: (request_id, error) => prompting.answered(request_id, error),
     unanswered: (request_ids) => prompting.unanswered(request_ids),
   });
+  const progress = new Progress({ clock, feed, execute: () => {} });
+  const mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
+  const triggers = new Triggers({ store, clock, timers, audit }, mailbox);
+  const waking = new Waking(context, mailbox);
   const settlement = new Settlement(context);
   const follow = (from: Node) => {
     const ingest = new Ingest({
@@ -241,12 +250,19 @@ async function open(
   await node.attach(sink);
   opened.push(() => node.detach());
   const adopted = (await node.health()).sessions_live;
-  await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
+  await facts.open({
+    'agent-restarts': restartFacts(context),
+    conversations: conversations.facts(),
+    mail: waking.facts(),
+    triggers: triggers.facts(),
+  });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
     ...restartTimers(context, lifecycle),
     ...conversations.timers(),
     ...reviews.timers(),
+    ...waking.timers(),
+    ...triggers.timers(),
   };
   timers.open(onTime);
   opened.push(() => timers.close());
@@ -280,6 +296,7 @@ async function open(
       ...agentHandlers(agents),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
+      ...mailHandlers(mailbox, triggers),
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),

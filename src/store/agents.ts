@@ -52,6 +52,18 @@ export function findAgent(reader: Reader, id: string): AgentRow | undefined {
   return reader.get(agentById(reader, id)) as AgentRow | undefined;
 }
 
+/** The running agent of a run's member; the newest, where one of before still runs. */
+export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
+  return reader.get(
+    agentQuery(reader.sql)
+      .where('agents.run_num', '=', run_num)
+      .where('agents.member_id', '=', member_id)
+      .where('agents.status', '=', 'running')
+      .orderBy('agents.num', 'desc')
+      .limit(1),
+  ) as AgentRow | undefined;
+}
+
 export interface AgentFilter {
   /** Null: everyone's. */
   owner_id: string | null;

@@ -140,6 +140,13 @@ function mustFindStep(reader: Reader, run_num: number, step_key: string): StepRo
   return row;
 }
 
+/** Whether a step of the member's was given to it, and is not over. */
+export function hasLaunched(reader: Reader, run_num: number, member_id: string): boolean {
+  const query = reader.sql.selectFrom('run_steps').select('num').where('run_num', '=', run_num);
+  const launched = query.where('launched', '=', sql.lit(1)).where('member_id', '=', member_id);
+  return reader.get(launched.limit(1)) !== undefined;
+}
+
 /** In the order in which they were defined or added. */
 export function stepsOf(reader: Reader, run_num: number): StepRow[] {
   return reader.all(

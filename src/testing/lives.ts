@@ -26,6 +26,10 @@ import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
+import { Mailbox } from '../services/mail/mailbox.ts';
+import { Triggers } from '../services/mail/triggers.ts';
+import { Waking } from '../services/mail/waking.ts';
+import { Progress } from '../services/teams/progress.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
@@ -53,6 +57,9 @@ export class LivesRoom {
   prompting!: Prompting;
   reviews!: Reviews;
   idempotency!: IdempotencyKeys;
+  mailbox!: Mailbox;
+  triggers!: Triggers;
+  facts!: Facts;
   /** What a plane does when it ends; `open` is its next start. */
   close!: () => Promise<void>;
 
@@ -76,11 +83,13 @@ export class LivesRoom {
     const common = { store, clock, log: silentLog };
     const [facts, outbox, timers] = [new Facts(common), new Outbox(common), new Timers(common)];
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
+    this.facts = facts;
+    const audit = new Audit(common);
     const context = new AgentsContext({
+      audit,
       idempotency: this.idempotency,
       ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
       actorToken: () => null,
-      audit: new Audit(common),
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
       reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
@@ -92,6 +101,10 @@ export class LivesRoom {
       answered: (id, error) => prompting.answered(id, error),
       unanswered: (ids) => prompting.unanswered(ids),
     });
+    const progress = new Progress({ clock, feed, execute: () => {} });
+    this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
+    this.triggers = new Triggers({ store, clock, timers, audit }, this.mailbox);
+    const waking = new Waking(context, this.mailbox);
     const settlement = new Settlement(context);
     const ingest = new Ingest({
       ...{ ...common, node },
@@ -104,8 +117,19 @@ export class LivesRoom {
     this.agents = new Agents(context, lifecycle);
     [this.prompting, this.reviews] = [prompting, reviews];
     await node.attach(nodeSink(context, settlement, 'main', ingest));
-    await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
-    timers.open({ ...restartTimers(context, lifecycle), ...conversations.timers(), ...reviews.timers() });
+    await facts.open({
+      'agent-restarts': restartFacts(context),
+      conversations: conversations.facts(),
+      mail: waking.facts(),
+      triggers: this.triggers.facts(),
+    });
+    timers.open({
+      ...restartTimers(context, lifecycle),
+      ...conversations.timers(),
+      ...reviews.timers(),
+      ...waking.timers(),
+      ...this.triggers.timers(),
+    });
     const handlers = lifecycle.handlers();
     await outbox.open({
       ...handlers,

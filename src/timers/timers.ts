@@ -15,6 +15,11 @@ export interface TimerPayloads {
   /** Of a session whose turn was cancelled and goes on. */
   turn_cancel: { prompt_id: string };
   review_deadline: Record<string, never>;
+  /** Of a message (by its id) that was named to an agent. */
+  mail_unacknowledged: Record<string, never>;
+  /** Of a member with mail whose step is about to begin or to end. */
+  mail_look: { run_num: number; member_id: string };
+  trigger: Record<string, never>;
 }
 export type TimerKind = keyof TimerPayloads;
 

@@ -77,13 +77,15 @@ export class Progress {
     if (JSON.stringify(shown) !== JSON.stringify(told)) this.event(tx, row, 'run', { ...toRun(row) });
   }
 
-  /** An event of the run, which also goes to the fleet's stream. */
-  event(tx: Tx, run: RunRow, type: 'run' | 'step', record: Record<string, unknown>): void {
+  /** An event of the run. Of runs and steps it also goes to the fleet's stream. */
+  event(tx: Tx, run: RunRow, type: 'run' | 'step' | 'mail', record: Record<string, unknown>): void {
     const ts = this.#options.clock.now();
     const data = JSON.stringify(record);
     tx.run(tx.sql.insertInto('run_events').values({ run_num: run.num, ts, type, data }));
-    const team = teamOfNum(tx, run.team_num)!;
-    this.#options.feed.append(tx, type, team.created_by, record, run.team_num);
+    if (type !== 'mail') {
+      const team = teamOfNum(tx, run.team_num)!;
+      this.#options.feed.append(tx, type, team.created_by, record, run.team_num);
+    }
     tx.afterCommit(() => {
       for (const listener of this.#listeners) listener(run.num);
     });
