@@ -1,4 +1,5 @@
 /** Mailboxes and triggers over HTTP: parse, call, shape the answer. */
+import type { Trigger } from '../domain/trigger.ts';
 import type { Mailbox } from '../services/mail/mailbox.ts';
 import type { Triggers } from '../services/mail/triggers.ts';
 import type { Handlers } from './call.ts';
@@ -27,11 +28,11 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
       asList(query, await mailbox.ofRun(caller, params.run_id, query)),
     listTriggers: async ({ caller, params, query }) =>
       asList(query, await triggers.list(caller, params.actor_id, query)),
-    setTrigger: async ({ caller, params, body }) => {
+    setTrigger: ({ caller, params, body, idempotency_key }) => {
       const { at, every_seconds = null, cron = null, timezone = null, ...rest } = body;
       const schedule = { at: at === undefined ? null : Date.parse(at), every_seconds, cron, timezone };
-      const trigger = await triggers.set(caller, params.actor_id, { ...rest, ...schedule });
-      return { location: `/api/actor/${encodeURIComponent(trigger.actor_id)}/triggers`, body: trigger };
+      const locate = ({ actor_id }: Trigger) => `/api/actor/${encodeURIComponent(actor_id)}/triggers`;
+      return triggers.set(caller, params.actor_id, { ...rest, ...schedule }, idempotency_key, locate);
     },
     deleteTrigger: async ({ caller, params }) => {
       await triggers.remove(caller, params.actor_id, params.trigger_id);

@@ -197,7 +197,7 @@ async function open(
   });
   const progress = new Progress({ clock, feed, execute: () => {} });
   const mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
-  const triggers = new Triggers({ store, clock, timers, audit }, mailbox);
+  const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
   const waking = new Waking(context, mailbox);
   const settlement = new Settlement(context);
   const follow = (from: Node) => {

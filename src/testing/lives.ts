@@ -103,7 +103,10 @@ export class LivesRoom {
     });
     const progress = new Progress({ clock, feed, execute: () => {} });
     this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
-    this.triggers = new Triggers({ store, clock, timers, audit }, this.mailbox);
+    this.triggers = new Triggers(
+      { store, clock, timers, audit, idempotency: this.idempotency },
+      this.mailbox,
+    );
     const waking = new Waking(context, this.mailbox);
     const settlement = new Settlement(context);
     const ingest = new Ingest({

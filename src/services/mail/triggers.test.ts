@@ -14,8 +14,10 @@ beforeEach(async () => {
 afterEach(() => room.end());
 
 const NO_TIME = { at: null, every_seconds: null, cron: null, timezone: null };
-const set = (more: Partial<typeof NO_TIME> | object, actor_id = 'lead', by = BEN) =>
-  room.triggers.set(by, actor_id, { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more });
+const set = async (more: object, actor_id = 'lead', key: string | null = null) => {
+  const asked = { run_id: run.id, ...NO_TIME, payload: { wake: true }, ...more };
+  return (await room.triggers.set(BEN, actor_id, asked, key, () => '/api')).body;
+};
 const mail = async (actor_id = 'lead') =>
   await room.mailbox.inbox(ANA, actor_id, { run_id: run.id, status: 'all' }, new AbortController().signal);
 const list = async (actor_id = 'lead') => (await room.triggers.list(BEN, actor_id, { run_id: run.id })).items;
@@ -40,6 +42,16 @@ test('a trigger sends its actor mail from itself, once, and is gone', async () =
     { from_actor_id: actor_id, to_actor_id: actor_id, payload: { wake: true } },
   ]);
   expect(await list()).toEqual([]);
+});
+
+test('a trigger with a key is set once, also when its answer was lost', async () => {
+  const request = new Uint8Array(32);
+  await room.idempotency.begin(BEN, 'key', request);
+  const trigger = await set({ every_seconds: 60 }, 'lead', 'key');
+  await room.close();
+  await room.open();
+  const stored = { status: 201, location: '/api', body: trigger };
+  expect(await room.idempotency.begin(BEN, 'key', request)).toEqual({ stored });
 });
 
 test('one that was missed while the service was down fires once, and goes on from now', async () => {

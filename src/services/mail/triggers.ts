@@ -23,6 +23,7 @@ import {
   updateTrigger,
 } from '../../store/triggers.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
+import type { IdempotencyKeys } from '../idempotency.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import { mustActAs } from './addresses.ts';
 import type { Mailbox, MailboxOptions } from './mailbox.ts';
@@ -33,11 +34,15 @@ export interface SetTrigger extends Schedule {
   payload: Record<string, unknown>;
 }
 
+export interface TriggersOptions extends Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'> {
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+}
+
 export class Triggers {
-  readonly #options: Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'>;
+  readonly #options: TriggersOptions;
   readonly #mailbox: Mailbox;
 
-  constructor(options: Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'>, mailbox: Mailbox) {
+  constructor(options: TriggersOptions, mailbox: Mailbox) {
     this.#options = options;
     this.#mailbox = mailbox;
   }
@@ -59,12 +64,24 @@ export class Triggers {
     });
   }
 
-  set(caller: Caller, actor_id: string, asked: SetTrigger): Promise<Trigger> {
+  /** `locate`: where the answer says that it is. */
+  set(
+    caller: Caller,
+    actor_id: string,
+    asked: SetTrigger,
+    idempotency_key: string | null,
+    locate: (trigger: Trigger) => string,
+  ): Promise<{ location: string; body: Trigger }> {
     return this.#options.store.write((tx) => {
       const acting = mustActAs(tx, caller, actor_id, asked.run_id);
       const row = this.add(tx, acting.run!, acting.actor_id, asked, caller.user_id);
       this.#audit(tx, caller, 'trigger_created', row);
-      return toTrigger(row);
+      const body = toTrigger(row);
+      const answer = { location: locate(body), body };
+      if (idempotency_key !== null) {
+        this.#options.idempotency.keepWith(tx, caller, idempotency_key, { status: 201, ...answer });
+      }
+      return answer;
     });
   }
 
