@@ -47,7 +47,7 @@ export interface MailboxOptions {
   facts: Facts;
   timers: Timers;
   audit: Audit;
-  progress: Pick<Progress, 'event' | 'tell'>;
+  progress: Pick<Progress, 'tell' | 'tellMail'>;
 }
 
 /** A message on its way in. Both actors are full ids; who may send as whom was asked before. */
@@ -183,7 +183,7 @@ export class Mailbox {
       created_at: this.#options.clock.now(),
     });
     const row = findMail(tx, num)!;
-    this.#tell(tx, run, row);
+    this.#options.progress.tellMail(tx, run.num, toMailHead(row));
     if (hops > limits.mail_hops_max) this.wantEye(tx, run, budgetWords(row));
     if (reason !== null) return row;
     const receiver = memberOf(run, to_actor_id);
@@ -294,12 +294,8 @@ export class Mailbox {
   #change(tx: Tx, row: MailRow, changes: Partial<MailRow>): MailRow {
     updateMail(tx, row.num, changes);
     const changed = { ...row, ...changes };
-    this.#tell(tx, runOfNum(tx, row.run_num)!, changed);
+    this.#options.progress.tellMail(tx, row.run_num, toMailHead(changed));
     return changed;
-  }
-
-  #tell(tx: Tx, run: RunRow, row: MailRow): void {
-    this.#options.progress.event(tx, run, 'mail', { ...toMailHead(row) });
   }
 }
 

@@ -288,3 +288,48 @@ test('only so much is named at once, and each message as far as it is short', as
   await room.mailbox.send(ANA, sent, null);
   expect((await prompted()).text).toMatch(/… \(11 more characters: svc actor inbox\)$/);
 });
+
+test('whatever is sent again, acknowledged again or cut off: each message is in the inbox once, and wakes once', async () => {
+  await acp.opens();
+  const wakes = new Map<number, number>();
+  const sent: number[] = [];
+  let n = 0;
+  // Of what is new the agent forgets the first; what it acknowledges, it does twice.
+  const answerOne = async () => {
+    const { text, end } = await prompted();
+    const ids = [...text.matchAll(/Message (\d+) from \S+:/g)].map(([, id]) => Number(id));
+    for (const id of ids) wakes.set(id, (wakes.get(id) ?? 0) + 1);
+    const again = [...text.matchAll(/Message (\d+) from \S+ \(you/g)].map(([, id]) => Number(id));
+    for (const id of [...ids.slice(1), ...again]) for (let time = 0; time < 2; time++) await ack(id);
+    end();
+  };
+  for (let round = 0; round < 8; round++) {
+    const burst = Array.from({ length: 1 + (round % 3) }, () => ++n);
+    for (const k of burst) {
+      const letter = { run_id: run.id, from_actor_id: 'lead', to_actor_id: 'robot', payload: { k } };
+      const ten = await Promise.all(
+        Array.from({ length: 10 }, () => room.mailbox.send(ANA, letter, `k${k}`)),
+      );
+      expect(new Set(ten.map(({ id }) => id)).size).toBe(1);
+      sent.push(ten[0]!.id);
+      if (round % 2 === 1) {
+        await room.close();
+        await room.open();
+      }
+    }
+    while (sent.some((id) => !wakes.has(id))) await answerOne();
+    await idle();
+    await settled();
+  }
+  const all = await room.mailbox.inbox(
+    ANA,
+    'robot',
+    { run_id: run.id, status: 'all', limit: limits.page_items_max },
+    new AbortController().signal,
+  );
+  expect(all.map(({ id }) => id)).toEqual(sent);
+  expect([...wakes]).toEqual(sent.map((id) => [id, 1]));
+  const prompts = acp.lines.filter((line) => line.includes('session/prompt')).join();
+  expect([...prompts.matchAll(/Message (\d+) from \S+:\\n/g)].map(([, id]) => Number(id))).toEqual(sent);
+  await room.expectTrue(agent_id);
+});

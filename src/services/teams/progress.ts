@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
+import type { MailHead } from '../../domain/mail.ts';
 import { advance, type Effect, type Happened, type StepState } from '../../domain/run.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import type { Feed } from '../../events/feed.ts';
@@ -77,15 +78,22 @@ export class Progress {
     if (JSON.stringify(shown) !== JSON.stringify(told)) this.event(tx, row, 'run', { ...toRun(row) });
   }
 
-  /** An event of the run. Of runs and steps it also goes to the fleet's stream. */
-  event(tx: Tx, run: RunRow, type: 'run' | 'step' | 'mail', record: Record<string, unknown>): void {
+  /** An event of the run about its mail: the fleet's stream does not tell of that. */
+  tellMail(tx: Tx, run_num: number, record: MailHead): void {
+    const [ts, data] = [this.#options.clock.now(), JSON.stringify(record)];
+    tx.run(tx.sql.insertInto('run_events').values({ run_num, ts, type: 'mail', data }));
+    tx.afterCommit(() => {
+      for (const listener of this.#listeners) listener(run_num);
+    });
+  }
+
+  /** An event of the run, which also goes to the fleet's stream. */
+  event(tx: Tx, run: RunRow, type: 'run' | 'step', record: Record<string, unknown>): void {
     const ts = this.#options.clock.now();
     const data = JSON.stringify(record);
     tx.run(tx.sql.insertInto('run_events').values({ run_num: run.num, ts, type, data }));
-    if (type !== 'mail') {
-      const team = teamOfNum(tx, run.team_num)!;
-      this.#options.feed.append(tx, type, team.created_by, record, run.team_num);
-    }
+    const team = teamOfNum(tx, run.team_num)!;
+    this.#options.feed.append(tx, type, team.created_by, record, run.team_num);
     tx.afterCommit(() => {
       for (const listener of this.#listeners) listener(run.num);
     });
