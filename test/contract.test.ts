@@ -208,6 +208,14 @@ test('every answer has the form that the contract gives it', async () => {
     'getDocs',
     'followAgent',
     'followAll',
+    'sendMail',
+    'listMail',
+    'getMail',
+    'ackMail',
+    'listRunMail',
+    'listTriggers',
+    'setTrigger',
+    'deleteTrigger',
   ];
   expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
     operationIds.filter((operation) => elsewhere.includes(operation)),

@@ -3,6 +3,7 @@ import { accountRoutes } from './accounts.ts';
 import { adminRoutes } from './admin.ts';
 import { agentRoutes } from './agents.ts';
 import { conversationRoutes } from './conversations.ts';
+import { mailRoutes } from './mail.ts';
 import { metaRoutes } from './meta.ts';
 import { nodeRoutes } from './nodes.ts';
 import { presetRoutes } from './presets.ts';
@@ -18,6 +19,7 @@ export const routes = {
   ...reviewRoutes,
   ...teamRoutes,
   ...runRoutes,
+  ...mailRoutes,
   ...nodeRoutes,
   ...presetRoutes,
   ...adminRoutes,

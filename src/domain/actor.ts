@@ -2,7 +2,7 @@
  * Who calls the plane from a command line: a process of an agent's session, or somebody who holds the shared secret of
  * the internal surface and so may act as anyone.
  */
-import { Problem } from './problem.ts';
+import { notAllowedAs } from './problem.ts';
 
 export interface ActorCaller {
   kind: 'session' | 'secret';
@@ -19,7 +19,7 @@ export interface ActorCaller {
 export function actingAs(caller: ActorCaller, asked: string | undefined): string | null {
   if (asked === undefined || asked === caller.actor_id) return caller.actor_id;
   if (caller.kind === 'secret') return asked;
-  throw new Problem('forbidden', 'not_allowed', `not allowed to act as ${asked}`);
+  throw notAllowedAs(asked);
 }
 
 /** The actor id of a team's member. */

@@ -40,6 +40,9 @@ export const auditEvents = [
   'agent_prompt_removed',
   'agent_turn_cancelled',
   'agent_configured',
+  'mail_sent',
+  'trigger_created',
+  'trigger_deleted',
   'config_changed',
 
   'team_created',

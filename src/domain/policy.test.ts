@@ -29,6 +29,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'agent.drive': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
   'review.answer': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'mailbox.use': ['unauthenticated', 'allow', 'allow', 'allow'],
   'team.read': ['unauthenticated', 'hide', 'allow', 'allow'],
   'team.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'team.work': ['unauthenticated', 'hide', 'allow', 'allow'],

@@ -23,6 +23,7 @@ const rules = {
   'presets.list': 'signed_in',
   'teams.list': 'signed_in',
   'teams.create': 'signed_in',
+  'mailbox.use': 'signed_in',
 
   'agent.read': 'team',
   'agent.change': 'owner',

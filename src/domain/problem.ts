@@ -43,6 +43,11 @@ export function invalid(message: string, code = 'invalid_request'): Problem {
   return new Problem('invalid', code, message);
 }
 
+/** Somebody asked to act as another than they may. */
+export function notAllowedAs(actor_id: string): Problem {
+  return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
+}
+
 function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
   return () => new Problem(kind, code, message);
 }
@@ -67,6 +72,7 @@ export const problems = {
   stepNotFound: fixed('not_found', 'step_not_found', 'step not found'),
   taskNotFound: fixed('not_found', 'task_not_found', 'task not found'),
   conversationNotFound: fixed('not_found', 'conversation_not_found', 'conversation not found'),
+  triggerNotFound: fixed('not_found', 'trigger_not_found', 'trigger not found'),
   messageNotFound: fixed('not_found', 'message_not_found', 'message not found'),
   promptNotFound: fixed('not_found', 'prompt_not_found', 'prompt not found'),
   reviewNotFound: fixed('not_found', 'permission_review_not_found', 'permission review not found'),
@@ -135,6 +141,9 @@ export const problems = {
     'stdin_lost',
     'agent was told things that this database does not know: restart it to go on',
   ),
+  tooMuchMail: fixed('conflict', 'too_much_mail', 'too many mailbox messages in the run'),
+  tooManyTriggers: fixed('conflict', 'too_many_triggers', 'too many triggers in the run'),
+  runOver: fixed('conflict', 'run_over', 'run is over'),
   tooManyPrompts: fixed('conflict', 'too_many_prompts', 'too many prompts are waiting'),
   promptSent: fixed('conflict', 'prompt_sent', 'prompt is already sent'),
   noTurn: fixed('conflict', 'no_turn', 'no turn is running'),
@@ -169,6 +178,7 @@ export const problems = {
 
   actorCallTooLarge: fixed('too_large', 'actor_call_too_large', 'the call is too large'),
   actorResultTooLarge: fixed('too_large', 'actor_result_too_large', 'the result is too large'),
+  payloadTooLarge: fixed('too_large', 'payload_too_large', 'payload is too large'),
   bodyTooLarge: fixed('too_large', 'body_too_large', 'request body is too large'),
   unsupportedMediaType: fixed(
     'unsupported_media_type',
@@ -180,6 +190,7 @@ export const problems = {
   stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
   noStepFolder: fixed('unavailable', 'no_step_folder', 'there is no folder for the data of steps'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers wait for mail'),
   tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   internalGrpcUnavailable: fixed(

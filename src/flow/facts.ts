@@ -29,10 +29,12 @@ export interface FactPayloads {
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
   /** `stop_reason` is null when the agent answered with an error. */
   turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
+  /** Of an agent of a team: it takes prompts. */
+  session_ready: { agent_id: string; session_id: string };
   review_opened: { review_id: string; agent_id: string };
   /** A run began, or somebody's word made it go on; or it is over. */
   run_changed: { run_id: string; status: string; attempt: number };
-  /** There is mail for an actor of a run. */
+  /** There is mail for a member of a run whose agent speaks ACP. */
   mail_sent: { mail_num: number; run_num: number; to_actor_id: string };
 }
 export type FactKind = keyof FactPayloads;

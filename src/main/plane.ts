@@ -23,6 +23,7 @@ import { agentHandlers } from '../http/agents.ts';
 import { conversationHandlers, reviewHandlers } from '../http/conversations.ts';
 import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
+import { mailHandlers } from '../http/mail.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
 import { presetHandlers } from '../http/presets.ts';
@@ -51,6 +52,9 @@ import { markStale } from '../services/agents/staleness.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
+import { Mailbox } from '../services/mail/mailbox.ts';
+import { Triggers } from '../services/mail/triggers.ts';
+import { Waking } from '../services/mail/waking.ts';
 import { Bootstrap } from '../services/nodes/bootstrap.ts';
 import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
@@ -220,6 +224,10 @@ async function open(
   const lifecycle = new Lifecycle(context, settlement, ingestOf);
   const agents = new Agents(context, lifecycle);
   const running = openRunning(context, lifecycle);
+  const { progress } = running;
+  const mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
+  const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
+  const waking = new Waking(context, mailbox);
 
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
@@ -249,7 +257,6 @@ async function open(
   };
   const membership = await Membership.open(store);
   const teams = new Teams({ store, clock, audit, membership, idempotency });
-  const { progress } = running;
   const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
   const run_events = new RunEvents({ store, clock, progress });
   const presets = new Presets({ clock, node: context.options.node });
@@ -261,6 +268,8 @@ async function open(
     'agent-restarts': restartFacts(context),
     conversations: conversations.facts(),
     runs: running.facts,
+    mail: waking.facts(),
+    triggers: triggers.facts(),
   });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
@@ -268,6 +277,8 @@ async function open(
     ...conversations.timers(),
     ...reviews.timers(),
     ...running.timers,
+    ...waking.timers(),
+    ...triggers.timers(),
   };
   timers.open(onTime);
   opened.push(() => timers.close());
@@ -301,6 +312,7 @@ async function open(
       ...agentHandlers(agents),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
+      ...mailHandlers(mailbox, triggers),
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),

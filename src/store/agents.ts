@@ -53,6 +53,18 @@ export function findAgent(reader: Reader, id: string): AgentRow | undefined {
   return reader.get(agentById(reader, id)) as AgentRow | undefined;
 }
 
+/** The running agent of a run's member; the newest, where one of before still runs. */
+export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
+  return reader.get(
+    agentQuery(reader.sql)
+      .where('agents.run_num', '=', run_num)
+      .where('agents.member_id', '=', member_id)
+      .where('agents.status', '=', 'running')
+      .orderBy('agents.num', 'desc')
+      .limit(1),
+  ) as AgentRow | undefined;
+}
+
 export interface AgentFilter {
   /** Whose they are, or whose teams'; null: everyone's. */
   user_id: string | null;

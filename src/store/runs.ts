@@ -208,6 +208,13 @@ export function findStep(reader: Reader, run_num: number, step_key: string): Ste
   return reader.get(stepByKey(reader, run_num, step_key)) as StepRow | undefined;
 }
 
+/** Whether a step of the member's was given to it, and is not over. */
+export function hasLaunched(reader: Reader, run_num: number, member_id: string): boolean {
+  const query = reader.sql.selectFrom('run_steps').select('num').where('run_num', '=', run_num);
+  const launched = query.where('launched', '=', sql.lit(1)).where('member_id', '=', member_id);
+  return reader.get(launched.limit(1)) !== undefined;
+}
+
 /** In the order in which they were defined or added. */
 export function stepsOf(reader: Reader, run_num: number): StepRow[] {
   return reader.all(
@@ -381,7 +388,7 @@ export function insertRunEvent(
   tx: Tx,
   run_num: number,
   ts: number,
-  type: 'run' | 'step',
+  type: 'run' | 'step' | 'mail',
   data: string,
 ): void {
   tx.run(newEvent(tx, run_num, ts, type, data));

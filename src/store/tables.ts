@@ -351,6 +351,8 @@ export interface Tables {
     id: string;
     team_num: number;
     run_num: number;
+    /** The run's attempt that it belongs to. */
+    run_attempt: number;
     actor_id: string;
     /** `at`: null for the others, Unix ms. */
     at: number | null;
@@ -358,7 +360,9 @@ export interface Tables {
     cron: string | null;
     timezone: string | null;
     payload: Json;
-    next_at: number | null;
+    /** Of the mail that it sends. */
+    hops: number;
+    next_at: number;
     last_at: number | null;
     fired: number;
     created_by: string;

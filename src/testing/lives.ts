@@ -28,6 +28,9 @@ import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
+import { Mailbox } from '../services/mail/mailbox.ts';
+import { Triggers } from '../services/mail/triggers.ts';
+import { Waking } from '../services/mail/waking.ts';
 import { errandOf } from '../services/teams/attempts.ts';
 import type { Progress } from '../services/teams/progress.ts';
 import { openRunning } from '../services/teams/running.ts';
@@ -60,6 +63,9 @@ export class LivesRoom {
   progress!: Progress;
   reviews!: Reviews;
   idempotency!: IdempotencyKeys;
+  mailbox!: Mailbox;
+  triggers!: Triggers;
+  facts!: Facts;
   /** What a plane does when it ends; `open` is its next start. */
   close!: () => Promise<void>;
 
@@ -86,11 +92,13 @@ export class LivesRoom {
     const common = { store, clock, log: silentLog };
     const [facts, outbox, timers] = [new Facts(common), new Outbox(common), new Timers(common)];
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
+    this.facts = facts;
+    const audit = new Audit(common);
     const context = new AgentsContext({
+      audit,
       idempotency: this.idempotency,
       ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
       actorToken: () => null,
-      audit: new Audit(common),
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
       errand: errandOf,
@@ -116,18 +124,28 @@ export class LivesRoom {
     this.agents = new Agents(context, lifecycle);
     const running = openRunning(context, lifecycle);
     this.progress = running.progress;
+    this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress: this.progress });
+    this.triggers = new Triggers(
+      { store, clock, timers, audit, idempotency: this.idempotency },
+      this.mailbox,
+    );
+    const waking = new Waking(context, this.mailbox);
     [this.prompting, this.reviews] = [prompting, reviews];
     await node.attach(nodeSink(context, settlement, 'main', ingest));
     await facts.open({
       'agent-restarts': restartFacts(context),
       conversations: conversations.facts(),
       runs: running.facts,
+      mail: waking.facts(),
+      triggers: this.triggers.facts(),
     });
     timers.open({
       ...restartTimers(context, lifecycle),
       ...conversations.timers(),
       ...reviews.timers(),
       ...running.timers,
+      ...waking.timers(),
+      ...this.triggers.timers(),
     });
     const handlers = lifecycle.handlers();
     await outbox.open({

@@ -17,6 +17,11 @@ export interface TimerPayloads {
   review_deadline: Record<string, never>;
   /** Of an attempt of a step, by its number. */
   step_timeout: { timeout_seconds: number };
+  /** Of a message (by its id) that was named to an agent. */
+  mail_unacknowledged: Record<string, never>;
+  /** Of a member with mail whose step is about to begin or to end. */
+  mail_look: { run_num: number; member_id: string };
+  trigger: Record<string, never>;
 }
 export type TimerKind = keyof TimerPayloads;
 

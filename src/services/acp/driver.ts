@@ -56,11 +56,11 @@ const reactions: Reactions = {
     open(exchange);
   },
   authenticated: (exchange) => {
-    if (exchange.state.phase === 'ready') sendNext(exchange);
+    if (exchange.state.phase === 'ready') ready(exchange);
     else open(exchange);
   },
   open_failed: (exchange, { method, error }) => openFailed(exchange, method, error.message),
-  opened: (exchange) => sendNext(exchange),
+  opened: (exchange) => ready(exchange),
   auth_required: (exchange) => {
     const methods = exchange.state.auth_methods;
     exchange.error('auth_required', 'the agent wants somebody to sign in first', { methods });
@@ -105,6 +105,16 @@ export function react(exchange: Exchange, happened: Happening, options: DriverOp
 
 function heard({ tx, context, session }: Exchange): void {
   context.options.timers.clear(tx, 'acp_silent', session.id);
+}
+
+function ready(exchange: Exchange): void {
+  sendNext(exchange);
+  const { tx, context, session, agent } = exchange;
+  if (agent.run_num === null) return;
+  context.options.facts.record(tx, 'session_ready', session.id, {
+    agent_id: agent.id,
+    session_id: session.id,
+  });
 }
 
 /** Sends the oldest prompt that waits, when the agent takes one. */

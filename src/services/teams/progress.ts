@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
+import type { MailHead } from '../../domain/mail.ts';
 import { advance, type Effect, type Happened, type StepState } from '../../domain/run.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { Facts } from '../../flow/facts.ts';
@@ -80,6 +81,12 @@ export class Progress {
     this.#told(tx, runOfNum(tx, run_num)!, step_keys, before);
   }
 
+  /** An event of the run about its mail: the fleet's stream does not tell of that. */
+  tellMail(tx: Tx, run_num: number, record: MailHead): void {
+    insertRunEvent(tx, run_num, this.#options.clock.now(), 'mail', JSON.stringify(record));
+    this.#wake(tx, run_num);
+  }
+
   /** Answers the run, with a new version where it changed. */
   #told(tx: Tx, run: RunRow, step_keys: readonly string[], before: RunRow | undefined): RunRow {
     const other = before === undefined || shown.some((column) => run[column] !== before[column]);
@@ -104,8 +111,12 @@ export class Progress {
       if (step) event('step', toStep(step, row.id, agents.get(key) ?? null));
     }
     if (whole) event('run', toRun(row));
+    this.#wake(tx, row.num);
+  }
+
+  #wake(tx: Tx, run_num: number): void {
     tx.afterCommit(() => {
-      for (const listener of this.#listeners) listener(row.num);
+      for (const listener of this.#listeners) listener(run_num);
     });
   }
 

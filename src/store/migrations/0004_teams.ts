@@ -181,24 +181,28 @@ CREATE TABLE mail (
 );
 CREATE INDEX mail_inbox ON mail(to_actor_id, num) WHERE status IN ('pending', 'delivered');
 CREATE INDEX mail_run ON mail(run_num, num);
+CREATE INDEX mail_told ON mail(to_actor_id, run_num, delivered_at, hops, from_actor_id);
 CREATE TABLE triggers (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
   team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
   run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
+  run_attempt INTEGER NOT NULL,
   actor_id TEXT NOT NULL,
   at INTEGER,
   every_seconds INTEGER,
   cron TEXT,
   timezone TEXT,
   payload TEXT NOT NULL,
-  next_at INTEGER,
+  hops INTEGER NOT NULL,
+  next_at INTEGER NOT NULL,
   last_at INTEGER,
   fired INTEGER NOT NULL,
   created_by TEXT NOT NULL,
   created_at INTEGER NOT NULL
 );
 CREATE INDEX triggers_actor ON triggers(actor_id);
+CREATE INDEX triggers_run ON triggers(run_num);
 ALTER TABLE agents ADD COLUMN team_num INTEGER REFERENCES teams(num) ON DELETE SET NULL;
 ALTER TABLE agents ADD COLUMN run_num INTEGER REFERENCES runs(num) ON DELETE SET NULL;
 ALTER TABLE agents ADD COLUMN member_id TEXT;

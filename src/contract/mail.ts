@@ -1,0 +1,170 @@
+/** The mailbox of an actor, and the triggers that send mail later. */
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+import { mailStatuses } from '../domain/mail.ts';
+import { bounded, id, list, pageQuery, queryInteger, time } from './fields.ts';
+import { route } from './route.ts';
+
+const mailHead = z
+  .object({
+    id: z.int(),
+    run_id: id,
+    from_actor_id: z.string(),
+    to_actor_id: z.string(),
+    status: z
+      .enum(mailStatuses)
+      .meta({ description: '`delivered`: its receiver was told of it, or listed it.' }),
+    reason: z.string().optional().meta({ description: 'Why it is a dead letter.' }),
+    created_at: time,
+    delivered_at: time.nullable(),
+    acknowledged_at: time.nullable(),
+  })
+  .meta({ id: 'MailHead' });
+
+const mailRecord = mailHead.extend({ payload: z.record(z.string(), z.unknown()) }).meta({ id: 'Mail' });
+
+const triggerRecord = z
+  .object({
+    id,
+    run_id: id,
+    actor_id: z.string(),
+    at: time.nullable(),
+    every_seconds: z.int().nullable(),
+    cron: z.string().nullable(),
+    timezone: z.string().nullable(),
+    payload: z.record(z.string(), z.unknown()),
+    next_at: time,
+    last_at: time.nullable(),
+    fired: z.int().meta({ description: 'How often it did.' }),
+    created_by: z.string(),
+    created_at: time,
+  })
+  .meta({ id: 'Trigger' });
+
+const actorId = bounded(limits.actor_id_chars_max);
+const runId = bounded(limits.actor_id_chars_max);
+const payload = z.record(z.string(), z.unknown(), { error: 'must be an object' });
+const mailbox = '/api/actor/{actor_id}/mailbox' as const;
+const message = '/api/actor/mailbox/{message_id}' as const;
+const triggers = '/api/actor/{actor_id}/triggers' as const;
+
+const actors =
+  'An actor is `<member_id>@<team_id>` or `user:<username>`; with `run_id` also a bare member id, `leader` or `user`.';
+
+export const mailRoutes = {
+  sendMail: route({
+    method: 'POST',
+    path: '/api/actor/mailbox/send',
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: 'Send a message to an actor of a run',
+    description: `${actors} People send as themselves and as members without an agent, root as anyone. What cannot be delivered is kept as a \`dead_letter\`, with the reason.`,
+    body: z.object({ run_id: runId, from_actor_id: actorId, to_actor_id: actorId, payload }),
+    answers: { 201: mailRecord },
+    errors: ['runNotFound', 'payloadTooLarge', 'tooMuchMail'],
+    idempotent: true,
+  }),
+  listMail: route({
+    method: 'GET',
+    path: mailbox,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: "An actor's inbox, oldest first",
+    description: `${actors} What is not acknowledged, unless \`status\` says otherwise. What its owner lists is delivered.`,
+    query: z.object({
+      run_id: runId.optional(),
+      limit: queryInteger(1, limits.page_items_max)
+        .optional()
+        .meta({
+          description: `How many at most; ${limits.mail_inbox_items} unless given. No page: acknowledge to see more.`,
+        }),
+      status: z.enum(['all', ...mailStatuses]).optional(),
+      wait: queryInteger(0, limits.mail_wait_s_max)
+        .optional()
+        .meta({ description: 'Seconds to wait for mail that its owner was not told of yet.' }),
+    }),
+    answers: { 200: z.array(mailRecord) },
+    errors: ['runNotFound', 'tooManyWaiting'],
+  }),
+  getMail: route({
+    method: 'GET',
+    path: message,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: 'One message, for whoever sees its run',
+    answers: { 200: mailRecord },
+    errors: ['messageNotFound'],
+  }),
+  ackMail: route({
+    method: 'POST',
+    path: `${message}/ack`,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: 'Acknowledge a message: it leaves the inbox',
+    description: 'Again changes nothing.',
+    answers: { 200: mailRecord },
+    errors: ['messageNotFound'],
+  }),
+  listRunMail: route({
+    method: 'GET',
+    path: '/api/teams/runs/{run_id}/mail',
+    action: 'team.read',
+    tag: 'Mailbox',
+    summary: 'All mail of a run, oldest first, without payloads',
+    query: z.object(pageQuery),
+    answers: { 200: list(mailHead) },
+    errors: ['runNotFound'],
+  }),
+  listTriggers: route({
+    method: 'GET',
+    path: triggers,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: "An actor's time triggers, newest first",
+    description: actors,
+    query: z.object({ ...pageQuery, run_id: runId.optional() }),
+    answers: { 200: list(triggerRecord) },
+    errors: ['runNotFound'],
+  }),
+  setTrigger: route({
+    method: 'POST',
+    path: triggers,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: 'Let an actor get mail from itself, later',
+    description:
+      'Once (`at`), every so often, or by a cron pattern of five fields in a time zone (UTC unless given). One that was missed fires once. It ends with the run.',
+    body: z
+      .object({
+        run_id: runId,
+        at: z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time' }).optional(),
+        every_seconds: z
+          .int({ error: 'must be an integer' })
+          .min(limits.trigger_every_s_min, { error: `must be at least ${limits.trigger_every_s_min}` })
+          .max(limits.trigger_every_s_max, { error: `must be at most ${limits.trigger_every_s_max}` })
+          .optional(),
+        cron: bounded(limits.trigger_cron_chars_max).optional(),
+        timezone: bounded(limits.trigger_zone_chars_max)
+          .optional()
+          .meta({ description: 'IANA name, for `cron`.' }),
+        payload,
+      })
+      .refine(
+        ({ at, every_seconds, cron }) =>
+          [at, every_seconds, cron].filter((one) => one !== undefined).length === 1,
+        { error: 'must be one of at, every_seconds and cron', path: ['at'] },
+      ),
+    answers: { 201: triggerRecord },
+    errors: ['runNotFound', 'runOver', 'payloadTooLarge', 'tooManyTriggers'],
+    idempotent: true,
+  }),
+  deleteTrigger: route({
+    method: 'DELETE',
+    path: `${triggers}/{trigger_id}`,
+    action: 'mailbox.use',
+    tag: 'Mailbox',
+    summary: 'Take a time trigger back',
+    answers: { 204: null },
+    errors: ['triggerNotFound', 'runNotFound'],
+  }),
+};

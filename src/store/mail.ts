@@ -1,0 +1,218 @@
+/** Queries about mail: rows in, rows and records out. Rules stand in `services/mail/`. */
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { Mail, MailHead, MailStatus } from '../domain/mail.ts';
+import { built } from './built.ts';
+import type { Reader, Tx } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export type MailRow = Selectable<Tables['mail']> & { run_id: string };
+
+/** A run's attempt. */
+interface RunAttempt {
+  num: number;
+  attempt: number;
+}
+
+function mailQuery(builder: Reader['sql']) {
+  return builder
+    .selectFrom('mail')
+    .innerJoin('runs', 'runs.num', 'mail.run_num')
+    .selectAll('mail')
+    .select('runs.id as run_id');
+}
+
+/** Literals: the index of inboxes holds only these. */
+const unacknowledged = sql<boolean>`mail.status IN ('pending', 'delivered')`;
+
+const mailByNum = built((builder, num: number) => mailQuery(builder).where('mail.num', '=', num));
+const mailByKey = built((builder, from_actor_id: string, key: string) =>
+  mailQuery(builder).where('mail.from_actor_id', '=', from_actor_id).where('mail.idempotency_key', '=', key),
+);
+
+export function findMail(reader: Reader, num: number): MailRow | undefined {
+  return reader.get(mailByNum(reader, num)) as MailRow | undefined;
+}
+
+/** What a sender sent with an idempotency key. */
+export function findMailOfKey(reader: Reader, from_actor_id: string, key: string): MailRow | undefined {
+  return reader.get(mailByKey(reader, from_actor_id, key)) as MailRow | undefined;
+}
+
+export function insertMail(tx: Tx, row: Insertable<Tables['mail']>): number {
+  return tx.get(tx.sql.insertInto('mail').values(row).returning('num'))!.num;
+}
+
+export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail']>): void {
+  tx.run(tx.sql.updateTable('mail').set(changes).where('num', '=', num));
+}
+
+export interface InboxFilter {
+  to_actor_id: string;
+  run_num?: number | undefined;
+  /** Absent: what is not acknowledged, of the runs' present attempts. */
+  status?: MailStatus | 'all' | undefined;
+  limit: number;
+}
+
+/** Oldest first. */
+export function listInbox(reader: Reader, { to_actor_id, run_num, status, limit }: InboxFilter): MailRow[] {
+  let query = mailQuery(reader.sql)
+    .where('mail.to_actor_id', '=', to_actor_id)
+    .orderBy('mail.num')
+    .limit(limit);
+  if (run_num !== undefined) query = query.where('mail.run_num', '=', run_num);
+  if (status === undefined) {
+    query = query.where(unacknowledged).whereRef('mail.run_attempt', '=', 'runs.attempt');
+  } else if (status !== 'all') query = query.where('mail.status', '=', status);
+  return reader.all(query);
+}
+
+function inboxQuery(reader: Reader, run: RunAttempt, to_actor_id: string) {
+  return mailQuery(reader.sql)
+    .where(unacknowledged)
+    .where('mail.to_actor_id', '=', to_actor_id)
+    .where('mail.run_num', '=', run.num)
+    .where('mail.run_attempt', '=', run.attempt);
+}
+
+/**
+ * What an agent is to be told of next: what no prompt names, then what it was told of once, in turns that are over. A
+ * prompt that was taken back named nothing.
+ */
+export function mailToName(reader: Reader, run: RunAttempt, to_actor_id: string, limit: number): MailRow[] {
+  return reader.all(
+    inboxQuery(reader, run, to_actor_id)
+      .leftJoin('prompts', 'prompts.id', 'mail.prompt_id')
+      .where(({ and, or, eb }) =>
+        or([
+          and([eb('mail.status', '=', 'pending'), eb('prompts.id', 'is', null)]),
+          and([
+            eb('mail.status', '=', 'delivered'),
+            eb('mail.reminded', '=', 0),
+            or([eb('prompts.id', 'is', null), eb('prompts.state', '<>', 'sent')]),
+          ]),
+        ]),
+      )
+      .orderBy('mail.status', 'desc')
+      .orderBy('mail.num')
+      .limit(limit),
+  );
+}
+
+/** What a prompt names for the first time. */
+export function mailOfPrompt(
+  reader: Reader,
+  run: RunAttempt,
+  to_actor_id: string,
+  prompt_id: string,
+): MailRow[] {
+  const named = inboxQuery(reader, run, to_actor_id).where('mail.prompt_id', '=', prompt_id);
+  return reader.all(named.where('mail.status', '=', 'pending').orderBy('mail.num'));
+}
+
+/** All mail of a run, dead letters too, oldest first. */
+export function listMailOfRun(reader: Reader, run_num: number, after_num: number, limit?: number): MailRow[] {
+  const query = mailQuery(reader.sql)
+    .where('mail.run_num', '=', run_num)
+    .where('mail.num', '>', after_num)
+    .orderBy('mail.num');
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+const countOfRun = built((builder, run_num: number) =>
+  builder
+    .selectFrom('mail')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('run_num', '=', run_num),
+);
+
+export function countMail(reader: Reader, run_num: number): number {
+  return (reader.get(countOfRun(reader, run_num)) as { count: number }).count;
+}
+
+/** How much each actor has not acknowledged in this attempt of the run; those without are left out. */
+export function countUnacknowledged(reader: Reader, run: RunAttempt): Map<string, number> {
+  const rows = reader.all(
+    reader.sql
+      .selectFrom('mail')
+      .select(['to_actor_id', ({ fn }) => fn.countAll<number>().as('count')])
+      .where('run_num', '=', run.num)
+      .where('run_attempt', '=', run.attempt)
+      .where(unacknowledged)
+      .groupBy('to_actor_id'),
+  );
+  return new Map(rows.map(({ to_actor_id, count }) => [to_actor_id, count]));
+}
+
+/** What nobody acknowledged in attempts of the run before this one. */
+export function staleMail(reader: Reader, run: RunAttempt): MailRow[] {
+  return reader.all(
+    mailQuery(reader.sql)
+      .where('mail.run_num', '=', run.num)
+      .where('mail.run_attempt', '<', run.attempt)
+      .where(unacknowledged)
+      .orderBy('mail.num'),
+  );
+}
+
+/**
+ * The largest number of hops of what an actor was told in this attempt of a run, since it was put to something: at
+ * `tasked_at` (Unix ms), or by the latest message that a chain begins with, which counts too. Null: it was told nothing.
+ */
+export function hopsHeard(
+  reader: Reader,
+  run: RunAttempt,
+  actor_id: string,
+  tasked_at: number,
+): number | null {
+  const heard = reader.sql
+    .selectFrom('mail')
+    .where('to_actor_id', '=', actor_id)
+    .where('run_num', '=', run.num)
+    .where('run_attempt', '=', run.attempt)
+    .where('delivered_at', 'is not', null);
+  // A chain begins with a person or a step (0), or with the clock, that is the actor's own message to itself.
+  const begun = heard
+    .select(({ fn }) => fn.max('delivered_at').as('at'))
+    .where(({ or, eb }) => or([eb('hops', '=', 0), eb('from_actor_id', '=', actor_id)]));
+  const since = Math.max(reader.get(begun)?.at ?? 0, tasked_at);
+  const most = heard.select(({ fn }) => fn.max('hops').as('hops')).where('delivered_at', '>=', since);
+  return reader.get(most)?.hops ?? null;
+}
+
+/** When a member was last given a step, a round or a person's prompt, Unix ms; 0: never. */
+export function taskedAt(reader: Reader, run: RunAttempt, member_id: string): number {
+  const attempt = reader.sql
+    .selectFrom('run_attempts')
+    .select(({ fn }) => fn.max('created_at').as('at'))
+    .where('run_num', '=', run.num)
+    .where('run_attempt', '=', run.attempt)
+    .where('member_id', '=', member_id);
+  const prompt = reader.sql
+    .selectFrom('agents')
+    .innerJoin('prompts', 'prompts.agent_num', 'agents.num')
+    .select(({ fn }) => fn.max('prompts.sent_at').as('at'))
+    .where('agents.run_num', '=', run.num)
+    .where('agents.member_id', '=', member_id)
+    .where('prompts.created_by', 'is not', null);
+  return Math.max(reader.get(attempt)?.at ?? 0, reader.get(prompt)?.at ?? 0);
+}
+
+export function toMailHead(row: MailRow): MailHead {
+  return {
+    id: row.num,
+    run_id: row.run_id,
+    from_actor_id: row.from_actor_id,
+    to_actor_id: row.to_actor_id,
+    status: row.status,
+    ...(row.reason !== null && { reason: row.reason }),
+    created_at: rfc3339(row.created_at),
+    delivered_at: rfc3339OrNull(row.delivered_at),
+    acknowledged_at: rfc3339OrNull(row.acknowledged_at),
+  };
+}
+
+export function toMail(row: MailRow): Mail {
+  return { ...toMailHead(row), payload: JSON.parse(row.payload) };
+}
