@@ -8,12 +8,14 @@ import { nodeRoutes } from './nodes.ts';
 import { presetRoutes } from './presets.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
+import { taskRoutes } from './tasks.ts';
 
 export const routes = {
   ...accountRoutes,
   ...agentRoutes,
   ...conversationRoutes,
   ...reviewRoutes,
+  ...taskRoutes,
   ...nodeRoutes,
   ...presetRoutes,
   ...adminRoutes,

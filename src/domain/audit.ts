@@ -40,6 +40,9 @@ export const auditEvents = [
   'agent_prompt_removed',
   'agent_turn_cancelled',
   'agent_configured',
+  'task_created',
+  'task_updated',
+  'message_sent',
   'config_changed',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];

@@ -38,7 +38,7 @@ export function streamHandlers(deps: {
 }
 
 /** An empty header is what an `EventSource` sends before its first event: no position. */
-function lastEventId(call: {
+export function lastEventId(call: {
   headers: { [name: string]: string | string[] | undefined };
 }): string | undefined {
   const header = call.headers['last-event-id'];

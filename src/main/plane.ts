@@ -29,6 +29,7 @@ import { presetHandlers } from '../http/presets.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
+import { taskHandlers } from '../http/tasks.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
 import { openActorDoor } from '../rpc-actor/door.ts';
@@ -57,6 +58,8 @@ import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
+import { Messages } from '../services/tasks/messages.ts';
+import { Tasks } from '../services/tasks/tasks.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -236,12 +239,25 @@ async function open(
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
+  const rooms = { store, clock, feed, audit, idempotency };
+  const tasks = new Tasks({
+    ...rooms,
+    startRun: () => {
+      throw problems.runNotFound();
+    },
+  });
+  const messages = new Messages({ ...rooms, logger: log, post: () => {} });
   const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
   opened.push(() => node.detach());
   const adopted = (await node.health()).sessions_live;
-  await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
+  await facts.open({
+    'agent-restarts': restartFacts(context),
+    conversations: conversations.facts(),
+    tasks: tasks.facts(),
+    messages: messages.facts(),
+  });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
     ...restartTimers(context, lifecycle),
@@ -285,6 +301,7 @@ async function open(
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
       ...presetHandlers(presets),
+      ...taskHandlers({ tasks, messages, tokens, streams }),
       ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),
