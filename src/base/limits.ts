@@ -89,7 +89,7 @@ export const limits = {
   task_messages_max: 10_000,
   task_context_messages_max: 50,
   task_context_chars_max: 32 * KIB,
-  message_chars_max: 32 * KIB,
+  message_bytes_max: 32 * KIB,
   follow_rows_per_read: 100,
   acp_asked_max: 100,
   acp_silent_ms: 60_000,

@@ -181,7 +181,7 @@ export const taskRoutes = {
       to_actor_id: bounded(limits.actor_id_chars_max)
         .optional()
         .meta({ description: 'With `to_member`: an actor id, a bare member id, `leader` or `user`.' }),
-      text: bounded(limits.message_chars_max).optional().meta({ description: 'Short for `{"text": …}`.' }),
+      text: bounded(limits.message_bytes_max).optional().meta({ description: 'Short for `{"text": …}`.' }),
       payload: z.record(z.string(), z.unknown()).optional(),
       reply_to: z.int().optional().meta({ description: 'A message of the same conversation.' }),
     }),

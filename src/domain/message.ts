@@ -50,17 +50,17 @@ export function mustBeRouted(
   if (route === 'to_member' && (to_actor_id ?? '') === '') throw problems.recipientRequired();
 }
 
-/** One of them is what is said. `chars_max`: of it as JSON. */
+/** One of them is what is said. `bytes_max`: of it as JSON. */
 export function payloadOf(
   said: { text?: string | undefined; payload?: Record<string, unknown> | undefined },
-  chars_max: number,
+  bytes_max: number,
 ): Record<string, unknown> {
   if (said.text !== undefined && said.payload !== undefined) throw problems.textOrPayload();
   if (said.payload === undefined && (said.text ?? '').trim() === '') throw problems.textRequired();
   const payload = said.payload ?? { text: said.text };
-  if (JSON.stringify(payload).length > chars_max) {
+  if (Buffer.byteLength(JSON.stringify(payload)) > bytes_max) {
     const field = said.payload === undefined ? 'text' : 'payload';
-    throw invalid(`${field} must be at most ${chars_max} characters as JSON`);
+    throw invalid(`${field} must be at most ${bytes_max} bytes as JSON`);
   }
   return payload;
 }

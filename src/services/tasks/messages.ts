@@ -50,7 +50,6 @@ export interface Post {
   from_actor_id: string;
   to_actor_id: string;
   payload: Record<string, unknown>;
-  hops: number;
   message_num: number;
 }
 
@@ -176,7 +175,7 @@ export class Messages {
     const { store, audit, idempotency } = this.#options;
     return store.write((tx) => {
       const found = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
-      const message = this.say(tx, found, humanActorId(caller.username), said, 0);
+      const message = this.say(tx, found, humanActorId(caller.username), said);
       const { id: message_id, route, to_actor_id } = message;
       audit.record(tx, {
         event: 'message_sent',
@@ -194,14 +193,14 @@ export class Messages {
 
   /**
    * Puts what an actor says into the conversation, and delivers it where a run is open. Whether the actor may speak is for
-   * the caller to know. `hops`: how many messages led to it.
+   * the caller to know.
    */
-  say(tx: Tx, { team, task }: TeamTask, from_actor_id: string, said: Say, hops: number): Message {
+  say(tx: Tx, { team, task }: TeamTask, from_actor_id: string, said: Say): Message {
     const run = openRunOf(tx, task.num);
     const cast = castOf(team, run);
     mustBeRouted(cast.spec, said.route, said.to_actor_id);
     const to_actor_id = addressee(tx, cast, said);
-    const payload = payloadOf(said, limits.message_chars_max);
+    const payload = payloadOf(said, limits.message_bytes_max);
     const thread = said.reply_to === undefined ? undefined : threadOf(tx, task, said.reply_to);
     if (thread === null) throw problems.replyElsewhere();
     if (countMessages(tx, task.num).count >= limits.task_messages_max) throw problems.tooManyMessages();
@@ -220,7 +219,7 @@ export class Messages {
       thread: thread ?? null,
       created_at: this.#options.clock.now(),
     });
-    if (run) this.#deliver(tx, cast, run, findMessage(tx, task.num, num)!, hops);
+    if (run) this.#deliver(tx, cast, run, findMessage(tx, task.num, num)!);
     tx.afterCommit(() => {
       for (const listener of this.#listeners) listener(task.num);
     });
@@ -243,7 +242,7 @@ export class Messages {
   #deliverWaiting(tx: Tx, cast: Cast, task: TaskRow, run: RunRow): void {
     for (const row of waitingMessages(tx, task.num)) {
       try {
-        if (this.#deliver(tx, cast, run, row, 0)) this.#publish(tx, cast.team, task, row.num);
+        if (this.#deliver(tx, cast, run, row)) this.#publish(tx, cast.team, task, row.num);
       } catch (error) {
         if (!(error instanceof Problem)) throw error;
         const { logger } = this.#options;
@@ -254,7 +253,7 @@ export class Messages {
   }
 
   /** False where the run has none of those whom the message is for. */
-  #deliver(tx: Tx, cast: Cast, run: RunRow, row: MessageRow, hops: number): boolean {
+  #deliver(tx: Tx, cast: Cast, run: RunRow, row: MessageRow): boolean {
     const receivers = receiversOf(tx, cast, row);
     if (receivers === null) return false;
     const { num: message_num, from_actor_id } = row;
@@ -262,7 +261,7 @@ export class Messages {
     // Before the first is refused nothing happened; from then on the message is never said again.
     if (receivers.length === 0) markDelivered(tx, message_num, run.num);
     for (const to_actor_id of receivers) {
-      this.#options.post(tx, { run, from_actor_id, to_actor_id, payload, hops, message_num });
+      this.#options.post(tx, { run, from_actor_id, to_actor_id, payload, message_num });
       markDelivered(tx, message_num, run.num);
     }
     return true;
