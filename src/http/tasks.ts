@@ -24,7 +24,7 @@ type TaskOperations =
 export function taskHandlers(deps: {
   tasks: Tasks;
   messages: Messages;
-  tokens: Tokens;
+  tokens: Pick<Tokens, 'isLive'>;
   streams: Streams;
 }): Pick<Handlers, TaskOperations> {
   const { tasks, messages, tokens, streams } = deps;
