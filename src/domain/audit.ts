@@ -40,6 +40,7 @@ export const auditEvents = [
   'agent_prompt_removed',
   'agent_turn_cancelled',
   'agent_configured',
+  'run_created',
   'task_created',
   'task_updated',
   'message_sent',

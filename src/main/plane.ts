@@ -242,7 +242,7 @@ async function open(
   const rooms = { store, clock, feed, audit, idempotency };
   const tasks = new Tasks({
     ...rooms,
-    startRun: () => {
+    beginRun: () => {
       throw problems.runNotFound();
     },
   });

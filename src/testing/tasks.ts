@@ -14,9 +14,9 @@ import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Messages, type Post } from '../services/tasks/messages.ts';
 import { Tasks } from '../services/tasks/tasks.ts';
-import { findRun, insertRun, nextRunNumber, toRun, updateRun } from '../store/runs.ts';
+import { findRun, insertRun, nextRunNumber, type RunRow, toRun, updateRun } from '../store/runs.ts';
 import { openSqlite } from '../store/sqlite.ts';
-import type { Store } from '../store/store.ts';
+import type { Store, Tx } from '../store/store.ts';
 import { findTask } from '../store/tasks.ts';
 import { insertTeam, updateTeam } from '../store/teams.ts';
 import { TestClock } from './accounts.ts';
@@ -65,9 +65,10 @@ export class TasksRoom {
     const rooms = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
     this.tasks = new Tasks({
       ...rooms,
-      startRun: (_caller, _team_id, task_id, input) => {
+      beginRun: (tx, { id, team, task_num, input, created_by }) => {
         this.started.push(input);
-        return this.run(task_id);
+        this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
+        return this.#put(tx, id, 'running');
       },
     });
     this.messages = new Messages({
@@ -130,36 +131,42 @@ export class TasksRoom {
   }
 
   /** A run of a task that has begun. */
-  async run(task_id: string, changes: Partial<TeamSpec> = {}): Promise<Run> {
+  run(task_id: string, changes: Partial<TeamSpec> = {}): Promise<Run> {
     const id = newId('run');
-    await this.store.write((tx) => {
-      const task = findTask(tx, task_id)!;
-      insertRun(tx, {
-        id,
-        team_num: task.team_num,
-        number: nextRunNumber(tx, task.team_num),
-        task_num: task.num,
-        status: 'pending',
-        spec: JSON.stringify(specOf(changes)),
-        input: '{}',
-        attempt: 1,
-        version: 1,
-        ...({ mode: 'steps', leader: 'unasked', rounds: 0, steps_seen: 0 } as const),
-        created_by: JON.user_id,
-        created_at: this.clock.now(),
-      });
+    return this.store.write((tx) => {
+      const { team_num, num: task_num } = findTask(tx, task_id)!;
+      const spec = JSON.stringify(specOf(changes));
+      this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
+      return toRun(this.#put(tx, id, 'running'));
     });
-    return this.runIs(id, 'running');
   }
 
   /** Puts a run into a status, and says so. */
   runIs(run_id: string, status: RunStatus): Promise<Run> {
-    return this.store.write((tx) => {
-      const run = findRun(tx, run_id)!;
-      updateRun(tx, run.num, { status });
-      this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt: run.attempt });
-      return toRun(findRun(tx, run_id)!);
+    return this.store.write((tx) => toRun(this.#put(tx, run_id, status)));
+  }
+
+  #begin(
+    tx: Tx,
+    run: { id: string; team_num: number; task_num: number; spec: string; created_by: string },
+  ): void {
+    insertRun(tx, {
+      ...run,
+      number: nextRunNumber(tx, run.team_num),
+      status: 'pending',
+      input: '{}',
+      attempt: 1,
+      version: 1,
+      ...({ mode: 'steps', leader: 'unasked', rounds: 0, steps_seen: 0 } as const),
+      created_at: this.clock.now(),
     });
+  }
+
+  #put(tx: Tx, run_id: string, status: RunStatus): RunRow {
+    const { num, attempt } = findRun(tx, run_id)!;
+    updateRun(tx, num, { status });
+    this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt });
+    return findRun(tx, run_id)!;
   }
 
   async audited(event: string): Promise<unknown[]> {

@@ -165,6 +165,14 @@ test("a task's status and newest run follow its runs, and each change is told", 
   ]);
 });
 
+test('of two runs that are started at once one begins', async () => {
+  const { id } = await room.task();
+  const asked = [1, 2].map(() => room.tasks.startRun(MIA, TEAM, id, {}, null));
+  const settled = await Promise.allSettled(asked);
+  expect(settled.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  expect(room.started).toHaveLength(1);
+});
+
 test('what a person said of a task while its run went on stays', async () => {
   const { id } = await room.task();
   const run = await room.run(id);

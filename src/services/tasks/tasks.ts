@@ -13,7 +13,7 @@ import type { TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
-import { findRun } from '../../store/runs.ts';
+import { findRun, type RunRow, toRun } from '../../store/runs.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import { insertTask, listTasks, openRunOf, taskOfNum, toTask, updateTask } from '../../store/tasks.ts';
 import type { TeamRow } from '../../store/teams.ts';
@@ -30,14 +30,18 @@ export interface TasksOptions {
   feed: Feed;
   audit: Audit;
   idempotency: Pick<IdempotencyKeys, 'keepWith'>;
-  /** Creates and begins a run of the team for the task. */
-  startRun(
-    caller: Caller,
-    team_id: string,
-    task_id: string,
-    input: Record<string, unknown>,
-    idempotency_key: string | null,
-  ): Promise<Run>;
+  /** Creates a run of the team as it is now, which begins with this very transaction. */
+  beginRun(tx: Tx, asked: BeginRun): RunRow;
+}
+
+export interface BeginRun {
+  id: string;
+  team: TeamRow;
+  task_num: number;
+  input: Record<string, unknown>;
+  /** A user's id. */
+  created_by: string;
+  now: number;
 }
 
 export interface CreateTask {
@@ -138,19 +142,32 @@ export class Tasks {
   }
 
   /** A run of the team whose input holds the task and its conversation beside what is given. One at a time. */
-  async startRun(
+  startRun(
     caller: Caller,
     team_id: string,
     task_id: string,
     input: Record<string, unknown>,
     idempotency_key: string | null,
   ): Promise<Run> {
-    const whole = await this.#options.store.read((reader) => {
-      const { task } = mustFindTask(reader, caller, 'team.work', { team_id, task_id });
-      if (openRunOf(reader, task.num)) throw problems.taskHasRun();
-      return inputWithTask(reader, task, input);
+    const { store, clock, beginRun, idempotency } = this.#options;
+    const id = newId('run');
+    return store.write((tx) => {
+      const { team, task } = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
+      if (openRunOf(tx, task.num)) throw problems.taskHasRun();
+      const run = toRun(
+        beginRun(tx, {
+          ...{ id, team, task_num: task.num, input: inputWithTask(tx, task, input) },
+          created_by: caller.user_id,
+          now: clock.now(),
+        }),
+      );
+      this.#audit(tx, caller, 'run_created', { run_id: id, team_id, task_id });
+      if (idempotency_key !== null) {
+        const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
+      return run;
     });
-    return this.#options.startRun(caller, team_id, task_id, whole, idempotency_key);
   }
 
   /** A task's status follows its runs. */
