@@ -106,7 +106,7 @@ export const adminRoutes = {
     summary: 'Delete a user',
     description: 'Ends the tokens of that user. Refused while the user has agents: delete those first.',
     answers: { 204: null },
-    errors: ['userNotFound', 'lastRoot', 'userHasAgents'],
+    errors: ['userNotFound', 'lastRoot', 'userHasAgents', 'userHasTeams'],
   }),
   listAudit: route({
     method: 'GET',

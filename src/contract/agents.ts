@@ -158,13 +158,13 @@ const searchHit = z
   })
   .meta({ id: 'SearchHit' });
 
-const command = bounded(limits.command_chars_max);
-const argv = z
+export const command = bounded(limits.command_chars_max);
+export const argv = z
   .array(command)
   .min(1, { error: 'must not be empty' })
   .max(limits.argv_items_max, { error: `must have at most ${limits.argv_items_max} entries` })
   .refine((words) => words[0] !== '', { error: 'must begin with a program' });
-const env = z
+export const env = z
   .record(
     z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' }),
     bounded(limits.env_value_chars_max),
@@ -240,7 +240,8 @@ export const agentRoutes = {
     action: 'agents.list',
     tag: 'Agents',
     summary: 'Agents, newest first',
-    description: "Root sees all agents, a user the own ones. Filters do not change the answer's form.",
+    description:
+      "Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form.",
     query: z.object({
       ...pageQuery,
       status: z.enum(agentStatuses).optional(),
@@ -482,7 +483,7 @@ export const agentRoutes = {
     tag: 'Events',
     summary: 'A stream of every change that the caller may see, without output',
     description:
-      'Server-Sent Events: `agent`, `review` and `node` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
+      'Server-Sent Events: `agent`, `review`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
     query: z.object(streamQuery),
     answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
     errors: ['invalidLastEventId'],

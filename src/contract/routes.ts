@@ -8,7 +8,9 @@ import { nodeRoutes } from './nodes.ts';
 import { presetRoutes } from './presets.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
+import { runRoutes } from './runs.ts';
 import { taskRoutes } from './tasks.ts';
+import { teamRoutes } from './teams.ts';
 
 export const routes = {
   ...accountRoutes,
@@ -16,6 +18,8 @@ export const routes = {
   ...conversationRoutes,
   ...reviewRoutes,
   ...taskRoutes,
+  ...teamRoutes,
+  ...runRoutes,
   ...nodeRoutes,
   ...presetRoutes,
   ...adminRoutes,

@@ -3,10 +3,10 @@ import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { type MessageRoute, messageRoutes } from '../domain/message.ts';
 import { problems } from '../domain/problem.ts';
-import { runStatuses } from '../domain/run.ts';
 import { taskStatuses } from '../domain/task.ts';
 import { bounded, id, list, name, pageQuery, position, queryInteger, time } from './fields.ts';
 import { route } from './route.ts';
+import { runRecord } from './runs.ts';
 
 const taskRecord = z
   .object({
@@ -57,9 +57,6 @@ const conversationRecord = z
     created_at: time,
   })
   .meta({ id: 'Conversation' });
-
-/** As far as a task's own page needs it. */
-const runRecord = z.looseObject({ id, task_id: id, status: z.enum(runStatuses) }).meta({ id: 'TaskRun' });
 
 const title = name.meta({ description: 'One line.' });
 const description = bounded(limits.task_description_chars_max);

@@ -30,8 +30,8 @@ function inLine(key: string): string {
 const ZODS_WORDS = /^(Invalid|Too |Unrecognized)/;
 
 function wrong(issue: z.core.$ZodIssue): string {
-  if ('input' in issue && issue.input === undefined && issue.code !== 'custom') return 'is required';
   if (!ZODS_WORDS.test(issue.message)) return issue.message;
+  if ('input' in issue && issue.input === undefined && issue.code !== 'custom') return 'is required';
   switch (issue.code) {
     case 'invalid_type':
       return `must be ${nouns[issue.expected] ?? issue.expected}`;

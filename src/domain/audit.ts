@@ -45,6 +45,21 @@ export const auditEvents = [
   'task_updated',
   'message_sent',
   'config_changed',
+
+  'team_created',
+  'team_updated',
+  'team_deleted',
+  'run_completed',
+  'run_failed',
+  'run_cancelled',
+  'run_resumed',
+  'run_restarted',
+  'step_added',
+  'step_started',
+  'step_completed',
+  'step_failed',
+  'step_input_required',
+  'step_resumed',
 ] as const;
 export type AuditEvent = (typeof auditEvents)[number];
 

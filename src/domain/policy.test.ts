@@ -22,11 +22,17 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'presets.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'nodes.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'reviews.list': ['unauthenticated', 'allow', 'allow', 'allow'],
+  'teams.list': ['unauthenticated', 'allow', 'allow', 'allow'],
+  'teams.create': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agent.read': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.drive': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
   'review.answer': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'team.read': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'team.change': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'team.work': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'team.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
   'users.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'nodes.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'audit.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
@@ -40,6 +46,20 @@ describe('policy', () => {
       actions.map((action) => [action, [null, bob, ada, root].map((who) => decide(who, action, ofAda))]),
     );
     expect(decided).toEqual(matrix);
+  });
+
+  it("lets a team's humans do what the team may, and nothing else", () => {
+    const ofTeam = { ...ofAda, human_ids: [bob.user_id] };
+    const allowed = actions.filter(
+      (action) => decide(bob, action, ofTeam) === 'allow' && decide(bob, action, ofAda) !== 'allow',
+    );
+    expect(allowed.toSorted()).toEqual([
+      'agent.read',
+      'review.answer',
+      'team.change',
+      'team.read',
+      'team.work',
+    ]);
   });
 
   it('denies an action that it does not know, to root too', () => {

@@ -6,7 +6,8 @@
  * An attempt of a step is launched at most once. Its first word counts: one that comes after the step is over, or from an
  * attempt of before, changes nothing.
  */
-import type { MemberKind, StepCondition, TeamSpec } from './team.ts';
+import type { AgentStatus } from './agent.ts';
+import { type MemberKind, memberKind, type StepCondition, type TeamSpec } from './team.ts';
 
 export const runStatuses = [
   'pending',
@@ -73,17 +74,39 @@ export interface Step {
   ended_at: string | null;
 }
 
+/** Who takes part in a run, as clients see it: a member of the team, or a human. */
+export interface RunMember {
+  actor_id: string;
+  /** Null for a human; so are the next three. */
+  member_id: string | null;
+  role: 'leader' | 'worker' | 'human';
+  /** Null before the run has made its agent, and for a member that is driven from outside. */
+  agent_id: string | null;
+  node_id: string | null;
+  /** The agent's. */
+  status: AgentStatus | null;
+  pending_messages: number;
+}
+
 /**
  * Who decides when there is nothing left to do. `steps`: nobody, the steps were all there was. `leader`: an agent, in
  * rounds. `outside`: somebody's word, for a run without steps and without an agent that leads.
  */
 export type RunMode = 'steps' | 'leader' | 'outside';
 
+export function runMode({ steps, members, leader_member_id }: TeamSpec): RunMode {
+  if (steps.length > 0) return 'steps';
+  const leader = members.find(({ member_id }) => member_id === leader_member_id);
+  return leader && memberKind(leader) !== 'outside' ? 'leader' : 'outside';
+}
+
 export interface RunState {
   status: RunStatus;
   mode: RunMode;
-  /** Rounds that the leader was asked for in this attempt of the run. */
+  /** Rounds that the leader was asked for; never goes back, also not over a restart of the run. */
   rounds: number;
+  /** Of them, those before somebody last began or resumed it: `max_rounds` bounds the others. */
+  rounds_before: number;
   max_rounds: number;
   /** Of the last round that it was asked for. `unclear`: what came of it is not known. */
   leader: 'unasked' | 'asking' | 'answered' | 'unclear';
@@ -294,10 +317,12 @@ function over(graph: RunGraph, ended: StepState, status: StepStatus, error_text:
     const spoils = graph.step(key)!.status !== 'completed';
     for (const dependent_key of graph.dependents(key)) {
       const before = graph.step(dependent_key)!;
+      // It did not wait: it is done already, and was not done again with what it depends on.
+      if (isStepOver(before)) continue;
       const step = { ...before, waits_for: before.waits_for - 1, spoiled: before.spoiled || spoils };
       const next = settled(step);
       graph.putStep(next);
-      if (next.status === 'skipped' && before.status !== 'skipped') left.push(dependent_key);
+      if (next.status === 'skipped') left.push(dependent_key);
     }
   }
 }
@@ -346,11 +371,9 @@ function hearStep(graph: RunGraph, step_key: string, word: StepWord, effects: Ef
     case 'resume':
       must('input_required');
       end();
-      graph.putStep(
-        step.kind === 'outside'
-          ? { ...step, status: 'running', error_text: null }
-          : { ...step, status: 'ready', launched: false, tries: 0, error_text: null },
-      );
+      if (step.kind !== 'outside') tryAgain(graph, { ...step, tries: 0 }, null);
+      else
+        graph.putStep({ ...(step.launched ? step : attempted(step)), status: 'running', error_text: null });
       return true;
   }
 }
@@ -370,20 +393,23 @@ function hearRun(graph: RunGraph, word: RunWord, effects: Effect[]): boolean {
     case 'resume': {
       if (run.status === 'completed' || run.status === 'pending' || run.status === 'running')
         throw new IllegalWord(run.status);
-      // A leader that was not asked to the end is asked again.
-      const rounds = run.rounds >= run.max_rounds ? 0 : run.rounds;
-      graph.putRun({ ...run, status: 'running', error: null, leader: 'unasked', rounds });
+      if (!isRunOver(run)) endAll(graph, run, effects);
+      graph.putRun(fresh(run));
       again(graph, (step) => step.status !== 'completed');
       return true;
     }
     case 'restart': {
       if (!isRunOver(run)) endAll(graph, run, effects);
       graph.dropAdded();
-      graph.putRun({ ...run, status: 'running', error: null, leader: 'unasked', rounds: 0 });
+      graph.putRun(fresh(run));
       again(graph, () => true);
       return true;
     }
   }
+}
+
+function fresh(run: RunState): RunState {
+  return { ...run, status: 'running', error: null, leader: 'unasked', rounds_before: run.rounds };
 }
 
 /** Nothing of the run goes on any more. */
@@ -404,16 +430,8 @@ function again(graph: RunGraph, which: (step: StepState) => boolean): void {
   for (const step of steps) {
     if (!open.has(step.step_key)) continue;
     const waits_for = step.depends_on.filter((key) => open.has(key)).length;
-    const fresh: StepState = {
-      ...step,
-      status: 'pending',
-      waits_for,
-      spoiled: false,
-      tries: 0,
-      launched: false,
-      error_text: null,
-    };
-    graph.putStep(settled(fresh));
+    const cleared = { waits_for, spoiled: false, tries: 0, launched: false, error_text: null };
+    graph.putStep(settled({ ...step, ...cleared, status: 'pending' }));
   }
 }
 
@@ -498,7 +516,7 @@ function concludeRound(graph: RunGraph, run: RunState, { total }: Tally, effects
   if (run.leader === 'asking') return;
   if (run.leader === 'unclear') graph.putRun({ ...run, status: 'input_required' });
   else if (run.leader === 'answered' && total === run.steps_seen) finish(graph, 'completed', null, effects);
-  else if (run.rounds >= run.max_rounds) {
+  else if (run.rounds - run.rounds_before >= run.max_rounds) {
     const error = `the leader has had its ${run.max_rounds} rounds`;
     graph.putRun({ ...run, status: 'input_required', error });
   } else {

@@ -175,7 +175,8 @@ export class Feed {
   }
 }
 
-function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
+/** `record`: as JSON. */
+export function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
   const data = `{"type":${JSON.stringify(kind)},"ts":${ts_ms / 1000},"record":${record}}`;
   return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);
 }

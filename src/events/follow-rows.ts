@@ -5,6 +5,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
+import { entryFrame } from './feed.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import type { Position } from './position.ts';
 
@@ -21,8 +22,8 @@ export interface RowSource {
   heartbeat_ms?: number;
   /** The newest number; 0 for none. */
   head(): Promise<number>;
-  /** The next ones after a number, at most `limit`, in their order. */
-  after(id: number, limit: number): Promise<NumberedRow[]>;
+  /** The next ones after a number, in their order, `limits.follow_rows_per_read` at most. */
+  after(id: number): Promise<NumberedRow[]>;
   /** Calls `wake` when there may be more; answers how to stop that. */
   onNew(wake: () => void): () => void;
 }
@@ -51,20 +52,15 @@ export async function* followRows(
         heartbeat_at = performance.now() + heartbeat_ms;
         yield heartbeatFrame(cursor, clock.now());
       }
-      const rows = await source.after(cursor, limits.follow_rows_per_read);
+      const rows = await source.after(cursor);
       if (rows.length === 0) {
         await wake.wait(heartbeat_at - performance.now(), signal);
         continue;
       }
       cursor = rows.at(-1)!.id;
-      yield Buffer.concat(rows.map(rowFrame));
+      yield Buffer.concat(rows.map(({ id, type, ts_ms, record }) => entryFrame(id, ts_ms, type, record)));
     }
   } finally {
     stop();
   }
-}
-
-function rowFrame({ id, type, ts_ms, record }: NumberedRow): Buffer {
-  const data = `{"type":${JSON.stringify(type)},"ts":${ts_ms / 1000},"record":${record}}`;
-  return Buffer.from(`id: ${id}\nevent: ${type}\ndata: ${data}\n\n`);
 }

@@ -1,9 +1,10 @@
 /** The two event streams: one agent's log, and the fleet's changes. */
 
-import type { Audience, Feed } from '../events/feed.ts';
+import type { Feed } from '../events/feed.ts';
 import type { EventLog } from '../events/log.ts';
 import { parsePosition } from '../events/position.ts';
 import type { Agents } from '../services/agents/agents.ts';
+import type { Membership } from '../services/teams/membership.ts';
 import type { Tokens } from '../services/tokens.ts';
 import type { Handlers } from './call.ts';
 import type { Streams } from './sse.ts';
@@ -12,10 +13,11 @@ export function streamHandlers(deps: {
   agents: Agents;
   log: EventLog;
   feed: Feed;
+  membership: Membership;
   tokens: Tokens;
   streams: Streams;
 }): Pick<Handlers, 'followAgent' | 'followAll'> {
-  const { agents, log, feed, tokens, streams } = deps;
+  const { agents, log, feed, membership, tokens, streams } = deps;
   return {
     followAgent: async (call) => {
       const { caller, params, query } = call;
@@ -27,10 +29,9 @@ export function streamHandlers(deps: {
     followAll: async (call) => {
       const { caller, query } = call;
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
-      const sees = ({ owner_id }: Audience) => caller.role === 'root' || owner_id === caller.user_id;
       await streams.serve(
         call,
-        (signal) => feed.follow(sees, position, signal),
+        (signal) => feed.follow((audience) => membership.sees(caller, audience), position, signal),
         () => tokens.isLive(caller.token_id),
       );
     },

@@ -40,7 +40,7 @@ export function taskHandlers(deps: {
     startTaskRun: async ({ caller, params, body, idempotency_key }) => {
       const { team_id, task_id } = params;
       const run = await tasks.startRun(caller, team_id, task_id, body.input, idempotency_key);
-      return { location: `/api/teams/${team_id}/runs/${run.id}`, body: { ...run } };
+      return { location: `/api/teams/${team_id}/runs/${run.id}`, body: run };
     },
     listMessages: async ({ caller, params, query }) =>
       asList(query, await messages.list(caller, params, query, query)),

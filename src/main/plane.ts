@@ -26,10 +26,12 @@ import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
 import { presetHandlers } from '../http/presets.ts';
+import { runHandlers } from '../http/runs.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
 import { taskHandlers } from '../http/tasks.ts';
+import { teamHandlers } from '../http/teams.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
 import { openActorDoor } from '../rpc-actor/door.ts';
@@ -60,6 +62,12 @@ import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { Messages } from '../services/tasks/messages.ts';
 import { Tasks } from '../services/tasks/tasks.ts';
+import { beginRun } from '../services/teams/beginning.ts';
+import { Membership } from '../services/teams/membership.ts';
+import { Progress } from '../services/teams/progress.ts';
+import { RunEvents } from '../services/teams/run-events.ts';
+import { Runs } from '../services/teams/runs.ts';
+import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
@@ -239,14 +247,14 @@ async function open(
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
-  const rooms = { store, clock, feed, audit, idempotency };
-  const tasks = new Tasks({
-    ...rooms,
-    beginRun: () => {
-      throw problems.runNotFound();
-    },
-  });
-  const messages = new Messages({ ...rooms, logger: log, post: () => {} });
+  const membership = await Membership.open(store);
+  const teams = new Teams({ store, clock, audit, membership, idempotency });
+  const progress = new Progress({ clock, feed, facts, execute: () => {} });
+  const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
+  const run_events = new RunEvents({ store, clock, progress });
+  const conversing = { store, clock, feed, audit, idempotency };
+  const tasks = new Tasks({ ...conversing, beginRun: (tx, asked) => beginRun(tx, progress, asked) });
+  const messages = new Messages({ ...conversing, logger: log, post: () => {} });
   const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
@@ -302,7 +310,9 @@ async function open(
       ...nodeHandlers(registry, bootstrap),
       ...presetHandlers(presets),
       ...taskHandlers({ tasks, messages, tokens, streams }),
-      ...streamHandlers({ agents, log: eventLog, feed, tokens, streams }),
+      ...runHandlers({ runs, events: run_events, tokens, streams }),
+      ...streamHandlers({ agents, log: eventLog, feed, membership, tokens, streams }),
+      ...teamHandlers(teams),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,

@@ -1,6 +1,6 @@
 /**
  * Users and how they sign in. Root manages users; there is always at least one root once there was one. A user that
- * still has agents is not deleted: their records would belong to nobody, so root deletes the agents first.
+ * still has agents or teams is not deleted: their records would belong to nobody, so root deletes those first.
  */
 
 import { KeyedQueue } from '../base/async.ts';
@@ -253,6 +253,8 @@ export class Accounts {
       if (row.role === 'root') refuseLastRoot(tx);
       const agents = tx.sql.selectFrom('agents').select('id').where('owner_id', '=', user_id).limit(1);
       if (tx.get(agents)) throw problems.userHasAgents();
+      const teams = tx.sql.selectFrom('teams').select('id').where('created_by', '=', user_id).limit(1);
+      if (tx.get(teams)) throw problems.userHasTeams();
       const tokens_ended = tokens.endAll(tx, user_id);
       tx.run(tx.sql.deleteFrom('users').where('id', '=', user_id));
       const details = { subject_id: user_id, username: row.username, role: row.role, tokens_ended };

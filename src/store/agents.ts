@@ -7,6 +7,7 @@ import type { Cleanup, EndReason, Session } from '../domain/session.ts';
 import { built } from './built.ts';
 import { type Reader, StaleBatch, type Tx } from './store.ts';
 import type { Tables } from './tables.ts';
+import { teamsOf } from './teams.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
   last_seq: number | null;
@@ -53,8 +54,8 @@ export function findAgent(reader: Reader, id: string): AgentRow | undefined {
 }
 
 export interface AgentFilter {
-  /** Null: everyone's. */
-  owner_id: string | null;
+  /** Whose they are, or whose teams'; null: everyone's. */
+  user_id: string | null;
   status?: string | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
@@ -66,7 +67,12 @@ export interface AgentFilter {
 /** Newest first. */
 export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   let query = agentQuery(reader.sql).orderBy('agents.num', 'desc');
-  if (filter.owner_id !== null) query = query.where('agents.owner_id', '=', filter.owner_id);
+  const { user_id } = filter;
+  if (user_id !== null) {
+    query = query.where(({ eb, or }) =>
+      or([eb('agents.owner_id', '=', user_id), eb('agents.team_num', 'in', teamsOf(reader, user_id))]),
+    );
+  }
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
   if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);

@@ -1,13 +1,26 @@
 /** Queries about runs, their steps and attempts: rows in, rows and records out. Rules stand in `services/teams/`. */
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
-import type { Run, RunGraph, RunState, Step, StepState, Tally } from '../domain/run.ts';
+import { limits } from '../base/limits.ts';
+import {
+  isRunOver,
+  isStepOver,
+  type Run,
+  type RunGraph,
+  type RunState,
+  type Step,
+  type StepState,
+  type StepStatus,
+  type Tally,
+} from '../domain/run.ts';
+import type { TeamSpec } from '../domain/team.ts';
 import { built } from './built.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
 export type RunRow = Selectable<Tables['runs']> & { team_id: string; task_id: string };
 export type StepRow = Selectable<Tables['run_steps']>;
+export type NewStep = Insertable<Tables['run_steps']>;
 export type AttemptRow = Selectable<Tables['run_attempts']>;
 
 // --- runs -------------------------------------------------------------------------------------------------------------
@@ -85,7 +98,7 @@ export function toRun(row: RunRow): Run {
     team_id: row.team_id,
     task_id: row.task_id,
     status: row.status,
-    spec: JSON.parse(row.spec),
+    spec: specOf(row),
     input: JSON.parse(row.input),
     output: parsed(row.output),
     error: row.error,
@@ -99,31 +112,46 @@ export function toRun(row: RunRow): Run {
   };
 }
 
+const specs = new Map<string, { json: string; spec: TeamSpec }>();
+
+/** The run's spec. It never changes and can be large, so it is kept: change nothing in it. */
+export function specOf({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
+  const known = specs.get(id);
+  if (known?.json === json) return known.spec;
+  const spec = JSON.parse(json) as TeamSpec;
+  specs.delete(id);
+  specs.set(id, { json, spec });
+  if (specs.size > limits.run_specs_cached_max) specs.delete(specs.keys().next().value!);
+  return spec;
+}
+
 function parsed(json: string | null): unknown {
   return json === null ? null : JSON.parse(json);
 }
 
 // --- steps ------------------------------------------------------------------------------------------------------------
 
-/** A step, and what it depends on: steps of the run that are there already. */
-export function insertStep(tx: Tx, row: Insertable<Tables['run_steps']>): number {
-  const { num } = tx.get(tx.sql.insertInto('run_steps').values(row).returning('num'))!;
-  const needs = JSON.parse(row.depends_on) as string[];
-  if (needs.length > 0) insertEdges(tx, row.run_num, num, needs);
-  return num;
-}
+/** Rows that one statement takes. */
+const ROWS = 256;
 
-function insertEdges(tx: Tx, run_num: number, step_num: number, needs: string[]): void {
-  const rows = needs.map((key) => ({ run_num, step_num, needs_num: mustFindStep(tx, run_num, key).num }));
-  // Each of the few hundred rows that one statement takes.
-  for (let from = 0; from < rows.length; from += 256) {
-    tx.run(
-      tx.sql
-        .insertInto('run_edges')
-        .values(rows.slice(from, from + 256))
-        .onConflict((conflict) => conflict.doNothing()),
-    );
+/** Steps in their order, each with what it depends on: steps among them, or of the run already. */
+export function insertSteps(tx: Tx, run_num: number, rows: readonly Omit<NewStep, 'run_num'>[]): void {
+  const nums = new Map<string, number>();
+  for (let from = 0; from < rows.length; from += ROWS) {
+    const values = rows.slice(from, from + ROWS).map((row) => ({ ...row, run_num }));
+    const query = tx.sql.insertInto('run_steps').values(values).returning(['num', 'step_key']);
+    for (const { num, step_key } of tx.all(query)) nums.set(step_key, num);
   }
+  const numOf = (key: string) => nums.get(key) ?? findStep(tx, run_num, key)!.num;
+  const edges = rows.flatMap(({ step_key, depends_on }) =>
+    (JSON.parse(depends_on) as string[]).map((key) => ({
+      run_num,
+      step_num: nums.get(step_key)!,
+      needs_num: numOf(key),
+    })),
+  );
+  for (let from = 0; from < edges.length; from += ROWS)
+    tx.run(tx.sql.insertInto('run_edges').values(edges.slice(from, from + ROWS)));
 }
 
 const stepByKey = built((builder, run_num: number, step_key: string) =>
@@ -134,17 +162,31 @@ export function findStep(reader: Reader, run_num: number, step_key: string): Ste
   return reader.get(stepByKey(reader, run_num, step_key)) as StepRow | undefined;
 }
 
-function mustFindStep(reader: Reader, run_num: number, step_key: string): StepRow {
-  const row = findStep(reader, run_num, step_key);
-  if (!row) throw new Error(`there is no step ${step_key}`);
-  return row;
-}
-
 /** In the order in which they were defined or added. */
 export function stepsOf(reader: Reader, run_num: number): StepRow[] {
   return reader.all(
     reader.sql.selectFrom('run_steps').selectAll().where('run_num', '=', run_num).orderBy('num'),
   );
+}
+
+export function countSteps(reader: Reader, run_num: number): number {
+  const query = reader.sql
+    .selectFrom('run_steps')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('run_num', '=', run_num);
+  return reader.get(query)!.count;
+}
+
+/** Outputs of the steps that nothing depends on, by their keys. */
+export function lastOutputs(reader: Reader, run_num: number): Record<string, unknown> {
+  const query = reader.sql
+    .selectFrom('run_steps')
+    .leftJoin('run_edges', 'run_edges.needs_num', 'run_steps.num')
+    .select(['run_steps.step_key', 'run_steps.output'])
+    .where('run_steps.run_num', '=', run_num)
+    .where('run_edges.step_num', 'is', null)
+    .orderBy('run_steps.num');
+  return Object.fromEntries(reader.all(query).map(({ step_key, output }) => [step_key, parsed(output)]));
 }
 
 export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_steps']>): void {
@@ -210,8 +252,28 @@ export function attemptsOfSession(reader: Reader, session_id: string): AttemptRo
   return reader.all(attemptsBySession(reader, session_id)) as AttemptRow[];
 }
 
-/** The agents of the steps' present attempts, by step. */
-export function agentsOfSteps(reader: Reader, run: { num: number; attempt: number }): Map<string, string> {
+const newestAgent = built((builder, run_num: number, run_attempt: number, step_key: string) =>
+  builder
+    .selectFrom('run_attempts')
+    .select('agent_id')
+    .where('run_num', '=', run_num)
+    .where('run_attempt', '=', run_attempt)
+    .where('step_key', '=', step_key)
+    .orderBy('attempt', 'desc'),
+);
+
+/** The agents of the steps' present attempts, by step. `step_keys` absent: of all of them. */
+export function agentsOfSteps(
+  reader: Reader,
+  run: { num: number; attempt: number },
+  step_keys?: readonly string[],
+): Map<string, string> {
+  if (step_keys !== undefined && step_keys.length < ROWS) {
+    const found = step_keys.map(
+      (key) => [key, reader.get(newestAgent(reader, run.num, run.attempt, key))?.agent_id] as const,
+    );
+    return new Map(found.filter((pair): pair is [string, string] => pair[1] !== undefined));
+  }
   const rows = reader.all(
     reader.sql
       .selectFrom('run_attempts')
@@ -221,6 +283,53 @@ export function agentsOfSteps(reader: Reader, run: { num: number; attempt: numbe
       .orderBy('num'),
   );
   return new Map(rows.map(({ step_key, agent_id }) => [step_key, agent_id]));
+}
+
+// --- events -----------------------------------------------------------------------------------------------------------
+
+const newEvent = built((builder, run_num: number, ts: number, type: string, data: string) =>
+  builder.insertInto('run_events').values({ run_num, ts, type, data }),
+);
+
+/** `data`: the record, as JSON. */
+export function insertRunEvent(
+  tx: Tx,
+  run_num: number,
+  ts: number,
+  type: 'run' | 'step',
+  data: string,
+): void {
+  tx.run(newEvent(tx, run_num, ts, type, data));
+}
+
+const eventsAfter = built((builder, run_num: number, after: number) =>
+  builder
+    .selectFrom('run_events')
+    .selectAll()
+    .where('run_num', '=', run_num)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limits.follow_rows_per_read),
+);
+
+/** Oldest first; some at a time. */
+export function runEventsAfter(
+  reader: Reader,
+  run_num: number,
+  after: number,
+): Selectable<Tables['run_events']>[] {
+  return reader.all(eventsAfter(reader, run_num, after));
+}
+
+/** The id of the run's newest event; 0 before the first. */
+export function lastRunEvent(reader: Reader, run_num: number): number {
+  const query = reader.sql
+    .selectFrom('run_events')
+    .select('id')
+    .where('run_num', '=', run_num)
+    .orderBy('id', 'desc')
+    .limit(1);
+  return reader.get(query)?.id ?? 0;
 }
 
 // --- the graph --------------------------------------------------------------------------------------------------------
@@ -240,12 +349,17 @@ const waitingPlain = built((builder, run_num: number, count: number) =>
 const waitingAcp = built((builder, run_num: number) =>
   builder
     .selectFrom('run_steps')
-    .selectAll()
+    .select(({ fn }) => ['member_id', fn.min('num').as('num')])
     .where('run_num', '=', run_num)
     .where('status', '=', sql.lit('ready'))
     .where('launched', '=', sql.lit(0))
     .where('kind', '=', sql.lit('acp'))
-    .orderBy('num'),
+    .groupBy('member_id')
+    .orderBy(sql.ref('num')),
+);
+
+const stepByNum = built((builder, num: number) =>
+  builder.selectFrom('run_steps').selectAll().where('num', '=', num),
 );
 
 const launchedMembers = built((builder, run_num: number) =>
@@ -275,34 +389,27 @@ const tallies = built((builder, run_num: number) =>
     .groupBy('status'),
 );
 
-/** The graph of a run in its tables. `ended_at`: the time that steps and the run get that end by what is put. */
-export function graphOf(tx: Tx, row: RunRow, leader_member_id: string | null, now: number): RunGraph {
+/** The graph of a run in its tables. `now`: the time that steps and the run get that begin or end by what is put. */
+export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
   const { num } = row;
-  let run: RunState = {
-    status: row.status,
-    mode: row.mode,
-    rounds: row.rounds,
-    max_rounds: (JSON.parse(row.spec) as { max_rounds: number }).max_rounds,
-    leader: row.leader,
-    steps_seen: row.steps_seen,
-    error: row.error,
-  };
+  const { leader_member_id, max_rounds } = specOf(row);
+  const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
+  let run: RunState = { status, mode, rounds, rounds_before, max_rounds, leader, steps_seen, error };
   return {
     run: () => run,
     putRun: (next) => {
       const { max_rounds: _, ...columns } = next;
-      const over = ['completed', 'failed', 'cancelled'].includes(next.status);
       const begins = run.status === 'pending' && next.status !== 'pending';
       run = next;
-      updateRun(tx, num, { ...columns, ended_at: over ? now : null, ...(begins && { started_at: now }) });
+      const ended_at = isRunOver(next) ? now : null;
+      updateRun(tx, num, { ...columns, ended_at, ...(begins && { started_at: now }) });
     },
     step: (step_key) => {
       const found = findStep(tx, num, step_key);
       return found && toState(found);
     },
     putStep: (step) => putStep(tx, num, step, now),
-    dependents: (step_key) =>
-      (tx.all(dependentKeys(tx, num, step_key)) as { step_key: string }[]).map((found) => found.step_key),
+    dependents: (step_key) => tx.all(dependentKeys(tx, num, step_key)).map((dependent) => dependent.step_key),
     steps: () => stepsOf(tx, num).map(toState),
     dropAdded: () => {
       const added = tx.sql
@@ -321,22 +428,18 @@ export function graphOf(tx: Tx, row: RunRow, leader_member_id: string | null, no
     waitingPlain: (count) =>
       count === 0 ? [] : (tx.all(waitingPlain(tx, num, count)) as StepRow[]).map(toState),
     waitingAcp: () => {
-      const waiting = tx.all(waitingAcp(tx, num)) as StepRow[];
+      const waiting = tx.all(waitingAcp(tx, num));
       if (waiting.length === 0) return [];
-      const launched = tx.all(launchedMembers(tx, num)) as { member_id: string }[];
-      const busy = new Set(launched.map(({ member_id }) => member_id));
+      const busy = new Set(tx.all(launchedMembers(tx, num)).map(({ member_id }) => member_id));
       if (run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
-      return waiting.filter(({ member_id }) => !busy.has(member_id) && busy.add(member_id)).map(toState);
+      const free = waiting.filter(({ member_id }) => !busy.has(member_id));
+      return free.map((first) => toState(tx.get(stepByNum(tx, first.num))!));
     },
     tally: () => {
-      const counts = new Map(
-        (tx.all(tallies(tx, num)) as { status: StepState['status']; count: number }[]).map(
-          ({ status, count }) => [status, count],
-        ),
-      );
-      const of = (...statuses: StepState['status'][]) =>
+      const counts = new Map(tx.all(tallies(tx, num)).map(({ status, count }) => [status, count]));
+      const of = (...statuses: StepStatus[]) =>
         statuses.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0);
-      const launched = tx.all(launchedMembers(tx, num)) as { kind: StepState['kind'] }[];
+      const launched = tx.all(launchedMembers(tx, num));
       const tally: Tally = {
         total: [...counts.values()].reduce((sum, count) => sum + count, 0),
         open: of('pending', 'ready', 'running', 'input_required'),
@@ -368,26 +471,66 @@ function toState(row: StepRow): StepState {
   };
 }
 
-function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
-  const over = ['completed', 'failed', 'cancelled', 'skipped'].includes(step.status);
-  const begins = step.status === 'pending' || (step.status === 'ready' && !step.launched);
-  tx.run(
-    tx.sql
+const stepPut = built(
+  (
+    builder,
+    run_num: number,
+    now: number,
+    ended_at: number | null,
+    fresh: number,
+    runs: number,
+    status: StepStatus,
+    waits_for: number,
+    spoiled: number,
+    attempt: number,
+    tries: number,
+    launched: number,
+    error_text: string | null,
+    step_key: string,
+  ) =>
+    builder
       .updateTable('run_steps')
       .set({
-        status: step.status,
-        waits_for: step.waits_for,
-        spoiled: step.spoiled ? 1 : 0,
-        attempt: step.attempt,
-        tries: step.tries,
-        launched: step.launched ? 1 : 0,
-        error_text: step.error_text,
-        ended_at: over ? now : null,
-        // What an attempt of before left is not shown with this one.
-        ...(begins && { output: null, started_at: null }),
-        ...(step.status === 'running' && { started_at: sql<number>`coalesce(started_at, ${now})` }),
+        status,
+        waits_for,
+        spoiled,
+        attempt,
+        tries,
+        launched,
+        error_text,
+        ended_at,
+        output: sql`CASE WHEN ${fresh} THEN NULL ELSE output END`,
+        started_at: sql`CASE WHEN ${fresh} THEN NULL WHEN ${runs} THEN coalesce(started_at, ${now}) ELSE started_at END`,
       })
       .where('run_num', '=', run_num)
-      .where('step_key', '=', step.step_key),
+      .where('step_key', '=', step_key),
+);
+
+function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
+  const { status, waits_for, attempt, tries, error_text, step_key } = step;
+  const ended_at = isStepOver(step) ? now : null;
+  // What an attempt of before left is not shown with the next one.
+  const fresh = status === 'pending' || (status === 'ready' && !step.launched) ? 1 : 0;
+  const runs = status === 'running' ? 1 : 0;
+  const [spoiled, launched] = [step.spoiled ? 1 : 0, step.launched ? 1 : 0];
+  tx.run(
+    stepPut(
+      ...([
+        tx,
+        run_num,
+        now,
+        ended_at,
+        fresh,
+        runs,
+        status,
+        waits_for,
+        spoiled,
+        attempt,
+        tries,
+        launched,
+      ] as const),
+      error_text,
+      step_key,
+    ),
   );
 }

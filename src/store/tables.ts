@@ -234,6 +234,7 @@ export interface Tables {
     mode: RunMode;
     leader: 'unasked' | 'asking' | 'answered' | 'unclear';
     rounds: number;
+    rounds_before: Generated<number>;
     steps_seen: number;
     /** Since when something wants a human's eye; null: nothing does. */
     attention_at: number | null;

@@ -14,8 +14,65 @@ export function findTeam(reader: Reader, id: string): TeamRow | undefined {
   return reader.get(teamById(reader, id)) as TeamRow | undefined;
 }
 
+const teamByNum = built((sql, num: number) => sql.selectFrom('teams').selectAll().where('num', '=', num));
+
 export function teamOfNum(reader: Reader, num: number): TeamRow | undefined {
-  return reader.get(reader.sql.selectFrom('teams').selectAll().where('num', '=', num));
+  return reader.get(teamByNum(reader, num));
+}
+
+export interface TeamFilter {
+  /** A user's id: teams that the user made or is a human of; null: everyone's. */
+  user_id: string | null;
+  before_num?: number | undefined;
+  /** Absent: all of them. */
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listTeams(reader: Reader, filter: TeamFilter): TeamRow[] {
+  let query = reader.sql.selectFrom('teams').selectAll().orderBy('num', 'desc');
+  if (filter.user_id !== null) query = query.where('num', 'in', teamsOf(reader, filter.user_id));
+  if (filter.before_num !== undefined) query = query.where('num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query);
+}
+
+/** As a part of a query: the `num` of each team that the user made or is a human of. */
+export function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
+  return sql
+    .selectFrom('teams')
+    .select('num')
+    .where('created_by', '=', user_id)
+    .union(sql.selectFrom('team_humans').select('team_num as num').where('user_id', '=', user_id));
+}
+
+export function isTeamName(reader: Reader, name: string): boolean {
+  return reader.get(reader.sql.selectFrom('teams').select('num').where('name', '=', name)) !== undefined;
+}
+
+export function deleteTeam(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
+}
+
+/** Makes these the team's humans, and nobody else. */
+export function putHumans(tx: Tx, team_num: number, user_ids: readonly string[]): void {
+  tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num));
+  if (user_ids.length === 0) return;
+  const rows = user_ids.map((user_id) => ({ team_num, user_id }));
+  tx.run(tx.sql.insertInto('team_humans').values(rows));
+}
+
+const humanIds = built((sql, num: number) =>
+  sql
+    .selectFrom('teams')
+    .select('created_by as user_id')
+    .where('num', '=', num)
+    .unionAll(sql.selectFrom('team_humans').select('user_id').where('team_num', '=', num)),
+);
+
+/** Ids of the users whose team it is: its creator and its humans. */
+export function peopleOf(reader: Reader, team_num: number): string[] {
+  return reader.all(humanIds(reader, team_num)).map(({ user_id }) => user_id);
 }
 
 export function insertTeam(tx: Tx, row: Insertable<Tables['teams']>): number {

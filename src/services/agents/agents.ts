@@ -95,7 +95,7 @@ export class Agents {
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#context.options.store.read((reader) => {
       const rows = listAgents(reader, {
-        owner_id: caller.role === 'root' ? null : caller.user_id,
+        user_id: caller.role === 'root' ? null : caller.user_id,
         ...filter,
         before_num,
         limit: paged ? limit + 1 : undefined,
@@ -259,7 +259,13 @@ export class Agents {
         name: now.name,
         ...(kept && { worktree_kept: kept.reason }),
       });
-      this.#context.options.feed.append(tx, 'agent', now.owner_id, { ...record, deleted: true });
+      this.#context.options.feed.append(
+        tx,
+        'agent',
+        now.owner_id,
+        { ...record, deleted: true },
+        now.team_num,
+      );
     });
     return { worktree_kept: kept };
   }

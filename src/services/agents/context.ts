@@ -13,6 +13,7 @@ import type { Facts } from '../../flow/facts.ts';
 import type { Outbox } from '../../flow/outbox.ts';
 import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
+import { peopleOf } from '../../store/teams.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
@@ -77,7 +78,8 @@ export class AgentsContext {
   /** Finds an agent that the caller may treat so; another's is as good as none. */
   find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
     const row = this.mustFind(reader, agent_id);
-    authorize(caller, action, row, problems.agentNotFound);
+    const human_ids = row.team_num === null ? [] : peopleOf(reader, row.team_num);
+    authorize(caller, action, { owner_id: row.owner_id, human_ids }, problems.agentNotFound);
     return row;
   }
 
@@ -90,7 +92,7 @@ export class AgentsContext {
   /** Tells the fleet stream what the record is now. Call it last in a transaction. */
   publish(tx: Tx, agent_id: string): void {
     const row = this.mustFind(tx, agent_id);
-    this.options.feed.append(tx, 'agent', row.owner_id, { ...this.record(row) });
+    this.options.feed.append(tx, 'agent', row.owner_id, { ...this.record(row) }, row.team_num);
   }
 
   /** Appends the status event of a transition; throws on an illegal one. The caller updates the row. */

@@ -142,9 +142,9 @@ export class Messages {
         clock,
         ...(heartbeat_ms !== undefined && { heartbeat_ms }),
         head: () => store.read((reader) => countMessages(reader, task_num).last ?? 0),
-        after: (cursor, limit) =>
+        after: (after_num) =>
           store.read((reader) =>
-            listMessages(reader, { task_num, after_num: cursor, limit }).map((row) => ({
+            listMessages(reader, { task_num, after_num, limit: limits.follow_rows_per_read }).map((row) => ({
               id: row.num,
               type: 'message',
               ts_ms: row.created_at,

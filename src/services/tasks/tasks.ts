@@ -21,6 +21,7 @@ import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import { mustFindTeam } from '../teams/access.ts';
+import type { BeginRun } from '../teams/beginning.ts';
 import { inputWithTask } from './context.ts';
 import { mustFindTask, publishTask } from './find.ts';
 
@@ -32,16 +33,6 @@ export interface TasksOptions {
   idempotency: Pick<IdempotencyKeys, 'keepWith'>;
   /** Creates a run of the team as it is now, which begins with this very transaction. */
   beginRun(tx: Tx, asked: BeginRun): RunRow;
-}
-
-export interface BeginRun {
-  id: string;
-  team: TeamRow;
-  task_num: number;
-  input: Record<string, unknown>;
-  /** A user's id. */
-  created_by: string;
-  now: number;
 }
 
 export interface CreateTask {

@@ -5,12 +5,14 @@
 import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { advance, type Effect, type Happened, type StepState } from '../../domain/run.ts';
-import type { TeamSpec } from '../../domain/team.ts';
 import type { Feed } from '../../events/feed.ts';
+import type { Facts } from '../../flow/facts.ts';
 import {
   agentsOfSteps,
   findStep,
   graphOf,
+  insertRunEvent,
+  lastOutputs,
   type RunRow,
   runOfNum,
   toRun,
@@ -23,7 +25,11 @@ import { teamOfNum } from '../../store/teams.ts';
 export interface ProgressOptions {
   clock: Clock;
   feed: Feed;
-  /** Carries out what follows, in the same transaction. `run`: as it is then. */
+  facts: Facts;
+  /**
+   * Carries out what follows, in the same transaction. `run`: as it is then. For a restart it is called twice: with the
+   * ends of the attempt of before, whose `run` still has that attempt, and then with what begins.
+   */
   execute(tx: Tx, run: RunRow, effects: Effect[]): void;
 }
 
@@ -42,50 +48,85 @@ export class Progress {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Throws `IllegalWord`, and for an unknown step nothing is known of what to do: look before. */
-  apply(tx: Tx, run_num: number, happened: Happened): void {
-    const now = this.#options.clock.now();
-    const row = runOfNum(tx, run_num);
-    if (!row) return;
-    const spec = JSON.parse(row.spec) as TeamSpec;
-    const graph = graphOf(tx, row, spec.leader_member_id, now);
-    const changed = new Map<string, StepState>();
-    const putStep = graph.putStep;
-    graph.putStep = (step) => {
-      changed.set(step.step_key, step);
+  /**
+   * `output`: the run's, any JSON, where this completes it; absent: that of the steps nothing depends on, for a run of
+   * steps. Throws `IllegalWord`, and for an unknown step nothing is known of what to do: look before.
+   */
+  apply(tx: Tx, run_num: number, happened: Happened, output?: unknown): void {
+    const before = runOfNum(tx, run_num);
+    if (!before) return;
+    const graph = graphOf(tx, before, this.#options.clock.now());
+    const changed = new Set<string>();
+    const { putStep } = graph;
+    graph.putStep = (step: StepState) => {
+      changed.add(step.step_key);
       putStep(step);
     };
     const effects = advance(graph, happened, limits.run_plain_steps_max);
-    const after = runOfNum(tx, run_num)!;
-    if (changed.size > 0 || after.status !== row.status || after.error !== row.error) {
-      updateRun(tx, run_num, { version: row.version + 1 });
-    }
-    this.#options.execute(tx, runOfNum(tx, run_num)!, effects);
-    this.tell(tx, run_num, [...changed.keys()], row);
+    const restarts = happened.kind === 'run_said' && happened.word.kind === 'restart';
+    if (restarts) this.#restart(tx, before, effects);
+    else if (effects.length > 0) this.#options.execute(tx, runOfNum(tx, run_num)!, effects);
+    const ended = effects.find((effect) => effect.kind === 'run_ended');
+    if (ended?.status === 'completed') this.#complete(tx, before, output);
+    const said = happened.kind === 'run_said' && ['resume', 'restart'].includes(happened.word.kind);
+    this.tell(tx, run_num, [...changed], before);
+    if (ended || said || happened.kind === 'begun') this.#record(tx, run_num);
   }
 
   /** Tells what the run and these steps are now. `before`: the run as it was told last; absent: it was not. */
   tell(tx: Tx, run_num: number, step_keys: readonly string[], before?: RunRow): void {
-    const row = runOfNum(tx, run_num)!;
-    const agents = step_keys.length > 0 ? agentsOfSteps(tx, row) : new Map<string, string>();
-    for (const key of step_keys) {
-      const step = findStep(tx, run_num, key);
-      if (step) this.event(tx, row, 'step', { ...toStep(step, row.id, agents.get(key) ?? null) });
+    let row = runOfNum(tx, run_num)!;
+    const other = before === undefined || shown.some((column) => row[column] !== before[column]);
+    if (before && (other || step_keys.length > 0)) {
+      updateRun(tx, run_num, { version: row.version + 1 });
+      row = { ...row, version: row.version + 1 };
     }
-    const { version: _, ...shown } = toRun(row);
-    const { version: __, ...told } = before ? toRun(before) : { version: 0 };
-    if (JSON.stringify(shown) !== JSON.stringify(told)) this.event(tx, row, 'run', { ...toRun(row) });
+    if (other || step_keys.length > 0) this.#tell(tx, row, step_keys, other);
   }
 
-  /** An event of the run, which also goes to the fleet's stream. */
-  event(tx: Tx, run: RunRow, type: 'run' | 'step', record: Record<string, unknown>): void {
-    const ts = this.#options.clock.now();
-    const data = JSON.stringify(record);
-    tx.run(tx.sql.insertInto('run_events').values({ run_num: run.num, ts, type, data }));
-    const team = teamOfNum(tx, run.team_num)!;
-    this.#options.feed.append(tx, type, team.created_by, record, run.team_num);
+  #tell(tx: Tx, row: RunRow, step_keys: readonly string[], whole: boolean): void {
+    const { clock, feed } = this.#options;
+    const ts = clock.now();
+    const { created_by } = teamOfNum(tx, row.team_num)!;
+    const event = (type: 'run' | 'step', record: object) => {
+      insertRunEvent(tx, row.num, ts, type, JSON.stringify(record));
+      feed.append(tx, type, created_by, { ...record }, row.team_num);
+    };
+    const agents = step_keys.length > 0 ? agentsOfSteps(tx, row, step_keys) : new Map<string, string>();
+    for (const key of step_keys) {
+      const step = findStep(tx, row.num, key);
+      if (step) event('step', toStep(step, row.id, agents.get(key) ?? null));
+    }
+    if (whole) event('run', toRun(row));
     tx.afterCommit(() => {
-      for (const listener of this.#listeners) listener(run.num);
+      for (const listener of this.#listeners) listener(row.num);
     });
   }
+
+  #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
+    const { execute, clock } = this.#options;
+    const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_leader';
+    const ends = effects.filter(isEnd);
+    if (ends.length > 0) execute(tx, runOfNum(tx, before.num)!, ends);
+    const attempt = before.attempt + 1;
+    updateRun(tx, before.num, { attempt, output: null, started_at: clock.now() });
+    execute(
+      tx,
+      runOfNum(tx, before.num)!,
+      effects.filter((effect) => !isEnd(effect)),
+    );
+  }
+
+  #complete(tx: Tx, { num, mode }: RunRow, given: unknown): void {
+    const output = given === undefined && mode === 'steps' ? lastOutputs(tx, num) : (given ?? null);
+    updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
+  }
+
+  #record(tx: Tx, run_num: number): void {
+    const { id, status, attempt } = runOfNum(tx, run_num)!;
+    this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
+  }
 }
+
+/** What of a run's row makes another record. */
+const shown = ['status', 'error', 'output', 'attempt', 'attention', 'started_at', 'ended_at'] as const;

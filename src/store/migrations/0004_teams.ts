@@ -53,6 +53,7 @@ CREATE TABLE runs (
   mode TEXT NOT NULL,
   leader TEXT NOT NULL,
   rounds INTEGER NOT NULL,
+  rounds_before INTEGER NOT NULL DEFAULT 0,
   steps_seen INTEGER NOT NULL,
   attention_at INTEGER,
   attention TEXT,
@@ -91,6 +92,7 @@ CREATE TABLE run_steps (
   ended_at INTEGER,
   UNIQUE (run_num, step_key)
 );
+CREATE INDEX run_steps_waiting_members ON run_steps(run_num, kind, member_id, num) WHERE status = 'ready' AND launched = 0;
 CREATE INDEX run_steps_waiting ON run_steps(run_num, kind, num) WHERE status = 'ready' AND launched = 0;
 CREATE INDEX run_steps_launched ON run_steps(run_num, member_id) WHERE launched = 1;
 CREATE INDEX run_steps_status ON run_steps(run_num, status);
