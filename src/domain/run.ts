@@ -136,16 +136,15 @@ export interface StepState {
   error_text: string | null;
 }
 
-/** How many steps stand how. */
+/** How the steps stand, all together. */
 export interface Tally {
-  total: number;
-  /** Not over. */
-  open: number;
-  /** Ready or running. */
-  active: number;
-  failed: number;
-  input_required: number;
-  /** Launched steps of plain members that are not over. */
+  /** Some are not over. */
+  open: boolean;
+  /** Some are ready or running. */
+  active: boolean;
+  /** Some have failed. */
+  failed: boolean;
+  /** How many of plain members are launched. */
   plain_live: number;
 }
 
@@ -166,6 +165,8 @@ export interface RunGraph {
   /** For each ACP member that has no launched step, and is not in a round as the leader: its first ready one. */
   waitingAcp(): StepState[];
   tally(): Tally;
+  /** How many steps there are. */
+  size(): number;
 }
 
 export type Happened =
@@ -502,17 +503,17 @@ function attempted(step: StepState): StepState {
 function conclude(graph: RunGraph, effects: Effect[]): void {
   const run = graph.run();
   const tally = graph.tally();
-  if (tally.open > 0) {
-    const status = tally.active === 0 && run.leader !== 'asking' ? 'input_required' : 'running';
+  if (tally.open) {
+    const status = !tally.active && run.leader !== 'asking' ? 'input_required' : 'running';
     if (status !== run.status) graph.putRun({ ...run, status });
   } else if (run.mode === 'steps') {
-    const failed = tally.failed > 0;
-    finish(graph, failed ? 'failed' : 'completed', failed ? firstFailure(graph) : null, effects);
-  } else if (run.mode === 'leader') concludeRound(graph, run, tally, effects);
+    finish(graph, tally.failed ? 'failed' : 'completed', tally.failed ? firstFailure(graph) : null, effects);
+  } else if (run.mode === 'leader') concludeRound(graph, run, effects);
   else if (run.status !== 'running') graph.putRun({ ...run, status: 'running' });
 }
 
-function concludeRound(graph: RunGraph, run: RunState, { total }: Tally, effects: Effect[]): void {
+function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): void {
+  const total = graph.size();
   if (run.leader === 'asking') return;
   if (run.leader === 'unclear') graph.putRun({ ...run, status: 'input_required' });
   else if (run.leader === 'answered' && total === run.steps_seen) finish(graph, 'completed', null, effects);

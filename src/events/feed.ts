@@ -6,6 +6,7 @@
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
+import { built } from '../store/built.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import type { Position } from './position.ts';
@@ -29,6 +30,11 @@ export interface FeedOptions {
 
 /** Newest deleted entry: positions below it have a hole. */
 const TRIMMED = 'feed_trimmed';
+
+const newEntry = built(
+  (sql, ts: number, kind: string, owner_id: string, team_num: number | null, record: string) =>
+    sql.insertInto('feed').values({ ts, kind, owner_id, team_num, record }).returning('id'),
+);
 
 export class Feed {
   readonly #store: Store;
@@ -58,9 +64,7 @@ export class Feed {
   ): void {
     const ts = this.#clock.now();
     const json = JSON.stringify(record);
-    const { id } = tx.get(
-      tx.sql.insertInto('feed').values({ ts, kind, owner_id, team_num, record: json }).returning('id'),
-    )!;
+    const { id } = tx.get(newEntry(tx, ts, kind, owner_id, team_num, json))!;
     tx.afterCommit(() => this.#publish({ id, owner_id, team_num, frame: entryFrame(id, ts, kind, json) }));
   }
 

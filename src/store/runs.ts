@@ -11,7 +11,6 @@ import {
   type Step,
   type StepState,
   type StepStatus,
-  type Tally,
 } from '../domain/run.ts';
 import type { TeamSpec } from '../domain/team.ts';
 import { built } from './built.ts';
@@ -37,13 +36,52 @@ function runQuery(builder: Reader['sql']) {
 const runById = built((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
 const runByNum = built((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
 
+const headByNum = built((builder, num: number) =>
+  builder
+    .selectFrom('runs')
+    .select(['id', 'created_at', sql<number>`octet_length(spec)`.as('spec_bytes')])
+    .select([
+      'status',
+      'mode',
+      'rounds',
+      'rounds_before',
+      'leader',
+      'steps_seen',
+      'error',
+      'attempt',
+      'version',
+    ])
+    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'output'])
+    .where('num', '=', num),
+);
+
+/** The run as it is now, where all that never changes of it is known: its spec can be large. */
+export function refreshed(reader: Reader, run: RunRow): RunRow {
+  const { spec_bytes: _, ...head } = reader.get(headByNum(reader, run.num))!;
+  return { ...run, ...head };
+}
+
 export function findRun(reader: Reader, id: string): RunRow | undefined {
   return reader.get(runById(reader, id)) as RunRow | undefined;
 }
 
 export function runOfNum(reader: Reader, num: number): RunRow | undefined {
-  return reader.get(runByNum(reader, num)) as RunRow | undefined;
+  const head = reader.get(headByNum(reader, num));
+  if (!head) return undefined;
+  const { spec_bytes, ...columns } = head;
+  const known = kept.get(head.id);
+  // Ids are unique, and what has one never changes; only a test may give the same to two.
+  if (known?.row.num === num && known.spec_bytes === spec_bytes && known.row.created_at === head.created_at)
+    return { ...known.row, ...columns };
+  const row = reader.get(runByNum(reader, num)) as RunRow;
+  kept.delete(head.id);
+  kept.set(head.id, { row, spec_bytes });
+  if (kept.size > limits.run_specs_cached_max) kept.delete(kept.keys().next().value!);
+  return row;
 }
+
+/** Rows of runs that were asked for last, for what never changes of them: a spec can be large. */
+const kept = new Map<string, { row: RunRow; spec_bytes: number }>();
 
 export interface RunFilter {
   team_num: number;
@@ -85,6 +123,14 @@ export function nextRunNumber(reader: Reader, team_num: number): number {
 
 export function insertRun(tx: Tx, row: Insertable<Tables['runs']>): number {
   return tx.get(tx.sql.insertInto('runs').values(row).returning('num'))!.num;
+}
+
+const versionPut = built((builder, num: number, version: number) =>
+  builder.updateTable('runs').set({ version }).where('num', '=', num),
+);
+
+export function putVersion(tx: Tx, num: number, version: number): void {
+  tx.run(versionPut(tx, num, version));
 }
 
 export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): void {
@@ -381,12 +427,13 @@ const dependentKeys = built((builder, run_num: number, step_key: string) =>
     .orderBy('run_steps.num'),
 );
 
-const tallies = built((builder, run_num: number) =>
+const stepsWith = built((builder, run_num: number, status: StepStatus) =>
   builder
     .selectFrom('run_steps')
-    .select(['status', ({ fn }) => fn.countAll<number>().as('count')])
+    .select('num')
     .where('run_num', '=', run_num)
-    .groupBy('status'),
+    .where('status', '=', status)
+    .limit(sql.lit(1)),
 );
 
 /** The graph of a run in its tables. `now`: the time that steps and the run get that begin or end by what is put. */
@@ -436,20 +483,18 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
       return free.map((first) => toState(tx.get(stepByNum(tx, first.num))!));
     },
     tally: () => {
-      const counts = new Map(tx.all(tallies(tx, num)).map(({ status, count }) => [status, count]));
-      const of = (...statuses: StepStatus[]) =>
-        statuses.reduce((sum, status) => sum + (counts.get(status) ?? 0), 0);
+      const some = (...statuses: StepStatus[]) =>
+        statuses.some((wanted) => tx.get(stepsWith(tx, num, wanted)) !== undefined);
       const launched = tx.all(launchedMembers(tx, num));
-      const tally: Tally = {
-        total: [...counts.values()].reduce((sum, count) => sum + count, 0),
-        open: of('pending', 'ready', 'running', 'input_required'),
-        active: of('ready', 'running'),
-        failed: of('failed'),
-        input_required: of('input_required'),
+      const active = some('ready', 'running');
+      return {
+        active,
+        open: active || some('input_required', 'pending'),
+        failed: some('failed'),
         plain_live: launched.filter(({ kind }) => kind === 'plain').length,
       };
-      return tally;
     },
+    size: () => countSteps(tx, num),
   };
 }
 

@@ -20,6 +20,15 @@ export function teamOfNum(reader: Reader, num: number): TeamRow | undefined {
   return reader.get(teamByNum(reader, num));
 }
 
+const creatorByNum = built((sql, num: number) =>
+  sql.selectFrom('teams').select('created_by').where('num', '=', num),
+);
+
+/** The id of the user who made the team. */
+export function creatorOf(reader: Reader, team_num: number): string {
+  return reader.get(creatorByNum(reader, team_num))!.created_by;
+}
+
 export interface TeamFilter {
   /** A user's id: teams that the user made or is a human of; null: everyone's. */
   user_id: string | null;

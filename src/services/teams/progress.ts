@@ -13,14 +13,16 @@ import {
   graphOf,
   insertRunEvent,
   lastOutputs,
+  putVersion,
   type RunRow,
+  refreshed,
   runOfNum,
   toRun,
   toStep,
   updateRun,
 } from '../../store/runs.ts';
 import type { Tx } from '../../store/store.ts';
-import { teamOfNum } from '../../store/teams.ts';
+import { creatorOf } from '../../store/teams.ts';
 
 export interface ProgressOptions {
   clock: Clock;
@@ -65,29 +67,33 @@ export class Progress {
     const effects = advance(graph, happened, limits.run_plain_steps_max);
     const restarts = happened.kind === 'run_said' && happened.word.kind === 'restart';
     if (restarts) this.#restart(tx, before, effects);
-    else if (effects.length > 0) this.#options.execute(tx, runOfNum(tx, run_num)!, effects);
+    else if (effects.length > 0) this.#options.execute(tx, refreshed(tx, before), effects);
     const ended = effects.find((effect) => effect.kind === 'run_ended');
     if (ended?.status === 'completed') this.#complete(tx, before, output);
     const said = happened.kind === 'run_said' && ['resume', 'restart'].includes(happened.word.kind);
-    this.tell(tx, run_num, [...changed], before);
-    if (ended || said || happened.kind === 'begun') this.#record(tx, run_num);
+    const after = this.#told(tx, refreshed(tx, before), [...changed], before);
+    if (ended || said || happened.kind === 'begun') this.#record(tx, after);
   }
 
   /** Tells what the run and these steps are now. `before`: the run as it was told last; absent: it was not. */
   tell(tx: Tx, run_num: number, step_keys: readonly string[], before?: RunRow): void {
-    let row = runOfNum(tx, run_num)!;
-    const other = before === undefined || shown.some((column) => row[column] !== before[column]);
-    if (before && (other || step_keys.length > 0)) {
-      updateRun(tx, run_num, { version: row.version + 1 });
-      row = { ...row, version: row.version + 1 };
-    }
-    if (other || step_keys.length > 0) this.#tell(tx, row, step_keys, other);
+    this.#told(tx, runOfNum(tx, run_num)!, step_keys, before);
+  }
+
+  /** Answers the run, with a new version where it changed. */
+  #told(tx: Tx, run: RunRow, step_keys: readonly string[], before: RunRow | undefined): RunRow {
+    const other = before === undefined || shown.some((column) => run[column] !== before[column]);
+    if (!other && step_keys.length === 0) return run;
+    const row = before ? { ...run, version: run.version + 1 } : run;
+    if (before) putVersion(tx, run.num, row.version);
+    this.#tell(tx, row, step_keys, other);
+    return row;
   }
 
   #tell(tx: Tx, row: RunRow, step_keys: readonly string[], whole: boolean): void {
     const { clock, feed } = this.#options;
     const ts = clock.now();
-    const { created_by } = teamOfNum(tx, row.team_num)!;
+    const created_by = creatorOf(tx, row.team_num);
     const event = (type: 'run' | 'step', record: object) => {
       insertRunEvent(tx, row.num, ts, type, JSON.stringify(record));
       feed.append(tx, type, created_by, { ...record }, row.team_num);
@@ -107,12 +113,12 @@ export class Progress {
     const { execute, clock } = this.#options;
     const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_leader';
     const ends = effects.filter(isEnd);
-    if (ends.length > 0) execute(tx, runOfNum(tx, before.num)!, ends);
+    if (ends.length > 0) execute(tx, refreshed(tx, before), ends);
     const attempt = before.attempt + 1;
     updateRun(tx, before.num, { attempt, output: null, started_at: clock.now() });
     execute(
       tx,
-      runOfNum(tx, before.num)!,
+      refreshed(tx, before),
       effects.filter((effect) => !isEnd(effect)),
     );
   }
@@ -122,8 +128,7 @@ export class Progress {
     updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
   }
 
-  #record(tx: Tx, run_num: number): void {
-    const { id, status, attempt } = runOfNum(tx, run_num)!;
+  #record(tx: Tx, { id, status, attempt }: RunRow): void {
     this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
   }
 }

@@ -44,9 +44,6 @@ CREATE TABLE runs (
   number INTEGER NOT NULL,
   task_num INTEGER NOT NULL REFERENCES tasks(num) ON DELETE CASCADE,
   status TEXT NOT NULL CHECK (status IN ('pending', 'running', 'input_required', 'completed', 'failed', 'cancelled')),
-  spec TEXT NOT NULL,
-  input TEXT NOT NULL,
-  output TEXT,
   error TEXT,
   attempt INTEGER NOT NULL,
   version INTEGER NOT NULL,
@@ -61,6 +58,9 @@ CREATE TABLE runs (
   created_at INTEGER NOT NULL,
   started_at INTEGER,
   ended_at INTEGER,
+  input TEXT NOT NULL,
+  output TEXT,
+  spec TEXT NOT NULL,
   UNIQUE (team_num, number)
 );
 CREATE INDEX runs_task ON runs(task_num, num);
@@ -94,7 +94,7 @@ CREATE TABLE run_steps (
 );
 CREATE INDEX run_steps_waiting_members ON run_steps(run_num, kind, member_id, num) WHERE status = 'ready' AND launched = 0;
 CREATE INDEX run_steps_waiting ON run_steps(run_num, kind, num) WHERE status = 'ready' AND launched = 0;
-CREATE INDEX run_steps_launched ON run_steps(run_num, member_id) WHERE launched = 1;
+CREATE INDEX run_steps_launched ON run_steps(run_num, launched, kind, member_id);
 CREATE INDEX run_steps_status ON run_steps(run_num, status);
 CREATE TABLE run_edges (
   run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
