@@ -47,6 +47,11 @@ export interface Node {
   ): Promise<Uint8Array>;
   /** Everything before these offsets is committed; the node may give the disk space back. Facts up to `fact` too. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void;
+  /**
+   * The first `max` bytes of what a session left as the output of its step; null when it left nothing that can be read as a
+   * plain file.
+   */
+  stepOutput(session_id: string, max: number): Promise<Uint8Array | null>;
   /** The final status is committed: the session's directory may go. */
   forget(session_id: string): Promise<void>;
 
@@ -69,7 +74,7 @@ export interface NodeSink {
 /** What a node's disk says of a session. */
 export interface SessionView {
   session_id: string;
-  launch: Omit<Launch, 'env' | 'actor_token'> & { env_keys: string[] };
+  launch: Omit<Launch, 'env' | 'actor_token' | 'step_input'> & { env_keys: string[] };
   phase: 'starting' | 'running' | 'ended';
   pid: number | null;
   /** Unix ms, by the node's clock; for show only. */

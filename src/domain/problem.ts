@@ -192,6 +192,8 @@ export const problems = {
   ),
   methodNotAllowed: fixed('method_not_allowed', 'method_not_allowed', 'method not allowed'),
   unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
+  stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
+  noStepFolder: fixed('unavailable', 'no_step_folder', 'there is no folder for the data of steps'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
   tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),

@@ -36,6 +36,9 @@ export const endReasons = [
 ] as const;
 export type EndReason = (typeof endReasons)[number];
 
+/** What a node says of a `spawn_failed` that left nothing, and will leave nothing: it may be begun anew without a doubt. */
+export const START_INTERRUPTED = 'the start was interrupted before the command was started';
+
 /** `proven`: a cgroup was seen empty. `swept`: two scans found nothing (an escapee with a cleared environment can hide). */
 export const cleanups = ['proven', 'swept'] as const;
 export type Cleanup = (typeof cleanups)[number];
@@ -55,7 +58,7 @@ export interface Leftover {
   command: string;
 }
 
-/** What a node needs to launch a session. Everything but `env` and `actor_token` may be written to the node's disk. */
+/** What a node needs to launch a session. Everything but `env`, `actor_token` and `step_input` stays in its record on the node's disk. */
 export interface Launch {
   session_id: string;
   plane_id: string;
@@ -69,6 +72,11 @@ export interface Launch {
   env: Record<string, string>;
   /** What the agent proves itself with to the plane, for this session; absent: the actor surface is switched off. */
   actor_token?: string;
+  /**
+   * For a session that takes a step: JSON in a file that the agent finds by `SVC_STEP_INPUT`, beside one that it may write,
+   * `SVC_STEP_OUTPUT`. Absent: it takes none.
+   */
+  step_input?: string;
   stdin: boolean;
   on_exit: 'kill' | 'keep';
 }

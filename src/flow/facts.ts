@@ -11,9 +11,22 @@ import type { Store, Tx } from '../store/store.ts';
 
 /** Every kind of fact with its payload. */
 export interface FactPayloads {
-  /** Of agents that speak ACP. */
+  /** Of agents that speak ACP, and of members of teams. */
   session_started: { agent_id: string; session_id: string };
-  session_ended: { agent_id: string; session_id: string; status: string; started_at_ms: number | null };
+  /** The node refused a start before anything happened: the session is no more. */
+  session_refused: { agent_id: string; session_id: string; error: string };
+  session_ended: {
+    agent_id: string;
+    session_id: string;
+    status: string;
+    started_at_ms: number | null;
+    /** What its node said of a failure. */
+    message?: string | null;
+  };
+  /** An agent cannot be talked to; it runs on. */
+  acp_failed: { agent_id: string; session_id: string; error: string };
+  /** A prompt is on its way to the agent's stdin. */
+  turn_began: { agent_id: string; session_id: string; prompt_id: string };
   /** `stop_reason` is null when the agent answered with an error. */
   turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
   review_opened: { review_id: string; agent_id: string };

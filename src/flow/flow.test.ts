@@ -77,7 +77,8 @@ test('a fact of a rolled-back transaction is never seen', async () => {
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
   const input = (intent: Intent) => carryOut(intent).then(() => 0);
-  return { start: carryOut, stop: carryOut, input, forget: carryOut };
+  const others = { prepare: carryOut, collect: carryOut, hear: carryOut };
+  return { start: carryOut, stop: carryOut, input, forget: carryOut, ...others };
 }
 
 test('intents of a session are carried out in order, of different sessions side by side', async () => {

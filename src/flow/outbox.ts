@@ -1,5 +1,5 @@
 /**
- * The outbox: what must happen on a node. A service enqueues an intent in the transaction that decides it; the
+ * The outbox: what must happen on a node, or with what came from one. A service enqueues an intent in the transaction that decides it; the
  * dispatcher carries it out in order per session, in parallel across sessions, and again after a crash, so handlers
  * are idempotent. A node that cannot be reached is tried again; any other failure is the handler's own to settle.
  */
@@ -16,6 +16,12 @@ export interface IntentPayloads {
   input: { offset: number; data: string; eof: boolean };
   /** The session's directory may go: everything of it is committed. */
   forget: Record<string, never>;
+  /** An attempt of a step is to be given to its agent; its lane is the agent's. */
+  prepare: { attempt_num: number };
+  /** What a session left for the attempt that it was there for is to be read. */
+  collect: { attempt_num: number };
+  /** What an agent said last in a turn is to be read. */
+  hear: { attempt_num: number; prompt_id: string };
 }
 export type IntentKind = keyof IntentPayloads;
 
@@ -36,6 +42,9 @@ interface IntentAnswers {
   /** How long the session's stdin is then. */
   input: number;
   forget: unknown;
+  prepare: unknown;
+  collect: unknown;
+  hear: unknown;
 }
 
 interface Waiter {

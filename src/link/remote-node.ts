@@ -3,6 +3,7 @@
  * the attached link. It holds at most one link and makes none by itself; without one, everything fails as unreachable.
  */
 
+import { Code, ConnectError } from '@connectrpc/connect';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { Worktree as WireWorktree } from '../contract/gen/node_pb.ts';
@@ -123,7 +124,7 @@ export class RemoteNode implements Node {
           env: launch.env,
           stdin: launch.stdin,
           onExit: launch.on_exit,
-          ...present({ actorToken: launch.actor_token }),
+          ...present({ actorToken: launch.actor_token, stepInput: launch.step_input }),
         },
         { ...options, timeoutMs: limits.link_start_ms },
       ),
@@ -176,6 +177,18 @@ export class RemoteNode implements Node {
   /** Told in a moment; a lost one is told again by the next. */
   committed(session_id: string, offsets: StreamSizes, fact: number): void {
     this.#link?.committed(session_id, offsets, fact);
+  }
+
+  async stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
+    const request = { sessionId: session_id, max };
+    const { output } = await this.#call(({ commands }, options) =>
+      commands.getStepOutput(request, options).catch((error: unknown) => {
+        // An older node leaves no output.
+        if (ConnectError.from(error).code === Code.Unimplemented) return { output: undefined };
+        throw error;
+      }),
+    );
+    return output?.subarray(0, max) ?? null;
   }
 
   async forget(session_id: string): Promise<void> {

@@ -16,7 +16,7 @@ import { Feed } from '../events/feed.ts';
 import type { Retention } from '../events/keeper.ts';
 import { openEventLog } from '../events/log.ts';
 import { Facts } from '../flow/facts.ts';
-import { type IntentHandlers, Outbox } from '../flow/outbox.ts';
+import { Outbox } from '../flow/outbox.ts';
 import { accountHandlers } from '../http/accounts.ts';
 import { configHandlers } from '../http/admin-config.ts';
 import { agentHandlers } from '../http/agents.ts';
@@ -62,10 +62,11 @@ import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { Messages } from '../services/tasks/messages.ts';
 import { Tasks } from '../services/tasks/tasks.ts';
+import { errandOf } from '../services/teams/attempts.ts';
 import { beginRun } from '../services/teams/beginning.ts';
 import { Membership } from '../services/teams/membership.ts';
-import { Progress } from '../services/teams/progress.ts';
 import { RunEvents } from '../services/teams/run-events.ts';
+import { openRunning } from '../services/teams/running.ts';
 import { Runs } from '../services/teams/runs.ts';
 import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
@@ -186,6 +187,8 @@ async function open(
     actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+    errand: errandOf,
+    ended: (tx, session_id, exit) => running.ended(tx, session_id, exit),
     reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
   });
   const prompting = new Prompting(context);
@@ -220,6 +223,7 @@ async function open(
   const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : links?.ingest(id)) ?? null;
   const lifecycle = new Lifecycle(context, settlement, ingestOf);
   const agents = new Agents(context, lifecycle);
+  const running = openRunning(context, lifecycle);
 
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
@@ -249,7 +253,7 @@ async function open(
   };
   const membership = await Membership.open(store);
   const teams = new Teams({ store, clock, audit, membership, idempotency });
-  const progress = new Progress({ clock, feed, facts, execute: () => {} });
+  const { progress } = running;
   const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
   const run_events = new RunEvents({ store, clock, progress });
   const conversing = { store, clock, feed, audit, idempotency };
@@ -265,16 +269,18 @@ async function open(
     conversations: conversations.facts(),
     tasks: tasks.facts(),
     messages: messages.facts(),
+    runs: running.facts,
   });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
     ...restartTimers(context, lifecycle),
     ...conversations.timers(),
     ...reviews.timers(),
+    ...running.timers,
   };
   timers.open(onTime);
   opened.push(() => timers.close());
-  await outbox.open(intents(lifecycle, reviews));
+  await outbox.open({ ...intents(lifecycle, reviews), ...running.intents });
   opened.push(() => outbox.close());
   await registry.open();
   if (links) opened.push(() => links.closeAll());
@@ -365,7 +371,7 @@ async function open(
 }
 
 /** What is in an agent's stdin may be an answer that somebody wants to see arrive. */
-function intents(lifecycle: Lifecycle, reviews: Reviews): IntentHandlers {
+function intents(lifecycle: Lifecycle, reviews: Reviews): ReturnType<Lifecycle['handlers']> {
   const handlers = lifecycle.handlers();
   return {
     ...handlers,

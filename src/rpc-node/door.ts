@@ -275,7 +275,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       env: { ...request.env },
       stdin: request.stdin,
       on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
-      ...present({ actor_token: request.actorToken }),
+      ...present({ actor_token: request.actorToken, step_input: request.stepInput }),
     };
     return { session: viewToWire(await this.#options.node.start(launch)) };
   };
@@ -289,6 +289,13 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
     this.#mustBeLatest(context);
     return { length: BigInt(await this.#options.node.input(sessionId, whole(offset), data, eof)) };
+  };
+
+  getStepOutput: ServiceImpl<typeof NodeService>['getStepOutput'] = async ({ sessionId, max }, context) => {
+    this.#mustBeLatest(context);
+    const bounded = Math.min(max, limits.step_output_bytes_max + 1);
+    const output = await this.#options.node.stepOutput(sessionId, bounded);
+    return present({ output: output as Uint8Array<ArrayBuffer> | null });
   };
 
   forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {

@@ -2,14 +2,11 @@
  * What agents on this machine find the actor surface by: a folder with `actor.json` (where the nearest process listens),
  * `ca.pem` (whom to believe) and one token a session. Processes read the files at each call, so a service that is back
  * on another port, or with another certificate, is found by agents of before. A token is in no other file.
- *
- * Agents that run as another user cannot enter the data directory: their folder is below `/run` (or systemd's
- * `RUNTIME_DIRECTORY`), can be entered but not listed, and every token belongs to that user alone.
  */
-import { createHash, randomBytes } from 'node:crypto';
-import { chmod, lstat, mkdir, open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { open, readdir, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { makePrivateFolder } from '../base/files.ts';
+import { type AgentFolderOptions, openAgentFolder } from './agent-folder.ts';
 import type { RunAs } from './run-as.ts';
 
 /** What an agent's process needs to know of the surface. */
@@ -37,27 +34,11 @@ export class ActorFiles {
   }
 
   /** Throws an Error, in words for the operator, when the folder cannot be made. */
-  static async open(options: {
-    data_dir: string;
-    run_as: RunAs | null;
-    env: Readonly<Record<string, string | undefined>>;
-  }): Promise<ActorFiles> {
-    const { data_dir, run_as, env } = options;
-    const own = join(data_dir, 'actor');
-    if (run_as === null) {
-      await makePrivateFolder(own);
-      return new ActorFiles(own, null);
-    }
-    const base = env.RUNTIME_DIRECTORY?.split(':')[0] || '/run';
-    const name = createHash('sha256')
-      .update(await realpath(data_dir))
-      .digest('hex')
-      .slice(0, 16);
-    const dir = join(base, `svc-actor-${name}`);
-    await makePassage(dir);
+  static async open(options: AgentFolderOptions): Promise<ActorFiles> {
+    const dir = await openAgentFolder('actor', options);
     // Tokens of a time without `run_as` are nobody's any more.
-    await rm(own, { recursive: true, force: true });
-    return new ActorFiles(dir, run_as);
+    if (options.run_as) await rm(join(options.data_dir, 'actor'), { recursive: true, force: true });
+    return new ActorFiles(dir, options.run_as);
   }
 
   /** Says, also to agents that run already, where the surface is. */
@@ -122,16 +103,4 @@ export class ActorFiles {
     }
     await rename(temporary, join(this.#dir, name));
   }
-}
-
-/** A folder of ours that others can go through, and neither list nor write. */
-async function makePassage(dir: string): Promise<void> {
-  const refuse = (why: string) =>
-    new Error(`agents.run_as needs a folder that agents reach their tokens in: ${dir} ${why}`);
-  await mkdir(dir, { mode: 0o711 }).catch((error: NodeJS.ErrnoException) => {
-    if (error.code !== 'EEXIST') throw refuse(`cannot be made (${error.code ?? error.message})`);
-  });
-  const found = await lstat(dir);
-  if (!found.isDirectory() || found.uid !== process.getuid?.()) throw refuse('is not ours');
-  await chmod(dir, 0o711);
 }

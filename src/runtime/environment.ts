@@ -17,8 +17,8 @@ export interface CommonEnvironment {
 }
 
 export interface EnvironmentOptions extends CommonEnvironment {
-  /** Where and as whom it calls the plane. */
-  actor: Record<string, string>;
+  /** Where and as whom it calls the plane, and where the data of its step is. */
+  more: Record<string, string>;
 }
 
 /** `more`: an agent's own variables, which win. */
@@ -58,5 +58,5 @@ export function agentEnvironment(launch: Launch, options: EnvironmentOptions): R
   const env = commonEnvironment(options, launch.env);
   env.SVC_AGENT_ID = launch.agent_id;
   env.SVC_SESSION_ID = launch.session_id;
-  return Object.assign(env, options.actor);
+  return Object.assign(env, options.more);
 }

@@ -37,6 +37,7 @@ import type { RunAs } from './run-as.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
 import { Spools } from './spools.ts';
+import { StepFiles } from './step-files.ts';
 import { INNER, SESSION_VERSION, WRAPPER } from './texts.ts';
 import { findTools, type Tools } from './tools.ts';
 
@@ -106,6 +107,7 @@ class Main implements LocalNode {
   readonly #queue = new KeyedQueue();
   readonly #disk: Disk;
   readonly #spools: Spools;
+  readonly #steps: StepFiles;
   readonly #opened_at = performance.now();
   #sink: NodeSink | null = null;
   /** Facts that came while a snapshot is being handed over. */
@@ -146,6 +148,8 @@ class Main implements LocalNode {
     this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, launcher, tools);
     const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
     this.#spools = new Spools(launcher, tools, keep_bytes, log);
+    const { data_dir, run_as = null, env = process.env } = options;
+    this.#steps = new StepFiles({ data_dir, run_as, env });
   }
 
   async adopt(): Promise<void> {
@@ -160,6 +164,7 @@ class Main implements LocalNode {
     await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     await this.#options.actor_files?.sweep(new Set(live.map((session) => session.id)));
+    await this.#steps.sweep(new Set(this.#sessions.keys()));
     const sweep_ms = this.#options.sweep_ms ?? limits.sweep_ms;
     this.#timer = setInterval(() => this.#sweep(), sweep_ms);
     this.#timer.unref();
@@ -288,11 +293,16 @@ class Main implements LocalNode {
     }
   }
 
+  async stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
+    return this.#steps.output(this.#get(session_id).id, max);
+  }
+
   async forget(session_id: string): Promise<void> {
     const session = this.#sessions.get(session_id);
     if (!session) return;
     if (!session.end) throw problems.agentRunning();
     await session.close();
+    await this.#steps.drop(session_id);
     this.#sessions.delete(session_id);
     await this.#spools.forget(session.files);
     await session.removeCgroup();
@@ -367,6 +377,7 @@ class Main implements LocalNode {
     const careful = this.#options.careful_pumps ?? (await this.#disk.isSmall());
     try {
       if (launch.actor_token !== undefined) await this.#options.actor_files?.keep(id, launch.actor_token);
+      if (launch.step_input !== undefined) await this.#steps.make(id, launch.step_input);
       await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file, careful);
     } catch (error) {
       this.#dropToken(id);
@@ -381,7 +392,7 @@ class Main implements LocalNode {
     failpoint('claim');
     try {
       session.launched(
-        await this.#host.launcher.spawn(this.#wrapper(launch, cgroup), dir, this.#environment(launch)),
+        await this.#host.launcher.spawn(this.#wrapper(launch, cgroup), dir, await this.#environment(launch)),
       );
       failpoint('spawn');
     } catch (error) {
@@ -433,12 +444,11 @@ class Main implements LocalNode {
     ];
   }
 
-  #environment(launch: Launch): Record<string, string> {
-    return agentEnvironment(launch, {
-      ...this.#common(),
-      actor:
-        (launch.actor_token !== undefined && this.#options.actor_files?.environment(launch.session_id)) || {},
-    });
+  async #environment(launch: Launch): Promise<Record<string, string>> {
+    const { session_id, actor_token, step_input } = launch;
+    const actor = actor_token === undefined ? undefined : this.#options.actor_files?.environment(session_id);
+    const step = step_input === undefined ? undefined : await this.#steps.environment(session_id);
+    return agentEnvironment(launch, { ...this.#common(), more: { ...actor, ...step } });
   }
 
   #common(): CommonEnvironment {

@@ -298,9 +298,9 @@ function isAbsent(error: unknown): boolean {
   );
 }
 
-/** The launch as a node may keep it: names of variables, never values, and no token. */
+/** The launch as a node may keep it: names of variables, never values, no token, and no step's input. */
 export function withoutSecrets(launch: Launch): SessionView['launch'] {
-  const { env, actor_token: _, ...rest } = launch;
+  const { env, actor_token: _, step_input: __, ...rest } = launch;
   return { ...rest, env_keys: Object.keys(env).sort() };
 }
 

@@ -13,7 +13,7 @@ import { isAlive, isStopped, type ProcessRef, readStat } from '../base/proc.ts';
 import { type StreamName, streamNames } from '../domain/event.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, TroubleCode } from '../domain/node.ts';
 import { problems } from '../domain/problem.ts';
-import type { Cleanup, Exit, Leftover } from '../domain/session.ts';
+import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../domain/session.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from './cgroup.ts';
 import { explainExit, failed } from './exit-status.ts';
 import type { Launcher } from './launcher-client.ts';
@@ -323,8 +323,7 @@ export class LocalSession {
         return;
       }
     }
-    const message = 'the start was interrupted before the command was started';
-    await this.#finish(this.#dead(failed('spawn_failed', this.#launch_error ?? message)));
+    await this.#finish(this.#dead(failed('spawn_failed', this.#launch_error ?? START_INTERRUPTED)));
   }
 
   #dead(exit: Exit): Outcome {

@@ -64,6 +64,16 @@ export interface AgentFilter {
   limit?: number | undefined;
 }
 
+/** Of a run's agents those that have a session which is not over. */
+export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.run_num', '=', run_num)
+      .where('sessions.state', '<>', 'ended')
+      .orderBy('agents.num'),
+  ) as AgentRow[];
+}
+
 /** Newest first. */
 export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   let query = agentQuery(reader.sql).orderBy('agents.num', 'desc');

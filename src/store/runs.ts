@@ -271,22 +271,61 @@ export function updateAttempt(tx: Tx, num: number, changes: Updateable<Tables['r
   tx.run(tx.sql.updateTable('run_attempts').set(changes).where('num', '=', num));
 }
 
-/** `step_key`: empty for a round of the leader. */
+const attemptByNum = built((builder, num: number) =>
+  builder.selectFrom('run_attempts').selectAll().where('num', '=', num),
+);
+
+export function attemptOfNum(reader: Reader, num: number): AttemptRow | undefined {
+  return reader.get(attemptByNum(reader, num)) as AttemptRow | undefined;
+}
+
+const attemptsByStep = built((builder, run_num: number, step_key: string, attempt: number) =>
+  builder
+    .selectFrom('run_attempts')
+    .selectAll()
+    .where('run_num', '=', run_num)
+    .where('step_key', '=', step_key)
+    .where('attempt', '=', attempt)
+    .orderBy('num', 'desc')
+    .limit(1),
+);
+
+/** `step_key`: empty for a round of the leader. The newest: rounds, and steps that are added again, begin anew at 1. */
 export function findAttempt(
   reader: Reader,
-  run: { num: number; attempt: number },
+  run_num: number,
   step_key: string,
   attempt: number,
 ): AttemptRow | undefined {
-  return reader.get(
-    reader.sql
-      .selectFrom('run_attempts')
-      .selectAll()
-      .where('run_num', '=', run.num)
-      .where('run_attempt', '=', run.attempt)
-      .where('step_key', '=', step_key)
-      .where('attempt', '=', attempt),
-  );
+  return reader.get(attemptsByStep(reader, run_num, step_key, attempt)) as AttemptRow | undefined;
+}
+
+const attemptsByPrompt = built((builder, prompt_id: string) =>
+  builder.selectFrom('run_attempts').selectAll().where('prompt_id', '=', prompt_id),
+);
+
+export function attemptOfPrompt(reader: Reader, prompt_id: string): AttemptRow | undefined {
+  return reader.get(attemptsByPrompt(reader, prompt_id)) as AttemptRow | undefined;
+}
+
+const attemptsByAgent = built((builder, agent_id: string) =>
+  builder
+    .selectFrom('run_attempts')
+    .selectAll()
+    .where('agent_id', '=', agent_id)
+    .where('over', '=', sql.lit(0))
+    .orderBy('num'),
+);
+
+/** Those that an agent has, or is about to get. */
+export function openAttemptsOfAgent(reader: Reader, agent_id: string): AttemptRow[] {
+  return reader.all(attemptsByAgent(reader, agent_id)) as AttemptRow[];
+}
+
+/** Whether anything of this attempt of the run was given to an agent. */
+export function hasAttempts(reader: Reader, run: { num: number; attempt: number }): boolean {
+  const query = reader.sql.selectFrom('run_attempts').select('num').where('run_num', '=', run.num);
+  return reader.get(query.where('run_attempt', '=', run.attempt).limit(1)) !== undefined;
 }
 
 const attemptsBySession = built((builder, session_id: string) =>

@@ -66,7 +66,9 @@ export class StaleBatch extends Error {
 /** The database cannot be trusted. The message says what was found and what to do. */
 export class StoreDamaged extends Error {
   constructor(path: string, found: string) {
-    super(`database ${path} is damaged: ${found}; restore a backup with svc restore FILE`);
+    // SQLite says it over several lines.
+    const line = found.replaceAll(/\s+/g, ' ');
+    super(`database ${path} is damaged: ${line}; restore a backup with svc restore FILE`);
     this.name = 'StoreDamaged';
   }
 }

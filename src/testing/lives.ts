@@ -9,6 +9,7 @@ import { expect, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { EventRecord } from '../domain/event.ts';
+import type { Node } from '../domain/node.ts';
 import type { Caller } from '../domain/user.ts';
 import { Feed } from '../events/feed.ts';
 import { type EventLog, openEventLog } from '../events/log.ts';
@@ -19,13 +20,17 @@ import { Conversations } from '../services/acp/conversations.ts';
 import { Prompting } from '../services/acp/prompting.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
-import { Agents, type CreateAgent } from '../services/agents/agents.ts';
+import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
+import type { CreateAgent } from '../services/agents/creation.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
+import { errandOf } from '../services/teams/attempts.ts';
+import type { Progress } from '../services/teams/progress.ts';
+import { openRunning } from '../services/teams/running.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Timers } from '../timers/timers.ts';
@@ -48,9 +53,11 @@ export class LivesRoom {
   readonly log: EventLog;
   readonly feed: Feed;
   readonly node = new ScriptedNode();
+  #served: Node | null = null;
   review_timeout_ms: number | null = null;
   agents!: Agents;
   prompting!: Prompting;
+  progress!: Progress;
   reviews!: Reviews;
   idempotency!: IdempotencyKeys;
   /** What a plane does when it ends; `open` is its next start. */
@@ -64,15 +71,18 @@ export class LivesRoom {
     this.feed = new Feed(common);
   }
 
-  static async make(): Promise<LivesRoom> {
-    const folder = await mkdtemp(join(tmpdir(), 'svc-lives-'));
+  /** `served`: a node that takes the place of the scripted one. `kept`: the folder of a room of before. */
+  static async make(served: Node | null = null, kept: string | null = null): Promise<LivesRoom> {
+    const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
     const room = new LivesRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
+    room.#served = served;
     await room.open();
     return room;
   }
 
   async open(): Promise<void> {
-    const { store, clock, log, feed, node } = this;
+    const { store, clock, log, feed } = this;
+    const node = this.#served ?? this.node;
     const common = { store, clock, log: silentLog };
     const [facts, outbox, timers] = [new Facts(common), new Outbox(common), new Timers(common)];
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
@@ -83,6 +93,8 @@ export class LivesRoom {
       audit: new Audit(common),
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
+      errand: errandOf,
+      ended: (tx, session_id, exit) => running.ended(tx, session_id, exit),
       reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
     });
     const prompting = new Prompting(context);
@@ -102,13 +114,25 @@ export class LivesRoom {
     });
     const lifecycle = new Lifecycle(context, settlement, () => ingest);
     this.agents = new Agents(context, lifecycle);
+    const running = openRunning(context, lifecycle);
+    this.progress = running.progress;
     [this.prompting, this.reviews] = [prompting, reviews];
     await node.attach(nodeSink(context, settlement, 'main', ingest));
-    await facts.open({ 'agent-restarts': restartFacts(context), conversations: conversations.facts() });
-    timers.open({ ...restartTimers(context, lifecycle), ...conversations.timers(), ...reviews.timers() });
+    await facts.open({
+      'agent-restarts': restartFacts(context),
+      conversations: conversations.facts(),
+      runs: running.facts,
+    });
+    timers.open({
+      ...restartTimers(context, lifecycle),
+      ...conversations.timers(),
+      ...reviews.timers(),
+      ...running.timers,
+    });
     const handlers = lifecycle.handlers();
     await outbox.open({
       ...handlers,
+      ...running.intents,
       input: async (intent) => {
         const length = await handlers.input(intent);
         await reviews.written(intent.session_id, length);

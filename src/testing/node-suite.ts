@@ -310,6 +310,40 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
     });
 
+    describe('the data of a step', () => {
+      const left = async (id: string, max = MIB) => {
+        const bytes = await node.stepOutput(id, max);
+        return bytes && Buffer.from(bytes).toString();
+      };
+
+      it('is a file to read and a file to write, which is there until the session is forgotten', async () => {
+        const { id } = await script('cat "$SVC_STEP_INPUT" >"$SVC_STEP_OUTPUT"', { step_input: '{"a":"ä"}' });
+        await seen.ended(id);
+        expect(await left(id)).toBe('{"a":"ä"}');
+        expect(await left(id, 3)).toBe('{"a');
+        await reattach();
+        expect(await left(id)).toBe('{"a":"ä"}');
+        await node.forget(id);
+        await expect(left(id)).rejects.toMatchObject({ code: 'session_not_found' });
+        started = [];
+      });
+
+      it('is nothing where nothing was written, or no plain file', async () => {
+        for (const text of ['true', 'ln -s /etc/passwd "$SVC_STEP_OUTPUT"', 'mkfifo "$SVC_STEP_OUTPUT"']) {
+          const { id } = await script(text, { step_input: '{}' });
+          await seen.ended(id);
+          expect(await left(id)).toBe(null);
+        }
+      });
+
+      it('is not there for a session that takes no step', async () => {
+        const { id } = await script('env | grep -c SVC_STEP || true');
+        await seen.ended(id);
+        expect(await text(id)).toBe('0\n');
+        expect(await left(id)).toBe(null);
+      });
+    });
+
     describe('what an agent sees', () => {
       it('is its workdir, its environment and three descriptors', async () => {
         const { id } = await js(

@@ -1,7 +1,7 @@
 /** An agent that speaks ACP and does what a test says, on a `ScriptedNode`: what it hears comes in the order of its stdin. */
 import { expect, vi } from 'vitest';
 import { type Message, type RequestId, type RpcError, readMessage, writeMessage } from '../acp/message.ts';
-import type { CreateAgent } from '../services/agents/agents.ts';
+import type { CreateAgent } from '../services/agents/creation.ts';
 import type { LivesRoom } from './lives.ts';
 
 type Heard<K extends Message['kind']> = Extract<Message, { kind: K }>;

@@ -14,6 +14,10 @@ export class ScriptedNode implements Node {
     resolve: async (workdir: string) => workdir,
     createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
   } as Folders;
+  /** What sessions left as the output of their steps. */
+  readonly outputs = new Map<string, Buffer>();
+  /** What they were launched with. */
+  readonly launches = new Map<string, Launch>();
   readonly #stdout = new Map<string, Buffer>();
   readonly #stdin = new Map<string, Buffer>();
   #sink: NodeSink | null = null;
@@ -57,6 +61,7 @@ export class ScriptedNode implements Node {
     const known = this.views.get(launch.session_id);
     if (known) return known;
     await this.folders.resolve(launch.workdir);
+    this.launches.set(launch.session_id, launch);
     this.know(launch);
     this.tell(launch.session_id, { kind: 'started', pid: 7, started_at_ms: 1 });
     return this.views.get(launch.session_id)!;
@@ -89,6 +94,11 @@ export class ScriptedNode implements Node {
     const spool = stream === 'stdout' ? (this.#stdout.get(session_id) ?? NOTHING) : NOTHING;
     if (from > spool.length) throw problems.outputLost();
     return spool.subarray(from, from + max);
+  }
+
+  async stepOutput(session_id: string): Promise<Uint8Array | null> {
+    if (!this.views.has(session_id)) throw problems.sessionNotFound();
+    return this.outputs.get(session_id) ?? null;
   }
 
   committed(): void {}

@@ -114,6 +114,10 @@ class PatientNode implements Node {
     this.#remote.committed(session_id, offsets, fact);
   }
 
+  stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
+    return this.#patiently(() => this.#remote.stepOutput(session_id, max));
+  }
+
   forget(session_id: string): Promise<void> {
     return this.#patiently(() => this.#remote.forget(session_id));
   }

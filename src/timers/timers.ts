@@ -15,6 +15,8 @@ export interface TimerPayloads {
   /** Of a session whose turn was cancelled and goes on. */
   turn_cancel: { prompt_id: string };
   review_deadline: Record<string, never>;
+  /** Of an attempt of a step, by its number. */
+  step_timeout: { timeout_seconds: number };
 }
 export type TimerKind = keyof TimerPayloads;
 

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iYwoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIQCghzdGFuZGluZxgGIAEoCCJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwisgIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQEaKgoIRW52RW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJOgI4AUIOCgxfYWN0b3JfdG9rZW4iOgoNU3RhcnRSZXNwb25zZRIpCgdzZXNzaW9uGAEgASgLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXciMwoLU3RvcFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIQCghncmFjZV9tcxgCIAEoDSJDCgxTdG9wUmVzcG9uc2USFAoHY2xlYW51cBgBIAEoCUgAiAEBEhEKCXN1cnZpdm9ycxgCIAMoA0IKCghfY2xlYW51cCJNCgxJbnB1dFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZvZmZzZXQYAiABKAQSDAoEZGF0YRgDIAEoDBILCgNlb2YYBCABKAgiHwoNSW5wdXRSZXNwb25zZRIOCgZsZW5ndGgYASABKAQiIwoNRm9yZ2V0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJIhAKDkZvcmdldFJlc3BvbnNlIigKFVJlc29sdmVXb3JrZGlyUmVxdWVzdBIPCgd3b3JrZGlyGAEgASgJIikKFlJlc29sdmVXb3JrZGlyUmVzcG9uc2USDwoHd29ya2RpchgBIAEoCSKrAQoVQ3JlYXRlV29ya3RyZWVSZXF1ZXN0EhAKCGFnZW50X2lkGAEgASgJEgwKBG5hbWUYAiABKAkSFAoHd29ya2RpchgDIAEoCUgAiAEBEhEKBHJlcG8YBCABKAlIAYgBARIQCgNyZWYYBSABKAlIAogBARIRCgRyb290GAYgASgJSAOIAQFCCgoIX3dvcmtkaXJCBwoFX3JlcG9CBgoEX3JlZkIHCgVfcm9vdCJBChZDcmVhdGVXb3JrdHJlZVJlc3BvbnNlEicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUicwoIV29ya3RyZWUSDwoHd29ya2RpchgBIAEoCRIRCgRyZXBvGAIgASgJSACIAQESEwoGYnJhbmNoGAMgASgJSAGIAQESEQoEYmFzZRgEIAEoCUgCiAEBQgcKBV9yZXBvQgkKB19icmFuY2hCBwoFX2Jhc2UiTwoVUmVtb3ZlV29ya3RyZWVSZXF1ZXN0EicKCHdvcmt0cmVlGAEgASgLMhUuc3ZjLm5vZGUudjEuV29ya3RyZWUSDQoFZm9yY2UYAiABKAgiVQoWUmVtb3ZlV29ya3RyZWVSZXNwb25zZRIPCgdyZW1vdmVkGAEgASgIEhkKDGtlcHRfYmVjYXVzZRgCIAEoCUgAiAEBQg8KDV9rZXB0X2JlY2F1c2UiQAoRR2V0Q2hhbmdlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQFCBwoFX2Jhc2UitQEKEkdldENoYW5nZXNSZXNwb25zZRILCgNnaXQYASABKAgSEwoGYnJhbmNoGAIgASgJSACIAQESEQoEYmFzZRgDIAEoCUgBiAEBEhEKBGhlYWQYBCABKAlIAogBARInCgVmaWxlcxgFIAMoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEhEKCXRydW5jYXRlZBgGIAEoCEIJCgdfYnJhbmNoQgcKBV9iYXNlQgcKBV9oZWFkIpMBCgtDaGFuZ2VkRmlsZRIMCgRwYXRoGAEgASgJEhEKBGZyb20YAiABKAlIAIgBARIOCgZzdGF0dXMYAyABKAkSFgoJYWRkaXRpb25zGAQgASgNSAGIAQESFgoJZGVsZXRpb25zGAUgASgNSAKIAQFCBwoFX2Zyb21CDAoKX2FkZGl0aW9uc0IMCgpfZGVsZXRpb25zIk0KEEdldENoYW5nZVJlcXVlc3QSDwoHd29ya2RpchgBIAEoCRIRCgRiYXNlGAIgASgJSACIAQESDAoEcGF0aBgDIAEoCUIHCgVfYmFzZSJcChFHZXRDaGFuZ2VSZXNwb25zZRImCgRmaWxlGAEgASgLMhguc3ZjLm5vZGUudjEuQ2hhbmdlZEZpbGUSDAoEZGlmZhgCIAEoCRIRCgl0cnVuY2F0ZWQYAyABKAgiQAoQR2V0SGVhbHRoUmVxdWVzdBIaCg13b3JrdHJlZV9yb290GAEgASgJSACIAQFCEAoOX3dvcmt0cmVlX3Jvb3QiggIKEUdldEhlYWx0aFJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhYKDnVwdGltZV9zZWNvbmRzGAMgASgEEhUKDXNlc3Npb25zX2xpdmUYBCABKA0SHwoEZGlzaxgFIAEoCzIRLnN2Yy5ub2RlLnYxLkRpc2sSDwoHdGltZV9tcxgGIAEoBBIYChBoYXNfZGVmYXVsdF9yb290GAcgASgIEiIKFXdvcmt0cmVlX3Jvb3RfcHJvYmxlbRgIIAEoCUgAiAEBQhgKFl93b3JrdHJlZV9yb290X3Byb2JsZW0iPgoMUHJvYmVSZXF1ZXN0Ei4KCHByb2dyYW1zGAEgAygLMhwuc3ZjLm5vZGUudjEuUHJvZ3JhbVF1ZXN0aW9uIlQKD1Byb2dyYW1RdWVzdGlvbhIPCgdwcm9ncmFtGAEgASgJEhQKDHZlcnNpb25fYXJndhgCIAMoCRILCgNlbnYYAyADKAkSDQoFZmlsZXMYBCADKAkiPgoNUHJvYmVSZXNwb25zZRItCghmaW5kaW5ncxgBIAMoCzIbLnN2Yy5ub2RlLnYxLlByb2dyYW1GaW5kaW5nInQKDlByb2dyYW1GaW5kaW5nEhEKBHBhdGgYASABKAlIAIgBARIUCgd2ZXJzaW9uGAIgASgJSAGIAQESDwoHZW52X3NldBgDIAMoCRITCgtmaWxlc19mb3VuZBgEIAMoCUIHCgVfcGF0aEIKCghfdmVyc2lvbiJVCgREaXNrEgwKBHBhdGgYASABKAkSEgoKZnJlZV9ieXRlcxgCIAEoBBITCgt0b3RhbF9ieXRlcxgDIAEoBBIWCg5zdGFydHNfYWxsb3dlZBgEIAEoCCJaChBCZWdpbkpvaW5SZXF1ZXN0Eg8KB25vZGVfaWQYASABKAkSEAoIcGxhbmVfaWQYAiABKAkSIwoGc3BlYWtzGAMgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzImYKEUJlZ2luSm9pblJlc3BvbnNlEg8KB25vZGVfaWQYASABKAkSIwoGc3BlYWtzGAIgASgLMhMuc3ZjLm5vZGUudjEuU3BlYWtzEhsKE2NlcnRpZmljYXRlX3JlcXVlc3QYAyABKAkigQEKE0NvbXBsZXRlSm9pblJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkSFQoNc2hhcmVkX3NlY3JldBgDIAEoCRIOCgZpc3N1ZXIYBCABKAkSEAoIYXVkaWVuY2UYBSABKAkSEAoIcGxhbmVfaWQYBiABKAkiFgoUQ29tcGxldGVKb2luUmVzcG9uc2UiFQoTQmVnaW5SZW5ld2FsUmVxdWVzdCIzChRCZWdpblJlbmV3YWxSZXNwb25zZRIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAEgASgJIjkKFkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QSEwoLY2VydGlmaWNhdGUYASABKAkSCgoCY2EYAiABKAkiGQoXQ29tcGxldGVSZW5ld2FsUmVzcG9uc2Ui+gEKC1Nlc3Npb25WaWV3EhIKCnNlc3Npb25faWQYASABKAkSIwoGbGF1bmNoGAIgASgLMhMuc3ZjLm5vZGUudjEuTGF1bmNoEg0KBXBoYXNlGAMgASgJEhAKA3BpZBgEIAEoA0gAiAEBEhoKDXN0YXJ0ZWRfYXRfbXMYBSABKARIAYgBARIkCgNlbmQYBiABKAsyFy5zdmMubm9kZS52MS5TZXNzaW9uRW5kEhMKC3N0ZGluX2J5dGVzGAcgASgEEiAKBWZhY3RzGAggAygLMhEuc3ZjLm5vZGUudjEuRmFjdEIGCgRfcGlkQhAKDl9zdGFydGVkX2F0X21zIqMBCgZMYXVuY2gSEAoIcGxhbmVfaWQYASABKAkSEAoIYWdlbnRfaWQYAiABKAkSEgoKYWdlbnRfbmFtZRgDIAEoCRIQCghvd25lcl9pZBgEIAEoCRIPCgd3b3JrZGlyGAUgASgJEgwKBGFyZ3YYBiADKAkSEAoIZW52X2tleXMYByADKAkSDQoFc3RkaW4YCCABKAgSDwoHb25fZXhpdBgJIAEoCSK9AQoERmFjdBISCgpzZXNzaW9uX2lkGAEgASgJEg4KBm51bWJlchgCIAEoBBINCgVhdF9tcxgDIAEoBBInCgdzdGFydGVkGAQgASgLMhQuc3ZjLm5vZGUudjEuU3RhcnRlZEgAEigKBWVuZGVkGAUgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZEgAEicKB3Ryb3VibGUYBiABKAsyFC5zdmMubm9kZS52MS5Ucm91YmxlSABCBgoEYm9keSItCgdTdGFydGVkEgsKA3BpZBgBIAEoAxIVCg1zdGFydGVkX2F0X21zGAIgASgEIqsCCgpTZXNzaW9uRW5kEhYKCWV4aXRfY29kZRgBIAEoBUgAiAEBEhgKC2V4aXRfc2lnbmFsGAIgASgJSAGIAQESEwoGcmVhc29uGAMgASgJSAKIAQESFAoHbWVzc2FnZRgEIAEoCUgDiAEBEhQKDHN0ZG91dF9ieXRlcxgFIAEoBBIUCgxzdGRlcnJfYnl0ZXMYBiABKAQSFAoHY2xlYW51cBgHIAEoCUgEiAEBEigKCWxlZnRvdmVycxgIIAMoCzIVLnN2Yy5ub2RlLnYxLkxlZnRvdmVyEhMKC2VuZGVkX2F0X21zGAkgASgEQgwKCl9leGl0X2NvZGVCDgoMX2V4aXRfc2lnbmFsQgkKB19yZWFzb25CCgoIX21lc3NhZ2VCCgoIX2NsZWFudXAiKAoITGVmdG92ZXISCwoDcGlkGAEgASgDEg8KB2NvbW1hbmQYAiABKAkiNwoHVHJvdWJsZRIMCgRjb2RlGAEgASgJEg0KBWVycm9yGAIgASgJEg8KB2RldGFpbHMYAyABKAkiNgoHUmVmdXNhbBIMCgRraW5kGAEgASgJEgwKBGNvZGUYAiABKAkSDwoHbWVzc2FnZRgDIAEoCTKACQoLTm9kZVNlcnZpY2USRQoGQXR0YWNoEhouc3ZjLm5vZGUudjEuQXR0YWNoUmVxdWVzdBobLnN2Yy5ub2RlLnYxLkF0dGFjaFJlc3BvbnNlKAEwARI/CgRQdWxsEhguc3ZjLm5vZGUudjEuUHVsbFJlcXVlc3QaGS5zdmMubm9kZS52MS5QdWxsUmVzcG9uc2UoATABEj4KBVN0YXJ0Ehkuc3ZjLm5vZGUudjEuU3RhcnRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuU3RhcnRSZXNwb25zZRI7CgRTdG9wEhguc3ZjLm5vZGUudjEuU3RvcFJlcXVlc3QaGS5zdmMubm9kZS52MS5TdG9wUmVzcG9uc2USPgoFSW5wdXQSGS5zdmMubm9kZS52MS5JbnB1dFJlcXVlc3QaGi5zdmMubm9kZS52MS5JbnB1dFJlc3BvbnNlEkEKBkZvcmdldBIaLnN2Yy5ub2RlLnYxLkZvcmdldFJlcXVlc3QaGy5zdmMubm9kZS52MS5Gb3JnZXRSZXNwb25zZRJZCg5SZXNvbHZlV29ya2RpchIiLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVxdWVzdBojLnN2Yy5ub2RlLnYxLlJlc29sdmVXb3JrZGlyUmVzcG9uc2USWQoOQ3JlYXRlV29ya3RyZWUSIi5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5DcmVhdGVXb3JrdHJlZVJlc3BvbnNlElkKDlJlbW92ZVdvcmt0cmVlEiIuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVtb3ZlV29ya3RyZWVSZXNwb25zZRJNCgpHZXRDaGFuZ2VzEh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlc1JlcXVlc3QaHy5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVzcG9uc2USSgoJR2V0Q2hhbmdlEh0uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldENoYW5nZVJlc3BvbnNlEkoKCUdldEhlYWx0aBIdLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXNwb25zZRI+CgVQcm9iZRIZLnN2Yy5ub2RlLnYxLlByb2JlUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlByb2JlUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iYwoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIQCghzdGFuZGluZxgGIAEoCCJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwi2gIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQESFwoKc3RlcF9pbnB1dBgMIAEoCUgBiAEBGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2FjdG9yX3Rva2VuQg0KC19zdGVwX2lucHV0IjoKDVN0YXJ0UmVzcG9uc2USKQoHc2Vzc2lvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLlNlc3Npb25WaWV3IjMKC1N0b3BSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSEAoIZ3JhY2VfbXMYAiABKA0iQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCIoChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCSIpChZSZXNvbHZlV29ya2RpclJlc3BvbnNlEg8KB3dvcmtkaXIYASABKAkiqwEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBQgoKCF93b3JrZGlyQgcKBV9yZXBvQgYKBF9yZWZCBwoFX3Jvb3QiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIk8KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIkAKEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBQgcKBV9iYXNlIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJNChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAlCBwoFX2Jhc2UiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIj4KDFByb2JlUmVxdWVzdBIuCghwcm9ncmFtcxgBIAMoCzIcLnN2Yy5ub2RlLnYxLlByb2dyYW1RdWVzdGlvbiJUCg9Qcm9ncmFtUXVlc3Rpb24SDwoHcHJvZ3JhbRgBIAEoCRIUCgx2ZXJzaW9uX2FyZ3YYAiADKAkSCwoDZW52GAMgAygJEg0KBWZpbGVzGAQgAygJIj4KDVByb2JlUmVzcG9uc2USLQoIZmluZGluZ3MYASADKAsyGy5zdmMubm9kZS52MS5Qcm9ncmFtRmluZGluZyJ0Cg5Qcm9ncmFtRmluZGluZxIRCgRwYXRoGAEgASgJSACIAQESFAoHdmVyc2lvbhgCIAEoCUgBiAEBEg8KB2Vudl9zZXQYAyADKAkSEwoLZmlsZXNfZm91bmQYBCADKAlCBwoFX3BhdGhCCgoIX3ZlcnNpb24iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIjYKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAky2AkKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSgoJR2V0SGVhbHRoEh0uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlc3BvbnNlEj4KBVByb2JlEhkuc3ZjLm5vZGUudjEuUHJvYmVSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuUHJvYmVSZXNwb25zZRJTCgxCZWdpblJlbmV3YWwSIC5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVzcG9uc2USXAoPQ29tcGxldGVSZW5ld2FsEiMuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVxdWVzdBokLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlc3BvbnNlMq4BCgtKb2luU2VydmljZRJKCglCZWdpbkpvaW4SHS5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVzcG9uc2USUwoMQ29tcGxldGVKb2luEiAuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlc3BvbnNlYgZwcm90bzM");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -561,6 +561,13 @@ export type StartRequest = Message<"svc.node.v1.StartRequest"> & {
    * @generated from field: optional string actor_token = 11;
    */
   actorToken?: string | undefined;
+
+  /**
+   * JSON, in a file for the agent. Absent: the session takes no step.
+   *
+   * @generated from field: optional string step_input = 12;
+   */
+  stepInput?: string | undefined;
 };
 
 /**
@@ -711,6 +718,47 @@ export const ForgetResponseSchema: GenMessage<ForgetResponse> = /*@__PURE__*/
   messageDesc(file_node, 22);
 
 /**
+ * @generated from message svc.node.v1.GetStepOutputRequest
+ */
+export type GetStepOutputRequest = Message<"svc.node.v1.GetStepOutputRequest"> & {
+  /**
+   * @generated from field: string session_id = 1;
+   */
+  sessionId: string;
+
+  /**
+   * @generated from field: uint32 max = 2;
+   */
+  max: number;
+};
+
+/**
+ * Describes the message svc.node.v1.GetStepOutputRequest.
+ * Use `create(GetStepOutputRequestSchema)` to create a new message.
+ */
+export const GetStepOutputRequestSchema: GenMessage<GetStepOutputRequest> = /*@__PURE__*/
+  messageDesc(file_node, 23);
+
+/**
+ * The first `max` bytes; absent: nothing that can be read was left.
+ *
+ * @generated from message svc.node.v1.GetStepOutputResponse
+ */
+export type GetStepOutputResponse = Message<"svc.node.v1.GetStepOutputResponse"> & {
+  /**
+   * @generated from field: optional bytes output = 1;
+   */
+  output?: Uint8Array | undefined;
+};
+
+/**
+ * Describes the message svc.node.v1.GetStepOutputResponse.
+ * Use `create(GetStepOutputResponseSchema)` to create a new message.
+ */
+export const GetStepOutputResponseSchema: GenMessage<GetStepOutputResponse> = /*@__PURE__*/
+  messageDesc(file_node, 24);
+
+/**
  * @generated from message svc.node.v1.ResolveWorkdirRequest
  */
 export type ResolveWorkdirRequest = Message<"svc.node.v1.ResolveWorkdirRequest"> & {
@@ -725,7 +773,7 @@ export type ResolveWorkdirRequest = Message<"svc.node.v1.ResolveWorkdirRequest">
  * Use `create(ResolveWorkdirRequestSchema)` to create a new message.
  */
 export const ResolveWorkdirRequestSchema: GenMessage<ResolveWorkdirRequest> = /*@__PURE__*/
-  messageDesc(file_node, 23);
+  messageDesc(file_node, 25);
 
 /**
  * @generated from message svc.node.v1.ResolveWorkdirResponse
@@ -742,7 +790,7 @@ export type ResolveWorkdirResponse = Message<"svc.node.v1.ResolveWorkdirResponse
  * Use `create(ResolveWorkdirResponseSchema)` to create a new message.
  */
 export const ResolveWorkdirResponseSchema: GenMessage<ResolveWorkdirResponse> = /*@__PURE__*/
-  messageDesc(file_node, 24);
+  messageDesc(file_node, 26);
 
 /**
  * @generated from message svc.node.v1.CreateWorktreeRequest
@@ -786,7 +834,7 @@ export type CreateWorktreeRequest = Message<"svc.node.v1.CreateWorktreeRequest">
  * Use `create(CreateWorktreeRequestSchema)` to create a new message.
  */
 export const CreateWorktreeRequestSchema: GenMessage<CreateWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 25);
+  messageDesc(file_node, 27);
 
 /**
  * @generated from message svc.node.v1.CreateWorktreeResponse
@@ -803,7 +851,7 @@ export type CreateWorktreeResponse = Message<"svc.node.v1.CreateWorktreeResponse
  * Use `create(CreateWorktreeResponseSchema)` to create a new message.
  */
 export const CreateWorktreeResponseSchema: GenMessage<CreateWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 26);
+  messageDesc(file_node, 28);
 
 /**
  * @generated from message svc.node.v1.Worktree
@@ -835,7 +883,7 @@ export type Worktree = Message<"svc.node.v1.Worktree"> & {
  * Use `create(WorktreeSchema)` to create a new message.
  */
 export const WorktreeSchema: GenMessage<Worktree> = /*@__PURE__*/
-  messageDesc(file_node, 27);
+  messageDesc(file_node, 29);
 
 /**
  * @generated from message svc.node.v1.RemoveWorktreeRequest
@@ -857,7 +905,7 @@ export type RemoveWorktreeRequest = Message<"svc.node.v1.RemoveWorktreeRequest">
  * Use `create(RemoveWorktreeRequestSchema)` to create a new message.
  */
 export const RemoveWorktreeRequestSchema: GenMessage<RemoveWorktreeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 28);
+  messageDesc(file_node, 30);
 
 /**
  * @generated from message svc.node.v1.RemoveWorktreeResponse
@@ -879,7 +927,7 @@ export type RemoveWorktreeResponse = Message<"svc.node.v1.RemoveWorktreeResponse
  * Use `create(RemoveWorktreeResponseSchema)` to create a new message.
  */
 export const RemoveWorktreeResponseSchema: GenMessage<RemoveWorktreeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 29);
+  messageDesc(file_node, 31);
 
 /**
  * @generated from message svc.node.v1.GetChangesRequest
@@ -901,7 +949,7 @@ export type GetChangesRequest = Message<"svc.node.v1.GetChangesRequest"> & {
  * Use `create(GetChangesRequestSchema)` to create a new message.
  */
 export const GetChangesRequestSchema: GenMessage<GetChangesRequest> = /*@__PURE__*/
-  messageDesc(file_node, 30);
+  messageDesc(file_node, 32);
 
 /**
  * @generated from message svc.node.v1.GetChangesResponse
@@ -943,7 +991,7 @@ export type GetChangesResponse = Message<"svc.node.v1.GetChangesResponse"> & {
  * Use `create(GetChangesResponseSchema)` to create a new message.
  */
 export const GetChangesResponseSchema: GenMessage<GetChangesResponse> = /*@__PURE__*/
-  messageDesc(file_node, 31);
+  messageDesc(file_node, 33);
 
 /**
  * @generated from message svc.node.v1.ChangedFile
@@ -980,7 +1028,7 @@ export type ChangedFile = Message<"svc.node.v1.ChangedFile"> & {
  * Use `create(ChangedFileSchema)` to create a new message.
  */
 export const ChangedFileSchema: GenMessage<ChangedFile> = /*@__PURE__*/
-  messageDesc(file_node, 32);
+  messageDesc(file_node, 34);
 
 /**
  * @generated from message svc.node.v1.GetChangeRequest
@@ -1007,7 +1055,7 @@ export type GetChangeRequest = Message<"svc.node.v1.GetChangeRequest"> & {
  * Use `create(GetChangeRequestSchema)` to create a new message.
  */
 export const GetChangeRequestSchema: GenMessage<GetChangeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 33);
+  messageDesc(file_node, 35);
 
 /**
  * @generated from message svc.node.v1.GetChangeResponse
@@ -1034,7 +1082,7 @@ export type GetChangeResponse = Message<"svc.node.v1.GetChangeResponse"> & {
  * Use `create(GetChangeResponseSchema)` to create a new message.
  */
 export const GetChangeResponseSchema: GenMessage<GetChangeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 34);
+  messageDesc(file_node, 36);
 
 /**
  * @generated from message svc.node.v1.GetHealthRequest
@@ -1053,7 +1101,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 35);
+  messageDesc(file_node, 37);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1105,7 +1153,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 36);
+  messageDesc(file_node, 38);
 
 /**
  * @generated from message svc.node.v1.ProbeRequest
@@ -1122,7 +1170,7 @@ export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 37);
+  messageDesc(file_node, 39);
 
 /**
  * @generated from message svc.node.v1.ProgramQuestion
@@ -1160,7 +1208,7 @@ export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
  * Use `create(ProgramQuestionSchema)` to create a new message.
  */
 export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 40);
 
 /**
  * One finding for each question, in their order.
@@ -1179,7 +1227,7 @@ export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.ProgramFinding
@@ -1213,7 +1261,7 @@ export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
  * Use `create(ProgramFindingSchema)` to create a new message.
  */
 export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 42);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1245,7 +1293,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1274,7 +1322,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1303,7 +1351,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1349,7 +1397,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1362,7 +1410,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1375,7 +1423,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1394,7 +1442,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1418,7 +1466,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1431,7 +1479,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1483,7 +1531,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 52);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1540,7 +1588,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1592,7 +1640,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1614,7 +1662,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -1671,7 +1719,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 56);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -1693,7 +1741,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 55);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -1722,7 +1770,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 56);
+  messageDesc(file_node, 58);
 
 /**
  * A Problem of the domain, carried as the detail of a gRPC error.
@@ -1751,7 +1799,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 57);
+  messageDesc(file_node, 59);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -1810,6 +1858,14 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof ForgetRequestSchema;
     output: typeof ForgetResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.GetStepOutput
+   */
+  getStepOutput: {
+    methodKind: "unary";
+    input: typeof GetStepOutputRequestSchema;
+    output: typeof GetStepOutputResponseSchema;
   },
   /**
    * @generated from rpc svc.node.v1.NodeService.ResolveWorkdir

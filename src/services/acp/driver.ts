@@ -68,6 +68,9 @@ const reactions: Reactions = {
   failed: (exchange, { code, message }) => {
     heard(exchange);
     exchange.error(code, message);
+    const { tx, context, session, agent } = exchange;
+    const failed = { agent_id: agent.id, session_id: session.id, error: message };
+    context.options.facts.record(tx, 'acp_failed', session.id, failed);
   },
   turn_ended: (exchange, { prompt_id, stop_reason, error }) => {
     const { tx, context, session, agent } = exchange;
@@ -118,6 +121,8 @@ export function sendNext(exchange: Exchange): void {
     { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
     prompt.id,
   );
+  const began = { agent_id: agent.id, session_id: session.id, prompt_id: prompt.id };
+  exchange.context.options.facts.record(tx, 'turn_began', session.id, began);
 }
 
 /**

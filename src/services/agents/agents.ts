@@ -4,12 +4,11 @@
  */
 import { idFrom, newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
-import type { Agent, OnExit, Protocol, RestartPolicy, WorktreeMode } from '../../domain/agent.ts';
+import type { Agent, RestartPolicy } from '../../domain/agent.ts';
 import { showArgv } from '../../domain/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
-import { findPreset } from '../../domain/presets.ts';
-import { invalid, isOutOfReach, Problem, problems } from '../../domain/problem.ts';
+import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import {
@@ -17,7 +16,6 @@ import {
   deleteAgent,
   findAgent,
   findSession,
-  insertAgent,
   listAgents,
   sessionsOf,
   spoolsOf,
@@ -25,33 +23,11 @@ import {
   updateAgent,
   updateSession,
 } from '../../store/agents.ts';
-import { isNode } from '../../store/nodes.ts';
-import { queuePrompt } from '../../store/prompts.ts';
 import type { Tx } from '../../store/store.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
-import { type AgentsContext, type Doer, unlived } from './context.ts';
+import type { AgentsContext, Doer } from './context.ts';
+import { type CreateAgent, fromPreset, insertNew, place, withPreset } from './creation.ts';
 import type { Lifecycle } from './lifecycle.ts';
-
-export interface CreateAgent {
-  name: string;
-  command: string | null;
-  argv: string[] | null;
-  preset: string | null;
-  workdir: string | null;
-  worktree_mode: WorktreeMode;
-  worktree_repo: string | null;
-  worktree_ref: string | null;
-  node_id: string;
-  env: Record<string, string>;
-  protocol: Protocol;
-  labels: Record<string, string>;
-  restart_policy: RestartPolicy;
-  stdin: boolean;
-  on_exit: OnExit;
-  /** The first one, for an agent that speaks ACP. */
-  prompt: string | null;
-  start: boolean;
-}
 
 export interface UpdateAgent {
   name?: string | undefined;
@@ -122,7 +98,9 @@ export class Agents {
     const id = known && !made ? newId('agt') : of_key;
     if (!made) {
       const worktree = await place(node.folders, id, request);
-      await this.#context.options.store.write((tx) => this.#insert(tx, caller, id, request, worktree));
+      await this.#context.options.store.write((tx) =>
+        insertNew(this.#context, tx, id, { user_id: caller.user_id, doer: doer(caller) }, request, worktree),
+      );
     }
     if (request.start) await this.start(caller, id, idempotency_key);
     return this.get(caller, id);
@@ -325,42 +303,6 @@ export class Agents {
     return removed ? null : { workdir: row.workdir, reason: kept_because ?? 'it could not be removed' };
   }
 
-  #insert(tx: Tx, caller: Caller, id: string, request: CreateAgent, worktree: Worktree): void {
-    // It may have been deleted since it was asked for the workdir.
-    if (!isNode(tx, request.node_id)) throw problems.nodeNotFound();
-    const num = insertAgent(tx, {
-      id,
-      name: request.name,
-      owner_id: caller.user_id,
-      node_id: request.node_id,
-      workdir: worktree.workdir,
-      command: request.argv ? showArgv(request.argv) : request.command!,
-      argv: request.argv ? JSON.stringify(request.argv) : null,
-      protocol: request.protocol,
-      preset: request.preset,
-      worktree_mode: request.worktree_mode,
-      worktree_repo: worktree.repo,
-      worktree_ref: request.worktree_ref,
-      worktree_branch: worktree.branch,
-      worktree_base: worktree.base,
-      env: JSON.stringify(request.env),
-      labels: JSON.stringify(request.labels),
-      restart_policy: request.restart_policy,
-      stdin: request.stdin || request.protocol === 'acp' ? 1 : 0,
-      on_exit: request.on_exit,
-      ...unlived(this.#context.now()),
-    });
-    this.#context.options.log.create(tx, num);
-    if (request.prompt !== null) {
-      const content = [{ type: 'text', text: request.prompt }];
-      const now = this.#context.now();
-      queuePrompt(tx, num, { id: idFrom('prm', id), content, created_by: caller.user_id, created_at: now });
-    }
-    const row = findAgent(tx, id)!;
-    this.#audit(tx, caller, 'agent_created', row, { name: row.name, command: row.command });
-    this.#context.publish(tx, id);
-  }
-
   #audit(
     tx: Tx,
     caller: Caller,
@@ -378,45 +320,10 @@ export class Agents {
   }
 }
 
-/** What the request leaves open is the preset's; a command of its own takes the preset's place, not its variables. */
-function fromPreset(request: CreateAgent): CreateAgent {
-  if (request.preset === null) return request;
-  const preset = findPreset(request.preset);
-  if (!preset) throw invalid(`unknown preset: ${request.preset}`, 'unknown_preset');
-  const own = request.argv !== null || Boolean(request.command?.trim());
-  if (!own && !preset.program) throw problems.commandRequired();
-  return {
-    ...request,
-    ...(!own && preset.program && { command: null, argv: [...preset.program.argv] }),
-    protocol: request.protocol === 'auto' ? preset.protocol : request.protocol,
-    env: withPreset(request.preset, request.env),
-  };
-}
-
-function withPreset(preset: string | null, env: Record<string, string>): Record<string, string> {
-  return { ...(preset !== null && findPreset(preset)?.env), ...env };
-}
-
 function isLive(row: AgentRow): boolean {
   return row.session_state === 'starting' || row.session_state === 'running';
 }
 
 function doer(caller: Caller): Doer {
   return { user_id: caller.user_id, ip: caller.ip };
-}
-
-/** Checks or makes the workdir. */
-async function place(folders: Folders, agent_id: string, request: CreateAgent): Promise<Worktree> {
-  if (request.worktree_mode === 'create_worktree') {
-    return folders.createWorktree({
-      agent_id,
-      name: request.name,
-      workdir: request.workdir,
-      repo: request.worktree_repo,
-      ref: request.worktree_ref,
-    });
-  }
-  if (request.workdir === null || request.workdir === '') throw problems.workdirRequired();
-  await folders.resolve(request.workdir);
-  return { workdir: request.workdir, repo: null, branch: null, base: null };
 }

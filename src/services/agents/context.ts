@@ -6,6 +6,7 @@ import { type Agent, type AgentStatus, transition } from '../../domain/agent.ts'
 import type { Node } from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
 import { problems } from '../../domain/problem.ts';
+import type { Exit } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
 import type { Feed } from '../../events/feed.ts';
 import type { EventLog } from '../../events/log.ts';
@@ -17,6 +18,12 @@ import { peopleOf } from '../../store/teams.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
+
+export interface Errand {
+  env: Record<string, string>;
+  /** Null: it takes no step. */
+  step_input: string | null;
+}
 
 export interface AgentsOptions {
   store: Store;
@@ -36,6 +43,10 @@ export interface AgentsOptions {
   node(id: string): Node | null;
   /** What is still to be said to a session before it is stopped. */
   farewell(tx: Tx, session_id: string): void;
+  /** What a session gets beside its agent's own, because it takes a step. */
+  errand(reader: Reader, session_id: string): Errand;
+  /** A session has ended, and its directory is about to go: what is to be read from there is said here. */
+  ended(tx: Tx, session_id: string, exit: Exit): void;
   /** A node says how much of what was said to a session is in its stdin. */
   reached(session_id: string, stdin_bytes: number): Promise<void>;
 }

@@ -136,17 +136,22 @@ export class Lifecycle {
     const intent_id = await store.write((tx) => {
       const row = find(tx);
       if (liveSession(row) !== session_id) throw problems.agentNotRunning();
-      const session = findSession(tx, session_id)!;
-      this.#context.options.farewell(tx, session_id);
-      updateSession(tx, session.num, { stopping: 1 });
-      this.#audit(tx, 'agent_stopped', row, doer, { session_id });
-      return outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
+      return this.end(tx, row, doer, grace_ms);
     });
     return (await outbox.outcome(intent_id)) as StopReport;
   }
 
+  /** Inside a transaction: the intent to stop an agent that runs; answers its id. */
+  end(tx: Tx, row: AgentRow, doer: Doer, grace_ms: number): number {
+    const session_id = liveSession(row);
+    this.#context.options.farewell(tx, session_id);
+    updateSession(tx, findSession(tx, session_id)!.num, { stopping: 1 });
+    this.#audit(tx, 'agent_stopped', row, doer, { session_id });
+    return this.#context.options.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
+  }
+
   /** How intents reach the node. */
-  handlers(): IntentHandlers {
+  handlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
     return {
       start: (intent) => this.#dispatchStart(intent.session_id),
       stop: (intent) => this.#dispatchStop(intent.session_id, intent.payload.grace_ms),
@@ -174,11 +179,15 @@ export class Lifecycle {
       const session = findSession(reader, session_id);
       // A stop was accepted before the node heard of the start: the stop's own intent settles it.
       return session?.state === 'starting' && !session.stopping
-        ? { session, agent: this.#context.mustFind(reader, session.agent_id) }
+        ? {
+            session,
+            agent: this.#context.mustFind(reader, session.agent_id),
+            errand: this.#context.options.errand(reader, session_id),
+          }
         : null;
     });
     if (!found) return;
-    const { session, agent } = found;
+    const { session, agent, errand } = found;
     const node = this.#context.node(agent.node_id);
     const actor_token = this.#context.options.actorToken(session_id);
     try {
@@ -190,10 +199,11 @@ export class Lifecycle {
         owner_id: agent.owner_id,
         workdir: agent.workdir,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
-        env: JSON.parse(agent.env),
+        env: { ...JSON.parse(agent.env), ...errand.env },
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
         ...(actor_token !== null && { actor_token }),
+        ...(errand.step_input !== null && { step_input: errand.step_input }),
       });
       this.#ingest(agent.node_id)?.follow(session_id, view.facts);
     } catch (error) {
@@ -208,7 +218,7 @@ export class Lifecycle {
         return this.#settlement.settleWithoutProcess(session_id, exit);
       }
       if (isOutOfReach(error)) await this.#markPending(agent.id, session);
-      else await this.#undoStart(agent.id, session);
+      else await this.#undoStart(agent.id, session, error.message);
       throw error;
     }
   }
@@ -240,7 +250,7 @@ export class Lifecycle {
   }
 
   /** The node refused before anything happened: as if the start had not been asked for. */
-  async #undoStart(agent_id: string, session: SessionRow): Promise<void> {
+  async #undoStart(agent_id: string, session: SessionRow, error: string): Promise<void> {
     await this.#context.options.store.write((tx) => {
       if (!isStarting(tx, session.id)) return;
       const row = this.#context.mustFind(tx, agent_id);
@@ -259,6 +269,8 @@ export class Lifecycle {
         const payload = { session_id: previous.id };
         this.#context.options.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
       }
+      const refused = { agent_id, session_id: session.id, error };
+      this.#context.options.facts.record(tx, 'session_refused', session.id, refused);
       this.#context.publish(tx, agent_id);
       tx.afterCommit(() => this.#context.changed(session.id));
     });

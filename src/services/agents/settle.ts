@@ -115,7 +115,7 @@ export class Settlement {
       ended_at: null,
       updated_at: this.#context.now(),
     });
-    if (acp) {
+    if (acp || agent.run_num !== null) {
       const begun = { agent_id: agent.id, session_id: session.id };
       this.#context.options.facts.record(tx, 'session_started', session.id, begun);
     }
@@ -151,12 +151,14 @@ export class Settlement {
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),
     });
+    this.#context.options.ended(tx, session.id, exit);
     this.#context.options.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
     this.#context.options.facts.record(tx, 'session_ended', session.id, {
       agent_id: agent.id,
       session_id: session.id,
       status,
       started_at_ms: session.started_at,
+      message: exit.message,
     });
     this.#context.publish(tx, agent.id);
   }

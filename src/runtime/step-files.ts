@@ -1,0 +1,90 @@
+/**
+ * The data of steps: each session that takes one has a folder with its `input`, made for it, in which it leaves its `output`.
+ * The folder is the agent's own, so whatever stands there afterwards is untrusted: only a plain file is read, bounded.
+ */
+import { constants } from 'node:fs';
+import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { problems } from '../domain/problem.ts';
+import { type AgentFolderOptions, openAgentFolder } from './agent-folder.ts';
+
+/** Not there, a link or a socket in its place, or kept from us. */
+const NOTHING = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
+
+export class StepFiles {
+  readonly #options: AgentFolderOptions;
+  #opened: Promise<string> | null = null;
+
+  constructor(options: AgentFolderOptions) {
+    this.#options = options;
+  }
+
+  /** The whole folder anew. Throws a Problem when agents could not reach it. */
+  async make(session_id: string, input: string): Promise<void> {
+    const dir = await this.#folder(session_id);
+    await rm(dir, { recursive: true, force: true });
+    await mkdir(dir, { mode: 0o700 });
+    const file = join(dir, 'input');
+    await writeFile(file, input, { mode: 0o600 });
+    const { run_as } = this.#options;
+    if (!run_as) return;
+    await chown(file, run_as.uid, run_as.gid);
+    await chown(dir, run_as.uid, run_as.gid);
+  }
+
+  async environment(session_id: string): Promise<Record<string, string>> {
+    const dir = await this.#folder(session_id);
+    return { SVC_STEP_INPUT: join(dir, 'input'), SVC_STEP_OUTPUT: join(dir, 'output') };
+  }
+
+  /** Null for what is not there, no plain file, or a link to somebody else's. */
+  async output(session_id: string, max: number): Promise<Uint8Array | null> {
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const path = join(await this.#folder(session_id), 'output');
+    const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+      if (NOTHING.includes(error.code ?? '')) return null;
+      throw error;
+    });
+    if (!file) return null;
+    try {
+      const info = await file.stat();
+      // Under our own user a second name may be of a file that only we can read.
+      const theirs = info.uid === (this.#options.run_as?.uid ?? info.uid) && info.nlink === 1;
+      if (!info.isFile() || !theirs) return null;
+      const bytes = Buffer.alloc(Math.min(info.size, max));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+      return bytes.subarray(0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  }
+
+  async drop(session_id: string): Promise<void> {
+    const dir = await this.#open().catch(() => null);
+    if (dir !== null) await rm(join(dir, session_id), { recursive: true, force: true });
+  }
+
+  /** Removes those of sessions that are no more. */
+  async sweep(known: ReadonlySet<string>): Promise<void> {
+    const dir = await this.#open().catch(() => null);
+    if (dir === null) return;
+    const gone = (await readdir(dir)).filter((name) => !known.has(name));
+    for (const name of gone) await rm(join(dir, name), { recursive: true, force: true });
+  }
+
+  async #folder(session_id: string): Promise<string> {
+    try {
+      return join(await this.#open(), session_id);
+    } catch {
+      throw problems.noStepFolder();
+    }
+  }
+
+  #open(): Promise<string> {
+    this.#opened ??= openAgentFolder('steps', this.#options).catch((error: unknown) => {
+      this.#opened = null;
+      throw error;
+    });
+    return this.#opened;
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * What came of attempts: sessions and turns of a run's agents, told as facts, become outcomes. What an outcome needs from
+ * the node or from the log is read by intents, before the session's directory goes.
+ */
+import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
+import { Problem, problems } from '../../domain/problem.ts';
+import { type Exit, START_INTERRUPTED } from '../../domain/session.ts';
+import type { EventLog } from '../../events/log.ts';
+import type { FactHandlers, FactPayloads } from '../../flow/facts.ts';
+import type { IntentHandlers } from '../../flow/outbox.ts';
+import { findAgent, findSession, type SessionRow } from '../../store/agents.ts';
+import { deletePrompt, findPrompt } from '../../store/prompts.ts';
+import {
+  type AttemptRow,
+  attemptOfNum,
+  attemptOfPrompt,
+  attemptsOfSession,
+  openAttemptsOfAgent,
+  updateAttempt,
+} from '../../store/runs.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { AgentsContext } from '../agents/context.ts';
+import type { Attempts, Outcome } from './attempts.ts';
+import { lastWords } from './last-words.ts';
+import { readOutput } from './step-data.ts';
+
+const UNKNOWN = 'outcome unknown';
+
+export class Outcomes {
+  readonly #context: AgentsContext;
+  readonly #attempts: Attempts;
+
+  constructor(context: AgentsContext, attempts: Attempts) {
+    this.#context = context;
+    this.#attempts = attempts;
+  }
+
+  facts(): FactHandlers {
+    return {
+      session_started: (tx, { payload }) => {
+        const attempt = openPlain(tx, payload.session_id);
+        if (attempt) this.#attempts.running(tx, attempt);
+      },
+      session_refused: (tx, { payload: { session_id, agent_id, error } }) => {
+        const attempt = openPlain(tx, session_id);
+        const failed = { kind: 'failed', error_text: error } as const;
+        if (attempt) this.#attempts.settle(tx, attempt.num, failed);
+        this.#endPrompts(tx, agent_id, error);
+      },
+      session_ended: (tx, { payload }) => this.#sessionEnded(tx, payload),
+      acp_failed: (tx, { payload: { agent_id, error } }) =>
+        this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
+      turn_began: (tx, { payload: { session_id, prompt_id } }) => {
+        const attempt = attemptOfPrompt(tx, prompt_id);
+        if (!attempt) return;
+        updateAttempt(tx, attempt.num, { session_id });
+        this.#attempts.running(tx, attempt);
+      },
+      turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),
+    };
+  }
+
+  /** The session's directory is about to go: an output in it is read before. */
+  sessionEnded(tx: Tx, session_id: string, exit: Exit): void {
+    const attempt = openPlain(tx, session_id);
+    const session = findSession(tx, session_id)!;
+    if (!attempt || exit.exit_code !== 0 || session.stopping === 1) return;
+    const { node_id } = session;
+    const payload = { attempt_num: attempt.num };
+    this.#context.options.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
+  }
+
+  intents(): Pick<IntentHandlers, 'collect' | 'hear'> {
+    return {
+      collect: async ({ session_id, node_id, payload: { attempt_num } }) => {
+        const { store, log } = this.#context.options;
+        const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
+        if (!attempt || attempt.over === 1) return;
+        const left = await this.#stepOutput(node_id, session_id);
+        const bytes = left ?? (await lastStdout(log, attempt.agent_id, session_id));
+        const completed = { kind: 'completed', output: readOutput(bytes) } as const;
+        await store.write((tx) => this.#attempts.settle(tx, attempt_num, completed));
+        failpoint('step_collected');
+      },
+      hear: async ({ payload: { attempt_num, prompt_id } }) => {
+        const { store, log } = this.#context.options;
+        const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
+        if (!attempt || attempt.over === 1) return;
+        const output = await lastWords(log, attempt.agent_id, prompt_id);
+        await store.write((tx) => this.#attempts.settle(tx, attempt_num, { kind: 'completed', output }));
+        failpoint('step_heard');
+      },
+    };
+  }
+
+  /** Null where nothing was left, also when the node, or the session on it, is no more. */
+  async #stepOutput(node_id: string, session_id: string): Promise<Uint8Array | null> {
+    const gone: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
+    try {
+      return await this.#context.node(node_id).stepOutput(session_id, limits.step_output_bytes_max + 1);
+    } catch (error) {
+      if (error instanceof Problem && gone.includes(error.code)) return null;
+      throw error;
+    }
+  }
+
+  #sessionEnded(tx: Tx, { agent_id, session_id, status, message }: FactPayloads['session_ended']): void {
+    const attempt = openPlain(tx, session_id);
+    if (attempt) {
+      const session = findSession(tx, session_id);
+      // Of a completed one the output is being read.
+      if (status === 'completed') return;
+      if (message === START_INTERRUPTED) this.#attempts.again(tx, attempt);
+      else this.#attempts.settle(tx, attempt.num, outcomeOf(session, status, message ?? null));
+      return;
+    }
+    const agent = findAgent(tx, agent_id);
+    for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
+      if (prompt_id === null) continue;
+      const prompt = agent && findPrompt(tx, agent.num, prompt_id);
+      const lost = !prompt || prompt.state === 'sent' || prompt.state === 'lost';
+      if (lost) this.#attempts.settle(tx, num, { kind: 'unclear', reason: UNKNOWN });
+    }
+    // The next session of the agent takes what waits.
+    if (agent?.session_id !== session_id) return;
+    this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
+  }
+
+  /** Prompts that an agent does not take any more: nothing of them was done. `error_text`: null where nothing went wrong. */
+  #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
+    const agent = findAgent(tx, agent_id);
+    if (!agent) return;
+    for (const attempt of openAttemptsOfAgent(tx, agent_id)) {
+      const { prompt_id } = attempt;
+      const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);
+      if (prompt?.state !== 'queued') continue;
+      if (error_text === null) {
+        this.#attempts.again(tx, attempt);
+        continue;
+      }
+      deletePrompt(tx, prompt.num);
+      this.#attempts.settle(tx, attempt.num, { kind: 'failed', error_text });
+    }
+  }
+
+  #turnEnded(tx: Tx, { session_id, prompt_id, stop_reason }: FactPayloads['turn_ended']): void {
+    const attempt = attemptOfPrompt(tx, prompt_id);
+    if (!attempt || attempt.over === 1) return;
+    if (stop_reason === 'end_turn') {
+      const payload = { attempt_num: attempt.num, prompt_id };
+      const node_id = findSession(tx, session_id)?.node_id ?? '';
+      this.#context.options.outbox.enqueue(tx, node_id, session_id, 'hear', payload);
+      return;
+    }
+    const outcome: Outcome =
+      stop_reason === 'cancelled'
+        ? { kind: 'unclear', reason: 'the turn was cancelled' }
+        : {
+            kind: 'failed',
+            error_text:
+              stop_reason === null ? 'the agent answered with an error' : `the turn ended: ${stop_reason}`,
+          };
+    this.#attempts.settle(tx, attempt.num, outcome);
+  }
+}
+
+/** The attempt that a session is there for, while nothing is known of its end. */
+function openPlain(reader: Reader, session_id: string): AttemptRow | undefined {
+  const found = attemptsOfSession(reader, session_id);
+  return found.findLast(({ over, prompt_id }) => over === 0 && prompt_id === null);
+}
+
+/** Of a session that did not complete. */
+function outcomeOf(session: SessionRow | undefined, status: string, message: string | null): Outcome {
+  if (status === 'cancelled') return { kind: 'unclear', reason: 'its agent was stopped' };
+  switch (session?.reason) {
+    case 'exit_code':
+      return { kind: 'failed', error_text: `exit code ${session.exit_code}` };
+    case 'signal':
+      return { kind: 'failed', error_text: `signal ${session.exit_signal}` };
+    case 'spawn_failed':
+    case 'workdir_refused':
+      return {
+        kind: 'failed',
+        error_text: (message ?? session.reason).slice(0, limits.step_error_chars_max),
+        final: true,
+      };
+    default:
+      return { kind: 'unclear', reason: UNKNOWN };
+  }
+}
+
+async function lastStdout(log: EventLog, agent_id: string, session_id: string): Promise<Uint8Array> {
+  const parts: Buffer[] = [];
+  try {
+    const output = await log.output(agent_id, session_id, 'stdout');
+    const { size_bytes } = output;
+    const from = Math.max(0, size_bytes - limits.step_stdout_bytes);
+    for await (const part of output.read(from, size_bytes)) parts.push(part);
+  } catch (error) {
+    // The agent was deleted meanwhile, and its log with it.
+    if (!(error instanceof Problem)) throw error;
+  }
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,61 @@
+/**
+ * For `test/team-runs.test.ts`: a plane's rooms over a folder of before, with real processes. It begins the one run, or goes
+ * on with it, and ends when that is over; a failpoint may end it sooner.
+ */
+import { join } from 'node:path';
+import { sleep } from '../base/async.ts';
+import type { Folders } from '../domain/node.ts';
+import { isRunOver } from '../domain/run.ts';
+import { findRun, stepsOf } from '../store/runs.ts';
+import { LivesRoom } from './lives.ts';
+import { openTestNode } from './local-node.ts';
+import { beginRun, plainMember } from './team-runs.ts';
+
+const RUN = 'run_of_child';
+const [folder, agent] = process.argv.slice(2) as [string, string];
+const node = await openTestNode(join(folder, 'data'), {
+  folders: { resolve: async (workdir: string) => workdir } as Folders,
+});
+const room = await LivesRoom.make(node, folder);
+if (!(await found())) {
+  const note = 'echo "$SVC_STEP_KEY" >>done; echo "$SVC_STEP_KEY"';
+  const speaks = { command: null, argv: [process.execPath, agent, 'flood', '3'], protocol: 'acp' as const };
+  await beginRun(room, {
+    run_id: RUN,
+    members: [plainMember('m', note), plainMember('speaker', '', speaks)],
+    steps: [
+      { step_key: 'a', member_id: 'm' },
+      { step_key: 'b', depends_on: ['a'] },
+      { step_key: 'c', depends_on: ['a'] },
+      { step_key: 'd', member_id: 'speaker', depends_on: ['b', 'c'] },
+      { step_key: 'e', member_id: 'speaker', depends_on: ['d'] },
+      { step_key: 'f', depends_on: ['e'] },
+    ],
+  });
+}
+while (!isRunOver((await found())!)) await sleep(20);
+// Agents of the run are stopped by it.
+while (Object.values(await sessionsLive()).length > 0) await sleep(20);
+const told = await room.store.read((reader) => ({
+  status: findRun(reader, RUN)!.status,
+  steps: stepsOf(reader, findRun(reader, RUN)!.num).map(
+    ({ step_key, status, attempt, output, error_text }) => ({
+      ...{ step_key, status, attempt, output, error_text },
+    }),
+  ),
+  prompts: reader.all(reader.sql.selectFrom('prompts').select('state')).map(({ state }) => state),
+}));
+process.stdout.write(JSON.stringify(told));
+await room.close();
+await node.close();
+process.exit(0);
+
+function found() {
+  return room.store.read((reader) => findRun(reader, RUN));
+}
+
+function sessionsLive() {
+  return room.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended')),
+  );
+}

@@ -1,0 +1,268 @@
+/** Runs of teams with real processes on this machine: what they are told, what they leave, what goes on side by side. */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import type { Folders } from '../src/domain/node.ts';
+import type { LocalNode } from '../src/runtime/node.ts';
+import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
+import { openTestNode } from '../src/testing/local-node.ts';
+import { endSessions, SVC } from '../src/testing/plane.ts';
+import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
+
+let folder: string;
+let node: LocalNode;
+let room: LivesRoom;
+
+/** An empty folder for each that asks, the same again for the same. */
+const folders = {
+  resolve: async (workdir: string) => workdir,
+  createWorktree: async ({ agent_id }) => {
+    const workdir = join(folder, agent_id);
+    await mkdir(workdir, { recursive: true });
+    return { workdir, repo: null, branch: null, base: null };
+  },
+} as Folders;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-runs-'));
+  node = await openTestNode(join(folder, 'data'), { folders });
+  room = await LivesRoom.make(node);
+}, 60_000);
+afterEach(async () => {
+  for (const { id, status } of await room.agents.list(ANA, {}, {}).then(({ items }) => items)) {
+    if (status === 'running') await room.agents.stop(ANA, id, 0).catch(() => {});
+  }
+  await room.end();
+  await node.close();
+  await rm(folder, { recursive: true, force: true });
+}, 60_000);
+
+const lines = (name: string) =>
+  readFile(join(room.folder, name), 'utf8').then(
+    (text) => text.split('\n').slice(0, -1),
+    () => [],
+  );
+
+test('a chain hands outputs on, as JSON where they parse', { timeout: 60_000 }, async () => {
+  const run_id = await beginRun(room, {
+    members: [
+      plainMember('first', 'printf \'{"n": 1}\' >"$SVC_STEP_OUTPUT"; echo noise'),
+      plainMember('second', 'cat "$SVC_STEP_INPUT"'),
+      plainMember(
+        'third',
+        'echo $SVC_MEMBER_ID $SVC_STEP_KEY $SVC_STEP_ATTEMPT; echo $SVC_ACTOR_ID | cut -d@ -f1',
+      ),
+    ],
+    steps: [
+      { step_key: 'a', member_id: 'first' },
+      { step_key: 'b', member_id: 'second', depends_on: ['a'], input: { own: true } },
+      { step_key: 'c', member_id: 'third', depends_on: ['b'] },
+    ],
+    input: { topic: 'x' },
+  });
+  await untilRun(room, run_id, 'completed');
+  const { a, b, c } = await stepsOfRun(room, run_id);
+  expect(a).toMatchObject({ status: 'completed', output: { n: 1 }, attempt: 1 });
+  expect(b!.output).toEqual({ run_input: { topic: 'x' }, input: { own: true }, needs: { a: { n: 1 } } });
+  expect(c!.output).toBe('third c 1\nthird\n');
+  expect(await room.get(a!.agent_id!)).toMatchObject({ status: 'completed', restart_policy: 'never' });
+});
+
+test('steps that do not wait for each other go on side by side', { timeout: 60_000 }, async () => {
+  // Each ends only when all have begun.
+  const meet = 'touch "in-$SVC_STEP_KEY"; while [ "$(ls | grep -c "^in-")" -lt 4 ]; do sleep 0.02; done';
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', meet)],
+    steps: ['a', 'b', 'c', 'd'].map((step_key) => ({ step_key })),
+  });
+  await untilRun(room, run_id, 'completed');
+  const agents = new Set(Object.values(await stepsOfRun(room, run_id)).map(({ agent_id }) => agent_id));
+  expect(agents.size).toBe(4);
+});
+
+test('steps of a member with a worktree of its own share it', { timeout: 60_000 }, async () => {
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', 'pwd', { worktree_mode: 'create_worktree' })],
+    steps: [{ step_key: 'a' }, { step_key: 'b' }],
+  });
+  await untilRun(room, run_id, 'completed');
+  const { a, b } = await stepsOfRun(room, run_id);
+  expect(a!.output).toBe(b!.output);
+});
+
+test('a step that fails is tried again by the same agent, as often as it says', {
+  timeout: 60_000,
+}, async () => {
+  const run_id = await beginRun(room, {
+    members: [
+      plainMember('flaky', 'echo "$SVC_STEP_ATTEMPT" >>tries; [ "$SVC_STEP_ATTEMPT" = 2 ]'),
+      plainMember('bad', 'exit 3'),
+      plainMember('after', 'echo tidy'),
+    ],
+    steps: [
+      { step_key: 'a', member_id: 'flaky', max_attempts: 2 },
+      { step_key: 'b', member_id: 'bad', depends_on: ['a'], max_attempts: 2 },
+      { step_key: 'c', member_id: 'after', depends_on: ['b'] },
+      { step_key: 'd', member_id: 'after', depends_on: ['b'], when: 'always' },
+    ],
+  });
+  expect((await untilRun(room, run_id, 'failed')).error).toBe('step b failed: exit code 3');
+  expect(await lines('tries')).toEqual(['1', '2']);
+  const { a, b, c, d } = await stepsOfRun(room, run_id);
+  expect([a!.status, b!.status, c!.status, d!.status]).toEqual([
+    'completed',
+    'failed',
+    'skipped',
+    'completed',
+  ]);
+  expect(b!.attempt).toBe(2);
+  expect((await room.get(a!.agent_id!)).session_count).toBe(2);
+});
+
+test('what hangs past its timeout is ended before it is tried again', { timeout: 60_000 }, async () => {
+  const run_id = await beginRun(room, {
+    members: [plainMember('slow', 'if [ "$SVC_STEP_ATTEMPT" = 1 ]; then sleep 1000; else echo quick; fi')],
+    steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
+  });
+  await vi.waitFor(async () => expect((await stepsOfRun(room, run_id)).a!.status).toBe('running'), SOON);
+  await room.pass(31_000);
+  await untilRun(room, run_id, 'completed');
+  const { a } = await stepsOfRun(room, run_id);
+  expect(a).toMatchObject({ attempt: 2, output: 'quick\n' });
+  const sessions = await room.agents.sessions(ANA, a!.agent_id!, {});
+  expect(sessions.items.map(({ exit_signal }) => exit_signal)).toEqual([null, 'SIGTERM']);
+});
+
+test('a cancelled run ends its processes, and a resumed one does what did not complete', {
+  timeout: 60_000,
+}, async () => {
+  const run_id = await beginRun(room, {
+    members: [
+      plainMember('quick', 'echo once >>quick'),
+      plainMember('slow', 'echo "$SVC_STEP_ATTEMPT" >>slow; [ "$SVC_STEP_ATTEMPT" = 2 ] || sleep 1000'),
+    ],
+    steps: [
+      { step_key: 'a', member_id: 'quick' },
+      { step_key: 'b', member_id: 'slow', depends_on: ['a'] },
+    ],
+  });
+  await vi.waitFor(async () => expect(await lines('slow')).toEqual(['1']), SOON);
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'cancel' } });
+  const { b } = await stepsOfRun(room, run_id);
+  expect(b!.status).toBe('cancelled');
+  await room.until(b!.agent_id!, 'cancelled');
+  expect((await runOf(room, run_id)).status).toBe('cancelled');
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'resume' } });
+  await untilRun(room, run_id, 'completed');
+  expect(await lines('quick')).toEqual(['once']);
+  expect(await lines('slow')).toEqual(['1', '2']);
+});
+
+test('a step whose program is not there fails at once, whatever its attempts', {
+  timeout: 60_000,
+}, async () => {
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', '', { command: null, argv: ['no-such-program-here'] })],
+    steps: [{ step_key: 'a', max_attempts: 5 }],
+  });
+  await untilRun(room, run_id, 'failed');
+  const { a } = await stepsOfRun(room, run_id);
+  expect(a!.attempt).toBe(1);
+  expect(a!.error_text).toContain('no-such-program-here');
+});
+
+test('a demo agent takes two steps, and a question of it is answered', { timeout: 60_000 }, async () => {
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(folder, 'demo')];
+  const run_id = await beginRun(room, {
+    members: [plainMember('demo', '', { command: null, argv, protocol: 'acp' })],
+    steps: [
+      { step_key: 'a', prompt: 'Look.' },
+      { step_key: 'b', prompt: 'Look again.', depends_on: ['a'] },
+    ],
+  });
+  for (const key of ['a', 'b']) {
+    const review = await vi.waitFor(async () => {
+      const { items } = await room.reviews.list(ANA, { status: 'pending' }, {});
+      expect(items).toHaveLength(1);
+      return items[0]!;
+    }, SOON);
+    expect((await stepsOfRun(room, run_id))[key]!.status).toBe('running');
+    await room.reviews.respond(ANA, review.id, { option_id: 'demo-once' }, null);
+  }
+  await untilRun(room, run_id, 'completed');
+  const { a, b } = await stepsOfRun(room, run_id);
+  expect(a!.agent_id).toBe(b!.agent_id);
+  expect([typeof a!.output, typeof b!.output]).toEqual(['string', 'string']);
+  await room.until(a!.agent_id!, 'cancelled');
+});
+
+const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
+const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+
+/** Runs the child until it ends by itself; only its first `kills` lives have the failpoint. Answers what it told. */
+async function livesOf(
+  home: string,
+  failpoint: string,
+  kills: number,
+): Promise<{ told: unknown; killed: number }> {
+  for (let life = 0; ; life++) {
+    const env = { ...process.env, ...(life < kills && { SVC_FAILPOINT: failpoint }) };
+    const child = spawn(process.execPath, [CHILD, home, AGENT], {
+      env,
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    let text = '';
+    child.stdout.setEncoding('utf8').on('data', (part: string) => {
+      text += part;
+    });
+    await once(child, 'close');
+    if (child.exitCode === 0) return { told: JSON.parse(text), killed: life };
+    expect(child.signalCode).toBe('SIGKILL');
+  }
+}
+
+test.each([
+  ['step_prepared', 20],
+  ['step_collected', 20],
+  ['step_heard', 20],
+  ['acp_frames_committed', 4],
+  ['committed:kill@5', 1],
+  ['committed:kill@15', 1],
+  ['committed:kill@25', 1],
+  ['committed:kill@40', 1],
+  ['commit:kill@20', 1],
+  ['ended', 3],
+])(
+  'a plane that is killed at %s loses no step, and does none twice',
+  { timeout: 120_000 },
+  async (at, kills) => {
+    const home = await mkdtemp(join(tmpdir(), 'svc-runs-'));
+    try {
+      const { told, killed } = await livesOf(home, at.includes(':') ? at : `${at}:kill`, kills);
+      expect(killed).toBeGreaterThan(0);
+      const plain = (key: string) => ({
+        step_key: key,
+        status: 'completed',
+        attempt: 1,
+        output: `"${key}\\n"`,
+      });
+      const spoken = (key: string) => ({
+        step_key: key,
+        status: 'completed',
+        attempt: 1,
+        output: '"1 2 3 "',
+      });
+      const steps = [plain('a'), plain('b'), plain('c'), spoken('d'), spoken('e'), plain('f')];
+      expect(told).toMatchObject({ status: 'completed', steps, prompts: ['ended', 'ended'] });
+      const done = (await readFile(join(home, 'done'), 'utf8')).split('\n').slice(0, -1);
+      expect(done.toSorted()).toEqual(['a', 'b', 'c', 'f']);
+    } finally {
+      await endSessions(join(home, 'data'));
+      await rm(home, { recursive: true, force: true, maxRetries: 5 });
+    }
+  },
+);
