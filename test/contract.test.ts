@@ -192,6 +192,23 @@ test('every answer has the form that the contract gives it', async () => {
   const { auth_methods } = await configWhen(signs.agent_id, 'auth_required');
   await check('authenticateAgent', { params: signs, body: { method_id: auth_methods[0]!.id } });
 
+  const spec = { members: [{ member_id: 'dev' }] };
+  const team = await plane.client.call('createTeam', { body: { name: 'asked', spec } });
+  const task = await check('createTask', { params: { team_id: team.id }, body: { title: 'Tidy up' } });
+  const { id: task_id, conversation_id } = task.body as { id: string; conversation_id: string };
+  const about = { team_id: team.id, task_id, conversation_id };
+  await check('listTasks', { params: about });
+  await check('listTasks', { params: about, query: 'limit=1&status=open' });
+  await check('getTask', { params: about });
+  await check('updateTask', { params: about, body: { status: 'cancelled', version: 1 } });
+  const said = await check('sendMessage', { params: about, body: { route: 'broadcast', text: 'hello' } });
+  const message_id = String((said.body as { id: number }).id);
+  await check('getMessage', { params: { ...about, message_id } });
+  await check('listMessages', { params: about, query: 'limit=1&q=hello' });
+  await check('getConversation', { params: about });
+  await check('listConversation', { params: about });
+  await check('startTaskRun', { params: about, body: { input: {} } });
+
   const spare = await plane.client.call('createToken', { body: { name: 'spare' } });
   await check('logout', { token: spare.token });
   const login = { username: 'ada', password: `${PASSWORD}!` };
@@ -216,6 +233,7 @@ test('every answer has the form that the contract gives it', async () => {
     'listTriggers',
     'setTrigger',
     'deleteTrigger',
+    'followMessages',
   ];
   expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
     operationIds.filter((operation) => elsewhere.includes(operation)),

@@ -60,7 +60,7 @@ function wordsOfCall({ title, rawInput }: Fields): string[] {
 }
 
 /** In their order. Not by recursion: an agent may nest as deep as its frame is long. */
-function stringsIn(value: unknown): string[] {
+export function stringsIn(value: unknown): string[] {
   const found: string[] = [];
   const left = [value];
   while (left.length > 0) {

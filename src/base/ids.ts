@@ -13,7 +13,6 @@ export type IdPrefix =
   | 'run'
   | 'task'
   | 'conv'
-  | 'msg'
   | 'trg'
   | 'rev'
   | 'prm';

@@ -10,6 +10,7 @@ import { presetRoutes } from './presets.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
 import { runRoutes } from './runs.ts';
+import { taskRoutes } from './tasks.ts';
 import { teamRoutes } from './teams.ts';
 
 export const routes = {
@@ -17,6 +18,7 @@ export const routes = {
   ...agentRoutes,
   ...conversationRoutes,
   ...reviewRoutes,
+  ...taskRoutes,
   ...teamRoutes,
   ...runRoutes,
   ...mailRoutes,

@@ -10,6 +10,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { wordsOf } from '../acp/reading.ts';
 import { limits } from '../base/limits.ts';
 import type { EventRecord } from '../domain/event.ts';
+import { ftsQuery } from '../store/fts.ts';
 import type { Reader } from '../store/store.ts';
 import { frameRecord, splitFrames } from './frame.ts';
 import { History } from './history.ts';
@@ -200,12 +201,6 @@ function openIndex(path: string): DatabaseSync {
 
 function rowId(agent_num: number, seq: number): bigint {
   return (BigInt(agent_num) << SEQ_BITS) | BigInt(seq);
-}
-
-/** Every word must occur; a word is what the user typed between spaces, in order. Null when nothing is left to search. */
-export function ftsQuery(text: string): string | null {
-  const words = text.split(/\s+/).filter((word) => /[\p{L}\p{N}]/u.test(word));
-  return words.length === 0 ? null : words.map((word) => `"${word.replaceAll('"', '""')}"`).join(' AND ');
 }
 
 /** What a person would read of an event, without colours; empty when there is nothing to find. */

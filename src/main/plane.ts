@@ -31,6 +31,7 @@ import { runHandlers } from '../http/runs.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
+import { taskHandlers } from '../http/tasks.ts';
 import { teamHandlers } from '../http/teams.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
@@ -63,7 +64,10 @@ import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
+import { Messages } from '../services/tasks/messages.ts';
+import { Tasks } from '../services/tasks/tasks.ts';
 import { errandOf } from '../services/teams/attempts.ts';
+import { beginRun } from '../services/teams/beginning.ts';
 import { Membership } from '../services/teams/membership.ts';
 import { RunEvents } from '../services/teams/run-events.ts';
 import { openRunning } from '../services/teams/running.ts';
@@ -259,6 +263,13 @@ async function open(
   const teams = new Teams({ store, clock, audit, membership, idempotency });
   const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
   const run_events = new RunEvents({ store, clock, progress });
+  const conversing = { store, clock, feed, audit, idempotency };
+  const tasks = new Tasks({ ...conversing, beginRun: (tx, asked) => beginRun(tx, progress, asked) });
+  const messages = new Messages({
+    ...conversing,
+    logger: log,
+    post: (tx, letter) => mailbox.post(tx, letter),
+  });
   const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
@@ -267,6 +278,8 @@ async function open(
   await facts.open({
     'agent-restarts': restartFacts(context),
     conversations: conversations.facts(),
+    tasks: tasks.facts(),
+    messages: messages.facts(),
     runs: running.facts,
     mail: waking.facts(),
     triggers: triggers.facts(),
@@ -318,6 +331,7 @@ async function open(
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
       ...presetHandlers(presets),
+      ...taskHandlers({ tasks, messages, tokens, streams }),
       ...runHandlers({ runs, events: run_events, tokens, streams }),
       ...streamHandlers({ agents, log: eventLog, feed, membership, tokens, streams }),
       ...teamHandlers(teams),

@@ -401,7 +401,7 @@ const eventsAfter = built((builder, run_num: number, after: number) =>
     .where('run_num', '=', run_num)
     .where('id', '>', after)
     .orderBy('id')
-    .limit(limits.run_events_per_read),
+    .limit(limits.follow_rows_per_read),
 );
 
 /** Oldest first; some at a time. */

@@ -303,11 +303,11 @@ export interface Tables {
     data: Json;
   };
   messages: {
+    /** The message's id. */
     num: Generated<number>;
-    id: string;
     team_num: number;
     task_num: number;
-    /** The run that was open then. */
+    /** The run that it was delivered in; null: it waits for the task's next one. */
     run_num: number | null;
     from_actor_id: string;
     route: 'broadcast' | 'to_leader' | 'to_member';
@@ -315,11 +315,11 @@ export interface Tables {
     payload: Json;
     /** What of the payload can be searched. */
     text: string;
-    reply_to: string | null;
+    reply_to: number | null;
+    /** The message that its thread began with; null: itself. */
+    thread: number | null;
     created_at: number;
   };
-  /** A message of a conversation that the task's next run will deliver. */
-  messages_waiting: { message_num: number; task_num: number };
   mail: {
     /** The message's id. */
     num: Generated<number>;

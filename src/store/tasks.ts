@@ -1,7 +1,8 @@
 /** Queries about tasks and their conversations: rows in, rows and records out. Rules stand in `services/tasks/`. */
-import type { Insertable, Selectable } from 'kysely';
+import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../base/clock.ts';
 import type { Task } from '../domain/task.ts';
+import { type RunRow, runOfNum } from './runs.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -26,6 +27,52 @@ function taskQuery(sql: Reader['sql']) {
 
 export function findTask(reader: Reader, id: string): TaskRow | undefined {
   return reader.get(taskQuery(reader.sql).where('tasks.id', '=', id));
+}
+
+export function taskOfNum(reader: Reader, num: number): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.num', '=', num));
+}
+
+export function taskOfConversation(reader: Reader, conversation_id: string): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.conversation_id', '=', conversation_id));
+}
+
+export interface TaskFilter {
+  team_num: number;
+  status?: TaskRow['status'] | undefined;
+  assignee_member_id?: string | undefined;
+  before_num?: number | undefined;
+  /** Absent: all of them. */
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listTasks(reader: Reader, filter: TaskFilter): TaskRow[] {
+  const { team_num, status, assignee_member_id, before_num, limit } = filter;
+  let query = taskQuery(reader.sql).where('tasks.team_num', '=', team_num).orderBy('tasks.num', 'desc');
+  if (status !== undefined) query = query.where('tasks.status', '=', status);
+  if (assignee_member_id !== undefined)
+    query = query.where('tasks.assignee_member_id', '=', assignee_member_id);
+  if (before_num !== undefined) query = query.where('tasks.num', '<', before_num);
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+export function updateTask(tx: Tx, num: number, changes: Updateable<Tables['tasks']>): void {
+  tx.run(tx.sql.updateTable('tasks').set(changes).where('num', '=', num));
+}
+
+/** The newest of a task's runs that are not over. */
+export function openRunOf(reader: Reader, task_num: number): RunRow | undefined {
+  const newest = reader.get(
+    reader.sql
+      .selectFrom('runs')
+      .select('num')
+      .where('task_num', '=', task_num)
+      .where('status', 'in', ['pending', 'running', 'input_required'])
+      .orderBy('num', 'desc')
+      .limit(1),
+  );
+  return newest && runOfNum(reader, newest.num);
 }
 
 /** Gives it the team's next number. */

@@ -133,7 +133,6 @@ CREATE TABLE run_events (
 CREATE INDEX run_events_run ON run_events(run_num, id);
 CREATE TABLE messages (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
-  id TEXT NOT NULL UNIQUE,
   team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
   task_num INTEGER NOT NULL REFERENCES tasks(num) ON DELETE CASCADE,
   run_num INTEGER,
@@ -142,22 +141,21 @@ CREATE TABLE messages (
   to_actor_id TEXT,
   payload TEXT NOT NULL,
   text TEXT NOT NULL,
-  reply_to TEXT,
+  reply_to INTEGER,
+  thread INTEGER,
   created_at INTEGER NOT NULL
 );
 CREATE INDEX messages_task ON messages(task_num, num);
-CREATE VIRTUAL TABLE messages_words USING fts5(text, content = 'messages', content_rowid = 'num', tokenize = 'unicode61');
+CREATE INDEX messages_thread ON messages(thread) WHERE thread IS NOT NULL;
+CREATE INDEX messages_waiting ON messages(task_num, num) WHERE run_num IS NULL;
+CREATE VIRTUAL TABLE messages_words USING fts5
+  (text, content = 'messages', content_rowid = 'num', tokenize = 'unicode61 remove_diacritics 2');
 CREATE TRIGGER messages_worded AFTER INSERT ON messages BEGIN
   INSERT INTO messages_words(rowid, text) VALUES (new.num, new.text);
 END;
 CREATE TRIGGER messages_unworded AFTER DELETE ON messages BEGIN
   INSERT INTO messages_words(messages_words, rowid, text) VALUES ('delete', old.num, old.text);
 END;
-CREATE TABLE messages_waiting (
-  message_num INTEGER PRIMARY KEY REFERENCES messages(num) ON DELETE CASCADE,
-  task_num INTEGER NOT NULL
-);
-CREATE INDEX messages_waiting_task ON messages_waiting(task_num);
 CREATE TABLE mail (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
   team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,

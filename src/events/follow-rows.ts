@@ -1,0 +1,66 @@
+/**
+ * A stream of numbered rows of the database, from where the client was, then live: for what is told seldom enough to be read
+ * again for each follower. It knows nothing of what the rows are.
+ */
+import { Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import { entryFrame } from './feed.ts';
+import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
+import type { Position } from './position.ts';
+
+export interface NumberedRow {
+  id: number;
+  type: string;
+  ts_ms: number;
+  /** JSON. */
+  record: string;
+}
+
+export interface RowSource {
+  clock: Clock;
+  heartbeat_ms?: number;
+  /** The newest number; 0 for none. */
+  head(): Promise<number>;
+  /** The next ones after a number, in their order, `limits.follow_rows_per_read` at most. */
+  after(id: number): Promise<NumberedRow[]>;
+  /** Calls `wake` when there may be more; answers how to stop that. */
+  onNew(wake: () => void): () => void;
+}
+
+/** Ready SSE frames. A position that was never given out gets a `reset`, and what comes from now on. */
+export async function* followRows(
+  source: RowSource,
+  position: Position,
+  signal: AbortSignal,
+): AsyncGenerator<Buffer> {
+  const { clock, heartbeat_ms = limits.heartbeat_ms } = source;
+  const wake = new Wake();
+  const stop = source.onNew(() => wake.notify());
+  try {
+    const head = await source.head();
+    yield retryFrame;
+    let cursor = typeof position === 'object' && 'after' in position ? position.after : 0;
+    if (cursor > head) {
+      cursor = head;
+      const error = 'this point is not known; load the list again';
+      yield connectionError(cursor, clock.now(), { code: 'reset', error, head });
+    }
+    let heartbeat_at = performance.now() + heartbeat_ms;
+    while (!signal.aborted) {
+      if (performance.now() >= heartbeat_at) {
+        heartbeat_at = performance.now() + heartbeat_ms;
+        yield heartbeatFrame(cursor, clock.now());
+      }
+      const rows = await source.after(cursor);
+      if (rows.length === 0) {
+        await wake.wait(heartbeat_at - performance.now(), signal);
+        continue;
+      }
+      cursor = rows.at(-1)!.id;
+      yield Buffer.concat(rows.map(({ id, type, ts_ms, record }) => entryFrame(id, ts_ms, type, record)));
+    }
+  } finally {
+    stop();
+  }
+}

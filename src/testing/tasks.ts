@@ -1,0 +1,198 @@
+/** The room of tasks and conversations on a real database: teams and runs are rows, mail is kept in a list. */
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { newId } from '../base/ids.ts';
+import { silentLog } from '../base/log.ts';
+import type { Run, RunStatus } from '../domain/run.ts';
+import type { Task } from '../domain/task.ts';
+import type { Member, TeamSpec } from '../domain/team.ts';
+import type { Caller } from '../domain/user.ts';
+import { Feed } from '../events/feed.ts';
+import { Facts } from '../flow/facts.ts';
+import { Audit } from '../services/audit.ts';
+import { IdempotencyKeys } from '../services/idempotency.ts';
+import { Messages, type Post } from '../services/tasks/messages.ts';
+import { Tasks } from '../services/tasks/tasks.ts';
+import { findRun, insertRun, nextRunNumber, type RunRow, toRun, updateRun } from '../store/runs.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store, Tx } from '../store/store.ts';
+import { findTask } from '../store/tasks.ts';
+import { insertTeam, updateTeam } from '../store/teams.ts';
+import { TestClock } from './accounts.ts';
+
+export const ROOT = caller('root', 'root');
+/** Made the team. */
+export const MIA = caller('mia');
+/** One of its humans. */
+export const JON = caller('jon');
+/** Has nothing to do with it. */
+export const EVE = caller('eve');
+
+function caller(username: string, role: Caller['role'] = 'user'): Caller {
+  return { user_id: `usr_${username}`, username, role, token_id: `tok_${username}`, ip: null };
+}
+
+export const TEAM = 'team_1';
+
+const members = ['lead', 'dev', 'ops'].map(
+  (member_id): Member => ({ member_id, description: '', skills: [], prompt: '', agent: null }),
+);
+
+export class TasksRoom {
+  readonly folder: string;
+  readonly store: Store;
+  readonly clock = new TestClock();
+  readonly feed: Feed;
+  readonly idempotency: IdempotencyKeys;
+  readonly tasks: Tasks;
+  readonly messages: Messages;
+  /** Mail, in the order of posting. */
+  readonly posted: Post[] = [];
+  /** Runs that tasks were given, by their input. */
+  readonly started: Record<string, unknown>[] = [];
+  /** Thrown by the mailbox, when set. */
+  refusal: Error | null = null;
+  #facts: Facts;
+
+  private constructor(folder: string, store: Store) {
+    this.folder = folder;
+    this.store = store;
+    const { clock } = this;
+    this.feed = new Feed({ store, clock });
+    this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
+    const audit = new Audit({ store, clock, log: silentLog });
+    const rooms = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
+    this.tasks = new Tasks({
+      ...rooms,
+      beginRun: (tx, { id, team, task_num, input, created_by }) => {
+        this.started.push(input);
+        this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
+        return this.#put(tx, id, 'running');
+      },
+    });
+    this.messages = new Messages({
+      ...rooms,
+      logger: silentLog,
+      post: (_tx, mail) => {
+        if (this.refusal) throw this.refusal;
+        this.posted.push(mail);
+      },
+    });
+    this.#facts = this.#newFacts();
+  }
+
+  /** One team with a leader and two workers, and its people. */
+  static async make(): Promise<TasksRoom> {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
+    const room = new TasksRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
+    await room.#fill();
+    await room.openFacts();
+    return room;
+  }
+
+  #newFacts(): Facts {
+    return new Facts({ store: this.store, clock: this.clock, log: silentLog });
+  }
+
+  async openFacts(): Promise<void> {
+    await this.#facts.open({ tasks: this.tasks.facts(), messages: this.messages.facts() });
+  }
+
+  /** What happens from now on is heard of at the next `openFacts`. */
+  async closeFacts(): Promise<void> {
+    await this.#facts.close();
+    this.#facts = this.#newFacts();
+  }
+
+  #fill(): Promise<void> {
+    return this.store.write((tx) => {
+      const times = { created_at: 0, updated_at: 0 };
+      const people = [ROOT, MIA, JON, EVE].map(({ user_id: id, username, role }) => ({ id, username, role }));
+      const users = people.map((one) => ({ ...one, password_hash: '', ...times }));
+      tx.run(tx.sql.insertInto('users').values(users));
+      for (const id of [TEAM, 'team_2']) {
+        const row = { id, name: id, description: '', spec: JSON.stringify(specOf({})), version: 1 };
+        const team_num = insertTeam(tx, { ...row, created_by: MIA.user_id, ...times });
+        tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id: JON.user_id }));
+      }
+    });
+  }
+
+  /** Changes the team. */
+  respec(changes: Partial<TeamSpec>): Promise<void> {
+    const spec = JSON.stringify(specOf(changes));
+    return this.store.write((tx) => updateTeam(tx, 1, { spec }));
+  }
+
+  task(title = 'Tidy up'): Promise<Task> {
+    const asked = { title, description: '', assignee_member_id: null };
+    return this.tasks.create(MIA, TEAM, asked, null);
+  }
+
+  /** A run of a task that has begun. */
+  run(task_id: string, changes: Partial<TeamSpec> = {}): Promise<Run> {
+    const id = newId('run');
+    return this.store.write((tx) => {
+      const { team_num, num: task_num } = findTask(tx, task_id)!;
+      const spec = JSON.stringify(specOf(changes));
+      this.#begin(tx, { id, team_num, task_num, spec, created_by: JON.user_id });
+      return toRun(this.#put(tx, id, 'running'));
+    });
+  }
+
+  /** Puts a run into a status, and says so. */
+  runIs(run_id: string, status: RunStatus): Promise<Run> {
+    return this.store.write((tx) => toRun(this.#put(tx, run_id, status)));
+  }
+
+  #begin(
+    tx: Tx,
+    run: { id: string; team_num: number; task_num: number; spec: string; created_by: string },
+  ): void {
+    insertRun(tx, {
+      ...run,
+      number: nextRunNumber(tx, run.team_num),
+      status: 'pending',
+      input: '{}',
+      attempt: 1,
+      version: 1,
+      ...({ mode: 'steps', leader: 'unasked', rounds: 0, steps_seen: 0 } as const),
+      created_at: this.clock.now(),
+    });
+  }
+
+  #put(tx: Tx, run_id: string, status: RunStatus): RunRow {
+    const { num, attempt } = findRun(tx, run_id)!;
+    updateRun(tx, num, { status });
+    this.#facts.record(tx, 'run_changed', run_id, { run_id, status, attempt });
+    return findRun(tx, run_id)!;
+  }
+
+  async audited(event: string): Promise<unknown[]> {
+    const rows = await this.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('audit').selectAll().where('event', '=', event).orderBy('id')),
+    );
+    return rows.map(({ details }) => JSON.parse(details));
+  }
+
+  async end(): Promise<void> {
+    await this.#facts.close();
+    this.feed.close();
+    await this.store.close();
+    await rm(this.folder, { recursive: true, force: true });
+  }
+}
+
+function specOf(changes: Partial<TeamSpec>): TeamSpec {
+  return {
+    spec_version: 1,
+    entrypoint: { type: 'task' },
+    members,
+    leader_member_id: 'lead',
+    steps: [],
+    review_route: 'human',
+    max_rounds: 20,
+    ...changes,
+  };
+}

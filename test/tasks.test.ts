@@ -1,0 +1,81 @@
+/** Tasks and conversations on the real program: runs of a task, and what holds over kills. */
+import { afterEach, expect, test } from 'vitest';
+import type { Message } from '../src/domain/message.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+afterEach(() => plane?.close());
+
+/** A team whose members are driven from outside, and a task of it. */
+async function makeTask(): Promise<{ team_id: string; task_id: string }> {
+  const members = [{ member_id: 'lead' }, { member_id: 'dev' }];
+  const body = { name: 'shop', spec: { members, leader_member_id: 'lead' } };
+  const { id: team_id } = await plane.client.call('createTeam', { body });
+  const task = await plane.client.call('createTask', { params: { team_id }, body: { title: 'Gift cards' } });
+  return { team_id, task_id: task.id };
+}
+
+test('a task goes through its run; its messages reach the run, and the run knows of them', async () => {
+  plane = await TestPlane.open();
+  const params = await makeTask();
+  const { client } = plane;
+  const task = async () => (await client.call('getTask', { params })).status;
+  const said = await client.call('sendMessage', { params, body: { route: 'broadcast', text: 'begin' } });
+  expect(said.run_id).toBeNull();
+  const run = await client.call('startTaskRun', { params, body: { input: { branch: 'main' } } });
+  expect(run.task_id).toBe(params.task_id);
+  expect(run.input).toMatchObject({
+    branch: 'main',
+    task: { id: params.task_id, title: 'Gift cards' },
+    conversation: [{ id: said.id, payload: { text: 'begin' } }],
+  });
+  const again = client.call('startTaskRun', { params });
+  await expect(again).rejects.toThrow('task has an active run');
+  await expect.poll(task, { timeout: 20_000 }).toBe('in_progress');
+  const waited = () => client.call('getMessage', { params: { ...params, message_id: String(said.id) } });
+  await expect.poll(waited, { timeout: 20_000 }).toMatchObject({ run_id: run.id });
+  const later = await client.call('sendMessage', { params, body: { route: 'to_leader', text: 'later' } });
+  expect(later.run_id).toBe(run.id);
+  await client.call('completeRun', { params: { ...params, run_id: run.id }, body: { output: 'done' } });
+  await expect.poll(task, { timeout: 20_000 }).toBe('in_review');
+});
+
+test('over kills a message with a key is said once, and a stream goes on where its client was', async () => {
+  plane = await TestPlane.open();
+  const params = await makeTask();
+  const stop = new AbortController();
+  const told: string[] = [];
+  const following = (async () => {
+    const following = plane.client.follow(
+      'followMessages',
+      { params, signal: stop.signal },
+      { backoff_ms: [50] },
+    );
+    for await (const { event, data } of following) {
+      if (event === 'message') told.push((data.record as Message).text!);
+    }
+  })();
+  const said = ['1', '2', '3', '4', '5', '6'];
+  for (const text of said) {
+    const say = () =>
+      plane.client.call('sendMessage', {
+        params,
+        body: { route: 'broadcast', text },
+        idempotency_key: `said-${text}`,
+      });
+    // Dies before, while or after it answers.
+    const first = say().catch(() => null);
+    if (Number(text) % 2 === 0) await first;
+    await plane.kill('SIGKILL');
+    await first;
+    await plane.start();
+    const kept = await say();
+    expect(await say()).toEqual(kept);
+  }
+  const { client } = plane;
+  const messages = (await client.call('listMessages', { params })) as Message[];
+  expect(messages.map(({ text }) => text)).toEqual(said);
+  await expect.poll(() => told, { timeout: 20_000 }).toEqual(said);
+  stop.abort();
+  await following;
+});
