@@ -44,6 +44,30 @@ const triggerRecord = z
 const actorId = bounded(limits.actor_id_chars_max);
 const runId = bounded(limits.actor_id_chars_max);
 const payload = z.record(z.string(), z.unknown(), { error: 'must be an object' });
+/** When a trigger is due: one of the first three. */
+export const triggerTimes = {
+  at: z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time' }).optional(),
+  every_seconds: z
+    .int({ error: 'must be an integer' })
+    .min(limits.trigger_every_s_min, { error: `must be at least ${limits.trigger_every_s_min}` })
+    .max(limits.trigger_every_s_max, { error: `must be at most ${limits.trigger_every_s_max}` })
+    .optional(),
+  cron: bounded(limits.trigger_cron_chars_max).optional(),
+  timezone: bounded(limits.trigger_zone_chars_max).optional().meta({ description: 'IANA name, for `cron`.' }),
+};
+
+export interface TriggerTimes {
+  at?: string | undefined;
+  every_seconds?: number | undefined;
+  cron?: string | undefined;
+  timezone?: string | undefined;
+}
+
+export function isOneTime({ at, every_seconds, cron }: TriggerTimes): boolean {
+  return [at, every_seconds, cron].filter((one) => one !== undefined).length === 1;
+}
+export const severalTimes = { error: 'must be one of at, every_seconds and cron', path: ['at'] };
+
 const mailbox = '/api/actor/{actor_id}/mailbox' as const;
 const message = '/api/actor/mailbox/{message_id}' as const;
 const triggers = '/api/actor/{actor_id}/triggers' as const;
@@ -137,23 +161,10 @@ export const mailRoutes = {
     body: z
       .object({
         run_id: runId,
-        at: z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time' }).optional(),
-        every_seconds: z
-          .int({ error: 'must be an integer' })
-          .min(limits.trigger_every_s_min, { error: `must be at least ${limits.trigger_every_s_min}` })
-          .max(limits.trigger_every_s_max, { error: `must be at most ${limits.trigger_every_s_max}` })
-          .optional(),
-        cron: bounded(limits.trigger_cron_chars_max).optional(),
-        timezone: bounded(limits.trigger_zone_chars_max)
-          .optional()
-          .meta({ description: 'IANA name, for `cron`.' }),
+        ...triggerTimes,
         payload,
       })
-      .refine(
-        ({ at, every_seconds, cron }) =>
-          [at, every_seconds, cron].filter((one) => one !== undefined).length === 1,
-        { error: 'must be one of at, every_seconds and cron', path: ['at'] },
-      ),
+      .refine(isOneTime, severalTimes),
     answers: { 201: triggerRecord },
     errors: ['runNotFound', 'runOver', 'payloadTooLarge', 'tooManyTriggers'],
     idempotent: true,

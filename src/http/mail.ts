@@ -1,6 +1,7 @@
 /** Mailboxes and triggers over HTTP: parse, call, shape the answer. */
 import type { Trigger } from '../domain/trigger.ts';
 import type { Mailbox } from '../services/mail/mailbox.ts';
+import { scheduleOf } from '../services/mail/schedule.ts';
 import type { Triggers } from '../services/mail/triggers.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
@@ -29,10 +30,10 @@ export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handler
     listTriggers: async ({ caller, params, query }) =>
       asList(query, await triggers.list(caller, params.actor_id, query)),
     setTrigger: ({ caller, params, body, idempotency_key }) => {
-      const { at, every_seconds = null, cron = null, timezone = null, ...rest } = body;
-      const schedule = { at: at === undefined ? null : Date.parse(at), every_seconds, cron, timezone };
+      const { run_id, payload, ...times } = body;
+      const asked = { run_id, payload, ...scheduleOf(times) };
       const locate = ({ actor_id }: Trigger) => `/api/actor/${encodeURIComponent(actor_id)}/triggers`;
-      return triggers.set(caller, params.actor_id, { ...rest, ...schedule }, idempotency_key, locate);
+      return triggers.set(caller, params.actor_id, asked, idempotency_key, locate);
     },
     deleteTrigger: async ({ caller, params }) => {
       await triggers.remove(caller, params.actor_id, params.trigger_id);

@@ -40,9 +40,13 @@ import type { ActorFiles } from '../runtime/actor-files.ts';
 import { Accounts } from '../services/accounts.ts';
 import { Conversations } from '../services/acp/conversations.ts';
 import { Prompting } from '../services/acp/prompting.ts';
+import type { ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
+import { actorMailbox, actorTriggers } from '../services/actors/team-mail.ts';
+import { teamMethods } from '../services/actors/team-methods.ts';
+import { actorRuns } from '../services/actors/team-runs.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
@@ -75,6 +79,7 @@ import { Runs } from '../services/teams/runs.ts';
 import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
+import { runOfNum } from '../store/runs.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { type TimerHandlers, Timers } from '../timers/timers.ts';
@@ -202,9 +207,16 @@ async function open(
     'How long agents waited for an answer.',
     WAITS_S,
   );
-  const reviews = new Reviews(context, (waited_ms) => waited(waited_ms / 1000));
+  const routing: ReviewRouting = {
+    leader_timeout_ms: () => settings.get('reviews.leader_timeout_seconds') * 1000,
+    notify: (tx, { run_num, ...letter }) => {
+      mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...letter, hops: 0 });
+    },
+  };
+  const reviews = new Reviews(context, { routing, onAnswered: (waited_ms) => waited(waited_ms / 1000) });
   const conversations = new Conversations(context, {
     review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
+    routing,
     answered: (request_id, error) => prompting.answered(request_id, error),
     unanswered: (request_ids) => prompting.unanswered(request_ids),
   });
@@ -227,15 +239,22 @@ async function open(
   const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : links?.ingest(id)) ?? null;
   const lifecycle = new Lifecycle(context, settlement, ingestOf);
   const agents = new Agents(context, lifecycle);
-  const running = openRunning(context, lifecycle);
+  const running = openRunning(context, lifecycle, (...asked) => mailbox.pendingWords(...asked));
   const { progress } = running;
   const mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
   const waking = new Waking(context, mailbox);
 
+  const methods = teamMethods({
+    ...{ store, reviews, runs: actorRuns({ progress, audit }) },
+    mailbox: actorMailbox(mailbox),
+    triggers: actorTriggers(triggers),
+  });
+
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
-  const actors = trust && new Actors({ store, clock, log, session_tokens, settings: () => trust.handover() });
+  const actors =
+    trust && new Actors({ store, clock, log, session_tokens, methods, settings: () => trust.handover() });
   if (actors) await openActors({ config, trust, actors, files: machine.actor_files, log, opened });
   const links =
     trust &&

@@ -18,6 +18,7 @@ import { Outbox } from '../flow/outbox.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { Conversations } from '../services/acp/conversations.ts';
 import { Prompting } from '../services/acp/prompting.ts';
+import type { ReviewNotice, ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
@@ -58,6 +59,14 @@ export class LivesRoom {
   readonly node = new ScriptedNode();
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
+  /** Of every session. */
+  actor_token: string | null = null;
+  /** What leaders of teams were told. */
+  readonly notices: ReviewNotice[] = [];
+  readonly routing: ReviewRouting = {
+    leader_timeout_ms: () => 60_000,
+    notify: (_tx, notice) => void this.notices.push(notice),
+  };
   agents!: Agents;
   prompting!: Prompting;
   progress!: Progress;
@@ -98,7 +107,7 @@ export class LivesRoom {
       audit,
       idempotency: this.idempotency,
       ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
-      actorToken: () => null,
+      actorToken: () => this.actor_token,
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
       errand: errandOf,
@@ -106,9 +115,11 @@ export class LivesRoom {
       reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
     });
     const prompting = new Prompting(context);
-    const reviews = new Reviews(context, () => {});
+    const { routing } = this;
+    const reviews = new Reviews(context, { routing, onAnswered: () => {} });
     const conversations = new Conversations(context, {
       review_timeout_ms: () => this.review_timeout_ms,
+      routing,
       answered: (id, error) => prompting.answered(id, error),
       unanswered: (ids) => prompting.unanswered(ids),
     });
@@ -122,7 +133,7 @@ export class LivesRoom {
     });
     const lifecycle = new Lifecycle(context, settlement, () => ingest);
     this.agents = new Agents(context, lifecycle);
-    const running = openRunning(context, lifecycle);
+    const running = openRunning(context, lifecycle, (...asked) => this.mailbox.pendingWords(...asked));
     this.progress = running.progress;
     this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress: this.progress });
     this.triggers = new Triggers(

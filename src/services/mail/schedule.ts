@@ -1,5 +1,6 @@
 /** When a trigger fires next. Pure, but for the zones, which are the system's. */
 import { Cron } from 'croner';
+import type { TriggerTimes } from '../../contract/mail.ts';
 import { invalid } from '../../domain/problem.ts';
 
 export interface Schedule {
@@ -8,6 +9,16 @@ export interface Schedule {
   every_seconds: number | null;
   cron: string | null;
   timezone: string | null;
+}
+
+/** As it was asked for: `at` in RFC 3339. */
+export function scheduleOf({ at, every_seconds, cron, timezone }: TriggerTimes): Schedule {
+  return {
+    at: at === undefined ? null : Date.parse(at),
+    every_seconds: every_seconds ?? null,
+    cron: cron ?? null,
+    timezone: timezone ?? null,
+  };
 }
 
 /** Unix ms; null: never again. `from`: when it fired last, or was due; times up to `now` are not caught up with. */

@@ -6,6 +6,7 @@ import { KeyedQueue } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { idFrom, newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
+import { actorIdOf } from '../../domain/actor.ts';
 import type { Worktree } from '../../domain/node.ts';
 import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import { isRunOver } from '../../domain/run.ts';
@@ -33,6 +34,9 @@ import type { Attempts } from './attempts.ts';
 import { roundWords, stepWords, welcome } from './prompt-words.ts';
 import { stepInput } from './step-data.ts';
 
+/** Words that name the mail which waits for an actor, in a prompt of ours; null: there is none. */
+export type PendingMail = (tx: Tx, run: RunRow, actor_id: string, prompt_id: string) => string | null;
+
 interface Wanted {
   attempt: AttemptRow;
   run: RunRow;
@@ -47,13 +51,15 @@ export class Preparing {
   readonly #context: AgentsContext;
   readonly #lifecycle: Lifecycle;
   readonly #attempts: Attempts;
+  readonly #mail: PendingMail;
   /** Steps that go on side by side share a worktree, which is made once. */
   readonly #places = new KeyedQueue();
 
-  constructor(context: AgentsContext, lifecycle: Lifecycle, attempts: Attempts) {
+  constructor(context: AgentsContext, lifecycle: Lifecycle, attempts: Attempts, mail: PendingMail) {
     this.#context = context;
     this.#lifecycle = lifecycle;
     this.#attempts = attempts;
+    this.#mail = mail;
   }
 
   async prepare({ payload: { attempt_num } }: Intent<'prepare'>): Promise<void> {
@@ -113,7 +119,9 @@ export class Preparing {
     const prompt_id = acp ? newId('prm') : null;
     const fresh = !isLive(row);
     if (prompt_id !== null) {
-      const content = [{ type: 'text', text: wordsFor(tx, wanted, fresh) }];
+      const mail = this.#mail(tx, run, actorIdOf(member.member_id, run.team_id), prompt_id);
+      const words = [wordsFor(tx, wanted, fresh), mail].filter((text) => text !== null);
+      const content = [{ type: 'text', text: words.join('\n\n') }];
       const { created_by } = run;
       queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#context.now() });
     }

@@ -7,7 +7,7 @@ import type { Lifecycle } from '../agents/lifecycle.ts';
 import { Attempts } from './attempts.ts';
 import { Execution } from './execution.ts';
 import { Outcomes } from './outcomes.ts';
-import { Preparing } from './preparing.ts';
+import { type PendingMail, Preparing } from './preparing.ts';
 import { Progress } from './progress.ts';
 
 export interface Running {
@@ -18,7 +18,7 @@ export interface Running {
   intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'hear'>;
 }
 
-export function openRunning(context: AgentsContext, lifecycle: Lifecycle): Running {
+export function openRunning(context: AgentsContext, lifecycle: Lifecycle, mail: PendingMail): Running {
   const { clock, feed, facts } = context.options;
   const progress = new Progress({
     clock,
@@ -28,7 +28,7 @@ export function openRunning(context: AgentsContext, lifecycle: Lifecycle): Runni
   });
   const attempts = new Attempts(context, lifecycle, progress);
   const execution = new Execution(context, attempts);
-  const preparing = new Preparing(context, lifecycle, attempts);
+  const preparing = new Preparing(context, lifecycle, attempts, mail);
   const outcomes = new Outcomes(context, attempts);
   return {
     progress,

@@ -1,0 +1,47 @@
+/** Mail and triggers as the actor surface asks for them. */
+
+import { toMail } from '../../store/mail.ts';
+import { attemptsOfSession } from '../../store/runs.ts';
+import { listTriggers, toTrigger } from '../../store/triggers.ts';
+import type { Mailbox } from '../mail/mailbox.ts';
+import { scheduleOf } from '../mail/schedule.ts';
+import type { Triggers } from '../mail/triggers.ts';
+import type { ActorMailbox, ActorTriggers } from './deps.ts';
+
+/** Nobody who has gone is told: whoever waits is answered in time. */
+const nobodyLeaves = new AbortController().signal;
+
+export function actorMailbox(mailbox: Mailbox): ActorMailbox {
+  return {
+    send: (tx, { session_id, ...letter }) => {
+      // What is said in a session of an earlier attempt of the run belongs to that.
+      const attempt = session_id === null ? undefined : attemptsOfSession(tx, session_id).at(-1);
+      const { run_attempt = letter.run.attempt } = attempt ?? {};
+      return toMail(mailbox.post(tx, { ...letter, run_attempt }));
+    },
+    inbox: ({ actor_id, run_num, limit, all }) =>
+      mailbox.take({
+        to_actor_id: actor_id,
+        run_num: run_num ?? undefined,
+        status: all ? 'all' : undefined,
+        limit,
+      }),
+    ack: (tx, { actor_id, message_id }) => toMail(mailbox.acknowledge(tx, message_id, actor_id)),
+    mailed: ({ actor_id, run_num }, wait_ms) =>
+      mailbox.awaitNew(
+        { to_actor_id: actor_id, run_num: run_num ?? undefined, limit: 1 },
+        wait_ms,
+        nobodyLeaves,
+      ),
+  };
+}
+
+export function actorTriggers(triggers: Triggers): ActorTriggers {
+  return {
+    list: (reader, { actor_id, run_num }) =>
+      listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
+    set: (tx, { run, actor_id, payload, ...times }) =>
+      toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, run.created_by)),
+    cancel: (tx, { actor_id, trigger_id }) => toTrigger(triggers.drop(tx, trigger_id, actor_id)),
+  };
+}
