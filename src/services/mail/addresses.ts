@@ -4,7 +4,7 @@ import { type ActedAs, isOwn, mayActAs } from '../../domain/mail.ts';
 import { decide } from '../../domain/policy.ts';
 import { invalid, notAllowedAs } from '../../domain/problem.ts';
 import type { Caller } from '../../domain/user.ts';
-import type { RunRow } from '../../store/runs.ts';
+import { type RunRow, specOf } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
 import { findTeam, type TeamRow } from '../../store/teams.ts';
 import { mustFindRun, ownedBy } from '../teams/access.ts';
@@ -32,7 +32,7 @@ export function mustActAs(reader: Reader, caller: Caller, asked: string, run_id?
 
 /** Throws `unknown actor: <id>`. */
 export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, asked: string): Actor {
-  return resolveActor(reader, { team, spec: JSON.parse(run.spec), user_id: run.created_by }, asked);
+  return resolveActor(reader, { team, spec: specOf(run), user_id: run.created_by }, asked);
 }
 
 function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> {

@@ -9,7 +9,7 @@ import { actorIdOf } from '../../domain/actor.ts';
 import type { Mail, MailHead } from '../../domain/mail.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { isRunOver } from '../../domain/run.ts';
-import { type Member, memberKind, type TeamSpec } from '../../domain/team.ts';
+import { type Member, memberKind } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
 import type { Facts } from '../../flow/facts.ts';
 import {
@@ -30,7 +30,7 @@ import {
   toMailHead,
   updateMail,
 } from '../../store/mail.ts';
-import { type RunRow, runOfNum, updateRun } from '../../store/runs.ts';
+import { type RunRow, runOfNum, specOf, updateRun } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
@@ -315,8 +315,7 @@ function visible(find: () => unknown): void {
 }
 
 function memberOf(run: RunRow, actor_id: string): Member | undefined {
-  const { members } = JSON.parse(run.spec) as TeamSpec;
-  return members.find(({ member_id }) => actorIdOf(member_id, run.team_id) === actor_id);
+  return specOf(run).members.find(({ member_id }) => actorIdOf(member_id, run.team_id) === actor_id);
 }
 
 function deadBecause(run: RunRow, run_attempt: number, hops: number): string | null {

@@ -7,13 +7,12 @@ import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
 import { isRunOver } from '../../domain/run.ts';
-import type { TeamSpec } from '../../domain/team.ts';
 import type { FactHandlers } from '../../flow/facts.ts';
 import { loadAcpState } from '../../store/acp.ts';
 import { type AgentRow, findAgent, findSession, runningMember } from '../../store/agents.ts';
 import { mailToName } from '../../store/mail.ts';
 import { countOpenPrompts, queuePrompt } from '../../store/prompts.ts';
-import { findRun, hasLaunched, type RunRow, runOfNum } from '../../store/runs.ts';
+import { findRun, hasLaunched, type RunRow, runOfNum, specOf } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import { sendNext } from '../acp/driver.ts';
@@ -95,6 +94,6 @@ function isIdle(reader: Reader, agent: AgentRow): boolean {
 
 /** Whether the member has a step, or a round as the leader, that it was given. */
 function isTaken(reader: Reader, run: RunRow, member_id: string): boolean {
-  const leads = (JSON.parse(run.spec) as TeamSpec).leader_member_id === member_id;
+  const leads = specOf(run).leader_member_id === member_id;
   return (leads && run.leader === 'asking') || hasLaunched(reader, run.num, member_id);
 }

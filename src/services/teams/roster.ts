@@ -1,6 +1,7 @@
 /** Who takes part in a run, and how they are: members with their agents, and the humans of the team. */
 import { humanActorId } from '../../domain/actor.ts';
 import type { RunMember } from '../../domain/run.ts';
+import { countUnacknowledged } from '../../store/mail.ts';
 import { type RunRow, specOf } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
 import { peopleOf, type TeamRow } from '../../store/teams.ts';
@@ -28,18 +29,7 @@ export function rosterOf(reader: Reader, team: TeamRow, run: RunRow): RosterOf {
       )
       .map((agent) => [agent.member_id, agent]),
   );
-  const waiting = new Map(
-    reader
-      .all(
-        reader.sql
-          .selectFrom('mail')
-          .select(({ fn }) => ['to_actor_id', fn.countAll<number>().as('count')])
-          .where('run_num', '=', run.num)
-          .where('status', 'in', ['pending', 'delivered'])
-          .groupBy('to_actor_id'),
-      )
-      .map(({ to_actor_id, count }) => [to_actor_id, count]),
-  );
+  const waiting = countUnacknowledged(reader, run);
   const members = spec.members.map((member): RunMember => {
     const { actor_id, role } = castMember({ team, spec }, member);
     const agent = agents.get(member.member_id);
