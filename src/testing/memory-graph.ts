@@ -1,5 +1,12 @@
 /** A run's graph in memory, written without an eye on its tables: what is told of one must hold of the other. */
-import { isStepOver, type RunGraph, type RunMode, type RunState, type StepState, type Tally } from '../domain/run.ts';
+import {
+  isStepOver,
+  type RunGraph,
+  type RunMode,
+  type RunState,
+  type StepState,
+  type Tally,
+} from '../domain/run.ts';
 import type { MemberKind, StepCondition } from '../domain/team.ts';
 
 export interface StepShape {

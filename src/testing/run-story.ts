@@ -30,11 +30,23 @@ const n = fc.nat(50);
 const move = fc.record({
   crash: fc.boolean(),
   what: fc.oneof(
-    { weight: 12, arbitrary: fc.record({ kind: fc.constant('told' as const), n, outcome: fc.constantFrom(...outcomes) }) },
-    { weight: 4, arbitrary: fc.record({ kind: fc.constant('step' as const), n, word: fc.constantFrom(...stepWords) }) },
-    { weight: 1, arbitrary: fc.record({ kind: fc.constant('run' as const), word: fc.constantFrom(...runWords) }) },
+    {
+      weight: 12,
+      arbitrary: fc.record({ kind: fc.constant('told' as const), n, outcome: fc.constantFrom(...outcomes) }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ kind: fc.constant('step' as const), n, word: fc.constantFrom(...stepWords) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('run' as const), word: fc.constantFrom(...runWords) }),
+    },
     { weight: 3, arbitrary: fc.record({ kind: fc.constant('leader' as const), n, clear: fc.boolean() }) },
-    { weight: 2, arbitrary: fc.record({ kind: fc.constant('add' as const), n, needs: fc.array(n, { maxLength: 3 }) }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant('add' as const), n, needs: fc.array(n, { maxLength: 3 }) }),
+    },
   ),
 });
 export type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
@@ -142,7 +154,12 @@ export class Story {
       const [live] = this.#live;
       const open = graph
         .steps()
-        .find(({ status, kind }) => status === 'input_required' || (status === 'ready' && kind === 'outside') || (status === 'running' && kind === 'outside'));
+        .find(
+          ({ status, kind }) =>
+            status === 'input_required' ||
+            (status === 'ready' && kind === 'outside') ||
+            (status === 'running' && kind === 'outside'),
+        );
       if (live) this.#tell(live, 'step_completed');
       else if (open) this.#happen({ kind: 'step_said', step_key: open.step_key, word: { kind: 'complete' } });
       else if (this.#asking !== null) {
@@ -161,7 +178,8 @@ export class Story {
     if (outcome === 'step_running' || outcome === 'step_completed')
       this.#happen({ kind: outcome, step_key, attempt });
     else if (outcome === 'step_unclear') this.#happen({ kind: outcome, step_key, attempt, reason: 'lost' });
-    else this.#happen({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
+    else
+      this.#happen({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
   }
 
   #happen(happened: Happened): void {
