@@ -167,7 +167,10 @@ export class Story {
         this.#asking = null;
         this.#happen({ kind: 'leader_ended', round });
       } else if (graph.run().mode !== 'steps') this.#happen({ kind: 'run_said', word: { kind: 'complete' } });
-      else return this.#fault('the run is stuck');
+      else {
+        this.#fault('the run is stuck');
+        return;
+      }
     }
     if (!isRunOver(graph.run())) this.#fault('the run never ends');
   }
