@@ -208,6 +208,36 @@ test('every answer has the form that the contract gives it', async () => {
   await check('getConversation', { params: about });
   await check('listConversation', { params: about });
   await check('startTaskRun', { params: about, body: { input: {} } });
+  const own = { name: 'team', spec: { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }] } };
+  const of_team = { team_id: ((await check('createTeam', { body: own })).body as { id: string }).id };
+  await check('listTeams');
+  await check('listTeams', { query: 'limit=1' });
+  await check('getTeam', { params: of_team });
+  await check('updateTeam', { params: of_team, body: { version: 1, description: 'new' } });
+  const of_run = {
+    ...of_team,
+    run_id: ((await check('createRun', { params: of_team })).body as { id: string }).id,
+  };
+  const of_step = { ...of_run, step_key: 'a' };
+  await check('listRuns', { params: of_team });
+  await check('listRuns', { params: of_team, query: 'limit=1' });
+  await check('getRun', { params: of_run });
+  await check('findRun', { params: of_run });
+  await check('listRunMembers', { params: of_run });
+  await check('addStep', { params: of_run, body: { step_key: 'b', member_id: 'm' } });
+  await check('listSteps', { params: of_run });
+  await check('startStep', { params: of_step });
+  await check('requireStepInput', { params: of_step, body: { reason: 'which?' } });
+  await check('resumeStep', { params: of_step, body: { input: 'this' } });
+  await check('completeStep', { params: of_step, body: { output: { n: 1 } } });
+  await check('failStep', { params: { ...of_step, step_key: 'b' }, body: { error_text: 'no' } });
+  await check('resumeRun', { params: of_run });
+  await check('completeRun', { params: of_run, body: { output: 'done' } });
+  await check('restartRun', { params: of_run });
+  await check('failRun', { params: of_run, body: { error_text: 'no' } });
+  await check('restartRun', { params: of_run });
+  await check('cancelRun', { params: of_run });
+  await check('deleteTeam', { params: of_team });
 
   const spare = await plane.client.call('createToken', { body: { name: 'spare' } });
   await check('logout', { token: spare.token });
@@ -234,6 +264,7 @@ test('every answer has the form that the contract gives it', async () => {
     'setTrigger',
     'deleteTrigger',
     'followMessages',
+    'followRun',
   ];
   expect(operationIds.filter((operation) => !seen.has(operation))).toEqual(
     operationIds.filter((operation) => elsewhere.includes(operation)),

@@ -1,0 +1,122 @@
+/** A run's graph in memory, written without an eye on its tables: what is told of one must hold of the other. */
+import {
+  isStepOver,
+  type RunGraph,
+  type RunMode,
+  type RunState,
+  type StepState,
+  type Tally,
+} from '../domain/run.ts';
+import type { MemberKind, StepCondition } from '../domain/team.ts';
+
+export interface StepShape {
+  step_key: string;
+  member_id: string;
+  kind: MemberKind;
+  depends_on: string[];
+  when: StepCondition;
+  max_attempts: number;
+}
+
+export interface RunShape {
+  mode: RunMode;
+  max_rounds: number;
+  leader_member_id: string | null;
+  steps: StepShape[];
+}
+
+export class MemoryGraph implements RunGraph {
+  readonly #shape: RunShape;
+  readonly #own: Set<string>;
+  #run: RunState;
+  #steps: Map<string, StepState>;
+
+  constructor(shape: RunShape) {
+    this.#shape = shape;
+    this.#own = new Set(shape.steps.map(({ step_key }) => step_key));
+    this.#run = {
+      status: 'pending',
+      mode: shape.mode,
+      rounds: 0,
+      rounds_before: 0,
+      max_rounds: shape.max_rounds,
+      leader: 'unasked',
+      steps_seen: 0,
+      error: null,
+    };
+    this.#steps = new Map(shape.steps.map((step) => [step.step_key, unbegun(step)]));
+  }
+
+  /** What was put before is there, and nothing else: as after a crash. */
+  copy(): MemoryGraph {
+    const copy = new MemoryGraph(this.#shape);
+    copy.#run = structuredClone(this.#run);
+    copy.#steps = structuredClone(this.#steps);
+    return copy;
+  }
+
+  run(): RunState {
+    return { ...this.#run };
+  }
+  putRun(run: RunState): void {
+    this.#run = { ...run };
+  }
+  step(step_key: string): StepState | undefined {
+    const step = this.#steps.get(step_key);
+    return step && { ...step };
+  }
+  putStep(step: StepState): void {
+    this.#steps.set(step.step_key, { ...step });
+  }
+  dependents(step_key: string): string[] {
+    return this.steps()
+      .filter(({ depends_on }) => depends_on.includes(step_key))
+      .map((step) => step.step_key);
+  }
+  steps(): StepState[] {
+    return [...this.#steps.values()].map((step) => ({ ...step }));
+  }
+  dropAdded(): void {
+    for (const key of this.#steps.keys()) if (!this.#own.has(key)) this.#steps.delete(key);
+  }
+  waitingPlain(count: number): StepState[] {
+    return this.#waiting('plain').slice(0, count);
+  }
+  waitingAcp(): StepState[] {
+    const busy = new Set(this.steps().flatMap(({ launched, member_id }) => (launched ? [member_id] : [])));
+    const { leader_member_id } = this.#shape;
+    if (this.#run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
+    return this.#waiting('acp').filter(({ member_id }) => !busy.has(member_id) && busy.add(member_id));
+  }
+  tally(): Tally {
+    const steps = this.steps();
+    return {
+      open: steps.some((step) => !isStepOver(step)),
+      active: steps.some(({ status }) => status === 'ready' || status === 'running'),
+      failed: steps.some(({ status }) => status === 'failed'),
+      plain_live: steps.filter(({ kind, launched }) => kind === 'plain' && launched).length,
+    };
+  }
+  size(): number {
+    return this.#steps.size;
+  }
+
+  #waiting(wanted: MemberKind): StepState[] {
+    return this.steps().filter(
+      ({ kind, status, launched }) => kind === wanted && status === 'ready' && !launched,
+    );
+  }
+}
+
+function unbegun(step: StepShape): StepState {
+  return {
+    ...step,
+    status: 'pending',
+    waits_for: step.depends_on.length,
+    spoiled: false,
+    attempt: 0,
+    tries: 0,
+    launched: false,
+    error_text: null,
+  };
+}

@@ -1,0 +1,286 @@
+/**
+ * Any story of a run: its graph, and what happens to it in any order. Playing it plays the executor too, badly: events come
+ * late and more than once, of attempts long gone. `faults` names every rule that was broken on the way.
+ */
+import fc from 'fast-check';
+import {
+  advance,
+  type Effect,
+  type Happened,
+  IllegalWord,
+  isRunOver,
+  isStepOver,
+  type RunGraph,
+  type StepState,
+} from '../domain/run.ts';
+import type { RunShape, StepShape } from './memory-graph.ts';
+
+/** Where a run's graph is. */
+export interface Stage {
+  readonly graph: RunGraph;
+  /** A step's row is there before the run hears of it. */
+  insert(step: StepShape): void;
+}
+
+const outcomes = ['step_running', 'step_completed', 'step_failed', 'final', 'step_unclear'] as const;
+const stepWords = ['start', 'complete', 'fail', 'input_required', 'resume'] as const;
+const runWords = ['complete', 'fail', 'cancel', 'resume', 'restart'] as const;
+
+const n = fc.nat(50);
+const move = fc.record({
+  crash: fc.boolean(),
+  what: fc.oneof(
+    {
+      weight: 12,
+      arbitrary: fc.record({ kind: fc.constant('told' as const), n, outcome: fc.constantFrom(...outcomes) }),
+    },
+    {
+      weight: 4,
+      arbitrary: fc.record({ kind: fc.constant('step' as const), n, word: fc.constantFrom(...stepWords) }),
+    },
+    {
+      weight: 1,
+      arbitrary: fc.record({ kind: fc.constant('run' as const), word: fc.constantFrom(...runWords) }),
+    },
+    { weight: 3, arbitrary: fc.record({ kind: fc.constant('leader' as const), n, clear: fc.boolean() }) },
+    {
+      weight: 2,
+      arbitrary: fc.record({ kind: fc.constant('add' as const), n, needs: fc.array(n, { maxLength: 3 }) }),
+    },
+  ),
+});
+export type Move = typeof move extends fc.Arbitrary<infer T> ? T : never;
+
+const members = [
+  { member_id: 'p', kind: 'plain' },
+  { member_id: 'a', kind: 'acp' },
+  { member_id: 'b', kind: 'acp' },
+  { member_id: 'o', kind: 'outside' },
+] as const;
+
+function stepShape(index: number, pick: number, needs: number[], always: boolean, tries: number): StepShape {
+  const depends_on = index === 0 ? [] : [...new Set(needs.map((need) => `s${need % index}`))];
+  const when = always ? 'always' : 'on_success';
+  return { step_key: `s${index}`, ...members[pick % 4]!, depends_on, when, max_attempts: 1 + (tries % 3) };
+}
+
+export const anyRun = fc
+  .record({
+    steps: fc.array(fc.tuple(n, fc.array(n, { maxLength: 3 }), fc.boolean(), n), { maxLength: 8 }),
+    led: fc.constantFrom('leader' as const, 'outside' as const),
+    max_rounds: fc.integer({ min: 1, max: 3 }),
+    plain_max: fc.integer({ min: 1, max: 3 }),
+    moves: fc.array(move, { maxLength: 60 }),
+  })
+  .map(({ steps, led, max_rounds, plain_max, moves }) => ({
+    shape: {
+      mode: steps.length > 0 ? ('steps' as const) : led,
+      max_rounds,
+      leader_member_id: 'a',
+      steps: steps.map(([pick, needs, always, tries], index) => stepShape(index, pick, needs, always, tries)),
+    } satisfies RunShape,
+    plain_max,
+    moves,
+  }));
+
+type Given = { step_key: string; attempt: number };
+
+export class Story {
+  readonly faults: string[] = [];
+  /** Everything that was answered, in order. */
+  readonly effects: Effect[] = [];
+  readonly #stage: Stage;
+  readonly #plain_max: number;
+  /** Attempts and rounds that were given out in this attempt of the run, and those of them that go on. */
+  #given: Given[] = [];
+  #live: Given[] = [];
+  #rounds: number[] = [];
+  #asking: number | null = null;
+  #added = 0;
+
+  constructor(stage: Stage, plain_max: number) {
+    this.#stage = stage;
+    this.#plain_max = plain_max;
+    this.#happen({ kind: 'begun' });
+  }
+
+  play({ what }: Move): void {
+    const { graph } = this.#stage;
+    const steps = graph.steps();
+    switch (what.kind) {
+      case 'told': {
+        const given = pick(this.#given, what.n);
+        if (given) this.#tell(given, what.outcome);
+        return;
+      }
+      case 'leader': {
+        const round = pick(this.#rounds, what.n);
+        if (round === undefined) return;
+        if (this.#asking === round) this.#asking = null;
+        this.#happen(
+          what.clear ? { kind: 'leader_ended', round } : { kind: 'leader_unclear', round, reason: 'lost' },
+        );
+        return;
+      }
+      case 'step': {
+        const step = pick(steps, what.n);
+        if (!step) return;
+        const words = { fail: { error_text: 'bad' }, input_required: { reason: 'what?' } };
+        const more = what.word in words ? words[what.word as keyof typeof words] : {};
+        const word = { kind: what.word, ...more } as Extract<Happened, { kind: 'step_said' }>['word'];
+        this.#happen({ kind: 'step_said', step_key: step.step_key, word });
+        return;
+      }
+      case 'run': {
+        const word = what.word === 'fail' ? { kind: what.word, error_text: 'bad' } : { kind: what.word };
+        this.#happen({ kind: 'run_said', word });
+        return;
+      }
+      case 'add': {
+        if (isRunOver(graph.run())) return;
+        const needs = what.needs.flatMap((need) => pick(steps, need)?.step_key ?? []);
+        const shape = stepShape(0, what.n, [], what.n % 2 === 0, what.n);
+        const step = { ...shape, step_key: `x${this.#added++}`, depends_on: [...new Set(needs)] };
+        this.#stage.insert(step);
+        this.#happen({ kind: 'step_added', step });
+      }
+    }
+  }
+
+  /** Everybody does what is left: the run comes to its end. */
+  finish(): void {
+    const { graph } = this.#stage;
+    for (let left = 1_000; left > 0 && !isRunOver(graph.run()); left--) {
+      const [live] = this.#live;
+      const open = graph
+        .steps()
+        .find(
+          ({ status, kind }) =>
+            status === 'input_required' ||
+            (status === 'ready' && kind === 'outside') ||
+            (status === 'running' && kind === 'outside'),
+        );
+      if (live) this.#tell(live, 'step_completed');
+      else if (open) this.#happen({ kind: 'step_said', step_key: open.step_key, word: { kind: 'complete' } });
+      else if (this.#asking !== null) {
+        const round = this.#asking;
+        this.#asking = null;
+        this.#happen({ kind: 'leader_ended', round });
+      } else if (graph.run().mode !== 'steps') this.#happen({ kind: 'run_said', word: { kind: 'complete' } });
+      else {
+        this.#fault('the run is stuck');
+        return;
+      }
+    }
+    if (!isRunOver(graph.run())) this.#fault('the run never ends');
+  }
+
+  #tell(given: Given, outcome: (typeof outcomes)[number]): void {
+    if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== given);
+    const { step_key, attempt } = given;
+    if (outcome === 'step_running' || outcome === 'step_completed')
+      this.#happen({ kind: outcome, step_key, attempt });
+    else if (outcome === 'step_unclear') this.#happen({ kind: outcome, step_key, attempt, reason: 'lost' });
+    else
+      this.#happen({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
+  }
+
+  #happen(happened: Happened): void {
+    const { graph } = this.#stage;
+    const before = graph.run();
+    const steps = JSON.stringify(graph.steps());
+    let effects: Effect[];
+    try {
+      effects = advance(graph, happened, this.#plain_max);
+    } catch (error) {
+      if (!(error instanceof IllegalWord)) throw error;
+      if (JSON.stringify(graph.steps()) !== steps) this.#fault('an illegal word changed a step');
+      return;
+    }
+    const again = happened.kind === 'run_said' && ['resume', 'restart'].includes(happened.word.kind);
+    if (isRunOver(before) && !again && graph.run().status !== before.status)
+      this.#fault(`a run that was ${before.status} is ${graph.run().status}`);
+    const restarts = happened.kind === 'run_said' && happened.word.kind === 'restart';
+    for (const effect of effects) this.#carryOut(effect, restarts);
+    this.effects.push(...effects);
+    this.#look();
+  }
+
+  #carryOut(effect: Effect, restarts: boolean): void {
+    const { graph } = this.#stage;
+    switch (effect.kind) {
+      case 'launch': {
+        const { step_key, attempt } = effect;
+        // What was given in the attempt of the run before is over with it.
+        if (restarts) this.#given = this.#given.filter((one) => this.#live.includes(one));
+        const step = graph.step(step_key)!;
+        if (this.#given.some((one) => one.step_key === step_key && one.attempt === attempt))
+          this.#fault(`attempt ${attempt} of ${step_key} was launched twice`);
+        if (this.#live.some((one) => one.step_key === step_key)) this.#fault(`${step_key} goes on twice`);
+        const needs = step.depends_on.map((key) => graph.step(key)!);
+        if (!needs.every(isStepOver)) this.#fault(`${step_key} was launched too early`);
+        if (step.when === 'on_success' && needs.some(({ status }) => status !== 'completed'))
+          this.#fault(`${step_key} was launched after a failure`);
+        const given = { step_key, attempt };
+        this.#given.push(given);
+        this.#live.push(given);
+        return;
+      }
+      case 'end_attempt': {
+        const { step_key, attempt } = effect;
+        this.#live = this.#live.filter((one) => one.step_key !== step_key || one.attempt !== attempt);
+        return;
+      }
+      case 'ask_leader':
+        if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was asked for twice`);
+        if (this.#asking !== null) this.#fault('the leader is asked twice at once');
+        if (!graph.steps().every(isStepOver)) this.#fault('the leader was asked too early');
+        this.#rounds.push(effect.round);
+        this.#asking = effect.round;
+        return;
+      case 'end_leader':
+        this.#asking = null;
+        return;
+      case 'run_ended':
+        if (this.#live.length > 0) this.#fault('an attempt outlives the run');
+        if (this.#asking !== null) this.#fault('a round outlives the run');
+    }
+  }
+
+  #look(): void {
+    const { graph } = this.#stage;
+    const run = graph.run();
+    const steps = graph.steps();
+    const byKey = new Map(steps.map((step) => [step.step_key, step]));
+    const live = this.#live.map(({ step_key }) => byKey.get(step_key)).filter((step) => step !== undefined);
+    const plain = live.filter(({ kind }) => kind === 'plain').length;
+    if (plain > this.#plain_max) this.#fault('too many plain steps go on');
+    const acp = live.filter(({ kind }) => kind === 'acp').map(({ member_id }) => member_id);
+    if (new Set(acp).size < acp.length) this.#fault('an ACP member has two steps');
+    if (isRunOver(run) && !steps.every(isStepOver)) this.#fault('a run is over and a step is not');
+    if (!isRunOver(run) && run.mode === 'steps' && steps.every(isStepOver))
+      this.#fault('nothing is left and the run is not over');
+    if (run.rounds - run.rounds_before > run.max_rounds) this.#fault('the leader was asked too often');
+    if (!isRunOver(run)) for (const step of steps) this.#lookAt(step, byKey, plain, acp);
+  }
+
+  #lookAt(step: StepState, byKey: Map<string, StepState>, plain: number, acp: string[]): void {
+    const needs = step.depends_on.map((key) => byKey.get(key)!);
+    const done = needs.every(({ status }) => status === 'completed');
+    const { step_key, status, kind } = step;
+    if (status === 'pending' && needs.every(isStepOver)) this.#fault(`${step_key} is forgotten`);
+    if (status === 'skipped' && (done || step.when === 'always')) this.#fault(`${step_key} was skipped`);
+    if (status !== 'ready' || step.launched) return;
+    if (kind === 'plain' && plain < this.#plain_max) this.#fault(`${step_key} could go on`);
+    const leads = this.#asking !== null && step.member_id === 'a';
+    if (kind === 'acp' && !leads && !acp.includes(step.member_id)) this.#fault(`${step_key} could go on`);
+  }
+
+  #fault(what: string): void {
+    this.faults.push(what);
+  }
+}
+
+function pick<T>(from: readonly T[], at: number): T | undefined {
+  return from[at % Math.max(1, from.length)];
+}
