@@ -64,11 +64,12 @@ test('a chain hands outputs on, as JSON where they parse', { timeout: 60_000 }, 
     ],
     input: { topic: 'x' },
   });
-  await untilRun(room, run_id, 'completed');
+  const run = await untilRun(room, run_id, 'completed');
   const { a, b, c } = await stepsOfRun(room, run_id);
   expect(a).toMatchObject({ status: 'completed', output: { n: 1 }, attempt: 1 });
   expect(b!.output).toEqual({ run_input: { topic: 'x' }, input: { own: true }, needs: { a: { n: 1 } } });
   expect(c!.output).toBe('third c 1\nthird\n');
+  expect(JSON.parse(run.output!)).toEqual({ c: c!.output });
   expect(await room.get(a!.agent_id!)).toMatchObject({ status: 'completed', restart_policy: 'never' });
 });
 
@@ -225,25 +226,25 @@ async function livesOf(
   }
 }
 
+/** More places by hand: `SVC_TEST_KILLS=100 npx vitest run test/team-runs.test.ts`. */
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 3);
+const commits = Array.from({ length: KILLS }, (_, n) => [`committed:kill@${5 + n * 10}`, 1] as const);
+
 test.each([
   ['step_prepared', 20],
   ['step_collected', 20],
   ['step_heard', 20],
-  ['acp_frames_committed', 4],
-  ['committed:kill@5', 1],
-  ['committed:kill@15', 1],
-  ['committed:kill@25', 1],
-  ['committed:kill@40', 1],
-  ['commit:kill@20', 1],
-  ['ended', 3],
-])(
+  ['ended', 1],
+  ...commits,
+] as const)(
   'a plane that is killed at %s loses no step, and does none twice',
   { timeout: 120_000 },
   async (at, kills) => {
     const home = await mkdtemp(join(tmpdir(), 'svc-runs-'));
     try {
       const { told, killed } = await livesOf(home, at.includes(':') ? at : `${at}:kill`, kills);
-      expect(killed).toBeGreaterThan(0);
+      // Of many places, some lie behind the end.
+      if (KILLS <= 3) expect(killed).toBeGreaterThan(0);
       const plain = (key: string) => ({
         step_key: key,
         status: 'completed',

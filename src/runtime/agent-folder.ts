@@ -15,24 +15,28 @@ export interface AgentFolderOptions {
   env: Readonly<Record<string, string | undefined>>;
 }
 
+type Kind = 'actor' | 'steps';
+
 /** Makes the folder, or finds it again. Throws an Error, in words for the operator, when that cannot be. */
-export async function openAgentFolder(
-  kind: 'actor' | 'steps',
+export async function openAgentFolder(kind: Kind, options: AgentFolderOptions): Promise<string> {
+  const dir = await agentFolder(kind, options);
+  if (options.run_as === null) await makePrivateFolder(dir);
+  else await makePassage(dir);
+  return dir;
+}
+
+/** Where it is, or would be. */
+export async function agentFolder(
+  kind: Kind,
   { data_dir, run_as, env }: AgentFolderOptions,
 ): Promise<string> {
-  if (run_as === null) {
-    const own = join(data_dir, kind);
-    await makePrivateFolder(own);
-    return own;
-  }
+  if (run_as === null) return join(data_dir, kind);
   const base = env.RUNTIME_DIRECTORY?.split(':')[0] || '/run';
   const name = createHash('sha256')
     .update(await realpath(data_dir))
     .digest('hex')
     .slice(0, 16);
-  const dir = join(base, `svc-${kind}-${name}`);
-  await makePassage(dir);
-  return dir;
+  return join(base, `svc-${kind}-${name}`);
 }
 
 /** A folder of ours that others can go through, and neither list nor write. */

@@ -6,14 +6,13 @@ import { constants } from 'node:fs';
 import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { problems } from '../domain/problem.ts';
-import { type AgentFolderOptions, openAgentFolder } from './agent-folder.ts';
+import { type AgentFolderOptions, agentFolder, openAgentFolder } from './agent-folder.ts';
 
 /** Not there, a link or a socket in its place, or kept from us. */
 const NOTHING = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
 
 export class StepFiles {
   readonly #options: AgentFolderOptions;
-  #opened: Promise<string> | null = null;
 
   constructor(options: AgentFolderOptions) {
     this.#options = options;
@@ -21,6 +20,9 @@ export class StepFiles {
 
   /** The whole folder anew. Throws a Problem when agents could not reach it. */
   async make(session_id: string, input: string): Promise<void> {
+    await openAgentFolder('steps', this.#options).catch(() => {
+      throw problems.noStepFolder();
+    });
     const dir = await this.#folder(session_id);
     await rm(dir, { recursive: true, force: true });
     await mkdir(dir, { mode: 0o700 });
@@ -60,31 +62,22 @@ export class StepFiles {
   }
 
   async drop(session_id: string): Promise<void> {
-    const dir = await this.#open().catch(() => null);
-    if (dir !== null) await rm(join(dir, session_id), { recursive: true, force: true });
+    await rm(await this.#folder(session_id), { recursive: true, force: true });
   }
 
   /** Removes those of sessions that are no more. */
   async sweep(known: ReadonlySet<string>): Promise<void> {
-    const dir = await this.#open().catch(() => null);
-    if (dir === null) return;
-    const gone = (await readdir(dir)).filter((name) => !known.has(name));
-    for (const name of gone) await rm(join(dir, name), { recursive: true, force: true });
-  }
-
-  async #folder(session_id: string): Promise<string> {
-    try {
-      return join(await this.#open(), session_id);
-    } catch {
-      throw problems.noStepFolder();
+    const dir = await agentFolder('steps', this.#options);
+    const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    for (const name of names.filter((one) => !known.has(one))) {
+      await rm(join(dir, name), { recursive: true, force: true });
     }
   }
 
-  #open(): Promise<string> {
-    this.#opened ??= openAgentFolder('steps', this.#options).catch((error: unknown) => {
-      this.#opened = null;
-      throw error;
-    });
-    return this.#opened;
+  async #folder(session_id: string): Promise<string> {
+    return join(await agentFolder('steps', this.#options), session_id);
   }
 }

@@ -286,25 +286,25 @@ export function attemptOfNum(reader: Reader, num: number): AttemptRow | undefine
   return reader.get(attemptByNum(reader, num)) as AttemptRow | undefined;
 }
 
-const attemptsByStep = built((builder, run_num: number, step_key: string, attempt: number) =>
-  builder
-    .selectFrom('run_attempts')
-    .selectAll()
-    .where('run_num', '=', run_num)
-    .where('step_key', '=', step_key)
-    .where('attempt', '=', attempt)
-    .orderBy('num', 'desc')
-    .limit(1),
+const attemptByKey = built(
+  (builder, run_num: number, run_attempt: number, step_key: string, attempt: number) =>
+    builder
+      .selectFrom('run_attempts')
+      .selectAll()
+      .where('run_num', '=', run_num)
+      .where('run_attempt', '=', run_attempt)
+      .where('step_key', '=', step_key)
+      .where('attempt', '=', attempt),
 );
 
-/** `step_key`: empty for a round of the leader. The newest: rounds, and steps that are added again, begin anew at 1. */
+/** `step_key`: empty for a round of the leader. */
 export function findAttempt(
   reader: Reader,
-  run_num: number,
+  run: { num: number; attempt: number },
   step_key: string,
   attempt: number,
 ): AttemptRow | undefined {
-  return reader.get(attemptsByStep(reader, run_num, step_key, attempt)) as AttemptRow | undefined;
+  return reader.get(attemptByKey(reader, run.num, run.attempt, step_key, attempt)) as AttemptRow | undefined;
 }
 
 const attemptsByPrompt = built((builder, prompt_id: string) =>

@@ -10,18 +10,11 @@ import {
   type StepSpec,
   type TeamSpec,
 } from '../domain/team.ts';
-import {
-  agentsOfSteps,
-  findRun,
-  insertRun,
-  insertSteps,
-  type RunRow,
-  stepsOf,
-  toStep,
-} from '../store/runs.ts';
+import { beginRun as startRun, taskOfRun } from '../services/teams/beginning.ts';
+import { stepRow } from '../services/teams/words.ts';
+import { agentsOfSteps, findRun, insertSteps, type RunRow, specOf, stepsOf, toStep } from '../store/runs.ts';
 import type { Tx } from '../store/store.ts';
-import { insertTask } from '../store/tasks.ts';
-import { insertTeam } from '../store/teams.ts';
+import { insertTeam, teamOfNum } from '../store/teams.ts';
 import { ANA, type LivesRoom, SOON } from './lives.ts';
 
 /** A member whose steps run `command`. */
@@ -59,26 +52,17 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
     ...{ spec_version: 1, entrypoint: { type: 'task' }, review_route: 'human' },
     ...{ members, leader_member_id, steps, max_rounds: asked.max_rounds ?? 20 },
   };
-  const run_id = asked.run_id ?? newId('run');
+  const id = asked.run_id ?? newId('run');
   await room.store.write((tx) => {
     insertUser(tx);
-    const made = { created_by: ANA.user_id, created_at: 0 };
+    const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
-    const team_num = insertTeam(tx, { id: newId('team'), ...names, ...made, updated_at: 0 });
-    const about = { title: 't', description: '', status: 'open', conversation_id: newId('conv') } as const;
-    const task_num = insertTask(tx, {
-      ...{ id: newId('task'), team_num, ...about, assignee_member_id: null, version: 1 },
-      ...{ ...made, updated_at: 0 },
-    });
-    const run_num = insertRun(tx, {
-      ...{ id: run_id, team_num, number: 1, task_num, status: 'pending', spec: JSON.stringify(spec) },
-      ...{ input: JSON.stringify(asked.input ?? {}), attempt: 1, version: 1, ...made },
-      ...{ mode: steps.length > 0 ? 'steps' : 'leader', leader: 'unasked', rounds: 0, steps_seen: 0 },
-    });
-    for (const step of steps) addStep(tx, run_num, members, step, 0);
-    room.progress.apply(tx, run_num, { kind: 'begun' });
+    const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
+    const begun = { team: teamOfNum(tx, num)!, input: asked.input ?? {}, created_by, now: room.clock.now() };
+    const { num: task_num } = taskOfRun(tx, begun);
+    startRun(tx, room.progress, { ...begun, id, task_num });
   });
-  return run_id;
+  return id;
 }
 
 function insertUser(tx: Tx): void {
@@ -106,26 +90,13 @@ export async function addToRun(
 ): Promise<void> {
   await room.store.write((tx) => {
     const run = findRun(tx, run_id)!;
-    const { members } = JSON.parse(run.spec) as TeamSpec;
     const none = { when: 'on_success', prompt: '', input: null } as const;
     const bounds = { depends_on: [], timeout_seconds: null, max_attempts: 1 };
     const whole: StepSpec = { ...none, ...bounds, ...step };
-    addStep(tx, run.num, members, whole, 1);
-    const kind = memberKind(members.find(({ member_id }) => member_id === step.member_id)!);
+    const kind = memberKind(specOf(run).members.find(({ member_id }) => member_id === step.member_id)!);
+    insertSteps(tx, run.num, [{ ...stepRow(whole, kind), added: 1 }]);
     room.progress.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
   });
-}
-
-function addStep(tx: Tx, run_num: number, members: readonly Member[], step: StepSpec, added: 0 | 1): void {
-  const { step_key, member_id, when, prompt, input, timeout_seconds, max_attempts, depends_on } = step;
-  const row = {
-    ...{ step_key, member_id, when, prompt, timeout_seconds, max_attempts, added },
-    kind: memberKind(members.find((one) => one.member_id === member_id)!),
-    depends_on: JSON.stringify(depends_on),
-    input: input === null ? null : JSON.stringify(input),
-    ...{ waits_for: depends_on.length, spoiled: 0, attempt: 0, tries: 0, launched: 0 },
-  } as const;
-  insertSteps(tx, run_num, [{ ...row, status: 'pending' }]);
 }
 
 export async function say(room: LivesRoom, run_id: string, happened: Happened): Promise<void> {

@@ -5,7 +5,6 @@
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
 import type { Happened } from '../../domain/run.ts';
-import type { TeamSpec } from '../../domain/team.ts';
 import { findAgent, findSession } from '../../store/agents.ts';
 import { deletePrompt, findPrompt } from '../../store/prompts.ts';
 import {
@@ -138,8 +137,8 @@ export class Attempts {
 function keepOutput(tx: Tx, { run_num, step_key }: AttemptRow, output: unknown): void {
   const step = findStep(tx, run_num, step_key);
   // What it asked for a word for is not answered by its end.
-  if (step && step.status !== 'input_required')
-    updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
+  if (!step || step.status === 'input_required') return;
+  updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 
 function happenedOf({ step_key, attempt }: AttemptRow, outcome: Outcome): Happened {
@@ -179,6 +178,5 @@ export function errandOf(reader: Reader, session_id: string): Errand {
   if (attempt.step_key !== '') {
     Object.assign(env, { SVC_STEP_KEY: attempt.step_key, SVC_STEP_ATTEMPT: String(attempt.attempt) });
   }
-  const spec = JSON.parse(run.spec) as TeamSpec;
-  return { env, step_input: JSON.stringify(stepInput(reader, run, spec, attempt)) };
+  return { env, step_input: JSON.stringify(stepInput(reader, run, attempt)) };
 }

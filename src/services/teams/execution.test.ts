@@ -1,7 +1,6 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../domain/problem.ts';
 import type { Member } from '../../domain/team.ts';
-import { findRun, updateRun } from '../../store/runs.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
@@ -251,11 +250,7 @@ test('a restart of a running run ends the agents of before, and begins with fres
   await prompted(acp);
   await untilStep(run_id, 'a', 'running');
   const before = (await step(run_id, 'a')).agent_id!;
-  await room.store.write((tx) => {
-    const run = findRun(tx, run_id)!;
-    updateRun(tx, run.num, { attempt: run.attempt + 1 });
-    room.progress.apply(tx, run.num, { kind: 'run_said', word: { kind: 'restart' } });
-  });
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'restart' } });
   await room.until(before, 'cancelled');
   const again = await nextAcp(acp.session_id);
   expect((await prompted(again)).text).toContain('You are ann');

@@ -4,9 +4,9 @@
  */
 import { idFrom } from '../../base/ids.ts';
 import type { Effect } from '../../domain/run.ts';
-import { memberKind, type TeamSpec } from '../../domain/team.ts';
+import { memberKind } from '../../domain/team.ts';
 import { liveAgentsOfRun } from '../../store/agents.ts';
-import { findAttempt, findStep, hasAttempts, insertAttempt, type RunRow } from '../../store/runs.ts';
+import { findAttempt, findStep, hasAttempts, insertAttempt, type RunRow, specOf } from '../../store/runs.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
@@ -57,7 +57,7 @@ export class Execution {
 
   /** An ACP member has one agent for an attempt of the run, a plain one an agent for each of its steps. */
   #launch(tx: Tx, run: RunRow, step_key: string, attempt: number): void {
-    const spec = JSON.parse(run.spec) as TeamSpec;
+    const spec = specOf(run);
     const step = step_key === '' ? undefined : findStep(tx, run.num, step_key);
     const member_id = step?.member_id ?? spec.leader_member_id!;
     const member = spec.members.find((one) => one.member_id === member_id)!;
@@ -72,7 +72,7 @@ export class Execution {
   }
 
   #end(tx: Tx, run: RunRow, step_key: string, attempt: number): void {
-    const row = findAttempt(tx, run.num, step_key, attempt);
+    const row = findAttempt(tx, run, step_key, attempt);
     if (row) this.#attempts.end(tx, row);
   }
 

@@ -21,6 +21,7 @@ import {
   findStep,
   type RunRow,
   runOfNum,
+  specOf,
   updateAttempt,
 } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -115,7 +116,7 @@ export class Preparing {
     const { attempt, run, member } = wanted;
     const row = wanted.agent ?? this.#insert(tx, wanted, request, worktree);
     const acp = memberKind(member) === 'acp';
-    if (!acp) mustFit(stepInput(tx, run, wanted.spec, attempt));
+    if (!acp) mustFit(stepInput(tx, run, attempt));
     const prompt_id = acp ? newId('prm') : null;
     const fresh = !isLive(row);
     if (prompt_id !== null) {
@@ -155,7 +156,7 @@ function findWanted(reader: Reader, attempt_num: number): Wanted | null {
     return null;
   const run = runOfNum(reader, attempt.run_num)!;
   if (isRunOver(run)) return null;
-  const spec = JSON.parse(run.spec) as TeamSpec;
+  const spec = specOf(run);
   const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
   const team_name = teamOfNum(reader, run.team_num)!.name;
   return { attempt, run, spec, member, team_name, agent: findAgent(reader, attempt.agent_id) ?? null };
@@ -180,7 +181,7 @@ function requestOf({ attempt, run, member, team_name }: Wanted): CreateAgent {
 }
 
 function wordsFor(tx: Tx, { attempt, run, spec, member, team_name }: Wanted, fresh: boolean): string {
-  const about = stepInput(tx, run, spec, attempt);
+  const about = stepInput(tx, run, attempt);
   const words =
     'round' in about
       ? roundWords(about)

@@ -1,8 +1,7 @@
 /** What a step is told, and what of its end is its output. */
 import { isDeeper } from '../../acp/depth.ts';
 import { limits } from '../../base/limits.ts';
-import type { TeamSpec } from '../../domain/team.ts';
-import { type AttemptRow, findStep, type RunRow, stepsOf } from '../../store/runs.ts';
+import { type AttemptRow, findStep, type RunRow, specOf, stepsOf } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
 
 /** What `$SVC_STEP_INPUT` holds. */
@@ -36,11 +35,10 @@ export interface RoundInput {
 export function stepInput(
   reader: Reader,
   run: RunRow,
-  spec: TeamSpec,
   { step_key, attempt }: Pick<AttemptRow, 'step_key' | 'attempt'>,
 ): StepInput | RoundInput {
   const run_input = JSON.parse(run.input);
-  if (step_key === '') return roundInput(reader, run, spec, attempt);
+  if (step_key === '') return roundInput(reader, run, attempt);
   const step = findStep(reader, run.num, step_key)!;
   const needs = (JSON.parse(step.depends_on) as string[]).map((key) => [
     key,
@@ -54,7 +52,7 @@ export function stepInput(
   };
 }
 
-export function roundInput(reader: Reader, run: RunRow, spec: TeamSpec, round: number): RoundInput {
+function roundInput(reader: Reader, run: RunRow, round: number): RoundInput {
   const steps = stepsOf(reader, run.num).map((step) => ({
     step_key: step.step_key,
     member_id: step.member_id,
@@ -66,7 +64,11 @@ export function roundInput(reader: Reader, run: RunRow, spec: TeamSpec, round: n
     run_input: JSON.parse(run.input),
     round,
     about: steps.length === 0 ? 'plan' : 'sum_up',
-    members: spec.members.map(({ member_id, description, skills }) => ({ member_id, description, skills })),
+    members: specOf(run).members.map(({ member_id, description, skills }) => ({
+      member_id,
+      description,
+      skills,
+    })),
     steps,
   };
 }

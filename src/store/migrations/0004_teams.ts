@@ -117,9 +117,9 @@ CREATE TABLE run_attempts (
   over INTEGER NOT NULL DEFAULT 0,
   created_at INTEGER NOT NULL,
   started_at INTEGER,
-  ended_at INTEGER
+  ended_at INTEGER,
+  UNIQUE (run_num, run_attempt, step_key, attempt)
 );
-CREATE INDEX run_attempts_step ON run_attempts(run_num, step_key, attempt);
 CREATE INDEX run_attempts_prompt ON run_attempts(prompt_id) WHERE prompt_id IS NOT NULL;
 CREATE INDEX run_attempts_session ON run_attempts(session_id);
 CREATE INDEX run_attempts_agent ON run_attempts(agent_id);

@@ -1,0 +1,86 @@
+import { execFileSync } from 'node:child_process';
+import { chown, link, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { directExec } from './exec.ts';
+import { asUser, findUser, type RunAs } from './run-as.ts';
+import { StepFiles } from './step-files.ts';
+
+const as_root = process.platform === 'linux' && process.getuid?.() === 0;
+
+let data_dir: string;
+/** Stands for /run. */
+let run_dir: string;
+
+beforeEach(async () => {
+  data_dir = await mkdtemp(join(tmpdir(), 'svc-data-'));
+  run_dir = await mkdtemp(join(tmpdir(), 'svc-run-'));
+});
+afterEach(async () => {
+  for (const folder of [data_dir, run_dir]) await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+});
+
+const open = (run_as: RunAs | null = null) =>
+  new StepFiles({ data_dir, run_as, env: { RUNTIME_DIRECTORY: run_dir } });
+const text = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString();
+
+test('folders go with their sessions, also those that were forgotten while nobody looked', async () => {
+  const files = open();
+  await files.sweep(new Set());
+  for (const id of ['ses_a', 'ses_b', 'ses_c']) await files.make(id, '{}');
+  await files.drop('ses_a');
+  await files.drop('ses_a');
+  await files.sweep(new Set(['ses_b']));
+  expect(await readdir(join(data_dir, 'steps'))).toEqual(['ses_b']);
+});
+
+test('a session that is made again begins without an output of before', async () => {
+  const files = open();
+  await files.make('ses_a', '{}');
+  const { SVC_STEP_OUTPUT = '' } = await files.environment('ses_a');
+  await writeFile(SVC_STEP_OUTPUT, 'old');
+  await files.make('ses_a', '{}');
+  expect(await files.output('ses_a', 100)).toBe(null);
+});
+
+test('where no folder can be made a step is refused', async () => {
+  const run_as = { uid: 1, gid: 1, name: 'x', home: '/' } as RunAs;
+  await rm(run_dir, { recursive: true });
+  await expect(open(run_as).make('ses_a', '{}')).rejects.toMatchObject({ code: 'no_step_folder' });
+  await open(run_as).drop('ses_a');
+});
+
+test.runIf(as_root)('another user’s agents read and write their own data, and nothing of ours', async () => {
+  const run_as = await findUser(directExec, 'nobody');
+  execFileSync('chmod', ['755', run_dir]);
+  const files = open(run_as);
+  await files.make('ses_a', 'told');
+  const { SVC_STEP_INPUT = '', SVC_STEP_OUTPUT = '' } = await files.environment('ses_a');
+  const shell = async (command: string, user = run_as) => {
+    const argv = asUser(['/bin/sh', '-c', command, 'sh', SVC_STEP_INPUT, SVC_STEP_OUTPUT], user);
+    const env = { PATH: process.env.PATH ?? '/usr/bin:/bin' };
+    const options = { cwd: '/', env, output_bytes_max: 4_096, timeout_ms: 30_000 };
+    return (await directExec.run(argv, options)).code;
+  };
+  expect(await shell('cat "$1" >"$2.new" && mv "$2.new" "$2"')).toBe(0);
+  expect(text(await files.output('ses_a', 100))).toBe('told');
+  const stranger = { ...run_as, uid: run_as.uid - 1, gid: run_as.gid - 1 };
+  expect(await shell('cat "$1"', stranger)).not.toBe(0);
+  expect(await shell('ls "$1/../.."')).not.toBe(0);
+
+  // Whatever it may name there, only a file of its own is read.
+  const secret = join(run_dir, 'secret');
+  await writeFile(secret, 'ours', { mode: 0o600 });
+  for (const lay of [symlink, link]) {
+    await rm(SVC_STEP_OUTPUT);
+    await lay(secret, SVC_STEP_OUTPUT);
+    expect(await files.output('ses_a', 100)).toBe(null);
+  }
+  await rm(SVC_STEP_OUTPUT);
+  await writeFile(SVC_STEP_OUTPUT, 'planted');
+  expect(await files.output('ses_a', 100)).toBe(null);
+  await chown(SVC_STEP_OUTPUT, run_as.uid, run_as.gid);
+  expect(text(await files.output('ses_a', 100))).toBe('planted');
+  expect((await stat(join(SVC_STEP_INPUT, '..'))).mode & 0o777).toBe(0o700);
+});

@@ -1,0 +1,56 @@
+/** Runs of teams through the whole program: the plane over HTTP, members on its machine and on a node, a kill in between. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { Run } from '../src/domain/run.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { steadily } from '../src/testing/conversation.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+test('a run goes over two machines and over a killed plane, each step once', {
+  timeout: 120_000,
+}, async () => {
+  const plane = await TestPlane.open({ env: WITH_NODES });
+  let node: TestAgentNode | null = null;
+  try {
+    node = await TestAgentNode.open(plane);
+    const note = 'echo "$SVC_STEP_KEY" >>done; command -v svc >/dev/null && cat "$SVC_STEP_INPUT"';
+    const spec = {
+      members: [
+        { member_id: 'near', agent: { command: note, workdir: plane.work } },
+        { member_id: 'far', agent: { command: `sleep 1; ${note}`, workdir: node.work, node_id: node.id } },
+      ],
+      steps: [
+        { step_key: 'a', member_id: 'near' },
+        { step_key: 'b', member_id: 'far', depends_on: ['a'] },
+        { step_key: 'c', member_id: 'near', depends_on: ['b'] },
+      ],
+    };
+    const team = await plane.client.call('createTeam', { body: { name: 'two places', spec } });
+    const params = { team_id: team.id };
+    const { id: run_id } = await plane.client.call('createRun', { params, body: { input: { n: 1 } } });
+    const path = { params: { ...params, run_id } };
+    const step = async (key: string) => {
+      const steps = await steadily(() => plane.client.call('listSteps', path));
+      return steps.find(({ step_key }) => step_key === key)!;
+    };
+    while ((await step('b')).status !== 'running') await sleep(20);
+    await plane.kill();
+    await plane.start();
+    let run: Run;
+    do {
+      await sleep(20);
+      run = await steadily(() => plane.client.call('getRun', path));
+    } while (run.status === 'running');
+    expect(run).toMatchObject({ status: 'completed', error: null });
+    const a = { run_input: { n: 1 }, input: null, needs: {} };
+    const b = { ...a, needs: { a } };
+    expect(run.output).toEqual({ c: { ...a, needs: { b } } });
+    expect(await readFile(join(plane.work, 'done'), 'utf8')).toBe('a\nc\n');
+    expect(await readFile(join(node.work, 'done'), 'utf8')).toBe('b\n');
+  } finally {
+    await node?.close();
+    await plane.close();
+  }
+});
