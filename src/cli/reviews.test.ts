@@ -18,6 +18,8 @@ const review = (fields: Partial<Review> = {}): Review => ({
   id: 'rev_1',
   agent_id: 'agt_1',
   session_id: 'ses_1',
+  team_id: null,
+  run_id: null,
   origin_actor_id: null,
   route: 'human',
   routed_to: null,

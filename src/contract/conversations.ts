@@ -102,6 +102,15 @@ export const conversationRoutes = {
     answers: { 200: z.array(promptRecord) },
     errors: ['agentNotFound'],
   }),
+  getPrompt: route({
+    method: 'GET',
+    path: `${one}/prompts/{prompt_id}`,
+    action: 'agent.read',
+    tag: 'Conversations',
+    summary: 'One prompt, also one whose turn is over',
+    answers: { 200: promptRecord },
+    errors: ['agentNotFound', 'promptNotFound'],
+  }),
   editPrompt: route({
     method: 'PATCH',
     path: `${one}/prompts/{prompt_id}`,

@@ -10,7 +10,9 @@ const reviewRecord = z
     id,
     agent_id: id,
     session_id: id,
-    origin_actor_id: z.string().nullable(),
+    team_id: id.nullable(),
+    run_id: id.nullable(),
+    origin_actor_id: z.string().nullable().meta({ description: 'The member of a team that asks.' }),
     route: z.enum(routesOfReviews),
     routed_to: z.string().nullable(),
     tool_call: z
@@ -42,6 +44,8 @@ export const reviewRoutes = {
     action: 'reviews.list',
     tag: 'Reviews',
     summary: 'Permission reviews, newest first',
+    description:
+      'What the caller may answer. Without `limit` and `cursor`: all that wait, and the newest 200 of the others.',
     query: z.object({
       ...pageQuery,
       status: z.enum(reviewStatuses).optional(),
@@ -97,9 +101,10 @@ export const reviewRoutes = {
     action: 'review.answer',
     tag: 'Reviews',
     summary: 'Put a permission review before somebody',
-    description: 'A human (`user:<username>`) who may answer it; others who may answer still may.',
+    description:
+      'A human who may answer it (`user:<username>`), or the leader of its team (`leader`); humans who may answer still may. The leader of a team hears of it by mail, and when it does not answer in time the review goes on to all humans.',
     body: z.object({ to_actor_id: bounded(limits.actor_id_chars_max) }),
     answers: { 200: reviewRecord },
-    errors: ['reviewNotFound', 'reviewCancelled', 'notAllowed'],
+    errors: ['reviewNotFound', 'reviewCancelled', 'notAllowed', 'workerReviewToWorker', 'ownReview'],
   }),
 };

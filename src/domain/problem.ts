@@ -112,6 +112,7 @@ export const problems = {
     'worker_review_to_worker',
     'worker-originated permission review cannot route to worker',
   ),
+  ownReview: fixed('invalid', 'own_review', 'a leader cannot decide on its own permission review'),
   optionMismatch: fixed('invalid', 'option_id_mismatch', 'option_id does not match the decision'),
   unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),
   workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),

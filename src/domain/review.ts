@@ -25,8 +25,13 @@ export interface Review {
   id: string;
   agent_id: string;
   session_id: string;
+  /** Of an agent that is a team's member; else null, as `run_id` and `origin_actor_id`. */
+  team_id: string | null;
+  run_id: string | null;
+  /** The member that asks. */
   origin_actor_id: string | null;
   route: ReviewRoute;
+  /** The actor that it was put before; null: every human who may answer. */
   routed_to: string | null;
   /** ACP's, unchanged. */
   tool_call: Record<string, unknown>;
@@ -44,11 +49,22 @@ export interface Review {
 /** Who asks and who is asked, as far as routing goes; an agent of no team is `none`. */
 export type ReviewParty = 'none' | 'worker' | 'leader' | 'human';
 
-/** Where a review goes that is put before somebody. Throws: a worker never decides on a worker. */
+/** Where a review goes that is put before somebody. Throws: a worker never decides on a worker, and nobody on itself. */
 export function routeTo(origin: ReviewParty, target: ReviewParty): ReviewRoute {
   if (target === 'human') return 'human';
-  if (target === 'leader' && origin !== 'none') return 'leader';
+  if (target === 'leader' && origin === 'worker') return 'leader';
+  if (target === 'leader' && origin === 'leader') throw problems.ownReview();
   throw problems.workerReviewToWorker();
+}
+
+/** Throws unless a member may answer the review, or pass it on: the leader that it was put before. */
+export function mustDecide(
+  origin: ReviewParty,
+  by: ReviewParty,
+  { is_routed_to }: { is_routed_to: boolean },
+): void {
+  if (by === 'worker' && origin === 'worker') throw problems.workerReviewToWorker();
+  if (by !== 'leader' || origin !== 'worker' || !is_routed_to) throw problems.notAllowed();
 }
 
 const kindOf: Record<Decision, string> = { allow: 'allow_once', deny: 'reject_once' };

@@ -7,6 +7,7 @@ import { asList } from './list.ts';
 type ConversationOperations =
   | 'promptAgent'
   | 'listPrompts'
+  | 'getPrompt'
   | 'editPrompt'
   | 'deletePrompt'
   | 'cancelTurn'
@@ -19,6 +20,7 @@ export function conversationHandlers(prompting: Prompting): Pick<Handlers, Conve
     promptAgent: ({ caller, params, body, idempotency_key }) =>
       prompting.prompt(caller, params.agent_id, body, idempotency_key),
     listPrompts: ({ caller, params }) => prompting.list(caller, params.agent_id),
+    getPrompt: ({ caller, params }) => prompting.get(caller, params.agent_id, params.prompt_id),
     editPrompt: ({ caller, params, body }) => prompting.edit(caller, params.agent_id, params.prompt_id, body),
     deletePrompt: async ({ caller, params }) => {
       await prompting.remove(caller, params.agent_id, params.prompt_id);

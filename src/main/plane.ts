@@ -40,6 +40,7 @@ import type { ActorFiles } from '../runtime/actor-files.ts';
 import { Accounts } from '../services/accounts.ts';
 import { Conversations } from '../services/acp/conversations.ts';
 import { Prompting } from '../services/acp/prompting.ts';
+import type { ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
@@ -202,9 +203,14 @@ async function open(
     'How long agents waited for an answer.',
     WAITS_S,
   );
-  const reviews = new Reviews(context, (waited_ms) => waited(waited_ms / 1000));
+  const routing: ReviewRouting = {
+    leader_timeout_ms: () => settings.get('reviews.leader_timeout_seconds') * 1000,
+    notify: () => {},
+  };
+  const reviews = new Reviews(context, { routing, onAnswered: (waited_ms) => waited(waited_ms / 1000) });
   const conversations = new Conversations(context, {
     review_timeout_ms: () => secondsToMs(settings.get('reviews.timeout_seconds')),
+    routing,
     answered: (request_id, error) => prompting.answered(request_id, error),
     unanswered: (request_ids) => prompting.unanswered(request_ids),
   });

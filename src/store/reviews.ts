@@ -9,6 +9,12 @@ export type ReviewRow = Selectable<Tables['reviews']> & {
   agent_id: string;
   owner_id: string;
   session_id: string;
+  /** Of a team's member; else null. */
+  team_num: number | null;
+  run_num: number | null;
+  member_id: string | null;
+  team_id: string | null;
+  run_id: string | null;
 };
 
 function reviewQuery(reader: Reader) {
@@ -16,8 +22,12 @@ function reviewQuery(reader: Reader) {
     .selectFrom('reviews')
     .innerJoin('agents', 'agents.num', 'reviews.agent_num')
     .innerJoin('sessions', 'sessions.num', 'reviews.session_num')
+    .leftJoin('teams', 'teams.num', 'agents.team_num')
+    .leftJoin('runs', 'runs.num', 'agents.run_num')
     .selectAll('reviews')
-    .select(['agents.id as agent_id', 'agents.owner_id', 'sessions.id as session_id']);
+    .select(['agents.id as agent_id', 'agents.owner_id', 'sessions.id as session_id'])
+    .select(['agents.team_num', 'agents.run_num', 'agents.member_id'])
+    .select(['teams.id as team_id', 'runs.id as run_id']);
 }
 
 export function insertReview(tx: Tx, row: Insertable<Tables['reviews']>): void {
@@ -33,8 +43,10 @@ export function findReview(reader: Reader, id: string): ReviewRow | undefined {
 }
 
 export interface ReviewFilter {
-  /** Null: everyone's. */
-  owner_id: string | null;
+  /** Null: everyone's. Else those of the user's agents, and of agents of the user's teams. */
+  user_id: string | null;
+  /** Those that were put before this actor. */
+  routed_to?: string | undefined;
   status?: ReviewStatus | undefined;
   agent_id?: string | undefined;
   before_num?: number | undefined;
@@ -44,7 +56,21 @@ export interface ReviewFilter {
 /** Newest first. */
 export function listReviews(reader: Reader, filter: ReviewFilter): ReviewRow[] {
   let query = reviewQuery(reader).orderBy('reviews.num', 'desc');
-  if (filter.owner_id !== null) query = query.where('agents.owner_id', '=', filter.owner_id);
+  const { user_id } = filter;
+  if (user_id !== null) {
+    query = query.where((eb) => {
+      const humans = eb
+        .selectFrom('team_humans')
+        .select('team_num')
+        .where('team_humans.user_id', '=', user_id);
+      return eb.or([
+        eb('agents.owner_id', '=', user_id),
+        eb('teams.created_by', '=', user_id),
+        eb('agents.team_num', 'in', humans),
+      ]);
+    });
+  }
+  if (filter.routed_to !== undefined) query = query.where('reviews.routed_to', '=', filter.routed_to);
   if (filter.status !== undefined) query = query.where('reviews.status', '=', filter.status);
   if (filter.agent_id !== undefined) query = query.where('agents.id', '=', filter.agent_id);
   if (filter.before_num !== undefined) query = query.where('reviews.num', '<', filter.before_num);
@@ -75,6 +101,8 @@ export function toReview(row: ReviewRow): Review {
     id: row.id,
     agent_id: row.agent_id,
     session_id: row.session_id,
+    team_id: row.team_id,
+    run_id: row.run_id,
     origin_actor_id: row.origin_actor_id,
     route: row.route,
     routed_to: row.routed_to,

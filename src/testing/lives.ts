@@ -18,6 +18,7 @@ import { Outbox } from '../flow/outbox.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { Conversations } from '../services/acp/conversations.ts';
 import { Prompting } from '../services/acp/prompting.ts';
+import type { ReviewNotice, ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
@@ -58,6 +59,12 @@ export class LivesRoom {
   readonly node = new ScriptedNode();
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
+  /** What leaders of teams were told. */
+  readonly notices: ReviewNotice[] = [];
+  readonly routing: ReviewRouting = {
+    leader_timeout_ms: () => 60_000,
+    notify: (_tx, notice) => void this.notices.push(notice),
+  };
   agents!: Agents;
   prompting!: Prompting;
   progress!: Progress;
@@ -106,9 +113,11 @@ export class LivesRoom {
       reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
     });
     const prompting = new Prompting(context);
-    const reviews = new Reviews(context, () => {});
+    const { routing } = this;
+    const reviews = new Reviews(context, { routing, onAnswered: () => {} });
     const conversations = new Conversations(context, {
       review_timeout_ms: () => this.review_timeout_ms,
+      routing,
       answered: (id, error) => prompting.answered(id, error),
       unanswered: (ids) => prompting.unanswered(ids),
     });

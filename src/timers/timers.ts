@@ -22,6 +22,8 @@ export interface TimerPayloads {
   /** Of a member with mail whose step is about to begin or to end. */
   mail_look: { run_num: number; member_id: string };
   trigger: Record<string, never>;
+  /** Of a review that is put before a leader. */
+  review_to_humans: Record<string, never>;
 }
 export type TimerKind = keyof TimerPayloads;
 

@@ -11,11 +11,13 @@ import { version } from '../../base/version.ts';
 import { findPrompt, nextPrompt, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
 import type { Exchange } from './exchange.ts';
+import type { ReviewRouting } from './review-routing.ts';
 import { closeReview, openReview, withdrawReviews } from './review-rows.ts';
 
 export interface DriverOptions {
   /** How long a review may wait for its answer; null: for ever. */
   review_timeout_ms(): number | null;
+  routing: ReviewRouting;
   /** A request of ours was answered; called after the commit. */
   answered(request_id: string, error: RpcError | null): void;
   /** The session ended before it answered requests of ours; called after the commit. */
@@ -83,7 +85,7 @@ const reactions: Reactions = {
     sendNext(exchange);
   },
   asks_permission: (exchange, { asking, permission }, options) =>
-    openReview(exchange, asking, permission, options.review_timeout_ms()),
+    openReview(exchange, asking, permission, options.review_timeout_ms(), options.routing),
   permission_unreadable: (exchange, { asking }) => {
     const told = 'the agent asked for a permission in a form that ACP does not have';
     exchange.error('permission_unreadable', told);

@@ -41,6 +41,20 @@ test('prompts wait for the agent and for its turns, and are sent one after the o
   await room.expectTrue(id);
 });
 
+test('a prompt is found by its id, also when its turn is over, and by nobody else', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'first' });
+  const second = await say(id, 'second');
+  await acp.opens();
+  const { id: first_id } = await ends(acp, 'refusal');
+  const get = (prompt_id: string, caller = ANA) => room.prompting.get(caller, id, prompt_id);
+  await vi.waitFor(async () => {
+    expect(await get(String(first_id))).toMatchObject({ state: 'ended', stop_reason: 'refusal' });
+  }, SOON);
+  expect(await get(second.prompt_id)).toMatchObject({ state: 'sent', content: text('second') });
+  await expect(get('prm_x')).rejects.toThrow('prompt not found');
+  await expect(get(second.prompt_id, BEN)).rejects.toThrow('agent not found');
+});
+
 test('a prompt that waits can be changed and taken back, and is as it was changed when its turn comes', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   const second = await say(id, 'second');

@@ -79,6 +79,16 @@ export class Prompting {
     });
   }
 
+  /** Also one whose turn is over. */
+  get(caller: Caller, agent_id: string, prompt_id: string): Promise<Prompt> {
+    return this.#context.options.store.read((reader) => {
+      const row = this.#context.find(reader, caller, 'agent.read', agent_id);
+      const prompt = findPrompt(reader, row.num, prompt_id);
+      if (!prompt) throw problems.promptNotFound();
+      return toPrompt(prompt);
+    });
+  }
+
   async edit(caller: Caller, agent_id: string, prompt_id: string, content: ContentBlock[]): Promise<Prompt> {
     mustBeContent(content);
     return this.#context.options.store.write((tx) => {

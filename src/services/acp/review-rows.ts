@@ -14,16 +14,19 @@ import {
 import type { Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import type { Exchange } from './exchange.ts';
+import { awaitLeader, castOf, firstRoute, type ReviewRouting } from './review-routing.ts';
 
 export function openReview(
   exchange: Exchange,
   asking: Asking,
   { tool_call, options }: Permission,
   timeout_ms: number | null,
+  routing: ReviewRouting,
 ): void {
   const { tx, agent, session, now, context } = exchange;
   const id = exchange.reviewId(asking.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
+  const first = firstRoute(castOf(tx, agent), agent);
   insertReview(tx, {
     id,
     agent_num: agent.num,
@@ -32,11 +35,13 @@ export function openReview(
     tool_call: JSON.stringify(tool_call),
     options: JSON.stringify(options),
     status: 'pending',
-    route: 'human',
+    ...first,
+    route: first.routed_to === null ? 'human' : 'leader',
     created_at: now,
     expires_at,
   });
   if (expires_at !== null) context.options.timers.set(tx, 'review_deadline', id, expires_at, {});
+  if (first.routed_to !== null) awaitLeader(context, routing, tx, findReview(tx, id)!);
   context.options.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
   exchange.touch();
   publishReview(context, tx, id);
@@ -80,12 +85,13 @@ export function closeReview(
 ): void {
   updateReview(tx, row.num, { answered_at: context.now(), ...changes });
   context.options.timers.clear(tx, 'review_deadline', row.id);
+  context.options.timers.clear(tx, 'review_to_humans', row.id);
   publishReview(context, tx, row.id);
 }
 
 export function publishReview(context: AgentsContext, tx: Tx, id: string): void {
   const row = findReview(tx, id)!;
-  context.options.feed.append(tx, 'review', row.owner_id, { ...toReview(row) });
+  context.options.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num);
 }
 
 function undeliverable(row: ReviewRow): [code: string, error: string, details: object] {

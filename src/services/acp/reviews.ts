@@ -5,14 +5,16 @@
 import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
 import { usernameOf } from '../../domain/actor.ts';
-import { authorize } from '../../domain/policy.ts';
+import { type Action, authorize, decide, type Owned } from '../../domain/policy.ts';
 import { invalid, Problem, problems } from '../../domain/problem.ts';
 import {
   type Decision,
   decisionOf,
+  mustDecide,
   optionFor,
   type Review,
   type ReviewOption,
+  type ReviewParty,
   type ReviewStatus,
   routeTo,
 } from '../../domain/review.ts';
@@ -22,16 +24,22 @@ import {
   findReview,
   listReviews,
   queuedReviews,
+  type ReviewFilter,
   type ReviewRow,
   toReview,
   updateReview,
 } from '../../store/reviews.ts';
-import type { Reader } from '../../store/store.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { humanIdsOf } from '../../store/teams.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
+import { type Actor, resolveActor } from '../teams/cast.ts';
 import { Exchange } from './exchange.ts';
+import { awaitLeader, castOf, partyOf, passToHumans, type ReviewRouting } from './review-routing.ts';
 import { closeReview, publishReview } from './review-rows.ts';
+
+const ANSWER: Action = 'review.answer';
 
 /** One of them. */
 export interface ReviewAnswer {
@@ -40,17 +48,36 @@ export interface ReviewAnswer {
   outcome?: 'cancelled' | undefined;
 }
 
+/** A member of a team, as it answers what it is asked. */
+export interface MemberAnswerer {
+  actor_id: string;
+  member_id: string;
+  team_num: number;
+}
+
+export interface ReviewsOptions {
+  routing: ReviewRouting;
+  /** Hears how long each answer was waited for. */
+  onAnswered(waited_ms: number): void;
+}
+
+/** Who answers, as it is written down. */
+interface By {
+  name: string;
+  user_id: string | null;
+  ip: string | null;
+}
+
 export class Reviews {
   readonly #context: AgentsContext;
-  readonly #onAnswered: (waited_ms: number) => void;
+  readonly #options: ReviewsOptions;
 
-  /** `onAnswered` hears how long each answer was waited for. */
-  constructor(context: AgentsContext, onAnswered: (waited_ms: number) => void) {
+  constructor(context: AgentsContext, options: ReviewsOptions) {
     this.#context = context;
-    this.#onAnswered = onAnswered;
+    this.#options = options;
   }
 
-  /** Newest first: what the caller may answer. */
+  /** Newest first: what the caller may answer. Without a page: what waits, and the newest of the rest. */
   list(
     caller: Caller,
     filter: { status?: ReviewStatus | undefined; agent_id?: string | undefined },
@@ -58,17 +85,15 @@ export class Reviews {
   ): Promise<Page<Review>> {
     authorize(caller, 'reviews.list');
     const limit = request.limit ?? limits.page_items_default;
-    const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    const owner_id = caller.role === 'root' ? null : caller.user_id;
+    const user_id = caller.role === 'root' ? null : caller.user_id;
+    const seen = { user_id, ...filter };
     return this.#context.options.store.read((reader) => {
-      const rows = listReviews(reader, {
-        owner_id,
-        ...filter,
-        before_num,
-        limit: paged ? limit + 1 : undefined,
-      });
-      return page(rows, paged ? limit : rows.length, toReview, (row) => [row.num]);
+      if (request.limit === undefined && request.cursor === undefined) {
+        return { items: pendingAndNewest(reader, seen).map(toReview) };
+      }
+      const rows = listReviews(reader, { ...seen, before_num, limit: limit + 1 });
+      return page(rows, limit, toReview, (row) => [row.num]);
     });
   }
 
@@ -83,38 +108,11 @@ export class Reviews {
     answer: ReviewAnswer,
     idempotency_key: string | null,
   ): Promise<Review> {
-    const { store, audit, idempotency } = this.#context.options;
+    const { store, idempotency } = this.#context.options;
     const answered = await store.write((tx) => {
       const row = mustFind(tx, caller, review_id);
-      if (row.status !== 'pending') throw over(row);
-      if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
-      const option = answer.outcome === undefined ? chosen(row, answer) : null;
-      const decision = option === null ? null : (answer.decision ?? decisionOf(option));
-      const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
-      const stdin_end = Exchange.run(this.#context, tx, row.session_id, (exchange) => {
-        const review = { review_id: row.id, answered_by: caller.username };
-        exchange.respond(JSON.parse(row.request_id), { result: { outcome } }, review);
-        closeReview(this.#context, tx, row, {
-          status: option ? 'answered' : 'cancelled',
-          decision,
-          option_id: option?.option_id ?? null,
-          answered_by: caller.username,
-          delivery: 'queued',
-          stdin_end: exchange.stdin_end,
-        });
-        exchange.touch();
-        return exchange.stdin_end;
-      });
-      if (stdin_end === null) throw problems.reviewCancelled();
-      audit.record(tx, {
-        event: 'permission_reviewed',
-        agent_id: row.agent_id,
-        user_id: caller.user_id,
-        ip: caller.ip,
-        details: { review_id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
-      });
-      tx.afterCommit(() => this.#onAnswered(this.#context.now() - row.created_at));
-      const review = toReview(findReview(tx, review_id)!);
+      const { username: name, user_id, ip } = caller;
+      const review = this.#answer(tx, row, { name, user_id, ip }, answer);
       if (idempotency_key !== null) {
         idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
       }
@@ -124,25 +122,108 @@ export class Reviews {
     return answered;
   }
 
-  /** Puts it before a certain human; whoever may answer still may. Throws `unknown actor: <id>`. */
-  async route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
-    const { store, audit } = this.#context.options;
+  /** Puts it before a certain human, or the team's leader; humans who may answer still may. Throws `unknown actor: <id>`. */
+  route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
+    const { store } = this.#context.options;
     return store.write((tx) => {
       const row = mustFind(tx, caller, review_id);
-      if (row.status !== 'pending') throw over(row);
-      mustBeHuman(tx, row, to_actor_id);
-      updateReview(tx, row.num, { route: routeTo('none', 'human'), routed_to: to_actor_id });
-      audit.record(tx, {
-        event: 'permission_routed',
-        agent_id: row.agent_id,
-        user_id: caller.user_id,
-        ip: caller.ip,
-        details: { review_id, to_actor_id },
-      });
-      publishReview(this.#context, tx, review_id);
-      return toReview(findReview(tx, review_id)!);
+      const { username: name, user_id, ip } = caller;
+      return this.#route(tx, row, { name, user_id, ip }, to_actor_id);
     });
   }
+
+  // --- for members of teams -------------------------------------------------------------------------------------------
+
+  /** Newest first: what waits for the member's answer. */
+  listFor({ actor_id, team_num }: MemberAnswerer): Promise<Review[]> {
+    return this.#context.options.store.read((reader) =>
+      listReviews(reader, { user_id: null, routed_to: actor_id, status: 'pending' })
+        .filter((row) => row.team_num === team_num)
+        .map(toReview),
+    );
+  }
+
+  /** As `respond`, by a member. Throws unless it is the leader that the review was put before. */
+  async respondAs(member: MemberAnswerer, review_id: string, answer: ReviewAnswer): Promise<Review> {
+    const answered = await this.#context.options.store.write((tx) => {
+      const row = mustFindFor(tx, member, review_id);
+      return this.#answer(tx, row, { name: member.actor_id, user_id: null, ip: null }, answer);
+    });
+    failpoint('review_answered');
+    return answered;
+  }
+
+  /** As `route`, by the leader that the review was put before. */
+  routeAs(member: MemberAnswerer, review_id: string, to_actor_id: string): Promise<Review> {
+    return this.#context.options.store.write((tx) => {
+      const row = mustFindFor(tx, member, review_id);
+      return this.#route(tx, row, { name: member.actor_id, user_id: null, ip: null }, to_actor_id);
+    });
+  }
+
+  #answer(tx: Tx, row: ReviewRow, by: By, answer: ReviewAnswer): Review {
+    if (row.status !== 'pending') throw over(row);
+    if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
+    const option = answer.outcome === undefined ? chosen(row, answer) : null;
+    const decision = option === null ? null : (answer.decision ?? decisionOf(option));
+    const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
+    const stdin_end = Exchange.run(this.#context, tx, row.session_id, (exchange) => {
+      const review = { review_id: row.id, answered_by: by.name };
+      exchange.respond(JSON.parse(row.request_id), { result: { outcome } }, review);
+      closeReview(this.#context, tx, row, {
+        status: option ? 'answered' : 'cancelled',
+        decision,
+        option_id: option?.option_id ?? null,
+        answered_by: by.name,
+        delivery: 'queued',
+        stdin_end: exchange.stdin_end,
+      });
+      exchange.touch();
+      return exchange.stdin_end;
+    });
+    if (stdin_end === null) throw problems.reviewCancelled();
+    this.#context.options.audit.record(tx, {
+      event: 'permission_reviewed',
+      agent_id: row.agent_id,
+      user_id: by.user_id,
+      ip: by.ip,
+      details: {
+        ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
+        ...(by.user_id === null && { actor_id: by.name }),
+      },
+    });
+    tx.afterCommit(() => this.#options.onAnswered(this.#context.now() - row.created_at));
+    return toReview(findReview(tx, row.id)!);
+  }
+
+  #route(tx: Tx, row: ReviewRow, by: By, asked: string): Review {
+    if (row.status !== 'pending') throw over(row);
+    const cast = castOf(tx, row);
+    const username = usernameOf(asked);
+    const target = username === null && cast !== null ? resolveActor(tx, cast, asked) : null;
+    const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
+    const route = routeTo(partyOf(cast, row), partyOfActor(target));
+    // Its time goes on: nobody gets more by asking for it again.
+    if (to_actor_id === row.routed_to) return toReview(row);
+    updateReview(tx, row.num, { route, routed_to: to_actor_id });
+    if (route === 'leader') awaitLeader(this.#context, this.#options.routing, tx, findReview(tx, row.id)!);
+    else this.#context.options.timers.clear(tx, 'review_to_humans', row.id);
+    this.#context.options.audit.record(tx, {
+      event: 'permission_routed',
+      agent_id: row.agent_id,
+      user_id: by.user_id,
+      ip: by.ip,
+      details: {
+        review_id: row.id,
+        to_actor_id,
+        ...(by.user_id === null && { actor_id: by.name }),
+      },
+    });
+    publishReview(this.#context, tx, row.id);
+    return toReview(findReview(tx, row.id)!);
+  }
+
+  // --- what follows by itself -----------------------------------------------------------------------------------------
 
   /** Stdin of a session has so many bytes now: answers up to there are with the agent. */
   async written(session_id: string, length: number): Promise<void> {
@@ -157,8 +238,14 @@ export class Reviews {
     });
   }
 
-  timers(): Pick<TimerHandlers, 'review_deadline'> {
+  timers(): Pick<TimerHandlers, 'review_deadline' | 'review_to_humans'> {
     return {
+      review_to_humans: (tx, { ref }) => {
+        const row = findReview(tx, ref);
+        if (row?.status !== 'pending' || row.route !== 'leader') return;
+        passToHumans(this.#context, tx, row);
+        publishReview(this.#context, tx, ref);
+      },
       review_deadline: (tx, { ref }) => {
         const row = findReview(tx, ref);
         if (row?.status !== 'pending') return;
@@ -178,16 +265,52 @@ export class Reviews {
 function mustFind(reader: Reader, caller: Caller, review_id: string): ReviewRow {
   const row = findReview(reader, review_id);
   if (!row) throw problems.reviewNotFound();
-  authorize(caller, 'review.answer', row, problems.reviewNotFound);
+  authorize(caller, ANSWER, ownedBy(reader, row), problems.reviewNotFound);
   return row;
 }
 
-/** A human who may answer: the agent's owner, or root. */
-function mustBeHuman(reader: Reader, { owner_id }: ReviewRow, actor_id: string): void {
-  const username = usernameOf(actor_id) ?? '';
-  const user = reader.get(reader.sql.selectFrom('users').selectAll().where('username', '=', username));
-  if (!user) throw invalid(`unknown actor: ${actor_id}`, 'unknown_actor');
-  if (user.id !== owner_id && user.role !== 'root') throw problems.notAllowed();
+/** Another team's is as good as none. */
+function mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
+  const row = findReview(reader, review_id);
+  if (!row || row.team_num !== member.team_num) throw problems.reviewNotFound();
+  const cast = castOf(reader, row);
+  const is_routed_to = row.routed_to === member.actor_id;
+  // One that it answered already may be asked for again, to hear who was first.
+  if (row.status === 'pending' || !is_routed_to) {
+    mustDecide(partyOf(cast, row), partyOf(cast, { ...row, member_id: member.member_id }), { is_routed_to });
+  }
+  return row;
+}
+
+/** As a resource of the policy. */
+function ownedBy(reader: Reader, { owner_id, team_num }: ReviewRow): Owned {
+  return { owner_id, human_ids: humanIdsOf(reader, team_num) };
+}
+
+/** Answers the actor id of a human who may answer. */
+function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: string | null): string {
+  const user = reader.get(
+    reader.sql
+      .selectFrom('users')
+      .selectAll()
+      .where('username', '=', username ?? ''),
+  );
+  if (!user) throw invalid(`unknown actor: ${asked}`, 'unknown_actor');
+  const caller = { user_id: user.id, username: user.username, role: user.role, token_id: '', ip: null };
+  if (decide(caller, ANSWER, ownedBy(reader, row)) !== 'allow') throw problems.notAllowed();
+  return asked;
+}
+
+function partyOfActor(actor: Actor | null): ReviewParty {
+  return actor?.kind === 'member' ? actor.role : 'human';
+}
+
+/** Everything that waits, and so many more as a page has at most. */
+function pendingAndNewest(reader: Reader, filter: Omit<ReviewFilter, 'limit'>): ReviewRow[] {
+  const newest = listReviews(reader, { ...filter, limit: limits.page_items_max });
+  if (filter.status !== undefined && filter.status !== 'pending') return newest;
+  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
+  return [...newest, ...listReviews(reader, { ...filter, status: 'pending', before_num: last_num })];
 }
 
 function arrivedReviews(reader: Reader, session_id: string, length: number): ReviewRow[] {
