@@ -9,17 +9,28 @@ export interface ActorCaller {
   /** Whom the credential itself names; null: nobody in particular. */
   actor_id: string | null;
   /** The live session that the call comes from; null: from none. */
-  session: { id: string; agent_id: string; node_id: string; owner_id: string } | null;
+  session: CallingSession | null;
+}
+
+export interface CallingSession {
+  id: string;
+  agent_id: string;
+  node_id: string;
+  owner_id: string;
+  /** Of a team's agent: the member that it is, in this run. */
+  member: { member_id: string; team_num: number; team_id: string; run_num: number | null } | null;
 }
 
 /**
  * The actor that a call is made as. Throws `not allowed to act as <actor_id>` when that is another than the caller's
- * own; only the secret's holder may choose.
+ * own, which may also be named by its member id alone; only the secret's holder may choose.
  */
 export function actingAs(caller: ActorCaller, asked: string | undefined): string | null {
   if (asked === undefined || asked === caller.actor_id) return caller.actor_id;
   if (caller.kind === 'secret') return asked;
   throw notAllowedAs(asked);
+  if (caller.actor_id !== null && asked === caller.session?.member?.member_id) return caller.actor_id;
+  throw new Problem('forbidden', 'not_allowed', `not allowed to act as ${asked}`);
 }
 
 /** The actor id of a team's member. */

@@ -7,12 +7,15 @@ import { addAgent, addSession } from '../../store/testing.ts';
 import { AccountsRoom } from '../../testing/accounts.ts';
 import { Actors } from './actors.ts';
 import { SessionTokens } from './session-tokens.ts';
+import type { TeamMethods } from './team-methods.ts';
 
 const settings: TokenSettings = {
   shared_secret: 'a shared secret of more than 32 bytes',
   issuer: 'svc',
   audience: 'svc-internal',
 };
+/** No test here calls one. */
+const methods = {} as TeamMethods;
 const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
 
 let room: AccountsRoom;
@@ -30,7 +33,14 @@ beforeEach(async () => {
     room.clock.advance(limits.refusal_log_ms);
   };
   const { store, clock } = room;
-  actors = new Actors({ store, clock, log: pino({}, { write }), session_tokens, settings: () => settings });
+  actors = new Actors({
+    store,
+    clock,
+    log: pino({}, { write }),
+    session_tokens,
+    methods,
+    settings: () => settings,
+  });
 });
 afterEach(() => room.close());
 
@@ -39,12 +49,14 @@ const ask = (token: string, params: unknown = {}, node_id = 'main') =>
 const minted = (actor_id: string, claims: { session_id?: string } = {}) =>
   mintToken(settings, actor_id, room.clock, { kind: 'actor', claims });
 
+const no_team = { team_id: null, run_id: null, role: null };
 const of_session = { agent_id: 'agt_a', session_id: 'ses_a', node_id: 'main', user_id: 'usr_1' };
-const nobody = { actor_id: null, agent_id: null, session_id: null, node_id: null, user_id: null };
+const no_session = { agent_id: null, session_id: null, node_id: null, user_id: null };
+const nobody = { actor_id: null, ...no_session, ...no_team };
 const unauthorized = { kind: 'unauthenticated', code: 'unauthorized', message: 'unauthorized' };
 
 test('a session’s token names its session, agent, node and owner', async () => {
-  expect(await ask(session_tokens.of('ses_a'))).toEqual({ actor_id: null, ...of_session });
+  expect(await ask(session_tokens.of('ses_a'))).toEqual({ actor_id: null, ...of_session, ...no_team });
 });
 
 test('a session’s token acts as nobody else', async () => {
@@ -84,7 +96,7 @@ test('a token that is too long is not taken apart', async () => {
 
 test('the shared secret’s holder acts as whom the token, or the call, names', async () => {
   const { caller } = await room.joinRoot();
-  const root = { ...nobody, actor_id: 'user:root', user_id: caller.user_id };
+  const root = { ...nobody, actor_id: 'user:root', user_id: caller.user_id, role: 'human' };
   expect(await ask(await minted(''))).toEqual(nobody);
   expect(await ask(await minted('user:root'))).toEqual(root);
   expect(await ask(await minted(''), { actor_id: 'user:root' })).toEqual(root);
@@ -97,7 +109,11 @@ test('the shared secret’s holder acts as whom the token, or the call, names', 
 
 test('the shared secret’s holder may call from a session, as long as that lives', async () => {
   const claims = { session_id: 'ses_a' };
-  expect(await ask(await minted('', claims), {}, 'n1')).toEqual({ actor_id: null, ...of_session });
+  expect(await ask(await minted('', claims), {}, 'n1')).toEqual({
+    actor_id: null,
+    ...of_session,
+    ...no_team,
+  });
   await room.store.write((tx) => updateSession(tx, session_num, { state: 'ended' }));
   expect(await ask(await minted('', claims))).toEqual(nobody);
 });
@@ -135,7 +151,7 @@ test('whoever knocks cannot fill the log', async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });
   const { store, clock } = room;
-  const door = new Actors({ store, clock, log, session_tokens, settings: () => settings });
+  const door = new Actors({ store, clock, log, session_tokens, methods, settings: () => settings });
   for (let i = 0; i < 20; i++)
     await expect(door.call({ method: '', params: {}, token: `${i}`, node_id: 'main' })).rejects.toThrow();
   expect(lines).toHaveLength(1);
@@ -149,6 +165,7 @@ test('a database that cannot be asked is no refusal', async () => {
     clock,
     log: pino({}, { write: () => {} }),
     session_tokens,
+    methods,
     settings: () => settings,
   });
   const call = { method: 'whoami', params: {}, token: session_tokens.of('ses_a'), node_id: 'main' };

@@ -14,12 +14,14 @@ import {
   isActorMethod,
 } from '../../contract/actor.ts';
 import { validate } from '../../contract/validate.ts';
-import { type ActorCaller, actingAs, usernameOf } from '../../domain/actor.ts';
+import { type ActorCaller, actorIdOf, type CallingSession } from '../../domain/actor.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { type TokenSettings, TokenVerifier } from '../../link/tokens.ts';
 import { findSession } from '../../store/agents.ts';
 import type { Reader, Store } from '../../store/store.ts';
+import { actAs } from './acting.ts';
 import type { SessionTokens } from './session-tokens.ts';
+import type { TeamMethods } from './team-methods.ts';
 
 export interface ActorsDeps {
   store: Store;
@@ -28,6 +30,7 @@ export interface ActorsDeps {
   session_tokens: SessionTokens;
   /** What tokens are made from, asked at each call. */
   settings(): TokenSettings;
+  methods: TeamMethods;
 }
 
 export interface ActorCall {
@@ -38,8 +41,8 @@ export interface ActorCall {
   node_id: string;
 }
 
-type Methods = {
-  [M in ActorMethod]: (caller: ActorCaller, params: ActorRequest<M>) => Promise<ActorResult<M>>;
+type Methods = TeamMethods & {
+  whoami(caller: ActorCaller, params: ActorRequest<'whoami'>): Promise<ActorResult<'whoami'>>;
 };
 
 export class Actors {
@@ -52,7 +55,7 @@ export class Actors {
     this.#deps = deps;
     this.#verifier = new TokenVerifier({ settings: deps.settings, clock: deps.clock, kind: 'actor' });
     this.#refusals = new RareWarning(deps.log, deps.clock, 'an actor was refused');
-    this.#methods = { whoami: (caller, params) => this.#whoami(caller, params) };
+    this.#methods = { whoami: (caller, params) => this.#whoami(caller, params), ...deps.methods };
   }
 
   /** Answers the method's result; throws a Problem. */
@@ -69,7 +72,9 @@ export class Actors {
 
   #run<M extends ActorMethod>(method: M, caller: ActorCaller, params: unknown): Promise<ActorResult<M>> {
     const request = validate(actorMethods[method].params, params, 'params') as ActorRequest<M>;
-    return this.#methods[method](caller, request);
+    const methods: { [N in ActorMethod]: (by: ActorCaller, asked: never) => Promise<unknown> } =
+      this.#methods;
+    return methods[method](caller, request as never) as Promise<ActorResult<M>>;
   }
 
   // --- methods --------------------------------------------------------------------------------------------------------
@@ -78,28 +83,22 @@ export class Actors {
     caller: ActorCaller,
     { actor_id: asked }: ActorRequest<'whoami'>,
   ): Promise<ActorResult<'whoami'>> {
-    const actor_id = actingAs(caller, asked);
     const { session } = caller;
-    const user_id = actor_id === null ? null : await this.#userOf(actor_id);
+    const acting =
+      asked === undefined && caller.actor_id === null
+        ? null
+        : await this.#deps.store.read((reader) => actAs(reader, caller, { actor_id: asked }));
+    const user_id = acting?.kind === 'human' ? acting.caller.user_id : null;
     return {
-      actor_id,
+      actor_id: acting?.actor_id ?? null,
       agent_id: session?.agent_id ?? null,
       session_id: session?.id ?? null,
       node_id: session?.node_id ?? null,
       user_id: user_id ?? session?.owner_id ?? null,
+      team_id: acting?.team?.id ?? null,
+      run_id: acting?.run?.id ?? null,
+      role: acting?.role ?? null,
     };
-  }
-
-  /** Throws `unknown actor: <id>`. */
-  async #userOf(actor_id: string): Promise<string> {
-    const username = usernameOf(actor_id);
-    const user = await this.#deps.store.read((reader) =>
-      username === null
-        ? undefined
-        : reader.get(reader.sql.selectFrom('users').select('id').where('username', '=', username)),
-    );
-    if (!user) throw new Problem('invalid', 'unknown_actor', `unknown actor: ${actor_id}`);
-    return user.id;
   }
 
   // --- who calls ------------------------------------------------------------------------------------------------------
@@ -119,7 +118,9 @@ export class Actors {
     if (session.node_id !== node_id) {
       throw this.#refused(`session ${session_id} is on node ${session.node_id}`, node_id);
     }
-    return { kind: 'session', actor_id: null, session };
+    const { member } = session;
+    const actor_id = member && actorIdOf(member.member_id, member.team_id);
+    return { kind: 'session', actor_id, session };
   }
 
   async #bySecret(token: string, node_id: string): Promise<ActorCaller> {
@@ -144,10 +145,20 @@ export class Actors {
 }
 
 /** A session that is not over, and whose it is. */
-function findLive(reader: Reader, session_id: string): ActorCaller['session'] {
+function findLive(reader: Reader, session_id: string): CallingSession | null {
   const session = findSession(reader, session_id);
   if (!session || session.state === 'ended') return null;
   const { agent_id, node_id, agent_num } = session;
-  const agent = reader.get(reader.sql.selectFrom('agents').select('owner_id').where('num', '=', agent_num));
-  return agent ? { id: session_id, agent_id, node_id, owner_id: agent.owner_id } : null;
+  const agent = reader.get(
+    reader.sql
+      .selectFrom('agents')
+      .leftJoin('teams', 'teams.num', 'agents.team_num')
+      .select(['owner_id', 'team_num', 'run_num', 'member_id', 'teams.id as team_id'])
+      .where('agents.num', '=', agent_num),
+  );
+  if (!agent) return null;
+  const { owner_id, team_num, team_id, run_num, member_id } = agent;
+  const is_member = team_num !== null && team_id !== null && member_id !== null;
+  const member = is_member ? { member_id, team_num, team_id, run_num } : null;
+  return { id: session_id, agent_id, node_id, owner_id, member };
 }

@@ -1,0 +1,75 @@
+/**
+ * What the actor surface needs of teams' services: each a part of the transaction that also checked who calls. `run` is the
+ * row of the transaction, `by` the actor id that is written down.
+ */
+import type { MailRecord, TriggerRecord } from '../../contract/actor.ts';
+import type { Run, Step } from '../../domain/run.ts';
+import type { RunRow } from '../../store/runs.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+
+export interface ActorRuns {
+  /** As `GET /api/teams/runs/{run_id}/members`. */
+  members(reader: Reader, run: RunRow): object;
+  /** In their order. */
+  steps(reader: Reader, run: RunRow): Step[];
+  /** Throws as `POST …/steps` does. */
+  addStep(
+    tx: Tx,
+    run: RunRow,
+    step: { step_key: string; member_id: string; depends_on: string[]; prompt: string; input: unknown },
+    by: string,
+  ): Step;
+  /** `output`: any JSON; null: none. Throws `step not found` and `step is <status>`. */
+  completeStep(tx: Tx, run: RunRow, step_key: string, output: unknown, by: string): Step;
+  failStep(tx: Tx, run: RunRow, step_key: string, error_text: string, by: string): Step;
+  completeRun(tx: Tx, run: RunRow, output: unknown, by: string): Run;
+  failRun(tx: Tx, run: RunRow, error_text: string, by: string): Run;
+}
+
+export interface ActorMailbox {
+  send(
+    tx: Tx,
+    mail: {
+      run: RunRow;
+      from_actor_id: string;
+      to_actor_id: string;
+      payload: Record<string, unknown>;
+      /** The same key and the same mail: the first one is answered. */
+      idempotency_key: string | null;
+    },
+  ): MailRecord;
+  /** Unacknowledged ones, or all, oldest first; they are delivered with that. `run_num`: null for all runs. */
+  inbox(
+    tx: Tx,
+    asked: { actor_id: string; run_num: number | null; limit: number; all: boolean },
+  ): MailRecord[];
+  /** Throws `message not found`, also for another's. */
+  ack(tx: Tx, asked: { actor_id: string; message_id: number }): MailRecord;
+  /** Resolves when there may be mail for the actor, or after so long. */
+  mailed(actor_id: string, wait_ms: number): Promise<void>;
+}
+
+export interface TriggerTimes {
+  /** RFC 3339. */
+  at: string | undefined;
+  every_seconds: number | undefined;
+  cron: string | undefined;
+  timezone: string | undefined;
+}
+
+export interface ActorTriggers {
+  list(reader: Reader, asked: { actor_id: string; run_num: number | null }): TriggerRecord[];
+  /** Mail to the actor itself, whenever it is time. */
+  set(
+    tx: Tx,
+    trigger: TriggerTimes & { run: RunRow; actor_id: string; payload: Record<string, unknown> },
+  ): TriggerRecord;
+  /** Throws when there is none of the actor's. */
+  cancel(tx: Tx, asked: { actor_id: string; trigger_id: string }): TriggerRecord;
+}
+
+export interface ActorDeps {
+  runs: ActorRuns;
+  mailbox: ActorMailbox;
+  triggers: ActorTriggers;
+}
