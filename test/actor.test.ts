@@ -72,6 +72,7 @@ const self = ({ agent: { id, session_id, node_id, owner_id } }: Shell) => ({
   session_id,
   node_id,
   user_id: owner_id,
+  ...{ team_id: null, run_id: null, role: null },
 });
 
 test('an agent on the plane’s machine and one on a node are known by their sessions', async () => {

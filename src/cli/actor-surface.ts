@@ -1,0 +1,111 @@
+/** What the commands of `svc actor` share: the options that say as whom and in which run, the call, and what is printed. */
+import type { Command } from 'commander';
+import { sleep } from '../base/async.ts';
+import { limits } from '../base/limits.ts';
+import type { ActorMethod, ActorParams, ActorResult } from '../contract/actor.ts';
+import { Problem } from '../domain/problem.ts';
+import type { Context } from './context.ts';
+import { failed, usage } from './failure.ts';
+import { type LocalOptions, leaf, withLocal } from './options.ts';
+import { printJson } from './output.ts';
+
+export interface ActorOptions extends LocalOptions {
+  actorId?: string;
+  runId?: string;
+}
+
+export class ActorSurface {
+  readonly context: Context;
+  readonly #actor: Command;
+
+  constructor(actor: Command, context: Context) {
+    this.#actor = actor;
+    this.context = context;
+  }
+
+  command(name: string, description: string): Command {
+    const command = withLocal(leaf(this.#actor, name, description));
+    return command.option('--actor-id <id>', 'whom to act as (SVC_ACTOR_ID)');
+  }
+
+  /** One that is about a run, or about what an actor has in one. */
+  commandInRun(name: string, description: string): Command {
+    return this.command(name, description).option('--run-id <id>', 'in which run (SVC_RUN_ID)');
+  }
+
+  /** Throws a Problem of the plane's, or a Failure when there is nobody to ask or nothing to ask with. */
+  async ask<M extends ActorMethod>(
+    options: ActorOptions,
+    method: M,
+    params: Omit<ActorParams<M>, 'actor_id' | 'run_id'>,
+  ): Promise<ActorResult<M>> {
+    const { callPlane } = await import('./actor-call.ts');
+    const { env } = this.context.io;
+    const actor_id = options.actorId ?? (env.SVC_ACTOR_ID || undefined);
+    const run_id = options.runId ?? (env.SVC_RUN_ID || undefined);
+    const named = { ...(actor_id !== undefined && { actor_id }), ...(run_id !== undefined && { run_id }) };
+    const all = { ...named, ...params } as ActorParams<M>;
+    return callPlane(this.context, options, { method, actor_id, params: all });
+  }
+
+  /** Asks again when the answer may have been lost: for what changes nothing, or is carried out once by its key. */
+  async askAgain<M extends ActorMethod>(...asked: Parameters<typeof this.ask<M>>): Promise<ActorResult<M>> {
+    for (let tries = 1; ; tries++) {
+      try {
+        return await this.ask(...asked);
+      } catch (error) {
+        if (!isPassing(error) || tries >= limits.actor_tries || this.context.io.signal.aborted) throw error;
+        await sleep(limits.actor_retry_ms);
+      }
+    }
+  }
+
+  async print(answer: unknown): Promise<void> {
+    await printJson(this.context.io, answer);
+  }
+
+  /**
+   * One thing after the other: of one, what came of it; of several, an array in their order. What failed stands there in
+   * its place with `error`, and the command fails at the end.
+   */
+  async each<T>(items: readonly T[], name: string, act: (item: T) => Promise<unknown>): Promise<void> {
+    const answers: unknown[] = [];
+    let refusal: Problem | null = null;
+    for (const item of items) {
+      try {
+        answers.push(await act(item));
+      } catch (error) {
+        if (!(error instanceof Problem)) throw error;
+        answers.push({ error: error.message, [name]: item });
+        refusal = error;
+      }
+    }
+    await this.print(items.length === 1 ? answers[0] : answers);
+    if (refusal) throw items.length === 1 ? refusal : failed('');
+  }
+}
+
+/** Somebody on the way may be back soon. */
+export function isPassing(error: unknown): boolean {
+  if (!(error instanceof Problem)) return false;
+  return error.kind === 'bad_gateway' || error.kind === 'unavailable' || error.kind === 'rate_limited';
+}
+
+/** The value of a flag that takes JSON. */
+export function readJson(text: string, flag: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    throw usage(`${flag} must be JSON`);
+  }
+}
+
+/** JSON where it parses, else the text itself; null: none was given. */
+export function readOutput(text: string | undefined): unknown {
+  if (text === undefined) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
