@@ -13,6 +13,7 @@ import { addDemoAgent } from './demo-agent.ts';
 import { addLogin } from './login.ts';
 import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
+import { addMcp } from './mcp.ts';
 import { addNodes } from './nodes.ts';
 import { addPresets } from './presets.ts';
 import { addReviews } from './reviews.ts';
@@ -34,6 +35,7 @@ export function program(context: Context): Command {
   addUsers(svc, context);
   addTokens(svc, context);
   addActor(svc, context);
+  addMcp(svc, context);
   addConfig(svc, context);
   addDemoAgent(svc, io);
   addCompletion(svc, context);

@@ -150,17 +150,12 @@ export const actorMethods = {
 
   /** What waits for the caller's answer. */
   'permission-review-list': { params: z.object(as), result: z.custom<{ reviews: Review[] }>() },
+  /** By one of `decision`, `option_id` and `outcome`. */
   'permission-review-respond': {
-    params: z
-      .object({ ...as, review_id: given, ...answer })
-      .refine(
-        ({ outcome, decision, option_id }) =>
-          (outcome === undefined) !== (decision === undefined && option_id === undefined),
-        { error: 'must be one of decision, option_id and outcome', path: ['decision'] },
-      ),
+    params: z.object({ ...as, review_id: given, ...answer }),
     result: z.custom<Review>(),
   },
-} as const satisfies Record<string, { params: z.ZodType; result: z.ZodType }>;
+} as const satisfies Record<string, { params: z.ZodObject; result: z.ZodType }>;
 
 export type ActorMethod = keyof typeof actorMethods;
 export type ActorParams<M extends ActorMethod> = z.input<(typeof actorMethods)[M]['params']>;

@@ -16,6 +16,8 @@ export interface RunOptions {
   /** Given to standard input, which then ends; `typed` ones come from a terminal, line by line, as they are asked for. */
   input?: string | Buffer;
   typed?: string[];
+  /** Given to standard input, which stays open. */
+  open_input?: string;
   tty?: boolean;
   local?: Partial<Local>;
   signal?: AbortSignal;
@@ -29,6 +31,8 @@ export async function run(argv: string[], options: RunOptions): Promise<Ran> {
   if (options.typed) {
     stdin.isTTY = true;
     stdin.setRawMode = () => stdin;
+  } else if (options.open_input !== undefined) {
+    (stdin as PassThrough).write(options.open_input);
   } else {
     (stdin as PassThrough).end(options.input ?? '');
   }

@@ -3,7 +3,7 @@
  * opens or resumes a session, sends one prompt after the other, and puts every question before people. It answers no
  * permission by itself.
  */
-import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import { AGENT_METHODS, type McpServer, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
 import type { Happening } from '../../acp/fold.ts';
 import { type RpcError, rpcErrors } from '../../acp/message.ts';
 import { limits } from '../../base/limits.ts';
@@ -177,9 +177,19 @@ function lost(exchange: Exchange, reason: string): void {
 }
 
 function openNew(exchange: Exchange): void {
-  exchange.request(AGENT_METHODS.session_new, { cwd: exchange.agent.workdir, mcpServers: [] });
+  exchange.request(AGENT_METHODS.session_new, placeOf(exchange));
 }
 
 function reopen(exchange: Exchange, method: string, sessionId: string): void {
-  exchange.request(method, { sessionId, cwd: exchange.agent.workdir, mcpServers: [] });
+  exchange.request(method, { sessionId, ...placeOf(exchange) });
 }
+
+/** Where it works, and the tools that it is offered: a team's member gets those by which it speaks to the team. */
+function placeOf({ agent, session, context }: Exchange): { cwd: string; mcpServers: McpServer[] } {
+  const is_member = agent.team_num !== null && agent.member_id !== null;
+  const may_call = is_member && context.options.actorToken(session.id) !== null;
+  return { cwd: agent.workdir, mcpServers: may_call ? [actorTools] : [] };
+}
+
+/** `svc` is first on every agent's PATH, and what it needs is in the session's environment. */
+const actorTools: McpServer = { name: 'svc', command: 'svc', args: ['mcp', '--actor'], env: [] };

@@ -124,6 +124,8 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
       return { reviews: (await reviews.list(acting.caller, { status: 'pending' }, {})).items };
     },
     'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...asked }) => {
+      if ((outcome === undefined) === (decision === undefined && option_id === undefined))
+        throw invalid('decision must be one of decision, option_id and outcome');
       const acting = await store.read((reader) => actAs(reader, caller, asked));
       const answer = { decision, option_id, outcome };
       if (acting.kind === 'member') return reviews.respondAs(answererOf(acting), review_id, answer);
