@@ -112,6 +112,32 @@ test('a token is in its own file alone: in no other file of the service, in no e
 });
 
 /** Has an agent call with another token than its own. */
+/** Asks by `svc mcp --actor`, started with an environment that has nothing but a PATH, as many clients do. */
+const BY_TOOL = `
+mkfifo in out
+exec 3<>in
+env -i PATH="$PATH" svc mcp --actor <in >out 3>&- &
+printf '%s\\n' '{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}' >&3
+printf '%s\\n' '{"jsonrpc":"2.0","method":"notifications/initialized"}' >&3
+printf '%s\\n' '{"jsonrpc":"2.0","id":2,"method":"tools/call","params":{"name":"whoami","arguments":{}}}' >&3
+exec 4<out
+read -r initialized <&4
+read -r answer <&4
+exec 3>&-
+wait
+rm in out
+printf '%s' "$answer"
+`;
+
+test('an agent’s tools call the plane with its session’s token, here and on a node', async () => {
+  for (const agent of [near, far]) {
+    const { said, exit } = await tell(agent, BY_TOOL);
+    expect(exit, said).toBe(0);
+    const { result } = JSON.parse(said) as { result: { content: { text: string }[] } };
+    expect(JSON.parse(result.content[0]!.text)).toEqual(self(agent));
+  }
+});
+
 async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exit: number }> {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
   return tell(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);
@@ -170,13 +196,26 @@ test('who holds the shared secret may act as anyone there is', async () => {
   });
   try {
     const { id } = await guarded.client.call('getMe', {});
-    const nobody = { actor_id: null, agent_id: null, session_id: null, node_id: null, user_id: null };
+    const no_team = { team_id: null, run_id: null, role: null };
+    const nobody = {
+      ...no_team,
+      actor_id: null,
+      agent_id: null,
+      session_id: null,
+      node_id: null,
+      user_id: null,
+    };
     const ask = async (args: string[], env: Record<string, string> = {}) => {
       const { code, stdout, stderr } = await guarded.cli(['actor', 'whoami', ...args], { env });
       return code === 0 ? JSON.parse(stdout) : [code, stderr];
     };
     expect(await ask([])).toEqual(nobody);
-    expect(await ask(['--actor-id', 'user:ana'])).toEqual({ ...nobody, actor_id: 'user:ana', user_id: id });
+    expect(await ask(['--actor-id', 'user:ana'])).toEqual({
+      ...nobody,
+      actor_id: 'user:ana',
+      user_id: id,
+      role: 'human',
+    });
     expect(await ask([], { SVC_ACTOR_ID: 'user:ana' })).toMatchObject({ actor_id: 'user:ana' });
     expect(await ask(['--actor-id', 'user:eve'])).toEqual([1, 'svc: unknown actor: user:eve\n']);
     const wrong = { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: `${SECRET}!` };

@@ -25,7 +25,7 @@ export function addActorMail(surface: ActorSurface): void {
     .option('--all', 'those that you have acknowledged too')
     .action(async ({ limit, all, ...options }: InboxOptions) => {
       const asked = { ...(limit !== undefined && { limit }), ...(all && { status: 'all' as const }) };
-      await surface.print(await surface.askAgain(options, 'inbox', asked));
+      await surface.print(await surface.ask(options, 'inbox', asked));
     });
 
   surface

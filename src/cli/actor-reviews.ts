@@ -17,7 +17,7 @@ export function addActorReviews(surface: ActorSurface): void {
   surface
     .command('permission-review-list', 'the permission reviews that wait for your answer')
     .action(async (options: ActorOptions) => {
-      await surface.print(await surface.askAgain(options, 'permission-review-list', {}));
+      await surface.print(await surface.ask(options, 'permission-review-list', {}));
     });
 
   surface

@@ -48,7 +48,7 @@ export class ActorSurface {
     return callPlane(this.context, options, { method, actor_id, params: all });
   }
 
-  /** Asks again when the answer may have been lost: for what changes nothing, or is carried out once by its key. */
+  /** Asks again when the answer may have been lost: for what is carried out once, however often it is asked for. */
   async askAgain<M extends ActorMethod>(...asked: Parameters<typeof this.ask<M>>): Promise<ActorResult<M>> {
     for (let tries = 1; ; tries++) {
       try {

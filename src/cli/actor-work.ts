@@ -32,12 +32,12 @@ export function addActorWork(surface: ActorSurface): void {
   surface
     .commandInRun('team-members', 'who is in the team, and what they can do')
     .action(async (options: ActorOptions) => {
-      await surface.print(await surface.askAgain(options, 'team-members', {}));
+      await surface.print(await surface.ask(options, 'team-members', {}));
     });
   surface
     .commandInRun('run-members', 'how the members of the run do')
     .action(async (options: ActorOptions) => {
-      await surface.print(await surface.askAgain(options, 'run-members', {}));
+      await surface.print(await surface.ask(options, 'run-members', {}));
     });
   addSteps(surface);
   addRuns(surface);
@@ -56,7 +56,7 @@ function addSteps(surface: ActorSurface): void {
     .action(async (options: StepOptions) => {
       const { stepKey: step_key } = options;
       const asked = step_key === undefined ? {} : { step_key };
-      await surface.print(await surface.askAgain(options, 'step-list', asked));
+      await surface.print(await surface.ask(options, 'step-list', asked));
     });
   surface
     .commandInRun('step-add', 'add a step to the run, for a member (leaders)')
@@ -112,7 +112,7 @@ function addTriggers(surface: ActorSurface): void {
   surface
     .commandInRun('time-trigger-list', 'the times at which you get a message')
     .action(async (options: ActorOptions) => {
-      await surface.print(await surface.askAgain(options, 'time-trigger-list', {}));
+      await surface.print(await surface.ask(options, 'time-trigger-list', {}));
     });
   surface
     .commandInRun('time-trigger-set', 'get a message at a time, or again and again')

@@ -13,7 +13,7 @@ export function addActor(program: Command, context: Context): void {
   const actor = program.command('actor').description('speak to the plane as an agent or another actor');
   const surface = new ActorSurface(actor, context);
   surface.command('whoami', 'whom the plane takes you for').action(async (options: ActorOptions) => {
-    await surface.print(await surface.askAgain(options, 'whoami', {}));
+    await surface.print(await surface.ask(options, 'whoami', {}));
   });
   addActorWork(surface);
   addActorMail(surface);

@@ -59,6 +59,8 @@ export class LivesRoom {
   readonly node = new ScriptedNode();
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
+  /** Of every session. */
+  actor_token: string | null = null;
   /** What leaders of teams were told. */
   readonly notices: ReviewNotice[] = [];
   readonly routing: ReviewRouting = {
@@ -106,6 +108,8 @@ export class LivesRoom {
       idempotency: this.idempotency,
       ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
       actorToken: () => null,
+      actorToken: () => this.actor_token,
+      audit: new Audit(common),
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
       errand: errandOf,

@@ -4,6 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
+import { addTeam, joinTeam, specOf } from '../../testing/team.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {
@@ -256,4 +257,38 @@ test('an agent that answers nothing is not asked for ever', async () => {
   room.node.end(acp.session_id, 0);
   await expect(last).rejects.toThrow('agent is not running');
   await room.expectTrue(id);
+});
+
+test('a team’s member is offered the tools of its team, in new and in resumed sessions; nobody else is', async () => {
+  room.actor_token = 'ses.mac';
+  const tools = [{ name: 'svc', command: 'svc', args: ['mcp', '--actor'], env: [] }];
+  const rows = await addTeam(room.store, 'x', specOf(['boss']));
+  const { id } = await room.create({ protocol: 'acp' });
+  await joinTeam(room.store, id, rows, 'boss');
+  const begin = async () => new ScriptedAcp(room, (await room.agents.start(ANA, id, null)).session_id!);
+  const first = await begin();
+  await first.introduces();
+  const opened = await first.answers('session/new', { result: { sessionId: 'acp-1' } });
+  expect(opened.params).toEqual({ cwd: room.folder, mcpServers: tools });
+  await until(id, 'idle');
+  room.node.end(first.session_id, 0);
+  await room.until(id, 'completed');
+  const second = await begin();
+  await second.introduces({ agentCapabilities: { loadSession: true } });
+  const loaded = await second.answers('session/load', { result: {} });
+  expect(loaded.params).toEqual({ sessionId: 'acp-1', cwd: room.folder, mcpServers: tools });
+
+  const { acp } = await startAcp(room);
+  await acp.introduces();
+  expect((await acp.hears('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
+});
+
+test('where agents cannot call the plane, a team’s member is offered nothing', async () => {
+  const rows = await addTeam(room.store, 'x', specOf(['boss']));
+  const { id } = await room.create({ protocol: 'acp' });
+  await joinTeam(room.store, id, rows, 'boss');
+  const { session_id } = await room.agents.start(ANA, id, null);
+  const acp = new ScriptedAcp(room, session_id!);
+  await acp.introduces();
+  expect((await acp.hears('request', 'session/new')).params).toMatchObject({ mcpServers: [] });
 });
