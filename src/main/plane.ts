@@ -45,6 +45,7 @@ import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
 import { teamMethods } from '../services/actors/team-methods.ts';
+import { actorRuns } from '../services/actors/team-runs.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
@@ -80,7 +81,7 @@ import { liveSessions } from '../store/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { type TimerHandlers, Timers } from '../timers/timers.ts';
-import { absentTeams } from './actor-deps.ts';
+import { absentMail } from './actor-deps.ts';
 import { announceActors, listenNames } from './actor-surface.ts';
 import type { Closing } from './closing.ts';
 import { DATABASE_FILE } from './data-dir.ts';
@@ -241,9 +242,11 @@ async function open(
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
   const waking = new Waking(context, mailbox);
 
+  const progress = new Progress({ clock, feed, facts, execute: () => {} });
+  const methods = teamMethods({ store, reviews, runs: actorRuns({ progress, audit }), ...absentMail() });
+
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
-  const methods = teamMethods({ store, reviews, ...absentTeams() });
   const actors =
     trust && new Actors({ store, clock, log, session_tokens, methods, settings: () => trust.handover() });
   if (actors) await openActors({ config, trust, actors, files: machine.actor_files, log, opened });

@@ -104,13 +104,6 @@ export function humansOf(reader: Reader, team_num: number): { user_id: string; u
   );
 }
 
-/** Ids of everybody who sees the team without being root; none where there is no team. */
-export function humanIdsOf(reader: Reader, team_num: number | null): string[] {
-  const team = team_num === null ? undefined : teamOfNum(reader, team_num);
-  if (!team) return [];
-  return [team.created_by, ...humansOf(reader, team.num).map(({ user_id }) => user_id)];
-}
-
 export function toTeam(row: TeamRow, humans: readonly { username: string }[]): Team {
   return {
     id: row.id,

@@ -4,7 +4,7 @@ import type { TriggerRecord } from '../contract/actor.ts';
 import { problems } from '../domain/problem.ts';
 import type { Step } from '../domain/run.ts';
 import type { ActorDeps } from '../services/actors/deps.ts';
-import { findStep, insertStep, type RunRow, stepsOf, toRun, toStep, updateStep } from '../store/runs.ts';
+import { findStep, insertSteps, type RunRow, stepsOf, toRun, toStep, updateStep } from '../store/runs.ts';
 import type { Reader, Tx } from '../store/store.ts';
 
 export interface KeptMail {
@@ -40,7 +40,7 @@ export class FakeTeams implements ActorDeps {
         max_attempts: 1,
       };
       const kinds = { kind: 'outside', when: 'on_success', status: 'ready' } as const;
-      insertStep(tx, { run_num: run.num, step_key, member_id, ...text, ...state, ...kinds });
+      insertSteps(tx, run.num, [{ step_key, member_id, ...text, ...state, ...kinds }]);
       return shown(tx, run, step_key);
     },
     completeStep: (tx, run, step_key, output, by) => {
@@ -73,7 +73,7 @@ export class FakeTeams implements ActorDeps {
       this.#wake.notify();
       return this.mail.at(-1)!;
     },
-    inbox: (_tx, { actor_id, run_num, limit, all }) =>
+    inbox: async ({ actor_id, run_num, limit, all }) =>
       this.mail
         .filter((one) => one.to_actor_id === actor_id && (all || !one.acknowledged))
         .filter((one) => run_num === null || one.run_num === run_num)
@@ -84,7 +84,7 @@ export class FakeTeams implements ActorDeps {
       mail.acknowledged = true;
       return mail;
     },
-    mailed: (_actor_id, wait_ms) => this.#wake.wait(wait_ms),
+    mailed: (_asked, wait_ms) => this.#wake.wait(wait_ms),
   };
 
   readonly triggers: ActorDeps['triggers'] = {

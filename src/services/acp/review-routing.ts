@@ -8,7 +8,7 @@ import { actorIdOf } from '../../domain/actor.ts';
 import type { ReviewParty } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import { type ReviewRow, updateReview } from '../../store/reviews.ts';
-import { runOfNum } from '../../store/runs.ts';
+import { runOfNum, specOf } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { teamOfNum } from '../../store/teams.ts';
 import type { AgentsContext } from '../agents/context.ts';
@@ -40,7 +40,7 @@ export function castOf(reader: Reader, { team_num, run_num }: OfMember): Cast | 
   const team = team_num === null ? undefined : teamOfNum(reader, team_num);
   if (!team) return null;
   const run = run_num === null ? undefined : runOfNum(reader, run_num);
-  const spec = JSON.parse(run?.spec ?? team.spec) as TeamSpec;
+  const spec = run ? specOf(run) : (JSON.parse(team.spec) as TeamSpec);
   return { team, spec, user_id: run?.created_by ?? team.created_by };
 }
 

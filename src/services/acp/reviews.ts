@@ -30,7 +30,7 @@ import {
   updateReview,
 } from '../../store/reviews.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { humanIdsOf } from '../../store/teams.ts';
+import { peopleOf } from '../../store/teams.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
@@ -284,7 +284,7 @@ function mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string):
 
 /** As a resource of the policy. */
 function ownedBy(reader: Reader, { owner_id, team_num }: ReviewRow): Owned {
-  return { owner_id, human_ids: humanIdsOf(reader, team_num) };
+  return { owner_id, human_ids: team_num === null ? [] : peopleOf(reader, team_num) };
 }
 
 /** Answers the actor id of a human who may answer. */

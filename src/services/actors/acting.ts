@@ -7,7 +7,7 @@ import type { ActorRole } from '../../domain/actor-rights.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Member, TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
-import { findRun, openRuns, type RunRow, runOfNum } from '../../store/runs.ts';
+import { findRun, openRuns, type RunRow, runOfNum, specOf as specOfRun } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
 import { findTeam, type TeamRow, teamOfNum } from '../../store/teams.ts';
 import { type Actor, castMember, resolveActor } from '../teams/cast.ts';
@@ -52,7 +52,7 @@ export function actInRun(reader: Reader, caller: ActorCaller, asked: Asked): Act
 
 /** What the actor's team is in the run, or would be in the next one. */
 export function specOf(team: TeamRow, run: RunRow | null): TeamSpec {
-  return JSON.parse(run?.spec ?? team.spec) as TeamSpec;
+  return run ? specOfRun(run) : (JSON.parse(team.spec) as TeamSpec);
 }
 
 function placeOf(
@@ -116,7 +116,7 @@ function teamsOf(reader: Reader, acting: Acting): number[] {
 }
 
 /** The team as its members see it: everybody who can be written to. */
-export function rosterOf(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
+export function peersOf(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
   const members = spec.members.map((member) => {
     const { actor_id, role } = castMember({ team, spec }, member);
     const { member_id, description, skills } = member;

@@ -26,6 +26,12 @@ export interface ActorRuns {
   failRun(tx: Tx, run: RunRow, error_text: string, by: string): Run;
 }
 
+export interface InboxOf {
+  actor_id: string;
+  /** Null: of all runs. */
+  run_num: number | null;
+}
+
 export interface ActorMailbox {
   send(
     tx: Tx,
@@ -38,15 +44,12 @@ export interface ActorMailbox {
       idempotency_key: string | null;
     },
   ): MailRecord;
-  /** Unacknowledged ones, or all, oldest first; they are delivered with that. `run_num`: null for all runs. */
-  inbox(
-    tx: Tx,
-    asked: { actor_id: string; run_num: number | null; limit: number; all: boolean },
-  ): MailRecord[];
+  /** Unacknowledged ones, or all, oldest first; they are delivered with that, in a transaction of its own. */
+  inbox(asked: InboxOf & { limit: number; all: boolean }): Promise<MailRecord[]>;
   /** Throws `message not found`, also for another's. */
   ack(tx: Tx, asked: { actor_id: string; message_id: number }): MailRecord;
   /** Resolves when there may be mail for the actor, or after so long. */
-  mailed(actor_id: string, wait_ms: number): Promise<void>;
+  mailed(asked: InboxOf, wait_ms: number): Promise<void>;
 }
 
 export interface TriggerTimes {

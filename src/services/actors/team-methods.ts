@@ -10,7 +10,7 @@ import type { Reader, Store, Tx } from '../../store/store.ts';
 import { humansOf } from '../../store/teams.ts';
 import type { Reviews } from '../acp/reviews.ts';
 import { resolveActor } from '../teams/cast.ts';
-import { type ActingInRun, type Asked, actAs, actInRun, rosterOf, specOf } from './acting.ts';
+import { type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
 import type { ActorDeps } from './deps.ts';
 
 export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
@@ -38,11 +38,12 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
     });
 
   const inbox = (caller: ActorCaller, asked: ActorRequest<'inbox'>): Promise<MailRecord[]> =>
-    store.write((tx) => {
-      const { actor_id, run } = actAs(tx, caller, asked);
-      const { limit = limits.actor_inbox_items_max, status } = asked;
-      return mailbox.inbox(tx, { actor_id, run_num: run?.num ?? null, limit, all: status === 'all' });
-    });
+    store
+      .read((reader) => actAs(reader, caller, asked))
+      .then(({ actor_id, run }) => {
+        const { limit = limits.actor_inbox_items_max, status } = asked;
+        return mailbox.inbox({ actor_id, run_num: run?.num ?? null, limit, all: status === 'all' });
+      });
 
   return {
     'team-members': (caller, asked) =>
@@ -51,7 +52,7 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
         const names = humansOf(reader, team.num).map(({ username }) => username);
         const creator = usernameOfId(reader, team.created_by);
         const people = [...new Set([...(creator === null ? [] : [creator]), ...names])].map(humanActorId);
-        return { members: rosterOf(team, specOf(team, run), people) };
+        return { members: peersOf(team, specOf(team, run), people) };
       }),
     'run-members': (caller, asked) =>
       store.read((reader) => runs.members(reader, actInRun(reader, caller, asked).run)),
@@ -60,8 +61,8 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
     receive: async (caller, asked) => {
       const there = await inbox(caller, asked);
       if (there.length > 0) return { messages: there };
-      const { actor_id } = await store.read((reader) => actAs(reader, caller, asked));
-      await mailbox.mailed(actor_id, limits.actor_receive_ms);
+      const { actor_id, run } = await store.read((reader) => actAs(reader, caller, asked));
+      await mailbox.mailed({ actor_id, run_num: run?.num ?? null }, limits.actor_receive_ms);
       return { messages: await inbox(caller, asked) };
     },
     ack: (caller, { message_id, ...asked }) =>
