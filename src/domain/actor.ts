@@ -28,9 +28,8 @@ export interface CallingSession {
 export function actingAs(caller: ActorCaller, asked: string | undefined): string | null {
   if (asked === undefined || asked === caller.actor_id) return caller.actor_id;
   if (caller.kind === 'secret') return asked;
-  throw notAllowedAs(asked);
   if (caller.actor_id !== null && asked === caller.session?.member?.member_id) return caller.actor_id;
-  throw new Problem('forbidden', 'not_allowed', `not allowed to act as ${asked}`);
+  throw notAllowedAs(asked);
 }
 
 /** The actor id of a team's member. */

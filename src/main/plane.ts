@@ -242,7 +242,6 @@ async function open(
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
   const waking = new Waking(context, mailbox);
 
-  const progress = new Progress({ clock, feed, facts, execute: () => {} });
   const methods = teamMethods({ store, reviews, runs: actorRuns({ progress, audit }), ...absentMail() });
 
   const trust = await openTrust(config, plane_id, clock, log);
