@@ -135,8 +135,8 @@ export const actorMethods = {
   'time-trigger-set': {
     params: z.object({
       ...inRun,
-      at: given.optional(),
-      every_seconds: z.number().optional(),
+      at: z.iso.datetime({ offset: true, error: 'must be an RFC 3339 time' }).optional(),
+      every_seconds: z.int().min(limits.trigger_every_s_min).max(limits.trigger_every_s_max).optional(),
       cron: given.optional(),
       timezone: given.optional(),
       payload: object,

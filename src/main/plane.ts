@@ -44,6 +44,7 @@ import type { ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
+import { actorMailbox, actorTriggers } from '../services/actors/team-mail.ts';
 import { teamMethods } from '../services/actors/team-methods.ts';
 import { actorRuns } from '../services/actors/team-runs.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
@@ -78,10 +79,10 @@ import { Runs } from '../services/teams/runs.ts';
 import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
+import { runOfNum } from '../store/runs.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { type TimerHandlers, Timers } from '../timers/timers.ts';
-import { absentMail } from './actor-deps.ts';
 import { announceActors, listenNames } from './actor-surface.ts';
 import type { Closing } from './closing.ts';
 import { DATABASE_FILE } from './data-dir.ts';
@@ -208,7 +209,7 @@ async function open(
   );
   const routing: ReviewRouting = {
     leader_timeout_ms: () => settings.get('reviews.leader_timeout_seconds') * 1000,
-    notify: () => {},
+    notify: (tx, { run_num, ...notice }) => mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...notice }),
   };
   const reviews = new Reviews(context, { routing, onAnswered: (waited_ms) => waited(waited_ms / 1000) });
   const conversations = new Conversations(context, {
@@ -242,7 +243,10 @@ async function open(
   const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
   const waking = new Waking(context, mailbox);
 
-  const methods = teamMethods({ store, reviews, runs: actorRuns({ progress, audit }), ...absentMail() });
+  const methods = teamMethods({
+    ...{ store, reviews, runs: actorRuns({ progress, audit }) },
+    ...{ mailbox: actorMailbox(mailbox), triggers: actorTriggers(triggers) },
+  });
 
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());

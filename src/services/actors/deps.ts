@@ -52,12 +52,13 @@ export interface ActorMailbox {
   mailed(asked: InboxOf, wait_ms: number): Promise<void>;
 }
 
+/** One of `at`, `every_seconds` and `cron`. */
 export interface TriggerTimes {
-  /** RFC 3339. */
-  at: string | undefined;
-  every_seconds: number | undefined;
-  cron: string | undefined;
-  timezone: string | undefined;
+  /** Unix ms. */
+  at: number | null;
+  every_seconds: number | null;
+  cron: string | null;
+  timezone: string | null;
 }
 
 export interface ActorTriggers {

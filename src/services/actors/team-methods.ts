@@ -11,7 +11,7 @@ import { humansOf } from '../../store/teams.ts';
 import type { Reviews } from '../acp/reviews.ts';
 import { resolveActor } from '../teams/cast.ts';
 import { type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
-import type { ActorDeps } from './deps.ts';
+import type { ActorDeps, TriggerTimes } from './deps.ts';
 
 export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
 export type TeamMethods = {
@@ -112,9 +112,9 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
         const { actor_id, run } = actAs(reader, caller, asked);
         return { triggers: triggers.list(reader, { actor_id, run_num: run?.num ?? null }) };
       }),
-    'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
+    'time-trigger-set': (caller, { payload, ...asked }) =>
       change(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
-        triggers.set(tx, { run, actor_id, at, every_seconds, cron, timezone, payload }),
+        triggers.set(tx, { run, actor_id, ...timesOf(asked), payload }),
       ),
     'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
       store.write((tx) => triggers.cancel(tx, { actor_id: actAs(tx, caller, asked).actor_id, trigger_id })),
@@ -151,6 +151,13 @@ function mustEnd(tx: Tx, acting: ActingInRun, step_key: string): void {
 
 function answererOf({ actor_id, member, team }: Extract<ReturnType<typeof actAs>, { kind: 'member' }>) {
   return { actor_id, member_id: member.member_id, team_num: team.num };
+}
+
+function timesOf(asked: Omit<ActorRequest<'time-trigger-set'>, 'payload'>): TriggerTimes {
+  const { at, every_seconds = null, cron = null, timezone = null } = asked;
+  if ([at ?? null, every_seconds, cron].filter((given) => given !== null).length !== 1)
+    throw invalid('at must be one of at, every_seconds and cron');
+  return { at: at === undefined ? null : Date.parse(at), every_seconds, cron, timezone };
 }
 
 function errorText({ error_text }: { error_text: string }): string {
