@@ -41,7 +41,7 @@ export function actorTriggers(triggers: Triggers): ActorTriggers {
     list: (reader, { actor_id, run_num }) =>
       listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
     set: (tx, { run, actor_id, payload, ...times }) =>
-      toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, run.created_by)),
+      toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, actor_id)),
     cancel: (tx, { actor_id, trigger_id }) => toTrigger(triggers.drop(tx, trigger_id, actor_id)),
   };
 }
