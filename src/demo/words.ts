@@ -69,7 +69,7 @@ export function closing(chance: Chance, ending: Ending, verbosity: Verbosity): s
   return paragraphs(report(chance, ending), verbosity === 'long' && longReport(ending), hint);
 }
 
-function report(chance: Chance, ending: Ending): string {
+export function report(chance: Chance, ending: Ending): string {
   if (typeof ending === 'object') return `I could not do it: ${ending.failed}. Nothing was written.`;
   switch (ending) {
     case 'written':
