@@ -1,5 +1,6 @@
 /** What the demo agent says and writes in a team. As elsewhere, the words are made up, and what they tell of is real. */
 
+import { limits } from '../base/limits.ts';
 import type { TeamMail, TeamStep } from './actor.ts';
 import type { Chance } from './chance.ts';
 import { type Ending, quoteOf, report } from './words.ts';
@@ -59,7 +60,7 @@ function senderOf({ from_actor_id }: TeamMail): string {
 }
 
 function textOf({ text, ...rest }: TeamMail['payload']): string {
-  return quoteOf(typeof text === 'string' ? text : JSON.stringify(rest));
+  return quoteOf(typeof text === 'string' ? text : JSON.stringify(rest), limits.demo_mail_chars_max);
 }
 
 function countOf(count: number, what: string): string {
