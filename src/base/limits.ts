@@ -370,4 +370,7 @@ export const limits = {
   demo_updates_max: 1_000_000,
   demo_message_kib_max: 64 * KIB,
   demo_sleep_seconds_max: 24 * 60 * 60,
+  demo_mail_chars_max: 300,
+  demo_command_bytes_max: 4 * MIB,
+  demo_question_chars_max: 1_000,
 } as const;

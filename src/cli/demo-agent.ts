@@ -1,7 +1,8 @@
 /** `svc demo-agent`: a scripted ACP agent that needs no model, no network and no account. */
 import { isAbsolute, join, resolve } from 'node:path';
-import { type Command, InvalidArgumentError } from 'commander';
+import { type Command, InvalidArgumentError, Option } from 'commander';
 import { limits } from '../base/limits.ts';
+import { type ModeId, modeIds } from '../demo/offers.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
 import { wholeNumber } from './options.ts';
@@ -10,6 +11,8 @@ import { bare, runProgram } from './run.ts';
 interface Options {
   seed: number;
   speed: number;
+  mode: ModeId;
+  inputRequired?: string;
   auth?: boolean;
   state?: string;
 }
@@ -22,12 +25,18 @@ export function addDemoAgent(program: Command, io: Io): void {
     .description('run a scripted agent that speaks ACP on standard input and output')
     .option('--seed <n>', 'another seed, other words', wholeNumber, 1)
     .option('--speed <x>', 'how fast it goes: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
+    .addOption(
+      new Option('--mode <mode>', 'the mode that its sessions begin in').choices(modeIds).default('ask'),
+    )
+    .option('--input-required <question>', 'in a team: what it asks a human in each of its steps', questionOf)
     .option('--auth', 'open no session before somebody has signed in')
     .option('--state <dir>', 'where it keeps its sessions; default: $XDG_STATE_HOME/svc-demo')
-    .action(async ({ seed, speed, auth = false, state }: Options) => {
+    .action(async ({ seed, speed, mode, inputRequired, auth = false, state }: Options) => {
       const { serveDemo } = await import('../demo/serve.ts');
+      const { membershipOf } = await import('../demo/team-turn.ts');
       const state_dir = state === undefined ? defaultStateDir(io) : resolve(io.cwd, state);
-      await serveDemo({ seed, speed, auth, state_dir }, io);
+      const membership = membershipOf(io.env, inputRequired ?? null);
+      await serveDemo({ seed, speed, auth, state_dir, mode, membership }, io);
       if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
     });
 }
@@ -49,4 +58,10 @@ function speedOf(text: string): number {
   const { demo_speed_min: min, demo_speed_max: max } = limits;
   if (/^[\d.]+$/.test(text) && (speed === 0 || (speed >= min && speed <= max))) return speed;
   throw new InvalidArgumentError(`must be 0, or a number from ${min} to ${max}`);
+}
+
+function questionOf(text: string): string {
+  const max = limits.demo_question_chars_max;
+  if (text.trim() !== '' && text.length <= max) return text;
+  throw new InvalidArgumentError(`must be 1 to ${max} characters`);
 }

@@ -17,6 +17,7 @@ import { Chance } from './chance.ts';
 import {
   availableCommands,
   configOptions,
+  type ModeId,
   modeIds,
   modeState,
   SIGN_IN,
@@ -26,6 +27,7 @@ import {
 import type { Pace } from './pace.ts';
 import { Session } from './session.ts';
 import type { SessionFiles, SessionState } from './session-files.ts';
+import type { Membership } from './team-turn.ts';
 import { Telling } from './telling.ts';
 import { runTurn } from './turn.ts';
 
@@ -35,9 +37,13 @@ export interface DemoAgentOptions {
   files: SessionFiles;
   /** Opens no session before `authenticate`. */
   auth: boolean;
+  /** Of new sessions. */
+  mode: ModeId;
+  /** Null: it is in no team. */
+  membership: Membership | null;
 }
 
-const beginning: SessionState = { mode: 'ask', verbosity: 'short', always: false, turns: 0, title: null };
+const unused = { verbosity: 'short', always: false, turns: 0, title: null } as const;
 
 export class DemoAgent {
   readonly #options: DemoAgentOptions;
@@ -67,7 +73,8 @@ export class DemoAgent {
       .onRequest(session.new, async ({ params, client }) => {
         const sessionId = randomUUID();
         await this.#mayOpen(params.cwd);
-        const { files } = this.#options;
+        const { files, mode } = this.#options;
+        const beginning: SessionState = { ...unused, mode, asked: [] };
         await files.create(sessionId, beginning).catch(({ message }) => {
           throw RequestError.internalError(undefined, `sessions cannot be kept: ${message} (see --state)`);
         });
@@ -120,9 +127,9 @@ export class DemoAgent {
         for (const content of prompt) {
           await session.keep({ update: { sessionUpdate: 'user_message_chunk', content } });
         }
-        const { seed, pace } = this.#options;
+        const { seed, pace, membership } = this.#options;
         const chance = new Chance(seed, session.state.turns, text);
-        return await runTurn(new Telling({ client, session, pace, chance, signal }), text);
+        return await runTurn(new Telling({ client, session, pace, chance, signal }), text, membership);
       } catch (error) {
         if (signal.aborted) return 'cancelled';
         throw error;

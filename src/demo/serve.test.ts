@@ -70,6 +70,13 @@ test('SIGTERM ends it at once, in the middle of a turn', async () => {
   expect(await process.ended).toEqual([null, 'SIGTERM']);
 });
 
+test('--mode says how its sessions begin', async () => {
+  const process = start('--mode', 'auto');
+  await process.call('initialize', { protocolVersion: 1 });
+  const { modes } = await process.call('session/new', { cwd: dir, mcpServers: [] });
+  expect(modes).toMatchObject({ currentModeId: 'auto' });
+});
+
 test('bad frames are answered or left alone', async () => {
   const process = start('--speed', '0');
   for (const line of ['no JSON', '{', '[]', '[{"jsonrpc":"2.0"}]', '7', 'null', '{}', '"\ud800"']) {

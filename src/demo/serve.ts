@@ -3,8 +3,10 @@ import { Readable, Writable } from 'node:stream';
 import { MessageTooLargeError, ndJsonStream } from '@agentclientprotocol/sdk';
 import { version } from '../base/version.ts';
 import { DemoAgent } from './agent.ts';
+import type { ModeId } from './offers.ts';
 import { Pace } from './pace.ts';
 import { SessionFiles } from './session-files.ts';
+import type { Membership } from './team-turn.ts';
 
 export interface DemoOptions {
   seed: number;
@@ -13,6 +15,10 @@ export interface DemoOptions {
   auth: boolean;
   /** Where sessions are kept. */
   state_dir: string;
+  /** Of new sessions. */
+  mode: ModeId;
+  /** Null: it is in no team. */
+  membership: Membership | null;
 }
 
 export interface DemoIo {
@@ -24,11 +30,11 @@ export interface DemoIo {
 }
 
 /** Throws when what comes in cannot be read any further. */
-export async function serveDemo({ seed, speed, auth, state_dir }: DemoOptions, io: DemoIo): Promise<void> {
+export async function serveDemo({ speed, state_dir, ...options }: DemoOptions, io: DemoIo): Promise<void> {
   io.stderr.write(
-    `svc demo-agent ${version}: a scripted agent that speaks ACP on standard input and output (seed ${seed}, speed ${speed})\n`,
+    `svc demo-agent ${version}: a scripted agent that speaks ACP on standard input and output (seed ${options.seed}, speed ${speed})\n`,
   );
-  const demo = new DemoAgent({ seed, auth, pace: new Pace(speed), files: new SessionFiles(state_dir) });
+  const demo = new DemoAgent({ ...options, pace: new Pace(speed), files: new SessionFiles(state_dir) });
   const stream = ndJsonStream(
     Writable.toWeb(io.stdout),
     Readable.toWeb(io.stdin) as ReadableStream<Uint8Array>,

@@ -16,6 +16,8 @@ const stateSchema = z.object({
   /** The answer “always” was given. */
   always: z.boolean(),
   turns: z.int(),
+  /** Steps of a team in which its question was put. */
+  asked: z.array(z.string()).default([]),
   title: z.string().nullable(),
 });
 export type SessionState = z.infer<typeof stateSchema>;

@@ -127,7 +127,7 @@ export class Telling {
     }
   }
 
-  async #speak(sessionUpdate: Voice, text: string): Promise<void> {
+  async #speak(sessionUpdate: Voice, words: string): Promise<void> {
     const messageId = this.messageId();
     const piece = (part: string): SessionUpdate => ({
       sessionUpdate,
@@ -136,7 +136,7 @@ export class Telling {
     });
     let told = '';
     try {
-      for (const [word] of text.matchAll(/\S+\s*/g)) {
+      for (const [word] of words.matchAll(/\S+\s*/g)) {
         await this.pause(this.chance.between(40, 80));
         await this.tellOnly(piece(word));
         told += word;
@@ -145,4 +145,8 @@ export class Telling {
       if (told !== '') await this.session.keep({ update: piece(told) });
     }
   }
+}
+
+export function text(words: string): ToolCallContent {
+  return { type: 'content', content: { type: 'text', text: words } };
 }

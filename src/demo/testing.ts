@@ -12,7 +12,9 @@ import {
   type SessionUpdate,
 } from '@agentclientprotocol/sdk';
 import { Wake } from '../base/async.ts';
+import type { ModeId } from './offers.ts';
 import { serveDemo } from './serve.ts';
+import type { Membership } from './team-turn.ts';
 
 type Answer = (asked: RequestPermissionRequest, signal: AbortSignal) => Promise<RequestPermissionResponse>;
 
@@ -21,6 +23,8 @@ export interface DriveOptions {
   state_dir: string;
   seed?: number;
   auth?: boolean;
+  mode?: ModeId;
+  membership?: Membership | null;
   answer?: Answer;
 }
 
@@ -37,7 +41,14 @@ export class Driven {
   /** Settles when the agent has ended. */
   readonly ended: Promise<void>;
 
-  constructor({ state_dir, seed = 1, auth = false, answer = choose('demo-once') }: DriveOptions) {
+  constructor({
+    state_dir,
+    seed = 1,
+    auth = false,
+    mode = 'ask',
+    membership = null,
+    answer = choose('demo-once'),
+  }: DriveOptions) {
     this.answer = answer;
     const [stdout, copy, stderr] = [new PassThrough(), new PassThrough(), new PassThrough()];
     stderr.on('data', (chunk) => {
@@ -49,7 +60,7 @@ export class Driven {
     });
     const { signal } = new AbortController();
     this.ended = serveDemo(
-      { seed, speed: 0, auth, state_dir },
+      { seed, speed: 0, auth, state_dir, mode, membership },
       { stdin: this.stdin, stdout, stderr, signal },
     );
     const close = () => void copy.end();

@@ -8,10 +8,9 @@ import { NOTE } from './note.ts';
 import type { Verbosity } from './offers.ts';
 
 /** The first line of a prompt that says something, short enough to be quoted. */
-export function quoteOf(prompt: string): string {
+export function quoteOf(prompt: string, max: number = limits.demo_quote_chars_max): string {
   const line = prompt.split(/[\r\n]+/).find((text) => text.trim() !== '') ?? 'nothing in particular';
   const chars = [...line.replace(/[\p{Cc}\p{Cf}]/gu, ' ').trim()];
-  const max = limits.demo_quote_chars_max;
   return chars.length > max ? `${chars.slice(0, max - 1).join('')}…` : chars.join('');
 }
 
@@ -69,7 +68,7 @@ export function closing(chance: Chance, ending: Ending, verbosity: Verbosity): s
   return paragraphs(report(chance, ending), verbosity === 'long' && longReport(ending), hint);
 }
 
-function report(chance: Chance, ending: Ending): string {
+export function report(chance: Chance, ending: Ending): string {
   if (typeof ending === 'object') return `I could not do it: ${ending.failed}. Nothing was written.`;
   switch (ending) {
     case 'written':
