@@ -20,12 +20,19 @@ type Item<T> = T extends { items: (infer I)[] } ? I : never;
 export class Api {
   readonly url: string;
   readonly client: Client;
+  readonly #token: string | null;
   readonly #signal: AbortSignal;
 
   constructor(url: string, token: string | null, signal: AbortSignal) {
     this.url = url;
+    this.#token = token;
     this.client = new Client({ url, token });
     this.#signal = signal;
+  }
+
+  /** The same plane for calls that another signal gives up. */
+  upTo(signal: AbortSignal): Api {
+    return new Api(this.url, this.#token, signal);
   }
 
   call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
@@ -54,10 +61,18 @@ export class Api {
     op: Op,
     args: CallArgs<Op>,
   ): Promise<Item<Answer<RouteOf<Op>>>[]> {
-    const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
     const items: Item<Answer<RouteOf<Op>>>[] = [];
-    for await (const item of all(op, { ...args, signal: this.#signal })) items.push(item);
+    for await (const item of this.each(op, args)) items.push(item);
     return items;
+  }
+
+  /** Items of a list, page by page for as long as they are asked for. */
+  each<Op extends Parameters<Client['all']>[0]>(
+    op: Op,
+    args: CallArgs<Op>,
+  ): AsyncIterable<Item<Answer<RouteOf<Op>>>> {
+    const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
+    return all(op, { ...args, signal: this.#signal });
   }
 }
 
@@ -112,14 +127,22 @@ export async function findAgent(api: Api, ref: string) {
     if (found) return found;
   }
   const listed = await api.all('listAgents', { query: { name: ref } });
-  // A plane that does not know the filter answers them all.
-  const named = listed.filter(({ name }) => name === ref);
-  if (named.length > 1) {
-    throw failed(
-      `${named.length} agents are called ${ref}: use an id (${named.map(({ id }) => id).join(', ')})`,
-    );
-  }
-  if (!named[0]) throw failed(`agent not found: ${ref}`);
-  return named[0];
+  // Also of a plane that does not know the filter, and answers them all.
+  return onlyNamed(listed, ref, 'agent');
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
+
+/** The one that is called so; throws where there is none, or more than one. */
+export function onlyNamed<T extends { id: string; name: string }>(
+  listed: readonly T[],
+  ref: string,
+  noun: string,
+): T {
+  const named = listed.filter(({ name }) => name === ref);
+  if (named.length > 1) {
+    const ids = named.map(({ id }) => id).join(', ');
+    throw failed(`${named.length} ${noun}s are called ${ref}: use an id (${ids})`);
+  }
+  if (!named[0]) throw failed(`${noun} not found: ${ref}`);
+  return named[0];
+}

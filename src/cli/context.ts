@@ -10,7 +10,7 @@ export interface Io {
   cwd: string;
   home: string;
   stdin: Readable & { isTTY?: boolean; setRawMode?: (on: boolean) => unknown };
-  stdout: Writable & { isTTY?: boolean; columns?: number };
+  stdout: Writable & { isTTY?: boolean; columns?: number; rows?: number };
   stderr: Writable & { isTTY?: boolean };
   /** Aborted by Ctrl-C. */
   signal: AbortSignal;

@@ -1,5 +1,6 @@
 /** An agent's log over the wire as numbered events; the contract's client keeps the position across broken connections. */
 import { limits } from '../base/limits.ts';
+import type { StreamState } from '../contract/client.ts';
 import type { EventRecord } from '../domain/event.ts';
 import type { Api } from './api.ts';
 import type { Io } from './context.ts';
@@ -25,21 +26,30 @@ export async function* follow(
   agent_id: string,
   { from, signal, finite }: FollowOptions,
 ): AsyncGenerator<Followed> {
-  let lost = false;
   const frames = api.client.follow(
     'followAgent',
     { params: { agent_id }, query: from === 'start' ? {} : from, signal },
     {
       ...(finite && { fruitless_max: limits.cli_fruitless_max }),
-      onState: (state) => {
-        if (state === 'reconnecting' && !lost) say(io, `${api.url} does not answer; trying again`);
-        else if (state === 'connected' && lost) say(io, `${api.url} is back`);
-        lost = state === 'reconnecting';
-      },
+      onState: onLink((lost) => tellLink(io, api, lost)),
     },
   );
   for await (const { id, data } of frames) {
     const event = data.type === 'heartbeat' ? null : (data as unknown as EventRecord);
     if (id !== null) yield { seq: Number(id), event };
   }
+}
+
+/** Hears of a connection only that it was lost, and that it is back. */
+export function onLink(change: (lost: boolean) => void): (state: StreamState) => void {
+  let lost = false;
+  return (state) => {
+    if (state === 'connecting' || (state === 'reconnecting') === lost) return;
+    lost = !lost;
+    change(lost);
+  };
+}
+
+export function tellLink(io: Io, { url }: Pick<Api, 'url'>, lost: boolean): void {
+  say(io, lost ? `${url} does not answer; trying again` : `${url} is back`);
 }

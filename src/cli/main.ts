@@ -13,12 +13,18 @@ import { addDemoAgent } from './demo-agent.ts';
 import { addLogin } from './login.ts';
 import { addLogs } from './logs.ts';
 import { addMachine } from './machine.ts';
+import { addMail } from './mail.ts';
 import { addMcp } from './mcp.ts';
 import { addNodes } from './nodes.ts';
 import { addPresets } from './presets.ts';
 import { addReviews } from './reviews.ts';
 import { bare, runProgram } from './run.ts';
+import { addRuns } from './runs.ts';
+import { addSteps } from './steps.ts';
+import { addTasks } from './tasks.ts';
+import { addTeams } from './teams.ts';
 import { addTokens } from './tokens.ts';
+import { addTriggers } from './triggers.ts';
 import { addUsers } from './users.ts';
 
 export function program(context: Context): Command {
@@ -30,6 +36,12 @@ export function program(context: Context): Command {
   addLogs(svc, context);
   addPrompt(svc, context);
   addReviews(svc, context);
+  addTeams(svc, context);
+  addRuns(svc, context);
+  addSteps(svc, context);
+  addTasks(svc, context);
+  addMail(svc, context);
+  addTriggers(svc, context);
   addPresets(svc, context);
   addNodes(svc, context);
   addUsers(svc, context);

@@ -12,6 +12,7 @@ import {
   titleOf,
 } from './acp-lines.ts';
 import type { AgentRecord, Api } from './api.ts';
+import { span } from './span.ts';
 import { visible, visibleLines } from './terminal.ts';
 
 export type ReviewRecord = Awaited<ReturnType<typeof Api.prototype.call<'getReview'>>>;
@@ -40,11 +41,7 @@ export function choiceLines({ id, options }: ReviewRecord): string[] {
 
 /** From the question to its answer, or to now: `45s`, `12m`, `3h`, `2d`. */
 export function waitedFor({ created_at, answered_at }: ReviewRecord, now_ms: number): string {
-  const until_ms = answered_at === null ? now_ms : Date.parse(answered_at);
-  const seconds = Math.max(0, Math.floor((until_ms - Date.parse(created_at)) / 1000));
-  if (seconds < 120) return `${seconds}s`;
-  if (seconds < 2 * 3600) return `${Math.floor(seconds / 60)}m`;
-  return seconds < 48 * 3600 ? `${Math.floor(seconds / 3600)}h` : `${Math.floor(seconds / 86_400)}d`;
+  return span(Date.parse(created_at), answered_at === null ? now_ms : Date.parse(answered_at));
 }
 
 function answerOf({ options, option_id, answered_by, delivery }: ReviewRecord): string {

@@ -1,0 +1,55 @@
+/** JSON that people give: as an argument, from a file, or in standard input. */
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import type { Command } from 'commander';
+import type { Io } from './context.ts';
+import { usage } from './failure.ts';
+import { textOrStdin } from './prompt.ts';
+
+/** `--NAME JSON` and `--NAME-file FILE`. */
+export function withJson(command: Command, name: string, what: string): Command {
+  return command
+    .option(`--${name} <json>`, what)
+    .option(`--${name}-file <file>`, 'the same from a file; - is standard input');
+}
+
+/** What these options say; undefined: nothing. Text that is no JSON is wrong usage. */
+export async function givenJson(io: Io, name: string, options: object): Promise<unknown> {
+  const given = options as Record<string, string | undefined>;
+  const text = given[name];
+  const file = given[`${name}File`];
+  if (text !== undefined && file !== undefined) throw usage(`give either --${name} or --${name}-file`);
+  if (text !== undefined) return parse(text, `--${name}`);
+  return file === undefined ? undefined : jsonFile(io, file);
+}
+
+/** For what has to be an object; other JSON is wrong usage. */
+export async function givenObject(
+  io: Io,
+  name: string,
+  options: object,
+): Promise<Record<string, unknown> | undefined> {
+  const value = await givenJson(io, name, options);
+  return value === undefined ? undefined : asObject(value, `--${name}`);
+}
+
+/** `file`: `-` is standard input. */
+export async function jsonFile(io: Io, file: string): Promise<unknown> {
+  const text = file === '-' ? await textOrStdin(io, '-') : await readFile(resolve(io.cwd, file), 'utf8');
+  return parse(text.replace(/^\ufeff/, ''), file === '-' ? 'standard input' : file);
+}
+
+export function asObject(value: unknown, what: string): Record<string, unknown> {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) {
+    throw usage(`${what} must be a JSON object`);
+  }
+  return value as Record<string, unknown>;
+}
+
+function parse(text: string, what: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw usage(`${what} is not valid JSON: ${(error as Error).message}`);
+  }
+}

@@ -1,0 +1,103 @@
+/** The conversation about a task: saying something, reading it, and following it. */
+import type { Command } from 'commander';
+import { paint } from './acp-lines.ts';
+import { type Api, type ApiOptions, connect } from './api.ts';
+import type { Context } from './context.ts';
+import { exitCodes, Failure, usage } from './failure.ts';
+import { onLink, tellLink } from './follow.ts';
+import { givenObject, withJson } from './given-json.ts';
+import { remote, wholeNumber } from './options.ts';
+import { colours, print, printJson, say } from './output.ts';
+import { textOrStdin } from './prompt.ts';
+import { findTask } from './team-refs.ts';
+import { visible, visibleLines } from './terminal.ts';
+
+type Options = ApiOptions & { json?: boolean };
+type Message = Awaited<ReturnType<typeof Api.prototype.call<'getMessage'>>>;
+
+interface SayOptions extends Options {
+  to?: string;
+  replyTo?: number;
+}
+
+interface ReadOptions extends Options {
+  follow?: boolean;
+  search?: string;
+  thread?: number;
+}
+
+export function addTaskTalk(tasks: Command, context: Context): void {
+  const { io } = context;
+
+  const saying = remote(tasks, 'say <task> [text...]', 'say something about a task; - reads it from stdin')
+    .option('--to <actor>', 'leader, a member or a human (user:<name>); default: every member')
+    .option('--reply-to <message>', 'the message that it answers', wholeNumber);
+  withJson(saying, 'payload', 'a JSON object instead of a text').action(
+    async (ref: string, words: string[], options: SayOptions) => {
+      const payload = await givenObject(io, 'payload', options);
+      if (words.length > 0 === (payload !== undefined)) throw usage('give either a text or --payload');
+      const api = await connect(context, options);
+      const { id: task_id, team_id } = await findTask(api, ref);
+      const body = {
+        ...routeOf(options.to),
+        ...(payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload }),
+        ...(options.replyTo !== undefined && { reply_to: options.replyTo }),
+      };
+      const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };
+      const sent = await api.call('sendMessage', args);
+      if (options.json) return printJson(io, sent);
+      if (sent.run_id === null) say(io, "it waits for the task's next run");
+      await print(io, `${sent.id}\n`);
+    },
+  );
+
+  remote(tasks, 'messages <task>', 'show what was said about a task, oldest first')
+    .option('-f, --follow', 'go on with what comes, for ever')
+    .option('-q, --search <words>', 'only where all of these occur')
+    .option('--thread <message>', 'only the thread of this message', wholeNumber)
+    .action(async (ref: string, options: ReadOptions) => {
+      const { follow, search, thread } = options;
+      if (follow && (search !== undefined || thread !== undefined)) {
+        throw usage('--follow shows the whole conversation');
+      }
+      const api = await connect(context, options);
+      const { id: task_id, team_id } = await findTask(api, ref);
+      const params = { team_id, task_id };
+      if (follow) return followTalk(api, params, options);
+      const rows = await api.all('listMessages', { params, query: { q: search, thread } });
+      if (options.json) return printJson(io, rows);
+      for (const message of rows) await print(io, lineOf(message));
+    });
+
+  async function followTalk(
+    api: Api,
+    params: { team_id: string; task_id: string },
+    { json }: ReadOptions,
+  ): Promise<void> {
+    const frames = api.client.follow(
+      'followMessages',
+      { params, signal: io.signal },
+      { onState: onLink((lost) => tellLink(io, api, lost)) },
+    );
+    for await (const { data } of frames) {
+      if (data.type !== 'message') continue;
+      const message = data.record as Message;
+      await print(io, json ? `${JSON.stringify(message)}\n` : lineOf(message));
+    }
+    throw new Failure(exitCodes.interrupted, '');
+  }
+
+  /** A line of ours, and what was said, set in. */
+  function lineOf({ id, from_actor_id, route, to_actor_id, reply_to, created_at, text, payload }: Message) {
+    const to = route === 'to_member' ? to_actor_id : route === 'to_leader' ? 'leader' : 'all';
+    const answer = reply_to === null ? '' : `  re ${reply_to}`;
+    const head = visible(`${id}  ${created_at}  ${from_actor_id} -> ${to}${answer}`);
+    const said = visibleLines(text ?? JSON.stringify(payload)).replaceAll('\n', '\n  ');
+    return `${paint(head, 'dim', colours(io.stdout, io.env))}\n  ${said}\n`;
+  }
+}
+
+function routeOf(to: string | undefined) {
+  if (to === undefined) return { route: 'broadcast' as const };
+  return to === 'leader' ? { route: 'to_leader' as const } : { route: 'to_member' as const, to_actor_id: to };
+}

@@ -1,0 +1,87 @@
+/** `svc teams …`: definitions of teams, as files of JSON. */
+import type { Command } from 'commander';
+import type { CallArgs } from '../contract/client.ts';
+import { type ApiOptions, connect } from './api.ts';
+import type { Context } from './context.ts';
+import { asObject, jsonFile } from './given-json.ts';
+import { remote, wholeNumber } from './options.ts';
+import { printRecord, printRows, say } from './output.ts';
+import { findTeam, type TeamRecord } from './team-refs.ts';
+import { visible } from './terminal.ts';
+
+type Options = ApiOptions & { json?: boolean };
+type FileOptions = Options & { file: string };
+
+export function addTeams(program: Command, context: Context): void {
+  const { io } = context;
+  const teams = program.command('teams').description('define teams of agents and people');
+  const file = 'a JSON file: {name, spec, description?, human_members?}; - is standard input';
+
+  remote(teams, 'ls', 'list teams, newest first')
+    .alias('list')
+    .action(async (options: Options) => {
+      const api = await connect(context, options);
+      await printRows(
+        io,
+        await api.all('listTeams', {}),
+        [
+          { title: 'ID', value: (team) => team.id },
+          { title: 'NAME', value: (team) => team.name },
+          { title: 'VERSION', value: (team) => team.version },
+          { title: 'MEMBERS', value: (team) => team.spec.members.length },
+          { title: 'STEPS', value: (team) => team.spec.steps.length },
+          { title: 'UPDATED', value: (team) => team.updated_at },
+        ],
+        options,
+      );
+    });
+
+  remote(teams, 'get <team>', 'show a team; with --json as a file that update takes').action(
+    async (ref: string, options: Options) => {
+      await printRecord(io, await findTeam(await connect(context, options), ref), options);
+    },
+  );
+
+  remote(teams, 'create', 'make a team')
+    .requiredOption('-f, --file <file>', file)
+    .action(async (options: FileOptions) => {
+      // The file may be wrong in any way: what it is told is the server's to say.
+      const body = asObject(await jsonFile(io, options.file), options.file) as CallArgs<'createTeam'>['body'];
+      const api = await connect(context, options);
+      await report(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
+    });
+
+  remote(teams, 'update <team>', 'change what the file says of a team; runs go on with what they began with')
+    .requiredOption('-f, --file <file>', file)
+    .option('--version <n>', 'only if it is this one still; default: as the file says', wholeNumber)
+    .action(async (ref: string, options: FileOptions & { version?: number }) => {
+      const given = asObject(await jsonFile(io, options.file), options.file);
+      const api = await connect(context, options);
+      const { id, version } = await findTeam(api, ref);
+      const body = { ...given, version: options.version ?? given.version ?? version } as NonNullable<
+        CallArgs<'updateTeam'>['body']
+      >;
+      await report(await api.call('updateTeam', { params: { team_id: id }, body }), options);
+    });
+
+  remote(teams, 'delete <team>', 'delete a team with its tasks, conversations and runs')
+    .alias('rm')
+    .action(async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findTeam(api, ref);
+      await api.call('deleteTeam', { params: { team_id: id } });
+      if (options.json) await printRecord(io, { id }, options);
+      else say(io, `deleted ${id}`);
+    });
+
+  async function report(team: TeamRecord, options: Options): Promise<void> {
+    const columns = [
+      { title: 'ID', value: ({ id }: TeamRecord) => id },
+      { title: 'NAME', value: ({ name }: TeamRecord) => name },
+      { title: 'VERSION', value: ({ version }: TeamRecord) => version },
+    ];
+    if (options.json) await printRecord(io, team, options);
+    else if (io.stdout.isTTY) say(io, visible(`${team.id}  ${team.name}  version ${team.version}`));
+    else await printRows(io, [team], columns, options);
+  }
+}

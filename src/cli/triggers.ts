@@ -1,0 +1,95 @@
+/** `svc triggers …`: mail that actors get from themselves, later or again and again. */
+import type { Command } from 'commander';
+import { type Api, type ApiOptions, connect } from './api.ts';
+import type { Context } from './context.ts';
+import { usage } from './failure.ts';
+import { givenObject, withJson } from './given-json.ts';
+import { ownActor } from './mail.ts';
+import { duration, remote } from './options.ts';
+import { printRecord, printRows, say } from './output.ts';
+import { findRun } from './team-refs.ts';
+import { visible } from './terminal.ts';
+
+type Options = ApiOptions & { json?: boolean };
+
+interface SetOptions extends Options {
+  run: string;
+  actor?: string;
+  at?: string;
+  /** Milliseconds. */
+  every?: number;
+  cron?: string;
+  timezone?: string;
+}
+
+export function addTriggers(program: Command, context: Context): void {
+  const { io } = context;
+  const triggers = program.command('triggers').description('send actors of a run mail at a time');
+
+  remote(triggers, 'ls [actor]', "list an actor's time triggers, newest first; default: yours")
+    .alias('list')
+    .option('--run <run>', 'only those of this run')
+    .action(async (actor: string | undefined, options: Options & { run?: string }) => {
+      const api = await connect(context, options);
+      const params = { actor_id: actor ?? (await ownActor(api)) };
+      const run_id = options.run === undefined ? undefined : (await findRun(api, options.run)).id;
+      await printRows(
+        io,
+        await api.all('listTriggers', { params, query: { run_id } }),
+        [
+          { title: 'ID', value: (trigger) => trigger.id },
+          { title: 'RUN', value: (trigger) => trigger.run_id },
+          { title: 'WHEN', value: whenOf },
+          { title: 'NEXT', value: (trigger) => trigger.next_at },
+          { title: 'FIRED', value: (trigger) => trigger.fired },
+          { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
+        ],
+        options,
+      );
+    });
+
+  const set = remote(triggers, 'set [text...]', 'let an actor get mail from itself, until the run is over')
+    .requiredOption('--run <run>', 'the run')
+    .option('--actor <actor>', 'whose it is; default: you')
+    .option('--at <time>', 'once, at an RFC 3339 time')
+    .option('--every <duration>', 'every so often, for example 10m', duration)
+    .option('--cron <pattern>', 'by five fields: minute, hour, day, month, weekday')
+    .option('--timezone <name>', 'of --cron, for example Europe/London; default: UTC');
+  withJson(set, 'payload', 'a JSON object instead of a text').action(
+    async (words: string[], options: SetOptions) => {
+      const given = await givenObject(io, 'payload', options);
+      if (words.length > 0 === (given !== undefined)) throw usage('give either a text or --payload');
+      const { at, every, cron, timezone } = options;
+      if (every !== undefined && every % 1000 !== 0) throw usage('--every must be whole seconds');
+      const api = await connect(context, options);
+      const body = {
+        run_id: (await findRun(api, options.run)).id,
+        ...(at !== undefined && { at }),
+        ...(every !== undefined && { every_seconds: every / 1000 }),
+        ...(cron !== undefined && { cron }),
+        ...(timezone !== undefined && { timezone }),
+        payload: given ?? { text: words.join(' ') },
+      };
+      const params = { actor_id: options.actor ?? (await ownActor(api)) };
+      const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
+      await printRecord(io, made, options);
+    },
+  );
+
+  remote(triggers, 'delete <trigger> [actor]', "take back an actor's time trigger; default: yours")
+    .alias('rm')
+    .action(async (trigger_id: string, actor: string | undefined, options: Options) => {
+      const api = await connect(context, options);
+      const params = { actor_id: actor ?? (await ownActor(api)), trigger_id };
+      await api.call('deleteTrigger', { params });
+      if (options.json) await printRecord(io, { id: trigger_id }, options);
+      else say(io, visible(`deleted ${trigger_id}`));
+    });
+}
+
+type Trigger = Awaited<ReturnType<typeof Api.prototype.call<'setTrigger'>>>;
+
+function whenOf({ at, every_seconds, cron, timezone }: Trigger): string {
+  if (at !== null) return at;
+  return cron === null ? `every ${every_seconds}s` : [cron, timezone].filter(Boolean).join(' ');
+}
