@@ -7,6 +7,7 @@ interface StepOptions extends ActorOptions {
   stepKey?: string;
   output?: string;
   errorText: string;
+  reason: string;
 }
 
 interface StepAddOptions extends ActorOptions {
@@ -90,6 +91,14 @@ function addSteps(surface: ActorSurface): void {
     .action(async (options: StepOptions) => {
       const said = { step_key: keyOf(options), error_text: options.errorText };
       await surface.print(await surface.ask(options, 'step-fail', said));
+    });
+  surface
+    .commandInRun('step-input-required', 'say that a step waits for an answer from somebody')
+    .option('--step-key <key>', 'which (SVC_STEP_KEY)')
+    .requiredOption('--reason <text>', 'what is asked')
+    .action(async (options: StepOptions) => {
+      const said = { step_key: keyOf(options), reason: options.reason };
+      await surface.print(await surface.ask(options, 'step-input-required', said));
     });
 }
 

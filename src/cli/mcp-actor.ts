@@ -23,6 +23,8 @@ const tools: Partial<Record<ActorMethod, string>> = {
   'step-add': 'Leaders: add a step for a member. It begins when the steps in depends_on are done.',
   'step-complete': 'Say that a step of yours is done, with its output.',
   'step-fail': 'Say that a step of yours cannot be done, and why.',
+  'step-input-required':
+    'Ask the humans for what a step of yours needs; then end your turn. You get the answer with a new one.',
   'run-complete': 'Leaders: end the run with its result.',
   'run-fail': 'Leaders: end the run without a result, and say why.',
   'time-trigger-list': 'The times at which you will get a message.',

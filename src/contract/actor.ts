@@ -122,6 +122,17 @@ export const actorMethods = {
     params: z.object({ ...inRun, step_key: given, error_text: bounded(limits.actor_error_chars_max) }),
     result: z.custom<Step>(),
   },
+  /** The step waits for somebody's word; its agent ends its turn, and gets the answer with a new one. */
+  'step-input-required': {
+    params: z.object({
+      ...inRun,
+      step_key: given,
+      reason: bounded(limits.actor_error_chars_max).refine((text) => text.trim() !== '', {
+        error: 'is required',
+      }),
+    }),
+    result: z.custom<Step>(),
+  },
   'run-complete': {
     params: z.object({ ...inRun, output: z.unknown().optional() }),
     result: z.custom<Run>(),

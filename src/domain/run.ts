@@ -178,7 +178,8 @@ export type Happened =
   | { kind: 'step_failed'; step_key: string; attempt: number; error_text: string; final?: boolean }
   /** It is not known what came of the attempt, or its member wants a word. */
   | { kind: 'step_unclear'; step_key: string; attempt: number; reason: string }
-  | { kind: 'step_said'; step_key: string; word: StepWord }
+  /** `own`: the step's own member says it, whose turn or process is left to its end. */
+  | { kind: 'step_said'; step_key: string; word: StepWord; own?: boolean }
   | {
       kind: 'step_added';
       step: Omit<
@@ -256,7 +257,7 @@ function take(graph: RunGraph, happened: Happened, effects: Effect[]): boolean {
     case 'run_said':
       return hearRun(graph, happened.word, effects);
     case 'step_said':
-      return hearStep(graph, happened.step_key, happened.word, effects);
+      return hearStep(graph, happened, effects);
     case 'step_added':
       return add(graph, happened.step);
     case 'leader_ended':
@@ -337,13 +338,17 @@ function settled(step: StepState): StepState {
 
 // --- words ------------------------------------------------------------------------------------------------------------
 
-function hearStep(graph: RunGraph, step_key: string, word: StepWord, effects: Effect[]): boolean {
+function hearStep(
+  graph: RunGraph,
+  { step_key, word, own = false }: Extract<Happened, { kind: 'step_said' }>,
+  effects: Effect[],
+): boolean {
   const step = graph.step(step_key)!;
   const run = graph.run();
   if (isRunOver(run)) throw new IllegalWord(isStepOver(step) ? step.status : run.status);
   const live = step.launched && step.kind !== 'outside';
   const end = () => {
-    if (live) effects.push({ kind: 'end_attempt', step_key, attempt: step.attempt });
+    if (live && !own) effects.push({ kind: 'end_attempt', step_key, attempt: step.attempt });
   };
   const must = (...legal: StepStatus[]) => {
     if (!legal.includes(step.status)) throw new IllegalWord(step.status);

@@ -54,6 +54,11 @@ export class FakeTeams implements ActorDeps {
       updateStep(tx, findStep(tx, run.num, step_key)!.num, { status: 'failed', error_text });
       return shown(tx, run, step_key);
     },
+    requireInput: (tx, run, step_key, reason, by) => {
+      this.acts.push(`${by} asks about ${step_key}`);
+      updateStep(tx, findStep(tx, run.num, step_key)!.num, { status: 'input_required', error_text: reason });
+      return shown(tx, run, step_key);
+    },
     completeRun: (_tx, run, output, by) => {
       this.acts.push(`${by} completes ${run.id}`);
       return { ...toRun(run), status: 'completed', output };

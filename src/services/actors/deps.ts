@@ -23,6 +23,8 @@ export interface ActorRuns {
   /** `output`: any JSON; null: none. Throws `step not found` and `step is <status>`. */
   completeStep(tx: Tx, run: RunRow, step_key: string, output: unknown, by: string): Step;
   failStep(tx: Tx, run: RunRow, step_key: string, error_text: string, by: string): Step;
+  /** Throws `step is <status>`. */
+  requireInput(tx: Tx, run: RunRow, step_key: string, reason: string, by: string): Step;
   completeRun(tx: Tx, run: RunRow, output: unknown, by: string): Run;
   failRun(tx: Tx, run: RunRow, error_text: string, by: string): Run;
 }

@@ -100,6 +100,11 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
         mustEnd(tx, acting, asked.step_key);
         return runs.failStep(tx, acting.run, asked.step_key, errorText(asked), acting.actor_id);
       }),
+    'step-input-required': (caller, asked) =>
+      change(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, acting, asked.step_key);
+        return runs.requireInput(tx, acting.run, asked.step_key, asked.reason, acting.actor_id);
+      }),
     'run-complete': (caller, asked) =>
       change(caller, asked, 'run.end', (tx, { run, actor_id }) =>
         runs.completeRun(tx, run, asked.output ?? null, actor_id),

@@ -38,6 +38,8 @@ export function actorRuns(hearing: Hearing): ActorRuns {
       sayOfStep(tx, run, step_key, { kind: 'complete', output }, by),
     failStep: (tx, run, step_key, error_text, by) =>
       sayOfStep(tx, run, step_key, { kind: 'fail', error_text }, by),
+    requireInput: (tx, run, step_key, reason, by) =>
+      sayOfStep(tx, run, step_key, { kind: 'input_required', reason }, by),
     completeRun: (tx, run, output, by) => say(tx, run, { kind: 'complete', output }, by),
     failRun: (tx, run, error_text, by) => say(tx, run, { kind: 'fail', error_text }, by),
   };

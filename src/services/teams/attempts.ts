@@ -4,7 +4,7 @@
  */
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
-import type { Happened } from '../../domain/run.ts';
+import { type Happened, isStepOver } from '../../domain/run.ts';
 import { findAgent, findSession } from '../../store/agents.ts';
 import { deletePrompt, findPrompt } from '../../store/prompts.ts';
 import {
@@ -134,10 +134,10 @@ export class Attempts {
   }
 }
 
-function keepOutput(tx: Tx, { run_num, step_key }: AttemptRow, output: unknown): void {
+function keepOutput(tx: Tx, { run_num, step_key, attempt }: AttemptRow, output: unknown): void {
   const step = findStep(tx, run_num, step_key);
-  // What it asked for a word for is not answered by its end.
-  if (!step || step.status === 'input_required') return;
+  // Its member has said what came of it, or asked for a word, which its end does not answer.
+  if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
   updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
 }
 

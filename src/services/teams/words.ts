@@ -4,6 +4,7 @@
  */
 
 import { limits } from '../../base/limits.ts';
+import { actorIdOf } from '../../domain/actor.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { type Happened, IllegalWord, type RunWord, type StepWord } from '../../domain/run.ts';
 import { memberKind, type StepSpec } from '../../domain/team.ts';
@@ -85,7 +86,8 @@ export function sayToStep(
   if (said.kind === 'complete') updateStep(tx, step.num, { output: json(said.output) });
   if (said.kind === 'resume') updateStep(tx, step.num, { answer: json(said.input) });
   try {
-    progress.apply(tx, run.num, { kind: 'step_said', step_key, word: said });
+    const own = who.actor_id === actorIdOf(step.member_id, run.team_id);
+    progress.apply(tx, run.num, { kind: 'step_said', step_key, word: said, own });
   } catch (error) {
     if (!(error instanceof IllegalWord)) throw error;
     throw new Problem('conflict', 'step_status', `step is ${error.status}`);
