@@ -196,17 +196,12 @@ test('a review of an agent of the run is told while it is watched, once, and how
     ...{ decision: null, option_id: null, answered_by: null, delivery: null },
     ...{ created_at: time, answered_at: null, expires_at: null },
   };
-  const member = { actor_id: 'dev@team_1', member_id: 'dev', role: 'worker', agent_id: 'agt_1' };
   let told = () => {};
   const seen = new Promise<void>((resolve) => {
     told = resolve;
   });
   await open({
-    listReviews: () => ({ items: [{ ...review, id: 'rev_2', agent_id: 'agt_2' }, review] as never }),
-    listRunMembers: () => {
-      const one = { ...member, node_id: 'main', status: 'running', pending_messages: 0 } as never;
-      return { run_id: 'run_1', team_id: 'team_1', leader: one, members: [one] };
-    },
+    listReviews: () => ({ items: [{ ...review, id: 'rev_2', run_id: 'run_2' }, review] as never }),
     followRun: async (call) => {
       const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
       const frame = (id: number, record: Run) =>
