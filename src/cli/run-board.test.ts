@@ -78,8 +78,12 @@ describe('a run on a screen', () => {
     steps[700] = step('moves', 'running');
     steps[1_500] = step('asks', 'input_required', { error_text: 'which?' });
     steps[3] = step('broken', 'failed', { error_text: 'x' });
+    steps[1_000] = step('s1000', 'pending', {
+      depends_on: steps.slice(1_001, 2_000).map((one) => one.step_key),
+    });
     const lines = boardLines(board(steps), screen, now_ms);
     expect(lines).toHaveLength(screen.rows);
+    expect(lines[5]).toMatch(/ waits for s1001, s1002, s1003, s1004, s1005 and 994 more$/);
     const keys = lines.slice(3, -3).map((line) => line.split(' ')[0]);
     expect(keys.slice(0, 4)).toEqual(['broken', 'moves', 's1000', 's1001']);
     expect(keys.at(-1)).toBe('asks');
@@ -129,6 +133,8 @@ describe('a run on a screen', () => {
     ]);
     const over = run({ status: 'failed', ended_at: time });
     expect(boardLines(board([step('a', 'input_required')], { run: over }), screen, now_ms)).toHaveLength(4);
+    const done = run({ status: 'completed', output: { pdf: 'a\x1bb' } });
+    expect(boardLines(board([], { run: done }), screen, now_ms).at(-1)).toBe('output {"pdf":"a\\u001bb"}');
   });
 });
 
