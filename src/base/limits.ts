@@ -307,6 +307,7 @@ export const limits = {
   restore_jump_events: 1_000_000_000,
   terminal_sequence_chars_max: 4 * KIB,
   completion_wait_ms: 1_500,
+  completion_teams_max: 10,
   doctor_wait_ms: 5_000,
   doctor_check_ms: 60_000,
   doctor_cancel_ms: 3_000,

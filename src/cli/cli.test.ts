@@ -384,6 +384,7 @@ describe('completion', () => {
     });
     expect(await complete(['logs', ''], env)).toEqual(['agt_2', 'agt_3', 'agt_4', 'one']);
     expect(await complete(['logs', ''])).toEqual([]);
+    expect(await complete(['runs', 're'])).toEqual(['restart', 'resume']);
   });
 });
 

@@ -4,6 +4,7 @@
  */
 import type { Command } from 'commander';
 import { limits } from '../base/limits.ts';
+import { isRunOver } from '../domain/run.ts';
 import { type Api, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
@@ -81,6 +82,8 @@ const named: Record<string, (context: Context) => Promise<string[]>> = {
     ask(context, async (api) =>
       (await api.all('listReviews', { query: { status: 'pending' } })).map(({ id }) => id),
     ),
+  team: (context) => ask(context, async (api) => plainNames(await api.all('listTeams', {}))),
+  run: (context) => ask(context, openRuns),
   node: (context) => ask(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
 };
 
@@ -94,10 +97,26 @@ async function ask(context: Context, question: (api: Api) => Promise<string[]>):
   }
 }
 
-/** Names where they are unique and plain, ids otherwise. */
+/** Runs that are not over, of the newest teams. */
+async function openRuns(api: Api): Promise<string[]> {
+  const teams = (await api.all('listTeams', {})).slice(0, limits.completion_teams_max);
+  const newest = await Promise.all(
+    teams.map(async ({ id }) => {
+      const query = { limit: limits.cli_run_page_items };
+      const page = await api.call('listRuns', { params: { team_id: id }, query });
+      return Array.isArray(page) ? page : page.items;
+    }),
+  );
+  return newest.flat().flatMap((run) => (isRunOver(run) ? [] : run.id));
+}
+
 async function agentNames(api: Api): Promise<string[]> {
-  const agents = await api.all('listAgents', {});
+  return plainNames(await api.all('listAgents', {}));
+}
+
+/** Names where they are unique and plain, ids otherwise. */
+function plainNames(listed: readonly { id: string; name: string }[]): string[] {
   const uses = new Map<string, number>();
-  for (const { name } of agents) uses.set(name, (uses.get(name) ?? 0) + 1);
-  return agents.map(({ id, name }) => (uses.get(name) === 1 && /^[\w.@:+-]+$/.test(name) ? name : id));
+  for (const { name } of listed) uses.set(name, (uses.get(name) ?? 0) + 1);
+  return listed.map(({ id, name }) => (uses.get(name) === 1 && /^[\w.@:+-]+$/.test(name) ? name : id));
 }

@@ -29,6 +29,7 @@ export interface Screen {
 }
 
 const KEY_WIDTH_MAX = 40;
+const CELL_CHARS_MAX = 200;
 
 /** Never more lines than the screen has rows, none longer than it is wide. */
 export function boardLines(board: Board, screen: Screen, now_ms: number): string[] {
@@ -41,6 +42,7 @@ export function boardLines(board: Board, screen: Screen, now_ms: number): string
   const waiting = [
     ...questionsOf(run, steps).flatMap(({ lines }) => lines),
     ...reviews.flatMap(reviewTold),
+    ...(run.status === 'completed' && run.output !== null ? [outputLine(run.output)] : []),
     ...(note === null ? [] : [{ text: note, look: 'yellow' as const }]),
   ];
   // The table keeps half of the screen, however much waits.
@@ -63,13 +65,17 @@ export function reviewTold({ id, tool_call, options }: ReviewRecord): Line[] {
   ];
 }
 
+function outputLine(output: unknown): Line {
+  return { text: `output ${visible(JSON.stringify(output).slice(0, CELL_CHARS_MAX))}` };
+}
+
 function tableLines({ run, steps }: Board, room: number, now_ms: number): Line[] {
   if (steps.size === 0 || room < 2) return [];
   const all = [...steps.values()];
   const shown = all.length < room ? all : mostTelling(all, room - 2);
   const columns = stepColumns(run, steps, now_ms);
   const rows = shown.map((step) =>
-    columns.map(({ value }) => cut(visible(String(value(step) ?? '')), KEY_WIDTH_MAX * 2)),
+    columns.map(({ value }) => visible(String(value(step) ?? '').slice(0, CELL_CHARS_MAX))),
   );
   const widths = columns.map(({ title }, at) =>
     Math.min(KEY_WIDTH_MAX, Math.max(title.length, ...rows.map((row) => stringWidth(row[at]!)))),

@@ -17,6 +17,9 @@ export const statusLooks: Partial<Record<StepStatus, Look>> = {
   cancelled: 'dim',
 };
 
+/** Steps that a line names of those that it waits for. */
+const NEEDS_NAMED = 5;
+
 /** Something that goes on only by somebody's word. `id`: another one is another question. */
 export interface Question {
   id: string;
@@ -108,8 +111,14 @@ function noteOf(
       const needed = steps.get(key);
       return needed && !isStepOver(needed);
     });
-    return open.length === 0 ? '' : `waits for ${open.join(', ')}`;
+    return open.length === 0 ? '' : `waits for ${someOf(open)}`;
   }
   if (step.status === 'ready') return outside.has(step.member_id) ? 'waits for its member' : 'waits its turn';
   return '';
+}
+
+/** The first of them, and how many more there are. */
+function someOf(keys: readonly string[]): string {
+  const first = keys.slice(0, NEEDS_NAMED).join(', ');
+  return keys.length > NEEDS_NAMED ? `${first} and ${keys.length - NEEDS_NAMED} more` : first;
 }

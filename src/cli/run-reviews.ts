@@ -25,8 +25,5 @@ export async function lookForReviews(
 /** Oldest first. */
 async function reviewsOf(api: Api, run_id: string): Promise<ReviewRecord[]> {
   const pending = await api.all('listReviews', { query: { status: 'pending' } });
-  if (pending.length === 0) return [];
-  const { members } = await api.call('listRunMembers', { params: { run_id } });
-  const agents = new Set(members.map(({ agent_id }) => agent_id));
-  return pending.filter(({ agent_id }) => agents.has(agent_id)).reverse();
+  return pending.filter((review) => review.run_id === run_id).reverse();
 }

@@ -22,6 +22,7 @@ export interface RunOptions {
   local?: Partial<Local>;
   signal?: AbortSignal;
   onStdout?: (text: string) => void;
+  onStderr?: (text: string) => void;
 }
 
 export async function run(argv: string[], options: RunOptions): Promise<Ran> {
@@ -41,7 +42,7 @@ export async function run(argv: string[], options: RunOptions): Promise<Ran> {
     stream.isTTY = tty;
     stream.on('data', (chunk: Buffer) => {
       ran[name] += chunk.toString();
-      if (name === 'stdout') options.onStdout?.(chunk.toString());
+      options[name === 'stdout' ? 'onStdout' : 'onStderr']?.(chunk.toString());
       const asked = name === 'stderr' && /: $/.test(chunk.toString());
       if (asked && typed.length > 0) setImmediate(() => (stdin as PassThrough).write(`${typed.shift()}\r`));
     });

@@ -1,0 +1,135 @@
+/** `svc runs watch` against the real program, with members that are driven from outside. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import type { Run } from '../src/domain/run.ts';
+import { type RunOptions, run } from '../src/testing/cli.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let watched: Run;
+beforeEach(async () => {
+  plane = await TestPlane.open();
+  const spec = {
+    members: [{ member_id: 'dev' }, { member_id: 'ops' }],
+    steps: [
+      { step_key: 'build', member_id: 'dev' },
+      { step_key: 'ship it', member_id: 'ops', depends_on: ['build'] },
+    ],
+  };
+  const team = await plane.client.call('createTeam', { body: { name: 'site', spec } });
+  watched = await plane.client.call('createRun', { params: { team_id: team.id }, body: {} });
+});
+afterEach(() => plane.close());
+
+/** A command under way; `seen` resolves once it has printed a text. */
+function begin(argv: string[], options: Partial<RunOptions> = {}) {
+  let text = '';
+  const looks = new Set<() => void>();
+  const onStdout = (piece: string) => {
+    text += piece;
+    for (const look of looks) look();
+  };
+  const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token };
+  const ended = run(argv, { home: plane.folder, env, onStdout, ...options });
+  const seen = (part: string) =>
+    new Promise<void>((done) => {
+      const look = () => text.includes(part) && done();
+      looks.add(look);
+      look();
+    });
+  return { ended, seen };
+}
+
+const params = (step_key: string) => ({ team_id: watched.team_id, run_id: watched.id, step_key });
+const start = (key: string) => plane.client.call('startStep', { params: params(key) });
+const complete = (key: string) => plane.client.call('completeStep', { params: params(key), body: {} });
+const words = (stdout: string) =>
+  stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => line.split('\t').slice(1).join(' '));
+
+test('every change is a line, told once also when the plane dies in the middle, and a run that completes is 0', async () => {
+  const watch = begin(['runs', 'watch', 'site#1']);
+  await start('build');
+  await watch.seen('step\tbuild\tdev\trunning');
+  await plane.kill();
+  await plane.start();
+  await complete('build');
+  await watch.seen('step\tship it\tops\tready');
+  await complete('ship it');
+  const { code, stdout, stderr } = await watch.ended;
+  expect(words(stdout)).toEqual([
+    'step build dev ready 0 -',
+    'step ship it ops pending 0 -',
+    `run ${watched.id} - running 1 -`,
+    'step build dev running 1 -',
+    'step build dev completed 1 -',
+    'step ship it ops ready 0 -',
+    'step ship it ops completed 0 -',
+    `run ${watched.id} - completed 1 -`,
+  ]);
+  expect(stderr).toBe(`${plane.url} does not answer; trying again\n${plane.url} is back\n`);
+  expect(code).toBe(0);
+});
+
+test('3 for a run that failed or was cancelled; an end that it was resumed after is none', async () => {
+  const of_run = { team_id: watched.team_id, run_id: watched.id };
+  await plane.client.call('failStep', { params: params('build'), body: { error_text: 'no\x1bway' } });
+  const failed = await begin(['runs', 'watch', watched.id]).ended;
+  expect(failed.code).toBe(3);
+  expect(failed.stderr).toBe(`svc: run ${watched.id} failed: step build failed: no\\x1bway\n`);
+  expect(failed.stdout).not.toContain('\x1b');
+
+  const resumed = begin(['runs', 'resume', 'site#1', '--watch']);
+  await resumed.seen(`run\t${watched.id}\t-\tfailed`);
+  await plane.client.call('cancelRun', { params: of_run });
+  const cancelled = await resumed.ended;
+  expect(cancelled).toMatchObject({ code: 3, stderr: `svc: run ${watched.id} cancelled\n` });
+  expect(words(cancelled.stdout).at(-1)).toBe(`run ${watched.id} - cancelled 1 -`);
+});
+
+test('124 when the time is up, 130 at Ctrl-C', async () => {
+  const late = await begin(['runs', 'watch', watched.id, '--timeout', '300ms']).ended;
+  expect(late).toMatchObject({ code: 124, stderr: `svc: run ${watched.id} goes on\n` });
+  const stop = new AbortController();
+  const stopped = begin(['runs', 'watch', watched.id], { signal: stop.signal });
+  await stopped.seen('build');
+  stop.abort();
+  expect(await stopped.ended).toMatchObject({ code: 130, stderr: '' });
+});
+
+test('--json prints the events of the run', async () => {
+  await complete('build');
+  await complete('ship it');
+  const { code, stdout } = await begin(['runs', 'watch', 'site#1', '--json'], { tty: true }).ended;
+  const events = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line));
+  expect(code).toBe(0);
+  expect(events.at(-1)).toMatchObject({ type: 'run', record: { id: watched.id, status: 'completed' } });
+});
+
+test('a terminal shows a table, and how to answer what waits; then the watch goes on', async () => {
+  const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token, NO_COLOR: '1' };
+  const watch = begin(['runs', 'watch', 'site#1'], { tty: true, env });
+  await watch.seen('waits for build');
+  await complete('build');
+  await start('ship it');
+  const reason = 'which\x1b[2Jone?';
+  await plane.client.call('requireStepInput', { params: params('ship it'), body: { reason } });
+  await watch.seen(`svc steps resume ${watched.id} 'ship it' --input <json>`);
+  await plane.client.call('resumeStep', { params: params('ship it'), body: { input: 'a' } });
+  await complete('ship it');
+  const { code, stdout, stderr } = await watch.ended;
+  expect({ code, stderr }).toEqual({ code: 0, stderr: '' });
+  const last = stdout.slice(stdout.lastIndexOf('\x1b[?2026h'));
+  const lines = last.replace(/\x1b\[[?\d]*[a-zA-Z]/g, '').split('\n');
+  expect(lines[0]).toMatch(new RegExp(`^site#1 {2}${watched.id} {2}completed`));
+  expect(lines.slice(1, 3)).toEqual(['2 steps: 2 completed', 'STEP     MEMBER  STATUS     TRY  TIME  NOTE']);
+  expect(stdout).toContain('which\\x1b[2Jone?');
+  // Nothing but drawing in place: up to the first line, clearing the rest of a line and of the screen.
+  expect(
+    new Set(stdout.match(/\x1b\[[?\d]*[a-zA-Z]/g)?.map((found) => found.replace(/^\x1b\[\d+F/, 'F'))),
+  ).toEqual(new Set(['\x1b[?2026h', '\x1b[K', '\x1b[J', '\x1b[?2026l', 'F']));
+});
