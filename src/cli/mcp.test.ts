@@ -74,7 +74,15 @@ test('the tools are those of an actor, and none asks as whom or in which run', a
   const tools = listed!.result.tools as { name: string; description: string; inputSchema: object }[];
   expect(tools.map(({ name }) => name)).toEqual([
     ...['whoami', 'team_members', 'run_members', 'inbox', 'receive', 'ack', 'send'],
-    ...['step_list', 'step_add', 'step_complete', 'step_fail', 'run_complete', 'run_fail'],
+    ...[
+      'step_list',
+      'step_add',
+      'step_complete',
+      'step_fail',
+      'step_input_required',
+      'run_complete',
+      'run_fail',
+    ],
     ...['time_trigger_list', 'time_trigger_set', 'time_trigger_cancel'],
     ...['permission_review_list', 'permission_review_respond'],
   ]);

@@ -39,8 +39,8 @@ const runByNum = built((builder, num: number) => runQuery(builder).where('runs.n
 const headByNum = built((builder, num: number) =>
   builder
     .selectFrom('runs')
-    .select(['id', 'created_at', sql<number>`octet_length(spec)`.as('spec_bytes')])
     .select([
+      'id',
       'status',
       'mode',
       'rounds',
@@ -57,8 +57,7 @@ const headByNum = built((builder, num: number) =>
 
 /** The run as it is now, where all that never changes of it is known: its spec can be large. */
 export function refreshed(reader: Reader, run: RunRow): RunRow {
-  const { spec_bytes: _, ...head } = reader.get(headByNum(reader, run.num))!;
-  return { ...run, ...head };
+  return { ...run, ...reader.get(headByNum(reader, run.num))! };
 }
 
 export function findRun(reader: Reader, id: string): RunRow | undefined {
@@ -68,20 +67,23 @@ export function findRun(reader: Reader, id: string): RunRow | undefined {
 export function runOfNum(reader: Reader, num: number): RunRow | undefined {
   const head = reader.get(headByNum(reader, num));
   if (!head) return undefined;
-  const { spec_bytes, ...columns } = head;
+  const kept = keptOf(reader);
   const known = kept.get(head.id);
-  // Ids are unique, and what has one never changes; only a test may give the same to two.
-  if (known?.row.num === num && known.spec_bytes === spec_bytes && known.row.created_at === head.created_at)
-    return { ...known.row, ...columns };
+  if (known) return { ...known, ...head };
   const row = reader.get(runByNum(reader, num)) as RunRow;
-  kept.delete(head.id);
-  kept.set(head.id, { row, spec_bytes });
+  kept.set(head.id, row);
   if (kept.size > limits.run_specs_cached_max) kept.delete(kept.keys().next().value!);
   return row;
 }
 
-/** Rows of runs that were asked for last, for what never changes of them: a spec can be large. */
-const kept = new Map<string, { row: RunRow; spec_bytes: number }>();
+/** Of each database, rows of runs that were asked for last, for what never changes of them: a spec can be large. */
+const kept = new WeakMap<object, Map<string, RunRow>>();
+
+function keptOf({ sql: database }: Reader): Map<string, RunRow> {
+  const rows = kept.get(database) ?? new Map<string, RunRow>();
+  kept.set(database, rows);
+  return rows;
+}
 
 export interface RunFilter {
   team_num: number;
