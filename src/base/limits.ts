@@ -91,6 +91,8 @@ export const limits = {
   team_humans_max: 1_000,
   team_text_chars_max: 64 * KIB,
   step_needs_max: 2_048,
+  step_needs_kept_min: 64,
+  step_needs_cached_max: 64,
   step_attempts_max: 100,
   step_timeout_seconds_max: 30 * 24 * 60 * 60,
   run_plain_steps_max: 16,

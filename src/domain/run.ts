@@ -144,8 +144,6 @@ export interface Tally {
   active: boolean;
   /** Some have failed. */
   failed: boolean;
-  /** How many of plain members are launched. */
-  plain_live: number;
 }
 
 /** The graph of one run. What is put can be read again at once. */
@@ -155,7 +153,7 @@ export interface RunGraph {
   step(step_key: string): StepState | undefined;
   putStep(step: StepState): void;
   /** Steps that depend on it directly. */
-  dependents(step_key: string): string[];
+  dependents(step_key: string): StepState[];
   /** All of them, in their order. */
   steps(): StepState[];
   /** Takes those away that were added to the run's own. */
@@ -165,6 +163,8 @@ export interface RunGraph {
   /** For each ACP member that has no launched step, and is not in a round as the leader: its first ready one. */
   waitingAcp(): StepState[];
   tally(): Tally;
+  /** How many steps of plain members are launched. */
+  plainLive(): number;
   /** How many steps there are. */
   size(): number;
 }
@@ -317,14 +317,13 @@ function over(graph: RunGraph, ended: StepState, status: StepStatus, error_text:
   const left = [ended.step_key];
   for (let key = left.pop(); key !== undefined; key = left.pop()) {
     const spoils = graph.step(key)!.status !== 'completed';
-    for (const dependent_key of graph.dependents(key)) {
-      const before = graph.step(dependent_key)!;
+    for (const before of graph.dependents(key)) {
       // It did not wait: it is done already, and was not done again with what it depends on.
       if (isStepOver(before)) continue;
       const step = { ...before, waits_for: before.waits_for - 1, spoiled: before.spoiled || spoils };
       const next = settled(step);
       graph.putStep(next);
-      if (next.status === 'skipped') left.push(dependent_key);
+      if (next.status === 'skipped') left.push(next.step_key);
     }
   }
 }
@@ -488,8 +487,8 @@ function leaderUnclear(graph: RunGraph, round: number, reason: string): boolean 
 function goOn(graph: RunGraph, plain_max: number, effects: Effect[]): void {
   const run = graph.run();
   if (run.status === 'pending' || isRunOver(run)) return;
-  const { plain_live } = graph.tally();
-  for (const step of graph.waitingPlain(Math.max(0, plain_max - plain_live))) launch(graph, step, effects);
+  const free = Math.max(0, plain_max - graph.plainLive());
+  for (const step of graph.waitingPlain(free)) launch(graph, step, effects);
   for (const step of graph.waitingAcp()) launch(graph, step, effects);
   conclude(graph, effects);
 }

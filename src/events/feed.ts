@@ -7,6 +7,7 @@ import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import { built } from '../store/built.ts';
+import { listed } from '../store/listed.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import type { Position } from './position.ts';
@@ -31,9 +32,19 @@ export interface FeedOptions {
 /** Newest deleted entry: positions below it have a hole. */
 const TRIMMED = 'feed_trimmed';
 
-const newEntry = built(
-  (sql, ts: number, kind: string, owner_id: string, team_num: number | null, record: string) =>
-    sql.insertInto('feed').values({ ts, kind, owner_id, team_num, record }).returning('id'),
+const newEntries = built(
+  (builder, ts: number, kind: string, owner_id: string, team_num: number | null, records: string) =>
+    builder
+      .insertInto('feed')
+      .columns(['ts', 'kind', 'owner_id', 'team_num', 'record'])
+      .expression((eb) =>
+        eb
+          .selectFrom(listed(records).as('each'))
+          .select([eb.val(ts).as('ts'), eb.val(kind).as('kind'), eb.val(owner_id).as('owner_id')])
+          .select([eb.val(team_num).as('team_num'), 'each.value'])
+          .orderBy('each.key'),
+      )
+      .returning('id'),
 );
 
 export class Feed {
@@ -62,10 +73,31 @@ export class Feed {
     record: Record<string, unknown>,
     team_num: number | null = null,
   ): void {
+    this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num);
+  }
+
+  /** Several records of one kind, each as JSON. */
+  appendAll(
+    tx: Tx,
+    kind: string,
+    owner_id: string,
+    records: readonly string[],
+    team_num: number | null,
+  ): void {
     const ts = this.#clock.now();
-    const json = JSON.stringify(record);
-    const { id } = tx.get(newEntry(tx, ts, kind, owner_id, team_num, json))!;
-    tx.afterCommit(() => this.#publish({ id, owner_id, team_num, frame: entryFrame(id, ts, kind, json) }));
+    const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, JSON.stringify(records)));
+    // They are numbered in the order of the records, and not told in any.
+    const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
+    tx.afterCommit(() => {
+      const audience = { owner_id, team_num };
+      this.#publish(
+        records.map((json, at) => ({
+          id: ids[at]!,
+          ...audience,
+          frame: entryFrame(ids[at]!, ts, kind, json),
+        })),
+      );
+    });
   }
 
   /** Ready SSE frames of what `sees` lets through, after `position` or from now on. */
@@ -142,10 +174,12 @@ export class Feed {
     }
   }
 
-  #publish(entry: Entry): void {
-    this.#head = entry.id;
-    this.#ring.push(entry);
-    this.#ring_bytes += entry.frame.length;
+  #publish(entries: readonly Entry[]): void {
+    this.#head = entries.at(-1)!.id;
+    for (const entry of entries) {
+      this.#ring.push(entry);
+      this.#ring_bytes += entry.frame.length;
+    }
     while (this.#ring_bytes > limits.tail_ring_bytes_max && this.#ring.length > 1) {
       this.#ring_bytes -= this.#ring.shift()!.frame.length;
     }

@@ -14,10 +14,12 @@ import {
 } from '../domain/run.ts';
 import type { TeamSpec } from '../domain/team.ts';
 import { built } from './built.ts';
+import { listed } from './listed.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
 
-export type RunRow = Selectable<Tables['runs']> & { team_id: string; task_id: string };
+export type RunRow = Selectable<Tables['runs']> & { spec: string; team_id: string; task_id: string };
+export type NewRun = Insertable<Tables['runs']> & { spec: string };
 export type StepRow = Selectable<Tables['run_steps']>;
 export type NewStep = Insertable<Tables['run_steps']>;
 export type AttemptRow = Selectable<Tables['run_attempts']>;
@@ -29,8 +31,9 @@ function runQuery(builder: Reader['sql']) {
     .selectFrom('runs')
     .innerJoin('teams', 'teams.num', 'runs.team_num')
     .innerJoin('tasks', 'tasks.num', 'runs.task_num')
+    .innerJoin('run_specs', 'run_specs.run_num', 'runs.num')
     .selectAll('runs')
-    .select(['teams.id as team_id', 'tasks.id as task_id']);
+    .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id']);
 }
 
 const runById = built((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
@@ -123,8 +126,10 @@ export function nextRunNumber(reader: Reader, team_num: number): number {
   return (reader.get(query)?.number ?? 0) + 1;
 }
 
-export function insertRun(tx: Tx, row: Insertable<Tables['runs']>): number {
-  return tx.get(tx.sql.insertInto('runs').values(row).returning('num'))!.num;
+export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {
+  const { num } = tx.get(tx.sql.insertInto('runs').values(row).returning('num'))!;
+  tx.run(tx.sql.insertInto('run_specs').values({ run_num: num, spec }));
+  return num;
 }
 
 const versionPut = built((builder, num: number, version: number) =>
@@ -208,6 +213,14 @@ const stepByKey = built((builder, run_num: number, step_key: string) =>
 
 export function findStep(reader: Reader, run_num: number, step_key: string): StepRow | undefined {
   return reader.get(stepByKey(reader, run_num, step_key)) as StepRow | undefined;
+}
+
+/** Those of the keys that are there; in the order of the keys, unless they are many. */
+export function findSteps(reader: Reader, run_num: number, step_keys: readonly string[]): StepRow[] {
+  if (step_keys.length < ROWS)
+    return step_keys.map((key) => findStep(reader, run_num, key)).filter((step) => step !== undefined);
+  const wanted = new Set(step_keys);
+  return stepsOf(reader, run_num).filter(({ step_key }) => wanted.has(step_key));
 }
 
 /** Whether a step of the member's was given to it, and is not over. */
@@ -381,19 +394,27 @@ export function agentsOfSteps(
 
 // --- events -----------------------------------------------------------------------------------------------------------
 
-const newEvent = built((builder, run_num: number, ts: number, type: string, data: string) =>
-  builder.insertInto('run_events').values({ run_num, ts, type, data }),
+const newEvents = built((builder, run_num: number, ts: number, type: string, records: string) =>
+  builder
+    .insertInto('run_events')
+    .columns(['run_num', 'ts', 'type', 'data'])
+    .expression((eb) =>
+      eb
+        .selectFrom(listed(records).as('each'))
+        .select([eb.val(run_num).as('run_num'), eb.val(ts).as('ts'), eb.val(type).as('type'), 'each.value'])
+        .orderBy('each.key'),
+    ),
 );
 
-/** `data`: the record, as JSON. */
-export function insertRunEvent(
+/** `records`: each as JSON, in their order. */
+export function insertRunEvents(
   tx: Tx,
   run_num: number,
   ts: number,
   type: 'run' | 'step' | 'mail',
-  data: string,
+  records: readonly string[],
 ): void {
-  tx.run(newEvent(tx, run_num, ts, type, data));
+  tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
 }
 
 const eventsAfter = built((builder, run_num: number, after: number) =>
@@ -464,12 +485,12 @@ const launchedMembers = built((builder, run_num: number) =>
     .where('launched', '=', sql.lit(1)),
 );
 
-const dependentKeys = built((builder, run_num: number, step_key: string) =>
+const dependents = built((builder, run_num: number, step_key: string) =>
   builder
     .selectFrom('run_steps as needed')
     .innerJoin('run_edges', 'run_edges.needs_num', 'needed.num')
     .innerJoin('run_steps', 'run_steps.num', 'run_edges.step_num')
-    .select('run_steps.step_key')
+    .selectAll('run_steps')
     .where('needed.run_num', '=', run_num)
     .where('needed.step_key', '=', step_key)
     .orderBy('run_steps.num'),
@@ -490,6 +511,13 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
   const { leader_member_id, max_rounds } = specOf(row);
   const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
   let run: RunState = { status, mode, rounds, rounds_before, max_rounds, leader, steps_seen, error };
+  /** Steps that were read or put: nobody else changes them meanwhile. */
+  const known = new Map<string, StepState>();
+  const read = (found: StepRow): StepState => {
+    const step = toState(found);
+    known.set(step.step_key, step);
+    return step;
+  };
   return {
     run: () => run,
     putRun: (next) => {
@@ -500,13 +528,17 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
       updateRun(tx, num, { ...columns, ended_at, ...(begins && { started_at: now }) });
     },
     step: (step_key) => {
-      const found = findStep(tx, num, step_key);
-      return found && toState(found);
+      const found = known.has(step_key) ? undefined : findStep(tx, num, step_key);
+      return found ? read(found) : known.get(step_key);
     },
-    putStep: (step) => putStep(tx, num, step, now),
-    dependents: (step_key) => tx.all(dependentKeys(tx, num, step_key)).map((dependent) => dependent.step_key),
-    steps: () => stepsOf(tx, num).map(toState),
+    putStep: (step) => {
+      putStep(tx, num, step, now);
+      known.set(step.step_key, step);
+    },
+    dependents: (step_key) => (tx.all(dependents(tx, num, step_key)) as StepRow[]).map(read),
+    steps: () => stepsOf(tx, num).map(read),
     dropAdded: () => {
+      known.clear();
       const added = tx.sql
         .selectFrom('run_steps')
         .select('num')
@@ -521,27 +553,26 @@ export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
       tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
     },
     waitingPlain: (count) =>
-      count === 0 ? [] : (tx.all(waitingPlain(tx, num, count)) as StepRow[]).map(toState),
+      count === 0 ? [] : (tx.all(waitingPlain(tx, num, count)) as StepRow[]).map(read),
     waitingAcp: () => {
       const waiting = tx.all(waitingAcp(tx, num));
       if (waiting.length === 0) return [];
       const busy = new Set(tx.all(launchedMembers(tx, num)).map(({ member_id }) => member_id));
       if (run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
       const free = waiting.filter(({ member_id }) => !busy.has(member_id));
-      return free.map((first) => toState(tx.get(stepByNum(tx, first.num))!));
+      return free.map((first) => read(tx.get(stepByNum(tx, first.num))!));
     },
     tally: () => {
       const some = (...statuses: StepStatus[]) =>
         statuses.some((wanted) => tx.get(stepsWith(tx, num, wanted)) !== undefined);
-      const launched = tx.all(launchedMembers(tx, num));
       const active = some('ready', 'running');
       return {
         active,
         open: active || some('input_required', 'pending'),
         failed: some('failed'),
-        plain_live: launched.filter(({ kind }) => kind === 'plain').length,
       };
     },
+    plainLive: () => tx.all(launchedMembers(tx, num)).filter(({ kind }) => kind === 'plain').length,
     size: () => countSteps(tx, num),
   };
 }
@@ -551,7 +582,7 @@ function toState(row: StepRow): StepState {
     step_key: row.step_key,
     member_id: row.member_id,
     kind: row.kind,
-    depends_on: JSON.parse(row.depends_on),
+    depends_on: needsOf(row),
     when: row.when,
     max_attempts: row.max_attempts,
     status: row.status,
@@ -562,6 +593,20 @@ function toState(row: StepRow): StepState {
     launched: row.launched === 1,
     error_text: row.error_text,
   };
+}
+
+const needs = new Map<number, { json: string; keys: string[] }>();
+
+/** What a step depends on. It never changes and can be long, so it is kept: change nothing in it. */
+function needsOf({ num, depends_on: json }: StepRow): string[] {
+  const known = needs.get(num);
+  if (known?.json === json) return known.keys;
+  const keys = JSON.parse(json) as string[];
+  if (keys.length < limits.step_needs_kept_min) return keys;
+  needs.delete(num);
+  needs.set(num, { json, keys });
+  if (needs.size > limits.step_needs_cached_max) needs.delete(needs.keys().next().value!);
+  return keys;
 }
 
 const stepPut = built(

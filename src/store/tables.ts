@@ -224,8 +224,6 @@ export interface Tables {
     number: number;
     task_num: number;
     status: RunStatus;
-    /** The team's as it was then. */
-    spec: Json;
     input: Json;
     output: Json | null;
     error: string | null;
@@ -243,6 +241,11 @@ export interface Tables {
     created_at: number;
     started_at: number | null;
     ended_at: number | null;
+  };
+  run_specs: {
+    run_num: number;
+    /** The team's as it was when the run was created. */
+    spec: Json;
   };
   run_steps: {
     num: Generated<number>;

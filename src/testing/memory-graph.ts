@@ -68,10 +68,8 @@ export class MemoryGraph implements RunGraph {
   putStep(step: StepState): void {
     this.#steps.set(step.step_key, { ...step });
   }
-  dependents(step_key: string): string[] {
-    return this.steps()
-      .filter(({ depends_on }) => depends_on.includes(step_key))
-      .map((step) => step.step_key);
+  dependents(step_key: string): StepState[] {
+    return this.steps().filter(({ depends_on }) => depends_on.includes(step_key));
   }
   steps(): StepState[] {
     return [...this.#steps.values()].map((step) => ({ ...step }));
@@ -94,8 +92,10 @@ export class MemoryGraph implements RunGraph {
       open: steps.some((step) => !isStepOver(step)),
       active: steps.some(({ status }) => status === 'ready' || status === 'running'),
       failed: steps.some(({ status }) => status === 'failed'),
-      plain_live: steps.filter(({ kind, launched }) => kind === 'plain' && launched).length,
     };
+  }
+  plainLive(): number {
+    return this.steps().filter(({ kind, launched }) => kind === 'plain' && launched).length;
   }
   size(): number {
     return this.#steps.size;

@@ -10,9 +10,9 @@ import type { Feed } from '../../events/feed.ts';
 import type { Facts } from '../../flow/facts.ts';
 import {
   agentsOfSteps,
-  findStep,
+  findSteps,
   graphOf,
-  insertRunEvent,
+  insertRunEvents,
   lastOutputs,
   putVersion,
   type RunRow,
@@ -60,9 +60,10 @@ export class Progress {
     if (!before) return;
     const graph = graphOf(tx, before, this.#options.clock.now());
     const changed = new Set<string>();
+    const tellsAll = happened.kind === 'begun' || happened.kind === 'step_added';
     const { putStep } = graph;
     graph.putStep = (step: StepState) => {
-      changed.add(step.step_key);
+      if (tellsAll || isSeen(graph.step(step.step_key), step)) changed.add(step.step_key);
       putStep(step);
     };
     const effects = advance(graph, happened, limits.run_plain_steps_max);
@@ -83,7 +84,7 @@ export class Progress {
 
   /** An event of the run about its mail: the fleet's stream does not tell of that. */
   tellMail(tx: Tx, run_num: number, record: MailHead): void {
-    insertRunEvent(tx, run_num, this.#options.clock.now(), 'mail', JSON.stringify(record));
+    insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);
     this.#wake(tx, run_num);
   }
 
@@ -101,15 +102,15 @@ export class Progress {
     const { clock, feed } = this.#options;
     const ts = clock.now();
     const created_by = creatorOf(tx, row.team_num);
-    const event = (type: 'run' | 'step', record: object) => {
-      insertRunEvent(tx, row.num, ts, type, JSON.stringify(record));
-      feed.append(tx, type, created_by, { ...record }, row.team_num);
+    const event = (type: 'run' | 'step', ...records: object[]) => {
+      const texts = records.map((record) => JSON.stringify(record));
+      insertRunEvents(tx, row.num, ts, type, texts);
+      feed.appendAll(tx, type, created_by, texts, row.team_num);
     };
     const agents = step_keys.length > 0 ? agentsOfSteps(tx, row, step_keys) : new Map<string, string>();
-    for (const key of step_keys) {
-      const step = findStep(tx, row.num, key);
-      if (step) event('step', toStep(step, row.id, agents.get(key) ?? null));
-    }
+    const steps = findSteps(tx, row.num, step_keys);
+    if (steps.length > 0)
+      event('step', ...steps.map((step) => toStep(step, row.id, agents.get(step.step_key) ?? null)));
     if (whole) event('run', toRun(row));
     this.#wake(tx, row.num);
   }
@@ -142,6 +143,11 @@ export class Progress {
   #record(tx: Tx, { id, status, attempt }: RunRow): void {
     this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
   }
+}
+
+/** Whether the change makes another record: of what a step still waits for, nobody is told. */
+function isSeen(before: StepState | undefined, { status, attempt, error_text }: StepState): boolean {
+  return before?.status !== status || before.attempt !== attempt || before.error_text !== error_text;
 }
 
 /** What of a run's row makes another record. */

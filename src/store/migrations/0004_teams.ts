@@ -60,8 +60,12 @@ CREATE TABLE runs (
   ended_at INTEGER,
   input TEXT NOT NULL,
   output TEXT,
-  spec TEXT NOT NULL,
   UNIQUE (team_num, number)
+);
+-- Apart from what changes with every step: a row is written whole.
+CREATE TABLE run_specs (
+  run_num INTEGER PRIMARY KEY REFERENCES runs(num) ON DELETE CASCADE,
+  spec TEXT NOT NULL
 );
 CREATE INDEX runs_task ON runs(task_num, num);
 CREATE INDEX runs_open ON runs(team_num) WHERE status IN ('pending', 'running', 'input_required');
