@@ -11,9 +11,11 @@ import { endPrograms } from './program.ts';
 import { page, table } from './report.ts';
 import { acp } from './rows/acp.ts';
 import { commits } from './rows/commits.ts';
+import { engine } from './rows/engine.ts';
 import { fanOut } from './rows/fan-out.ts';
 import { idle } from './rows/idle.ts';
 import { latency } from './rows/latency.ts';
+import { mail } from './rows/mail.ts';
 import { remoteLatency } from './rows/remote-latency.ts';
 import { remoteMemory } from './rows/remote-memory.ts';
 import { remoteOutage } from './rows/remote-outage.ts';
@@ -21,6 +23,7 @@ import { remoteThroughput } from './rows/remote-throughput.ts';
 import { replay } from './rows/replay.ts';
 import { requests } from './rows/requests.ts';
 import { start } from './rows/start.ts';
+import { teams } from './rows/teams.ts';
 import { stall, throughput } from './rows/throughput.ts';
 
 const ROW_MS_MAX = 180_000;
@@ -35,6 +38,9 @@ const rows: Row[] = [
   requests,
   start,
   commits,
+  engine,
+  teams,
+  mail,
   remoteLatency,
   remoteThroughput,
   remoteMemory,

@@ -57,7 +57,7 @@ function line(i: number): string {
 }
 
 /** The disk's own limit: the same rows by one prepared statement, a transaction per `per` rows. */
-function rawRows(folder: string, rows: readonly Buffer[], per: number): number {
+export function rawRows(folder: string, rows: readonly Buffer[], per: number): number {
   const db = new DatabaseSync(join(folder, 'raw.db'));
   db.exec(
     'PRAGMA page_size = 8192; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA wal_autocheckpoint = 8000',

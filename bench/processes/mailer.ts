@@ -1,0 +1,42 @@
+/**
+ * An agent that is a step of a run: it writes to the human of its run, then reads its own inbox and acknowledges what it
+ * finds, by the calls of `svc actor`. Its last line says how fast; that is the step's output.
+ */
+import { callPlane } from '../../src/cli/actor-call.ts';
+import type { Context } from '../../src/cli/context.ts';
+import type { ActorMethod, ActorParams, ActorResult } from '../../src/contract/actor.ts';
+
+export interface MailerTold {
+  messages_per_s: number;
+}
+
+const [count, at_once] = process.argv.slice(2).map(Number) as [number, number];
+const noConfiguration = () => {
+  throw new Error('an agent has no configuration of the service');
+};
+const context = {
+  io: { env: process.env, signal: new AbortController().signal },
+  local: { loadConfig: noConfiguration },
+} as unknown as Context;
+
+function ask<M extends ActorMethod>(method: M, params: ActorParams<M>): Promise<ActorResult<M>> {
+  return callPlane(context, {}, { method, actor_id: undefined, params });
+}
+
+async function send(): Promise<void> {
+  await ask('send', { to: 'user', payload: { text: 'a word' } });
+}
+
+async function ack({ id }: { id: number }): Promise<void> {
+  await ask('ack', { message_id: id });
+}
+
+const begun_ms = performance.now();
+for (let left = count; left > 0; left -= at_once) await Promise.all(Array.from({ length: at_once }, send));
+for (let left = count; left > 0; ) {
+  const { messages } = await ask('inbox', { limit: at_once });
+  await Promise.all(messages.map(ack));
+  left -= messages.length;
+}
+const seconds = (performance.now() - begun_ms) / 1000;
+console.log(JSON.stringify({ messages_per_s: count / seconds } satisfies MailerTold));

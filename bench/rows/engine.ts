@@ -1,0 +1,125 @@
+/** The run engine alone: steps that somebody outside does, over the real database, without processes and sockets. */
+import { join } from 'node:path';
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { systemClock } from '../../src/base/clock.ts';
+import { newId } from '../../src/base/ids.ts';
+import { limits } from '../../src/base/limits.ts';
+import { silentLog } from '../../src/base/log.ts';
+import { readSpec } from '../../src/contract/team-spec.ts';
+import type { StepWord } from '../../src/domain/run.ts';
+import { Feed } from '../../src/events/feed.ts';
+import { Facts } from '../../src/flow/facts.ts';
+import { beginRun, taskOfRun } from '../../src/services/teams/beginning.ts';
+import { Progress } from '../../src/services/teams/progress.ts';
+import { runOfNum } from '../../src/store/runs.ts';
+import { openSqlite } from '../../src/store/sqlite.ts';
+import type { Store, Tx } from '../../src/store/store.ts';
+import { insertTeam, teamOfNum } from '../../src/store/teams.ts';
+import type { Figure, Row } from '../figure.ts';
+import { graph, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
+import { eachOf, withFolder } from '../program.ts';
+import { rawRows } from './commits.ts';
+
+export const engine: Row = {
+  name: 'engine',
+  how:
+    'The run engine and the store in the bench’s own process: runs whose one member is driven from outside, so that a step is ' +
+    'two words, `start` and `complete`, each a transaction of its own with its events, as the engine commits them for an agent’s ' +
+    'step. A chain is said step by step, so its steps wait for the disk: the limit is two bare commits of one row, one after the ' +
+    'other. A fan (one step, the others after it side by side, one after all of these) is said sixteen at a time. Processor time is ' +
+    'that of the whole process, threads included. Stalls are those from the beginning of the run on: the whole graph is stored in ' +
+    'one transaction, and the end of the fan’s first step makes all but one of the others ready in one.',
+  run: async ({ quick }) => {
+    const figures: Figure[] = [];
+    for (const shape of shapes) figures.push(...(await measure(shape, quick ? 256 : limits.team_steps_max)));
+    return figures;
+  },
+};
+
+interface Engine {
+  store: Store;
+  progress: Progress;
+}
+
+async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
+  return withFolder(async (folder) => {
+    const common = { clock: systemClock, log: silentLog };
+    const store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+    const feed = new Feed({ ...common, store });
+    const facts = new Facts({ ...common, store });
+    // Nobody's agents: nothing follows but what stands in the graph.
+    const progress = new Progress({ ...common, feed, facts, execute: () => {} });
+    try {
+      return await fn({ store, progress });
+    } finally {
+      feed.close();
+      await store.close();
+    }
+  });
+}
+
+async function measure(shape: Shape, count: number): Promise<Figure[]> {
+  return withEngine(async (engine) => {
+    const steps = graph(shape, count);
+    const say = async (step_key: string, word: StepWord) => {
+      const happened = { kind: 'step_said', step_key, word } as const;
+      await engine.store.write((tx) => engine.progress.apply(tx, run_num, happened));
+    };
+    const take = async ({ step_key }: Needs) => {
+      await say(step_key, { kind: 'start' });
+      await say(step_key, { kind: 'complete' });
+    };
+    const delay = monitorEventLoopDelay({ resolution: 10 });
+    delay.enable();
+    const run_num = await begin(engine, steps);
+    const cpu_before = process.cpuUsage();
+    const begun_ms = performance.now();
+    if (shape === 'chain') await eachOf(steps, 1, take);
+    else {
+      await take(steps[0]!);
+      await eachOf(steps.slice(1, -1), limits.run_plain_steps_max, take);
+      await take(steps.at(-1)!);
+    }
+    const wall_ms = performance.now() - begun_ms;
+    const { user, system } = process.cpuUsage(cpu_before);
+    delay.disable();
+    const after = await engine.store.read((reader) => runOfNum(reader, run_num));
+    if (after?.status !== 'completed') throw new Error(`the run is ${after?.status}`);
+    const limit = { limit: 2 * (await bareCommitMs()), limit_is: 'two bare commits' };
+    const what = `${shape} of ${count.toLocaleString('en-US')} steps`;
+    const goal = { of: 'value', at_most: 2 } as const;
+    return [
+      { what: `${what}: a step`, unit: 'ms', value: wall_ms / count, ...(shape === 'chain' && limit) },
+      { what: `${what}: processor time of a step`, unit: 'ms', value: (user + system) / 1000 / count, goal },
+      { what: `${what}: longest loop stall meanwhile`, unit: 'ms', value: delay.max / 1e6 },
+    ];
+  });
+}
+
+/** A transaction of one row, on the disk before the next one begins. */
+async function bareCommitMs(): Promise<number> {
+  const rows = Array.from({ length: 200 }, () => Buffer.alloc(256));
+  return withFolder(async (folder) => 1000 / rawRows(folder, rows, 1));
+}
+
+/** A run of a team of one member; answers its row's number. */
+function begin({ store, progress }: Engine, steps: readonly Needs[]): Promise<number> {
+  const created_by = 'usr_1';
+  const now = systemClock.now();
+  const spec = readSpec(teamOf([{ member_id: 'm' }], steps));
+  return store.write((tx) => {
+    addUser(tx, created_by);
+    const num = insertTeam(tx, {
+      ...{ id: newId('team'), name: 'bench', description: '', spec: JSON.stringify(spec), version: 1 },
+      ...{ created_by, created_at: now, updated_at: now },
+    });
+    const asked = { team: teamOfNum(tx, num)!, input: {}, created_by, now };
+    const { num: task_num } = taskOfRun(tx, asked);
+    return beginRun(tx, progress, { ...asked, id: newId('run'), task_num }).num;
+  });
+}
+
+function addUser(tx: Tx, id: string): void {
+  const user = { id, username: id, role: 'user', password_hash: '', created_at: 0, updated_at: 0 } as const;
+  tx.run(tx.sql.insertInto('users').values(user));
+}

@@ -1,0 +1,93 @@
+/** Messages through the mailbox, each sent, listed and acknowledged: by people over HTTP, and by agents from where they live. */
+import { fileURLToPath } from 'node:url';
+import { sleep } from '../../src/base/async.ts';
+import type { Client } from '../../src/contract/client.ts';
+import type { Run } from '../../src/domain/run.ts';
+import type { TestAgentNode } from '../../src/testing/agent-node.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import type { Figure, Row } from '../figure.ts';
+import { teamOf } from '../graphs.ts';
+import type { MailerTold } from '../processes/mailer.ts';
+import { eachOf, withNode } from '../program.ts';
+
+const MAILER = fileURLToPath(new URL('../processes/mailer.ts', import.meta.url));
+const SENDERS = 16;
+
+export const mail: Row = {
+  name: 'mail',
+  how:
+    `${SENDERS} senders at a time. Over HTTP with kept connections, as root for members driven from outside: each message is sent, found ` +
+    'in the inbox and acknowledged, three calls and two to three commits. Then by an agent that is a step of a run and calls as `svc actor` ' +
+    'does, over gRPC with a connection and a TLS handshake for each call: it sends so many messages, then finds as many in its inbox, some ' +
+    'at a time, and acknowledges each. On the plane’s machine, and on a node that joined over loopback, whose calls go through the node.',
+  run: async ({ quick }) =>
+    withNode(async (plane, node) => {
+      const count = quick ? 64 : 512;
+      return [
+        figure('over HTTP', await overHttp(plane, quick ? 256 : 1_024)),
+        figure('by an agent on the plane’s machine', await byAgent(plane, plane, 'main', count)),
+        figure('by an agent on a node', await byAgent(plane, node, node.id, count)),
+      ];
+    }),
+};
+
+function figure(by: string, value: number): Figure {
+  return { what: `messages sent, listed and acknowledged ${by}`, unit: 'messages/s', value };
+}
+
+async function overHttp({ client }: TestPlane, count: number): Promise<number> {
+  const members = Array.from({ length: SENDERS }, (_, i) => ({ member_id: `m${i}` }));
+  const run = await begin(client, 'people', teamOf(members, []));
+  const begun_ms = performance.now();
+  await eachOf(members, SENDERS, async ({ member_id: from_actor_id }) => {
+    const actor_id = `${from_actor_id}@${run.team_id}`;
+    for (let i = 0; i < count / SENDERS; i++) {
+      const body = {
+        run_id: run.id,
+        from_actor_id,
+        to_actor_id: from_actor_id,
+        payload: { text: `word ${i}` },
+      };
+      await client.call('sendMail', { body });
+      const [first] = await client.call('listMail', { params: { actor_id }, query: { limit: 1 } });
+      await client.call('ackMail', { params: { message_id: String(first!.id) } });
+    }
+  });
+  return perSecond(count, begun_ms);
+}
+
+/** What the agent itself measured: its own start is no part of it. Its inbox is full before it begins. */
+async function byAgent(
+  { client }: TestPlane,
+  home: TestPlane | TestAgentNode,
+  node_id: string,
+  count: number,
+) {
+  const argv = [process.execPath, MAILER, String(count), String(SENDERS)];
+  const members = [{ member_id: 'm', agent: { argv, workdir: home.work, node_id } }, { member_id: 'filler' }];
+  const steps = [
+    { step_key: 'fill', member_id: 'filler', depends_on: [] },
+    { step_key: 'mail', depends_on: ['fill'] },
+  ];
+  const { id: run_id, team_id } = await begin(client, node_id, teamOf(members, steps));
+  await eachOf([...Array(count).keys()], SENDERS, async (i) => {
+    const body = { run_id, from_actor_id: 'filler', to_actor_id: 'm', payload: { text: `word ${i}` } };
+    await client.call('sendMail', { body });
+  });
+  await client.call('completeStep', { params: { team_id, run_id, step_key: 'fill' }, body: {} });
+  for (;;) {
+    const { status, output, error } = await client.call('getRun', { params: { team_id, run_id } });
+    if (status === 'completed') return (output as { mail: MailerTold }).mail.messages_per_s;
+    if (status !== 'running') throw new Error(`the run is ${status}: ${error}`);
+    await sleep(50);
+  }
+}
+
+async function begin(client: Client, name: string, spec: ReturnType<typeof teamOf>): Promise<Run> {
+  const { id: team_id } = await client.call('createTeam', { body: { name, spec } });
+  return client.call('createRun', { params: { team_id }, body: {} });
+}
+
+function perSecond(count: number, begun_ms: number): number {
+  return count / ((performance.now() - begun_ms) / 1000);
+}

@@ -1,0 +1,114 @@
+/** Whole runs with real processes: one large graph beside `make`, and many small ones at once. */
+import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../src/base/async.ts';
+import { limits } from '../../src/base/limits.ts';
+import { isRunOver } from '../../src/domain/run.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import type { Figure, Row } from '../figure.ts';
+import { graph, makefile, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
+import { cpuSeconds, forgetPeak, peakMib, rssMib } from '../machine.ts';
+import { eachOf, withFolder, withProgram } from '../program.ts';
+import { stallsWhile } from './throughput.ts';
+
+const AT_ONCE = limits.run_plain_steps_max;
+const NOTHING = '/bin/true';
+
+export const teams: Row = {
+  name: 'teams',
+  how:
+    `Runs whose steps are real agents that do nothing (\`true\`): each is a record, a session with its keeper and pumps, a log and a ` +
+    `committed outcome, ${AT_ONCE} of a run at once. Beside the same graph as a Makefile, made by \`make -j${AT_ONCE}\`, which starts one process ` +
+    'for a step and keeps nothing: no goal, for what a step costs more than a process. Then 200 runs at once, each a chain of three such ' +
+    'steps: from the first request to the end of the last run. Memory is what the service’s resident set grew by, at the end and at its peak.',
+  run: async ({ quick }) => {
+    const figures: Figure[] = [];
+    for (const shape of shapes) figures.push(...(await besideMake(shape, quick ? 32 : 256)));
+    return [...figures, ...(await manyRuns(quick ? 20 : 200))];
+  },
+};
+
+async function besideMake(shape: Shape, count: number): Promise<Figure[]> {
+  const steps = graph(shape, count);
+  return withProgram(async (plane) => {
+    const cpu_before = cpuSeconds(plane.pid);
+    const begun_ms = performance.now();
+    await finish(plane, await team(plane, steps), 1);
+    const value = (performance.now() - begun_ms) / count;
+    const cpu_ms = ((cpuSeconds(plane.pid) - cpu_before) * 1000) / count;
+    const made_ms = await makeMs(steps);
+    const what = `${shape} of ${count} real steps`;
+    const limit = { limit: (made_ms ?? 0) / count, limit_is: `make -j${AT_ONCE}` };
+    return [
+      {
+        what: made_ms === null ? `${what}: a step (no make on this machine)` : `${what}: a step`,
+        unit: 'ms',
+        value,
+        ...(made_ms !== null && limit),
+      },
+      { what: `${what}: processor time of the service for a step`, unit: 'ms', value: cpu_ms },
+    ];
+  });
+}
+
+/** Null where there is no `make`. */
+async function makeMs(steps: readonly Needs[]): Promise<number | null> {
+  return withFolder(async (folder) => {
+    const file = join(folder, 'Makefile');
+    await writeFile(file, makefile(steps));
+    const begun_ms = performance.now();
+    const { error, status } = spawnSync('make', [`-j${AT_ONCE}`, '-f', file], { stdio: 'ignore' });
+    if (error) return null;
+    if (status !== 0) throw new Error(`make ended with ${status}`);
+    return performance.now() - begun_ms;
+  });
+}
+
+async function manyRuns(count: number): Promise<Figure[]> {
+  const figures: Figure[] = [];
+  const what = `${count} runs of three real steps at once`;
+  const stalls = await stallsWhile(async (plane) => {
+    const team_id = await team(plane, graph('chain', 3));
+    const empty_mib = rssMib(plane.pid);
+    forgetPeak(plane.pid);
+    const begun_ms = performance.now();
+    await finish(plane, team_id, count);
+    const seconds = (performance.now() - begun_ms) / 1000;
+    figures.push(
+      { what: `${what}: all done`, unit: 's', value: seconds },
+      { what: `${what}: memory at the end`, unit: 'MiB', value: rssMib(plane.pid) - empty_mib },
+      { what: `${what}: memory at the peak`, unit: 'MiB', value: peakMib(plane.pid) - empty_mib },
+    );
+  });
+  return [
+    ...figures,
+    { what: `${what}: p99 of loop stalls meanwhile`, unit: 'ms', value: stalls.p99_ms },
+    { what: `${what}: longest loop stall meanwhile`, unit: 'ms', value: stalls.max_ms },
+  ];
+}
+
+/** A team whose one member does nothing, as a process; its id. */
+async function team(plane: TestPlane, steps: readonly Needs[]): Promise<string> {
+  const spec = teamOf([{ member_id: 'm', agent: { argv: [NOTHING], workdir: plane.work } }], steps);
+  return (await plane.client.call('createTeam', { body: { name: 'bench', spec } })).id;
+}
+
+/** Runs it so often at once. */
+async function finish(plane: TestPlane, team_id: string, count: number): Promise<void> {
+  const ids: string[] = [];
+  await eachOf([...Array(count).keys()], AT_ONCE, async () => {
+    const run = await plane.client.call('createRun', { params: { team_id }, body: {} });
+    ids.push(run.id);
+  });
+  for (const run_id of ids) await over(plane, team_id, run_id);
+}
+
+async function over(plane: TestPlane, team_id: string, run_id: string): Promise<void> {
+  for (;;) {
+    const run = await plane.client.call('getRun', { params: { team_id, run_id } });
+    if (run.status === 'completed') return;
+    if (isRunOver(run)) throw new Error(`${run_id} is ${run.status}: ${run.error}`);
+    await sleep(50);
+  }
+}
