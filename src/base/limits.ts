@@ -380,4 +380,6 @@ export const limits = {
   demo_mail_chars_max: 300,
   demo_command_bytes_max: 4 * MIB,
   demo_question_chars_max: 1_000,
+  demo_tries: 120,
+  demo_retry_ms: 1_000,
 } as const;

@@ -1,12 +1,15 @@
 /**
  * How the demo agent speaks to its team: by the commands that every agent has, each a process of its own, shown as a call
- * of a tool with what it printed. Nobody is asked for them.
+ * of a tool with what it printed. Nobody is asked for them. While the plane is away they are repeated, so each of them is
+ * one that may be.
  */
 import { execFile } from 'node:child_process';
 import type { ToolCall } from '@agentclientprotocol/sdk';
 import { z } from 'zod';
+import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
 import { showArgv } from '../domain/command.ts';
+import { problems } from '../domain/problem.ts';
 import { stepStatuses } from '../domain/run.ts';
 import { type Telling, text } from './telling.ts';
 
@@ -30,6 +33,8 @@ const mail = z.object({
   payload: z.record(z.string(), z.unknown()),
 });
 export type TeamMail = z.infer<typeof mail>;
+
+const AWAY = problems.nodeUnreachable().message;
 
 /** What a command said when it failed. */
 export class ActorError extends Error {}
@@ -66,12 +71,20 @@ export class Actor {
   }
 
   async send(to: string, payload: Record<string, unknown>): Promise<void> {
-    await this.#call(z.unknown(), 'send', '--to', to, '--payload', JSON.stringify(payload));
+    const once = ['--idempotency-key', crypto.randomUUID()];
+    await this.#call(z.unknown(), 'send', '--to', to, '--payload', JSON.stringify(payload), ...once);
   }
 
   async addStep(step_key: string, member_id: string, prompt: string): Promise<void> {
     const args = ['--step-key', step_key, '--member', member_id, '--prompt', prompt];
-    await this.#call(z.unknown(), 'step-add', ...args);
+    try {
+      await this.#call(z.unknown(), 'step-add', ...args);
+    } catch (error) {
+      if (!(error instanceof ActorError)) throw error;
+      // It may be there since a call whose answer was lost.
+      const there = await this.steps();
+      if (!there.some((one) => one.step_key === step_key)) throw error;
+    }
   }
 
   /** Lets a step wait for a human. */
@@ -93,7 +106,7 @@ export class Actor {
     await telling.tool(call, async () => {
       await telling.toolRuns(call);
       await telling.pause(600);
-      printed = await this.#run(argv);
+      printed = await this.#runWhenBack(argv);
       telling.signal.throwIfAborted();
       const content = [text(`${printed.stdout}${printed.stderr}`)];
       return { status: printed.ok ? 'completed' : 'failed', content };
@@ -102,6 +115,15 @@ export class Actor {
     const read = answer.safeParse(parseJson(printed.stdout));
     if (!read.success) throw new ActorError(`svc actor ${args[0]} printed what was not expected`);
     return read.data;
+  }
+
+  /** Repeats it for some minutes while nobody answers. */
+  async #runWhenBack(argv: string[]): Promise<Printed> {
+    for (let tries = 1; ; tries++) {
+      const printed = await this.#run(argv);
+      if (!printed.stderr.includes(AWAY) || tries >= limits.demo_tries) return printed;
+      await sleep(limits.demo_retry_ms, this.#telling.signal);
+    }
   }
 
   #run([program, ...args]: string[]): Promise<Printed> {

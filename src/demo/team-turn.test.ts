@@ -48,13 +48,15 @@ async function answer(answers: Record<string, unknown>): Promise<void> {
   }
 }
 
-/** What `svc` was asked, without `actor`. */
+/** What `svc` was asked, without `actor` and keys. */
 async function asked(): Promise<string[]> {
+  const lines = (await askedWhole()).map((line) => line.replace(/^actor /, ''));
+  return lines.map((line) => line.replace(/ --idempotency-key \S+$/, ''));
+}
+
+async function askedWhole(): Promise<string[]> {
   const text = await readFile(join(dir, 'bin/asked'), 'utf8').catch(() => '');
-  return text
-    .split('\n')
-    .slice(0, -1)
-    .map((line) => line.replace(/^actor /, ''));
+  return text.split('\n').slice(0, -1);
 }
 
 async function open(
@@ -224,6 +226,31 @@ test('where the team wants nothing, the prompt is one like any other', async () 
   await demo.prompt(session, 'Tidy up');
   expect(await asked()).toEqual(['team-members', 'inbox']);
   expect(await note()).toContain('“Tidy up”');
+});
+
+test('while the plane is away commands are repeated, and a step whose answer was lost was added', async () => {
+  const losing = `case $2 in send | step-add)
+  if mkdir "\${0%/*}/$2.lost" 2> /dev/null; then echo 'svc: failed to connect to remote node' >&2; exit 1; fi
+esac
+if [ $2 = step-add ]; then
+  mv "\${0%/*}/added" "\${0%/*}/step-list.json"; echo 'svc: step already exists for run' >&2; exit 1
+fi
+cat`;
+  await writeFile(
+    join(dir, 'bin/svc'),
+    SVC.replace('cat', () => losing),
+  );
+  await writeFile(join(dir, 'bin/added'), JSON.stringify({ steps: [step('part-1', 'red', 'running')] }));
+  await answer({ 'team-members': { members: team.slice(0, 2) } });
+  const { demo, session } = await open('lead');
+  expect(await demo.prompt(session, 'Plan the work.')).toBe('end_turn');
+  expect(lastMessage(demo)).toBe('Handed out: part-1 for red.');
+  expect((await asked()).map((line) => line.split(' ')[0])).toEqual([
+    ...['team-members', 'step-list', 'send', 'send', 'step-add', 'step-add', 'step-list'],
+  ]);
+  const sent = (await askedWhole()).filter((line) => line.includes(' send '));
+  expect(sent[0]).toMatch(/ --idempotency-key [0-9a-f-]{36}$/);
+  expect(sent[1]).toBe(sent[0]);
 });
 
 test('a command that fails ends the turn with refusal and its reason', async () => {
