@@ -196,6 +196,13 @@ test('the shared secret’s holder names the actor; the run is the only open one
   expect(teams.acts).toEqual(['boss@team_x adds s', 'user:ben completes s']);
 });
 
+test('the shared secret’s holder who calls from a session, and names nobody, is its member in its run', async () => {
+  const claims = { session_id: 'ses_hand' };
+  const token = await mintToken(settings, '', room.clock, { kind: 'actor', claims });
+  const whoami = await actors.call({ method: 'whoami', params: {}, token, node_id: 'main' });
+  expect(whoami).toMatchObject({ actor_id: 'hand@team_x', run_id: 'run_x', role: 'worker' });
+});
+
 test('a list of steps leaves out what may be large; one step is shown whole', async () => {
   await as('boss', 'step-add', { step_key: 'a', member_id: 'hand', prompt: 'do', input: { n: 1 } });
   const { steps } = (await as('hand', 'step-list')) as { steps: object[] };
