@@ -41,7 +41,7 @@ async function asked(member_id: string): Promise<{ review: Review; acp: Scripted
 }
 
 const member = (member_id: string): MemberAnswerer => ({
-  ...{ actor_id: `${member_id}@team_x`, member_id, team_num: rows.team_num },
+  ...{ actor_id: `${member_id}@team_x`, member_id, ...rows },
 });
 const get = (id: string) => room.reviews.get(ANA, id);
 const allow = { decision: 'allow' } as const;
@@ -96,7 +96,7 @@ test('with review_route leader a worker’s review goes to the leader, who hears
   await room.expectTrue(agent_id);
 });
 
-test('a worker answers no worker’s review, and sees none', async () => {
+test('a worker, and a leader of another team or run, answers no worker’s review, and sees none', async () => {
   await team({ review_route: 'leader' });
   const { review } = await asked('hand');
   for (const id of ['hand', 'help']) {
@@ -105,8 +105,12 @@ test('a worker answers no worker’s review, and sees none', async () => {
     expect(await room.reviews.listFor(member(id))).toEqual([]);
   }
   const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
-  const strange = room.reviews.respondAs(stranger, review.id, allow);
-  await expect(strange).rejects.toThrow('permission review not found');
+  const in_another_run = { ...member('boss'), run_num: rows.run_num + 1 };
+  for (const other of [stranger, in_another_run]) {
+    const strange = room.reviews.respondAs(other, review.id, allow);
+    await expect(strange).rejects.toThrow('permission review not found');
+    expect(await room.reviews.listFor(other)).toEqual([]);
+  }
   expect((await get(review.id)).status).toBe('pending');
 });
 

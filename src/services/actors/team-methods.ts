@@ -156,8 +156,8 @@ function mustEnd(tx: Tx, acting: ActingInRun, step_key: string): void {
   if (!own) mustHaveRight(acting.role, 'steps.end');
 }
 
-function answererOf({ actor_id, member, team }: Extract<ReturnType<typeof actAs>, { kind: 'member' }>) {
-  return { actor_id, member_id: member.member_id, team_num: team.num };
+function answererOf({ actor_id, member, team, run }: Extract<ReturnType<typeof actAs>, { kind: 'member' }>) {
+  return { actor_id, member_id: member.member_id, team_num: team.num, run_num: run?.num ?? null };
 }
 
 function errorText({ error_text }: { error_text: string }): string {
