@@ -1,5 +1,6 @@
 /** Permission reviews in a team: whom they go to, and who may answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { problems } from '../../domain/problem.ts';
 import type { Review } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -142,6 +143,19 @@ test('a leader that does not answer in time loses the review to humans, visibly'
   const late = room.reviews.respondAs(member('boss'), review.id, allow);
   await expect(late).rejects.toThrow('not allowed');
   await room.reviews.respond(BEN, review.id, allow, null);
+});
+
+test('in a run that takes no more mail a review waits as ever, and goes on to humans in time', async () => {
+  await team({ review_route: 'leader' });
+  room.routing.notify = () => {
+    throw problems.tooMuchMail();
+  };
+  const { review, acp } = await asked('hand');
+  expect(review).toMatchObject({ route: 'leader', status: 'pending' });
+  await room.pass(60_000);
+  await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
+  await room.reviews.respond(BEN, review.id, allow, null);
+  expect(await acp.hears('response')).toMatchObject({ id: 1 });
 });
 
 test('a human puts a worker’s review before the leader or a human, never before a worker', async () => {
