@@ -255,6 +255,7 @@ export const limits = {
   actor_params_bytes_max: 1 * MIB,
   actor_result_bytes_max: 3 * MIB,
   actor_calls_max: 64,
+  actor_receives_max: 32,
   actor_connections_max: 128,
   actor_streams_max: 2,
   actor_call_ms: 10_000,

@@ -23,16 +23,12 @@ import { agentHandlers } from '../http/agents.ts';
 import { conversationHandlers, reviewHandlers } from '../http/conversations.ts';
 import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
-import { mailHandlers } from '../http/mail.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
 import { presetHandlers } from '../http/presets.ts';
-import { runHandlers } from '../http/runs.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
-import { taskHandlers } from '../http/tasks.ts';
-import { teamHandlers } from '../http/teams.ts';
 import { Ingest } from '../ingest/ingest.ts';
 import { PlaneTrust } from '../link/plane-trust.ts';
 import { openActorDoor } from '../rpc-actor/door.ts';
@@ -44,9 +40,6 @@ import type { ReviewRouting } from '../services/acp/review-routing.ts';
 import { Reviews } from '../services/acp/reviews.ts';
 import { type ActorCall, Actors } from '../services/actors/actors.ts';
 import { SessionTokens } from '../services/actors/session-tokens.ts';
-import { actorMailbox, actorTriggers } from '../services/actors/team-mail.ts';
-import { teamMethods } from '../services/actors/team-methods.ts';
-import { actorRuns } from '../services/actors/team-runs.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
@@ -57,9 +50,6 @@ import { markStale } from '../services/agents/staleness.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
-import { Mailbox } from '../services/mail/mailbox.ts';
-import { Triggers } from '../services/mail/triggers.ts';
-import { Waking } from '../services/mail/waking.ts';
 import { Bootstrap } from '../services/nodes/bootstrap.ts';
 import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
@@ -68,18 +58,9 @@ import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
-import { Messages } from '../services/tasks/messages.ts';
-import { Tasks } from '../services/tasks/tasks.ts';
 import { errandOf } from '../services/teams/attempts.ts';
-import { beginRun } from '../services/teams/beginning.ts';
-import { Membership } from '../services/teams/membership.ts';
-import { RunEvents } from '../services/teams/run-events.ts';
-import { openRunning } from '../services/teams/running.ts';
-import { Runs } from '../services/teams/runs.ts';
-import { Teams } from '../services/teams/teams.ts';
 import { Tokens } from '../services/tokens.ts';
 import { liveSessions } from '../store/agents.ts';
-import { runOfNum } from '../store/runs.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { type TimerHandlers, Timers } from '../timers/timers.ts';
@@ -88,6 +69,7 @@ import type { Closing } from './closing.ts';
 import { DATABASE_FILE } from './data-dir.ts';
 import { openLogOf, openMachine } from './machine.ts';
 import { type Held, start } from './start.ts';
+import { openTeamServices } from './team-services.ts';
 
 export interface Plane {
   url: string;
@@ -197,7 +179,7 @@ async function open(
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
     errand: errandOf,
-    ended: (tx, session_id, exit) => running.ended(tx, session_id, exit),
+    ended: (tx, session_id, exit) => teams.ended(tx, session_id, exit),
     reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
   });
   const prompting = new Prompting(context);
@@ -209,9 +191,7 @@ async function open(
   );
   const routing: ReviewRouting = {
     leader_timeout_ms: () => settings.get('reviews.leader_timeout_seconds') * 1000,
-    notify: (tx, { run_num, ...letter }) => {
-      mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...letter, hops: 0 });
-    },
+    notify: (tx, notice) => teams.notify(tx, notice),
   };
   const reviews = new Reviews(context, { routing, onAnswered: (waited_ms) => waited(waited_ms / 1000) });
   const conversations = new Conversations(context, {
@@ -239,20 +219,11 @@ async function open(
   const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : links?.ingest(id)) ?? null;
   const lifecycle = new Lifecycle(context, settlement, ingestOf);
   const agents = new Agents(context, lifecycle);
-  const running = openRunning(context, lifecycle, (...asked) => mailbox.pendingWords(...asked));
-  const { progress } = running;
-  const mailbox = new Mailbox({ store, clock, facts, timers, audit, progress });
-  const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
-  const waking = new Waking(context, mailbox);
-
-  const methods = teamMethods({
-    ...{ store, reviews, runs: actorRuns({ progress, audit }) },
-    mailbox: actorMailbox(mailbox),
-    triggers: actorTriggers(triggers),
-  });
+  const teams = await openTeamServices(context, lifecycle, reviews);
 
   const trust = await openTrust(config, plane_id, clock, log);
   if (trust) opened.push(() => trust.close());
+  const { methods } = teams;
   const actors =
     trust && new Actors({ store, clock, log, session_tokens, methods, settings: () => trust.handover() });
   if (actors) await openActors({ config, trust, actors, files: machine.actor_files, log, opened });
@@ -278,17 +249,6 @@ async function open(
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
-  const membership = await Membership.open(store);
-  const teams = new Teams({ store, clock, audit, membership, idempotency });
-  const runs = new Runs({ store, clock, audit, feed, progress, idempotency });
-  const run_events = new RunEvents({ store, clock, progress });
-  const conversing = { store, clock, feed, audit, idempotency };
-  const tasks = new Tasks({ ...conversing, beginRun: (tx, asked) => beginRun(tx, progress, asked) });
-  const messages = new Messages({
-    ...conversing,
-    logger: log,
-    post: (tx, letter) => mailbox.post(tx, letter),
-  });
   const presets = new Presets({ clock, node: context.options.node });
 
   await node.attach(sink);
@@ -297,24 +257,18 @@ async function open(
   await facts.open({
     'agent-restarts': restartFacts(context),
     conversations: conversations.facts(),
-    tasks: tasks.facts(),
-    messages: messages.facts(),
-    runs: running.facts,
-    mail: waking.facts(),
-    triggers: triggers.facts(),
+    ...teams.facts,
   });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
     ...restartTimers(context, lifecycle),
     ...conversations.timers(),
     ...reviews.timers(),
-    ...running.timers,
-    ...waking.timers(),
-    ...triggers.timers(),
+    ...teams.timers,
   };
   timers.open(onTime);
   opened.push(() => timers.close());
-  await outbox.open({ ...intents(lifecycle, reviews), ...running.intents });
+  await outbox.open({ ...intents(lifecycle, reviews), ...teams.intents });
   opened.push(() => outbox.close());
   await registry.open();
   if (links) opened.push(() => links.closeAll());
@@ -344,16 +298,13 @@ async function open(
       ...agentHandlers(agents),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
-      ...mailHandlers(mailbox, triggers),
       ...configHandlers(settings),
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
       ...presetHandlers(presets),
-      ...taskHandlers({ tasks, messages, tokens, streams }),
-      ...runHandlers({ runs, events: run_events, tokens, streams }),
-      ...streamHandlers({ agents, log: eventLog, feed, membership, tokens, streams }),
-      ...teamHandlers(teams),
+      ...streamHandlers({ agents, log: eventLog, feed, membership: teams.membership, tokens, streams }),
+      ...teams.handlers(tokens, streams),
     },
     authenticate: (token, ip) => tokens.authenticate(token, ip),
     idempotency,

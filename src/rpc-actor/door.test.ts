@@ -99,6 +99,28 @@ test('calls at once are bounded; a place is free when its call was answered', as
   expect(await Promise.all(callers)).toEqual(callers.map(() => null));
 });
 
+test('whoever waits for mail leaves places for those who have something to say', async () => {
+  const held: (() => void)[] = [];
+  const receive = { method: 'receive' };
+  const door = await openDoor({
+    call: ({ method }) =>
+      method === 'receive'
+        ? new Promise((resolve) => held.push(() => resolve(null)))
+        : Promise.resolve('said'),
+  });
+  const receivers = [];
+  while (receivers.length < limits.actor_receives_max) {
+    const connection = await dial(door);
+    for (let i = 0; i < limits.actor_streams_max; i++) receivers.push(ask(connection, receive));
+  }
+  while (held.length < limits.actor_receives_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  const another = await dial(door);
+  expect(await ask(another, receive)).toBe('rate_limited: too many calls at once');
+  expect(await ask(another)).toBe('said');
+  for (const release of held) release();
+  expect(await Promise.all(receivers)).toEqual(receivers.map(() => null));
+});
+
 test('refusals keep their words, faults show none', async () => {
   const lines: string[] = [];
   const log = pino({}, { write: (line: string) => void lines.push(line) });

@@ -5,6 +5,7 @@
 import type { ConnectRouter } from '@connectrpc/connect';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import type { ActorMethod } from '../contract/actor.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 import { toConnectError } from '../link/wire.ts';
@@ -15,18 +16,29 @@ export interface ActorSurface {
   log: Logger;
 }
 
+/** The method that the plane answers late where there is nothing to say. */
+const WAITS: ActorMethod = 'receive';
+
 /** For the router of a door. */
 export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter) => void {
   let under_way = 0;
+  let waiting = 0;
 
-  /** A place is held until the plane has answered, also for a caller who has gone. */
+  /**
+   * A place is held until the plane has answered, also for a caller who has gone. Some are kept for those who do not wait:
+   * agents that listen for mail must not be in the way of those that have something to say.
+   */
   const pass = async (method: string, params: unknown, token: string): Promise<unknown> => {
-    if (under_way >= limits.actor_calls_max) throw problems.tooManyActorCalls();
+    const waits = method === WAITS;
+    const full = under_way >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
+    if (full) throw problems.tooManyActorCalls();
     under_way++;
+    if (waits) waiting++;
     try {
       return await call({ method, params, token });
     } finally {
       under_way--;
+      if (waits) waiting--;
     }
   };
 

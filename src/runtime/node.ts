@@ -149,7 +149,7 @@ class Main implements LocalNode {
     const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
     this.#spools = new Spools(launcher, tools, keep_bytes, log);
     const { data_dir, run_as = null, env = process.env } = options;
-    this.#steps = new StepFiles({ data_dir, run_as, env });
+    this.#steps = new StepFiles({ data_dir, run_as, env, exec: launcher, log });
   }
 
   async adopt(): Promise<void> {

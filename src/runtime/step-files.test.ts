@@ -1,8 +1,9 @@
 import { execFileSync } from 'node:child_process';
-import { chown, link, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
+import { chown, link, mkdir, mkdtemp, readdir, rm, stat, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
 import { directExec } from './exec.ts';
 import { asUser, findUser, type RunAs } from './run-as.ts';
 import { StepFiles } from './step-files.ts';
@@ -22,7 +23,10 @@ afterEach(async () => {
 });
 
 const open = (run_as: RunAs | null = null) =>
-  new StepFiles({ data_dir, run_as, env: { RUNTIME_DIRECTORY: run_dir } });
+  new StepFiles({
+    ...{ data_dir, run_as, exec: directExec, log: silentLog },
+    env: { PATH: process.env.PATH, RUNTIME_DIRECTORY: run_dir },
+  });
 const text = (bytes: Uint8Array | null) => bytes && Buffer.from(bytes).toString();
 
 test('folders go with their sessions, also those that were forgotten while nobody looked', async () => {
@@ -84,3 +88,23 @@ test.runIf(as_root)('another user’s agents read and write their own data, and 
   expect(text(await files.output('ses_a', 100))).toBe('planted');
   expect((await stat(join(SVC_STEP_INPUT, '..'))).mode & 0o777).toBe(0o700);
 });
+
+test.runIf(as_root)(
+  'another user’s folder is removed with that user’s rights alone, and never holds us up',
+  async () => {
+    const run_as = await findUser(directExec, 'nobody');
+    execFileSync('chmod', ['755', run_dir]);
+    const files = open(run_as);
+    for (const id of ['ses_a', 'ses_b']) await files.make(id, '{}');
+    const folder = async (id: string) => join((await files.environment(id)).SVC_STEP_INPUT ?? '', '..');
+    // As a folder of ours would stand there for whoever follows a link.
+    const theirs = join(await folder('ses_a'), 'in');
+    await mkdir(theirs, { mode: 0o700 });
+    await writeFile(join(theirs, 'kept'), 'ours');
+    await files.drop('ses_a');
+    expect(await readdir(theirs)).toEqual(['kept']);
+    await files.drop('ses_b');
+    await files.sweep(new Set());
+    expect(await readdir(join(await folder('ses_b'), '..'))).toEqual(['ses_a']);
+  },
+);

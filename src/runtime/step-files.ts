@@ -3,18 +3,24 @@
  * The folder is the agent's own, so whatever stands there afterwards is untrusted: only a plain file is read, bounded.
  */
 import { constants } from 'node:fs';
-import { chown, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { chown, lstat, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import type { Logger } from '../base/log.ts';
 import { problems } from '../domain/problem.ts';
 import { type AgentFolderOptions, agentFolder, openAgentFolder } from './agent-folder.ts';
+import { type RemoveOptions, removeTree } from './remove-tree.ts';
+
+export interface StepFilesOptions extends AgentFolderOptions, RemoveOptions {
+  log: Logger;
+}
 
 /** Not there, a link or a socket in its place, or kept from us. */
 const NOTHING = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
 
 export class StepFiles {
-  readonly #options: AgentFolderOptions;
+  readonly #options: StepFilesOptions;
 
-  constructor(options: AgentFolderOptions) {
+  constructor(options: StepFilesOptions) {
     this.#options = options;
   }
 
@@ -24,7 +30,7 @@ export class StepFiles {
       throw problems.noStepFolder();
     });
     const dir = await this.#folder(session_id);
-    await rm(dir, { recursive: true, force: true });
+    await this.#remove(dir);
     await mkdir(dir, { mode: 0o700 });
     const file = join(dir, 'input');
     await writeFile(file, input, { mode: 0o600 });
@@ -62,7 +68,7 @@ export class StepFiles {
   }
 
   async drop(session_id: string): Promise<void> {
-    await rm(await this.#folder(session_id), { recursive: true, force: true });
+    await this.#remove(await this.#folder(session_id));
   }
 
   /** Removes those of sessions that are no more. */
@@ -73,8 +79,20 @@ export class StepFiles {
       throw error;
     });
     for (const name of names.filter((one) => !known.has(one))) {
-      await rm(join(dir, name), { recursive: true, force: true });
+      await this.#remove(join(dir, name));
     }
+  }
+
+  /** What an agent put there so that it stays holds nothing up: it is tried again when the node starts. */
+  async #remove(dir: string): Promise<void> {
+    const found = await lstat(dir).catch(() => null);
+    if (!found) return;
+    // One that was never handed over has nothing in it but ours.
+    const handed_over = this.#options.run_as !== null && found.uid === this.#options.run_as.uid;
+    const why = handed_over
+      ? await removeTree(this.#options, dir)
+      : await rm(dir, { recursive: true, force: true }).then(() => null, String);
+    if (why !== null) this.#options.log.warn({ dir, why }, 'the folder of a step could not be removed');
   }
 
   async #folder(session_id: string): Promise<string> {

@@ -83,9 +83,9 @@ export class FakeTeams implements ActorDeps {
         .filter((one) => one.to_actor_id === actor_id && (all || !one.acknowledged))
         .filter((one) => run_num === null || one.run_num === run_num)
         .slice(0, limit),
-    ack: (_tx, { actor_id, message_id }) => {
+    ack: (_tx, { actor_id, run_num, message_id }) => {
       const mail = this.mail.find((one) => one.id === message_id && one.to_actor_id === actor_id);
-      if (!mail) throw problems.messageNotFound();
+      if (!mail || (run_num !== null && mail.run_num !== run_num)) throw problems.messageNotFound();
       mail.acknowledged = true;
       return mail;
     },

@@ -10,7 +10,8 @@ import { limits } from '../../base/limits.ts';
 import type { Worktree, WorktreeRequest } from '../../domain/node.ts';
 import { invalid, Problem, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
-import { asUser, type RunAs } from '../run-as.ts';
+import { removeTree } from '../remove-tree.ts';
+import type { RunAs } from '../run-as.ts';
 import { complaint, type Git, gitRefused } from './git.ts';
 import { clearHalfMade } from './half-made.ts';
 import { branchName, folderName, isOurBranch } from './names.ts';
@@ -168,31 +169,21 @@ function clearKilled(
   workdir: string,
   branch: string | null,
 ): Promise<void> {
-  return clearHalfMade({ common_dir, workdir, branch, removeTree: (path) => removeTree(options, path) });
+  return clearHalfMade({ common_dir, workdir, branch, removeTree: (path) => mustRemove(options, path) });
 }
 
 /** Throws a worktree's folder and git's record of it away. */
 async function discard(options: WorktreeOptions, repository: Repository, path: string): Promise<void> {
-  await removeTree(options, path);
+  await mustRemove(options, path);
   const removed = await options.git.run(repository.path, ['worktree', 'remove', '-f', '-f', '--', path], {
     filters_off: false,
   });
   if (removed.code !== 0) throw gitRefused(removed);
 }
 
-/** `rm`, because it holds folders open on its way down: a folder swapped for a link leads it nowhere. */
-async function removeTree(options: WorktreeOptions, path: string): Promise<void> {
-  const result = await options.exec.run(asUser(['rm', '-rf', '--', path], options.run_as), {
-    cwd: '/',
-    env: { PATH: options.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
-    output_bytes_max: 4_096,
-    timeout_ms: limits.git_checkout_timeout_ms,
-  });
-  // The agents' user may empty its folder, but not take it out of a folder of ours.
-  if (options.run_as) await rmdir(path).catch(() => {});
-  if (await lstat(path).catch(() => null)) {
-    throw new Problem('conflict', 'workdir_not_removed', complaint(result, 'rm'));
-  }
+async function mustRemove(options: WorktreeOptions, path: string): Promise<void> {
+  const why = await removeTree(options, path);
+  if (why !== null) throw new Problem('conflict', 'workdir_not_removed', why);
 }
 
 export interface Removal {

@@ -5,6 +5,7 @@
 import type { Permission } from '../../acp/permission.ts';
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
+import { Problem } from '../../domain/problem.ts';
 import type { ReviewParty } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import { type ReviewRow, updateReview } from '../../store/reviews.ts';
@@ -25,7 +26,7 @@ export interface ReviewNotice {
 export interface ReviewRouting {
   /** How long a leader has. */
   leader_timeout_ms(): number;
-  /** Called in the transaction that puts the review before the leader. */
+  /** Called in the transaction that puts the review before the leader. A Problem changes nothing: it is not told then. */
   notify(tx: Tx, notice: ReviewNotice): void;
 }
 
@@ -71,7 +72,7 @@ export function awaitLeader(context: AgentsContext, routing: ReviewRouting, tx: 
   context.options.timers.set(tx, 'review_to_humans', row.id, due_at, {});
   if (row.run_num === null || row.origin_actor_id === null || row.routed_to === null) return;
   const title = (JSON.parse(row.tool_call) as Permission['tool_call']).title;
-  routing.notify(tx, {
+  const notice = {
     run_num: row.run_num,
     from_actor_id: row.origin_actor_id,
     to_actor_id: row.routed_to,
@@ -79,7 +80,14 @@ export function awaitLeader(context: AgentsContext, routing: ReviewRouting, tx: 
       permission_review: row.id,
       title: typeof title === 'string' ? title.slice(0, limits.name_chars_max) : null,
     },
-  });
+  };
+  try {
+    routing.notify(tx, notice);
+  } catch (error) {
+    // A run that takes no more mail must not hold up what its agents say: the time of the leader runs all the same.
+    if (!(error instanceof Problem)) throw error;
+    context.options.logger.warn({ err: error, review_id: row.id }, 'a leader was not told of a review');
+  }
 }
 
 /** The leader has had its time: every human who may answer is asked. */

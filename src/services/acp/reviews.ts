@@ -53,6 +53,8 @@ export interface MemberAnswerer {
   actor_id: string;
   member_id: string;
   team_num: number;
+  /** The run that it answers in: of others it learns nothing; null: in all of them. */
+  run_num: number | null;
 }
 
 export interface ReviewsOptions {
@@ -135,10 +137,11 @@ export class Reviews {
   // --- for members of teams -------------------------------------------------------------------------------------------
 
   /** Newest first: what waits for the member's answer. */
-  listFor({ actor_id, team_num }: MemberAnswerer): Promise<Review[]> {
+  listFor(member: MemberAnswerer): Promise<Review[]> {
+    const waiting = { user_id: null, routed_to: member.actor_id, status: 'pending' } as const;
     return this.#context.options.store.read((reader) =>
-      listReviews(reader, { user_id: null, routed_to: actor_id, status: 'pending' })
-        .filter((row) => row.team_num === team_num)
+      listReviews(reader, waiting)
+        .filter((row) => isWithin(row, member))
         .map(toReview),
     );
   }
@@ -269,10 +272,14 @@ function mustFind(reader: Reader, caller: Caller, review_id: string): ReviewRow 
   return row;
 }
 
-/** Another team's is as good as none. */
+function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolean {
+  return row.team_num === team_num && (run_num === null || row.run_num === run_num);
+}
+
+/** Another team's, or another run's, is as good as none. */
 function mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
   const row = findReview(reader, review_id);
-  if (!row || row.team_num !== member.team_num) throw problems.reviewNotFound();
+  if (!row || !isWithin(row, member)) throw problems.reviewNotFound();
   const cast = castOf(reader, row);
   const is_routed_to = row.routed_to === member.actor_id;
   // One that it answered already may be asked for again, to hear who was first.

@@ -1,5 +1,6 @@
 /** Permission reviews in a team: whom they go to, and who may answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { problems } from '../../domain/problem.ts';
 import type { Review } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -41,7 +42,7 @@ async function asked(member_id: string): Promise<{ review: Review; acp: Scripted
 }
 
 const member = (member_id: string): MemberAnswerer => ({
-  ...{ actor_id: `${member_id}@team_x`, member_id, team_num: rows.team_num },
+  ...{ actor_id: `${member_id}@team_x`, member_id, ...rows },
 });
 const get = (id: string) => room.reviews.get(ANA, id);
 const allow = { decision: 'allow' } as const;
@@ -96,7 +97,7 @@ test('with review_route leader a worker’s review goes to the leader, who hears
   await room.expectTrue(agent_id);
 });
 
-test('a worker answers no worker’s review, and sees none', async () => {
+test('a worker, and a leader of another team or run, answers no worker’s review, and sees none', async () => {
   await team({ review_route: 'leader' });
   const { review } = await asked('hand');
   for (const id of ['hand', 'help']) {
@@ -105,8 +106,12 @@ test('a worker answers no worker’s review, and sees none', async () => {
     expect(await room.reviews.listFor(member(id))).toEqual([]);
   }
   const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
-  const strange = room.reviews.respondAs(stranger, review.id, allow);
-  await expect(strange).rejects.toThrow('permission review not found');
+  const in_another_run = { ...member('boss'), run_num: rows.run_num + 1 };
+  for (const other of [stranger, in_another_run]) {
+    const strange = room.reviews.respondAs(other, review.id, allow);
+    await expect(strange).rejects.toThrow('permission review not found');
+    expect(await room.reviews.listFor(other)).toEqual([]);
+  }
   expect((await get(review.id)).status).toBe('pending');
 });
 
@@ -138,6 +143,19 @@ test('a leader that does not answer in time loses the review to humans, visibly'
   const late = room.reviews.respondAs(member('boss'), review.id, allow);
   await expect(late).rejects.toThrow('not allowed');
   await room.reviews.respond(BEN, review.id, allow, null);
+});
+
+test('in a run that takes no more mail a review waits as ever, and goes on to humans in time', async () => {
+  await team({ review_route: 'leader' });
+  room.routing.notify = () => {
+    throw problems.tooMuchMail();
+  };
+  const { review, acp } = await asked('hand');
+  expect(review).toMatchObject({ route: 'leader', status: 'pending' });
+  await room.pass(60_000);
+  await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
+  await room.reviews.respond(BEN, review.id, allow, null);
+  expect(await acp.hears('response')).toMatchObject({ id: 1 });
 });
 
 test('a human puts a worker’s review before the leader or a human, never before a worker', async () => {

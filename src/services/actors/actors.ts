@@ -118,9 +118,7 @@ export class Actors {
     if (session.node_id !== node_id) {
       throw this.#refused(`session ${session_id} is on node ${session.node_id}`, node_id);
     }
-    const { member } = session;
-    const actor_id = member && actorIdOf(member.member_id, member.team_id);
-    return { kind: 'session', actor_id, session };
+    return { kind: 'session', actor_id: ownActor(session), session };
   }
 
   async #bySecret(token: string, node_id: string): Promise<ActorCaller> {
@@ -134,7 +132,7 @@ export class Actors {
       typeof session_id === 'string'
         ? await this.#deps.store.read((reader) => findLive(reader, session_id))
         : null;
-    return { kind: 'secret', actor_id: sub === '' ? null : sub, session };
+    return { kind: 'secret', actor_id: sub === '' ? ownActor(session) : sub, session };
   }
 
   /** Every refusal is the same word; the log says which it was. */
@@ -142,6 +140,12 @@ export class Actors {
     this.#refusals.warn(reason, { node_id });
     return problems.actorUnauthorized();
   }
+}
+
+/** The member that a session is; null: it is of no team, or there is none. */
+function ownActor(session: CallingSession | null): string | null {
+  const member = session?.member ?? null;
+  return member && actorIdOf(member.member_id, member.team_id);
 }
 
 /** A session that is not over, and whose it is. */

@@ -29,7 +29,8 @@ export interface ActorRuns {
   failRun(tx: Tx, run: RunRow, error_text: string, by: string): Run;
 }
 
-export interface InboxOf {
+/** Whose, and in which run. */
+export interface Holder {
   actor_id: string;
   /** Null: of all runs. */
   run_num: number | null;
@@ -50,22 +51,22 @@ export interface ActorMailbox {
     },
   ): MailRecord;
   /** Unacknowledged ones, or all, oldest first; they are delivered with that, in a transaction of its own. */
-  inbox(asked: InboxOf & { limit: number; all: boolean }): Promise<MailRecord[]>;
-  /** Throws `message not found`, also for another's. */
-  ack(tx: Tx, asked: { actor_id: string; message_id: number }): MailRecord;
+  inbox(asked: Holder & { limit: number; all: boolean }): Promise<MailRecord[]>;
+  /** Throws `message not found`, also for another's, and for one of another run. */
+  ack(tx: Tx, asked: Holder & { message_id: number }): MailRecord;
   /** Resolves when there may be mail for the actor, or after so long. */
-  mailed(asked: InboxOf, wait_ms: number): Promise<void>;
+  mailed(asked: Holder, wait_ms: number): Promise<void>;
 }
 
 export interface ActorTriggers {
-  list(reader: Reader, asked: { actor_id: string; run_num: number | null }): TriggerRecord[];
+  list(reader: Reader, asked: Holder): TriggerRecord[];
   /** Mail to the actor itself, whenever it is time. */
   set(
     tx: Tx,
     trigger: TriggerTimes & { run: RunRow; actor_id: string; payload: Record<string, unknown> },
   ): TriggerRecord;
-  /** Throws when there is none of the actor's. */
-  cancel(tx: Tx, asked: { actor_id: string; trigger_id: string }): TriggerRecord;
+  /** Throws `trigger not found`, also for another's, and for one of another run. */
+  cancel(tx: Tx, asked: Holder & { trigger_id: string }): TriggerRecord;
 }
 
 export interface ActorDeps {

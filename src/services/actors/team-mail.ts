@@ -1,8 +1,8 @@
 /** Mail and triggers as the actor surface asks for them. */
-
-import { toMail } from '../../store/mail.ts';
+import { problems } from '../../domain/problem.ts';
+import { findMail, toMail } from '../../store/mail.ts';
 import { attemptsOfSession } from '../../store/runs.ts';
-import { listTriggers, toTrigger } from '../../store/triggers.ts';
+import { findTrigger, listTriggers, toTrigger } from '../../store/triggers.ts';
 import type { Mailbox } from '../mail/mailbox.ts';
 import { scheduleOf } from '../mail/schedule.ts';
 import type { Triggers } from '../mail/triggers.ts';
@@ -26,7 +26,10 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
         status: all ? 'all' : undefined,
         limit,
       }),
-    ack: (tx, { actor_id, message_id }) => toMail(mailbox.acknowledge(tx, message_id, actor_id)),
+    ack: (tx, { actor_id, run_num, message_id }) => {
+      if (run_num !== null && findMail(tx, message_id)?.run_num !== run_num) throw problems.messageNotFound();
+      return toMail(mailbox.acknowledge(tx, message_id, actor_id));
+    },
     mailed: ({ actor_id, run_num }, wait_ms) =>
       mailbox.awaitNew(
         { to_actor_id: actor_id, run_num: run_num ?? undefined, limit: 1 },
@@ -42,6 +45,10 @@ export function actorTriggers(triggers: Triggers): ActorTriggers {
       listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
     set: (tx, { run, actor_id, payload, ...times }) =>
       toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, actor_id)),
-    cancel: (tx, { actor_id, trigger_id }) => toTrigger(triggers.drop(tx, trigger_id, actor_id)),
+    cancel: (tx, { actor_id, run_num, trigger_id }) => {
+      if (run_num !== null && findTrigger(tx, trigger_id)?.run_num !== run_num)
+        throw problems.triggerNotFound();
+      return toTrigger(triggers.drop(tx, trigger_id, actor_id));
+    },
   };
 }

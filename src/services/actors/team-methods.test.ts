@@ -196,6 +196,13 @@ test('the shared secret’s holder names the actor; the run is the only open one
   expect(teams.acts).toEqual(['boss@team_x adds s', 'user:ben completes s']);
 });
 
+test('the shared secret’s holder who calls from a session, and names nobody, is its member in its run', async () => {
+  const claims = { session_id: 'ses_hand' };
+  const token = await mintToken(settings, '', room.clock, { kind: 'actor', claims });
+  const whoami = await actors.call({ method: 'whoami', params: {}, token, node_id: 'main' });
+  expect(whoami).toMatchObject({ actor_id: 'hand@team_x', run_id: 'run_x', role: 'worker' });
+});
+
 test('a list of steps leaves out what may be large; one step is shown whole', async () => {
   await as('boss', 'step-add', { step_key: 'a', member_id: 'hand', prompt: 'do', input: { n: 1 } });
   const { steps } = (await as('hand', 'step-list')) as { steps: object[] };
@@ -222,7 +229,7 @@ test('reviews are listed and answered as the member or the human that calls', as
   await as('boss', 'permission-review-list');
   await as('boss', 'permission-review-respond', { review_id, decision: 'allow' });
   await holder('permission-review-respond', { actor_id: 'user:ben', review_id, outcome: 'cancelled' });
-  const boss = { actor_id: 'boss@team_x', member_id: 'boss', team_num: rows.team_num };
+  const boss = { actor_id: 'boss@team_x', member_id: 'boss', ...rows };
   const ben = { user_id: 'usr_2', username: 'ben', role: 'user', token_id: '', ip: null };
   expect(reviewers).toEqual([boss, boss, ben]);
   const both = { review_id, decision: 'allow', outcome: 'cancelled' };
