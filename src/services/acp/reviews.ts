@@ -53,6 +53,8 @@ export interface MemberAnswerer {
   actor_id: string;
   member_id: string;
   team_num: number;
+  /** Null: in all runs of the team. */
+  run_num: number | null;
 }
 
 export interface ReviewsOptions {
@@ -135,10 +137,10 @@ export class Reviews {
   // --- for members of teams -------------------------------------------------------------------------------------------
 
   /** Newest first: what waits for the member's answer. */
-  listFor({ actor_id, team_num }: MemberAnswerer): Promise<Review[]> {
+  listFor(member: MemberAnswerer): Promise<Review[]> {
     return this.#context.options.store.read((reader) =>
-      listReviews(reader, { user_id: null, routed_to: actor_id, status: 'pending' })
-        .filter((row) => row.team_num === team_num)
+      listReviews(reader, { user_id: null, routed_to: member.actor_id, status: 'pending' })
+        .filter((row) => isFor(member, row))
         .map(toReview),
     );
   }
@@ -270,9 +272,13 @@ function mustFind(reader: Reader, caller: Caller, review_id: string): ReviewRow 
 }
 
 /** Another team's is as good as none. */
+function isFor({ team_num, run_num }: MemberAnswerer, row: ReviewRow): boolean {
+  return row.team_num === team_num && (run_num ?? row.run_num) === row.run_num;
+}
+
 function mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
   const row = findReview(reader, review_id);
-  if (!row || row.team_num !== member.team_num) throw problems.reviewNotFound();
+  if (!row || !isFor(member, row)) throw problems.reviewNotFound();
   const cast = castOf(reader, row);
   const is_routed_to = row.routed_to === member.actor_id;
   // One that it answered already may be asked for again, to hear who was first.

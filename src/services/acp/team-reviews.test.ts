@@ -41,7 +41,7 @@ async function asked(member_id: string): Promise<{ review: Review; acp: Scripted
 }
 
 const member = (member_id: string): MemberAnswerer => ({
-  ...{ actor_id: `${member_id}@team_x`, member_id, team_num: rows.team_num },
+  ...{ actor_id: `${member_id}@team_x`, member_id, ...rows },
 });
 const get = (id: string) => room.reviews.get(ANA, id);
 const allow = { decision: 'allow' } as const;
@@ -104,9 +104,12 @@ test('a worker answers no worker’s review, and sees none', async () => {
     await expect(room.reviews.routeAs(member(id), review.id, 'user:ana')).rejects.toThrow(NO_WORKER);
     expect(await room.reviews.listFor(member(id))).toEqual([]);
   }
-  const stranger = { ...member('boss'), team_num: rows.team_num + 1 };
-  const strange = room.reviews.respondAs(stranger, review.id, allow);
-  await expect(strange).rejects.toThrow('permission review not found');
+  for (const other of [{ team_num: rows.team_num + 1 }, { run_num: rows.run_num + 1 }]) {
+    const stranger = { ...member('boss'), ...other };
+    const strange = room.reviews.respondAs(stranger, review.id, allow);
+    await expect(strange).rejects.toThrow('permission review not found');
+    expect(await room.reviews.listFor(stranger)).toEqual([]);
+  }
   expect((await get(review.id)).status).toBe('pending');
 });
 

@@ -51,8 +51,8 @@ export interface ActorMailbox {
   ): MailRecord;
   /** Unacknowledged ones, or all, oldest first; they are delivered with that, in a transaction of its own. */
   inbox(asked: InboxOf & { limit: number; all: boolean }): Promise<MailRecord[]>;
-  /** Throws `message not found`, also for another's. */
-  ack(tx: Tx, asked: { actor_id: string; message_id: number }): MailRecord;
+  /** Throws `message not found`, also for another's, and another run's. */
+  ack(tx: Tx, asked: InboxOf & { message_id: number }): MailRecord;
   /** Resolves when there may be mail for the actor, or after so long. */
   mailed(asked: InboxOf, wait_ms: number): Promise<void>;
 }
@@ -64,8 +64,8 @@ export interface ActorTriggers {
     tx: Tx,
     trigger: TriggerTimes & { run: RunRow; actor_id: string; payload: Record<string, unknown> },
   ): TriggerRecord;
-  /** Throws when there is none of the actor's. */
-  cancel(tx: Tx, asked: { actor_id: string; trigger_id: string }): TriggerRecord;
+  /** Throws when there is none of the actor's, in the run. */
+  cancel(tx: Tx, asked: InboxOf & { trigger_id: string }): TriggerRecord;
 }
 
 export interface ActorDeps {

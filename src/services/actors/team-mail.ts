@@ -26,7 +26,7 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
         status: all ? 'all' : undefined,
         limit,
       }),
-    ack: (tx, { actor_id, message_id }) => toMail(mailbox.acknowledge(tx, message_id, actor_id)),
+    ack: (tx, { message_id, ...own }) => toMail(mailbox.acknowledge(tx, message_id, own)),
     mailed: ({ actor_id, run_num }, wait_ms) =>
       mailbox.awaitNew(
         { to_actor_id: actor_id, run_num: run_num ?? undefined, limit: 1 },
@@ -42,6 +42,6 @@ export function actorTriggers(triggers: Triggers): ActorTriggers {
       listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
     set: (tx, { run, actor_id, payload, ...times }) =>
       toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, actor_id)),
-    cancel: (tx, { actor_id, trigger_id }) => toTrigger(triggers.drop(tx, trigger_id, actor_id)),
+    cancel: (tx, { trigger_id, ...own }) => toTrigger(triggers.drop(tx, trigger_id, own)),
   };
 }

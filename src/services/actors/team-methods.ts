@@ -8,10 +8,10 @@ import type { Step } from '../../domain/run.ts';
 import { findStep } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import { humansOf } from '../../store/teams.ts';
-import type { Reviews } from '../acp/reviews.ts';
+import type { MemberAnswerer, Reviews } from '../acp/reviews.ts';
 import { resolveActor } from '../teams/cast.ts';
-import { type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
-import type { ActorDeps } from './deps.ts';
+import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
+import type { ActorDeps, InboxOf } from './deps.ts';
 
 export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
 export type TeamMethods = {
@@ -39,10 +39,10 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
 
   const inbox = (caller: ActorCaller, asked: ActorRequest<'inbox'>): Promise<MailRecord[]> =>
     store
-      .read((reader) => actAs(reader, caller, asked))
-      .then(({ actor_id, run }) => {
+      .read((reader) => ownOf(actAs(reader, caller, asked)))
+      .then((own) => {
         const { limit = limits.actor_inbox_items_max, status } = asked;
-        return mailbox.inbox({ actor_id, run_num: run?.num ?? null, limit, all: status === 'all' });
+        return mailbox.inbox({ ...own, limit, all: status === 'all' });
       });
 
   return {
@@ -61,12 +61,12 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
     receive: async (caller, asked) => {
       const there = await inbox(caller, asked);
       if (there.length > 0) return { messages: there };
-      const { actor_id, run } = await store.read((reader) => actAs(reader, caller, asked));
-      await mailbox.mailed({ actor_id, run_num: run?.num ?? null }, limits.actor_receive_ms);
+      const own = await store.read((reader) => ownOf(actAs(reader, caller, asked)));
+      await mailbox.mailed(own, limits.actor_receive_ms);
       return { messages: await inbox(caller, asked) };
     },
     ack: (caller, { message_id, ...asked }) =>
-      store.write((tx) => mailbox.ack(tx, { actor_id: actAs(tx, caller, asked).actor_id, message_id })),
+      store.write((tx) => mailbox.ack(tx, { ...ownOf(actAs(tx, caller, asked)), message_id })),
     send: (caller, { to, payload, idempotency_key = null, ...asked }) =>
       change(caller, asked, 'mail.use', (tx, { actor_id, team, run }) => {
         const cast = { team, spec: specOf(team, run), user_id: run.created_by };
@@ -116,15 +116,14 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
 
     'time-trigger-list': (caller, asked) =>
       store.read((reader) => {
-        const { actor_id, run } = actAs(reader, caller, asked);
-        return { triggers: triggers.list(reader, { actor_id, run_num: run?.num ?? null }) };
+        return { triggers: triggers.list(reader, ownOf(actAs(reader, caller, asked))) };
       }),
     'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
       change(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
         triggers.set(tx, { run, actor_id, at, every_seconds, cron, timezone, payload }),
       ),
     'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
-      store.write((tx) => triggers.cancel(tx, { actor_id: actAs(tx, caller, asked).actor_id, trigger_id })),
+      store.write((tx) => triggers.cancel(tx, { ...ownOf(actAs(tx, caller, asked)), trigger_id })),
 
     'permission-review-list': async (caller, asked) => {
       const acting = await store.read((reader) => actAs(reader, caller, asked));
@@ -156,8 +155,13 @@ function mustEnd(tx: Tx, acting: ActingInRun, step_key: string): void {
   if (!own) mustHaveRight(acting.role, 'steps.end');
 }
 
-function answererOf({ actor_id, member, team }: Extract<ReturnType<typeof actAs>, { kind: 'member' }>) {
-  return { actor_id, member_id: member.member_id, team_num: team.num };
+/** Members are the same actors in every run of their team; an agent of one run has no say in the others. */
+function ownOf({ actor_id, run }: Acting): InboxOf {
+  return { actor_id, run_num: run?.num ?? null };
+}
+
+function answererOf(acting: Extract<Acting, { kind: 'member' }>): MemberAnswerer {
+  return { ...ownOf(acting), member_id: acting.member.member_id, team_num: acting.team.num };
 }
 
 function errorText({ error_text }: { error_text: string }): string {

@@ -134,11 +134,12 @@ test('others see neither runs nor actors nor messages', async () => {
   await refused(send('lead', 'user:eve'), 'unknown actor: user:eve');
 });
 
-test('an actor acknowledges nobody else’s mail', async () => {
+test('an actor acknowledges nobody else’s mail, and an agent none of another run', async () => {
   const { num } = await post('robot', 'plain');
-  const ack = (member_id: string) =>
-    room.store.write((tx) => room.mailbox.acknowledge(tx, num, at(member_id)));
+  const ack = (member_id: string, run_num: number | null = null) =>
+    room.store.write((tx) => room.mailbox.acknowledge(tx, num, { actor_id: at(member_id), run_num }));
   await expect(ack('robot')).rejects.toThrow('message not found');
+  await expect(ack('plain', run.num + 1)).rejects.toThrow('message not found');
   expect(await ack('plain')).toMatchObject({ status: 'acknowledged' });
 });
 
@@ -223,7 +224,9 @@ test('agents that answer each other for ever are stopped by the budget, visibly'
     const [from, to] = n % 2 === 1 ? ['plain', 'robot'] : ['robot', 'plain'];
     room.clock.advance(10);
     for (const { id } of await take(from!)) {
-      await room.store.write((tx) => room.mailbox.acknowledge(tx, id, at(from!)));
+      await room.store.write((tx) =>
+        room.mailbox.acknowledge(tx, id, { actor_id: at(from!), run_num: null }),
+      );
     }
     last = await post(from!, to!);
   }

@@ -130,7 +130,7 @@ export class Mailbox {
     return this.#options.store.write((tx) => {
       const row = mustFindMail(tx, mail_num);
       visible(() => mustActAs(tx, caller, row.to_actor_id, row.run_id));
-      return toMail(this.acknowledge(tx, mail_num, row.to_actor_id));
+      return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
     });
   }
 
@@ -219,10 +219,15 @@ export class Mailbox {
     return this.#waiters.wait(filter.to_actor_id, isThere, wait_ms, signal);
   }
 
-  /** Idempotent; a dead letter stays one. Throws `message not found` for another's. */
-  acknowledge(tx: Tx, mail_num: number, actor_id: string): MailRow {
+  /** Idempotent; a dead letter stays one. Throws `message not found` for another's. `run_num` null: of any run. */
+  acknowledge(
+    tx: Tx,
+    mail_num: number,
+    { actor_id, run_num }: { actor_id: string; run_num: number | null },
+  ): MailRow {
     const row = mustFindMail(tx, mail_num);
-    if (row.to_actor_id !== actor_id) throw problems.messageNotFound();
+    if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
+      throw problems.messageNotFound();
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
     const now = this.#options.clock.now();
     const { delivered_at } = row;

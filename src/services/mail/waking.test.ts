@@ -34,7 +34,8 @@ const send = async (n: number) => {
 const row = (id: number): Promise<MailRow> => room.store.read((reader) => findMail(reader, id)!);
 const statusOf = async (id: number) => (await row(id)).status;
 const attention = async () => (await room.store.read((reader) => findRun(reader, run.id)!)).attention;
-const ack = (id: number) => room.store.write((tx) => room.mailbox.acknowledge(tx, id, at('robot')));
+const ack = (id: number) =>
+  room.store.write((tx) => room.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
 const idle = () => vi.waitFor(async () => expect((await room.get(agent_id)).activity).toBe('idle'), SOON);
 
 /** The words of the agent's next prompt, whose turn goes on then; and how to end it. */
