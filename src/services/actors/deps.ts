@@ -33,6 +33,8 @@ export interface InboxOf {
   actor_id: string;
   /** Null: of all runs. */
   run_num: number | null;
+  /** Of all runs: those of this user's teams; absent: whichever. */
+  user_id?: string;
 }
 
 export interface ActorMailbox {
@@ -58,7 +60,7 @@ export interface ActorMailbox {
 }
 
 export interface ActorTriggers {
-  list(reader: Reader, asked: { actor_id: string; run_num: number | null }): TriggerRecord[];
+  list(reader: Reader, asked: InboxOf): TriggerRecord[];
   /** Mail to the actor itself, whenever it is time. */
   set(
     tx: Tx,

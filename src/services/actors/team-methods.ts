@@ -9,6 +9,7 @@ import { findStep } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import { humansOf } from '../../store/teams.ts';
 import type { MemberAnswerer, Reviews } from '../acp/reviews.ts';
+import { ofTeams } from '../mail/addresses.ts';
 import { resolveActor } from '../teams/cast.ts';
 import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
 import type { ActorDeps, InboxOf } from './deps.ts';
@@ -165,8 +166,10 @@ function mustEnd(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: str
 }
 
 /** Members are the same actors in every run of their team; an agent of one run has no say in the others. */
-function ownOf({ actor_id, run }: Acting): InboxOf {
-  return { actor_id, run_num: run?.num ?? null };
+function ownOf(acting: Acting): InboxOf {
+  const { actor_id, run } = acting;
+  const of_all = run === null && acting.kind === 'human';
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
 }
 
 function answererOf(acting: Extract<Acting, { kind: 'member' }>): MemberAnswerer {
