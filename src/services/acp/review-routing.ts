@@ -5,6 +5,7 @@
 import type { Permission } from '../../acp/permission.ts';
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
+import { Problem } from '../../domain/problem.ts';
 import type { ReviewParty } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import { type ReviewRow, updateReview } from '../../store/reviews.ts';
@@ -71,15 +72,20 @@ export function awaitLeader(context: AgentsContext, routing: ReviewRouting, tx: 
   context.options.timers.set(tx, 'review_to_humans', row.id, due_at, {});
   if (row.run_num === null || row.origin_actor_id === null || row.routed_to === null) return;
   const title = (JSON.parse(row.tool_call) as Permission['tool_call']).title;
-  routing.notify(tx, {
-    run_num: row.run_num,
-    from_actor_id: row.origin_actor_id,
-    to_actor_id: row.routed_to,
-    payload: {
-      permission_review: row.id,
-      title: typeof title === 'string' ? title.slice(0, limits.name_chars_max) : null,
-    },
-  });
+  try {
+    routing.notify(tx, {
+      run_num: row.run_num,
+      from_actor_id: row.origin_actor_id,
+      to_actor_id: row.routed_to,
+      payload: {
+        permission_review: row.id,
+        title: typeof title === 'string' ? title.slice(0, limits.name_chars_max) : null,
+      },
+    });
+  } catch (error) {
+    // The run takes no more mail. The agent's question must not be lost for that: humans are asked in time.
+    if (!(error instanceof Problem)) throw error;
+  }
 }
 
 /** The leader has had its time: every human who may answer is asked. */

@@ -1,5 +1,6 @@
 /** Permission reviews in a team: whom they go to, and who may answer. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { problems } from '../../domain/problem.ts';
 import type { Review } from '../../domain/review.ts';
 import type { TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -94,6 +95,17 @@ test('with review_route leader a worker’s review goes to the leader, who hears
   expect(await audited('permission_reviewed')).toMatchObject([{ actor_id: 'boss@team_x' }]);
   expect(await room.reviews.listFor(member('boss'))).toEqual([]);
   await room.expectTrue(agent_id);
+});
+
+test('a review whose leader cannot be told, because the run takes no more mail, waits for it, and then for humans', async () => {
+  await team({ review_route: 'leader' });
+  room.notices.push = () => {
+    throw problems.tooMuchMail();
+  };
+  const { review } = await asked('hand');
+  expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
+  await room.pass(60_000);
+  await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
 });
 
 test('a worker answers no worker’s review, and sees none', async () => {
