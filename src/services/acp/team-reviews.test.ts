@@ -97,6 +97,17 @@ test('with review_route leader a worker’s review goes to the leader, who hears
   await room.expectTrue(agent_id);
 });
 
+test('a review whose leader cannot be told, because the run takes no more mail, waits for it, and then for humans', async () => {
+  await team({ review_route: 'leader' });
+  room.notices.push = () => {
+    throw problems.tooMuchMail();
+  };
+  const { review } = await asked('hand');
+  expect(review).toMatchObject({ status: 'pending', route: 'leader', routed_to: 'boss@team_x' });
+  await room.pass(60_000);
+  await vi.waitFor(async () => expect((await get(review.id)).route).toBe('human'), SOON);
+});
+
 test('a worker, and a leader of another team or run, answers no worker’s review, and sees none', async () => {
   await team({ review_route: 'leader' });
   const { review } = await asked('hand');

@@ -30,10 +30,12 @@ export interface ActorRuns {
 }
 
 /** Whose, and in which run. */
-export interface Holder {
+export interface InboxOf {
   actor_id: string;
   /** Null: of all runs. */
   run_num: number | null;
+  /** Of all runs: those of this user's teams; absent: whichever. */
+  user_id?: string;
 }
 
 export interface ActorMailbox {
@@ -51,22 +53,22 @@ export interface ActorMailbox {
     },
   ): MailRecord;
   /** Unacknowledged ones, or all, oldest first; they are delivered with that, in a transaction of its own. */
-  inbox(asked: Holder & { limit: number; all: boolean }): Promise<MailRecord[]>;
-  /** Throws `message not found`, also for another's, and for one of another run. */
-  ack(tx: Tx, asked: Holder & { message_id: number }): MailRecord;
+  inbox(asked: InboxOf & { limit: number; all: boolean }): Promise<MailRecord[]>;
+  /** Throws `message not found`, also for another's, and another run's. */
+  ack(tx: Tx, asked: InboxOf & { message_id: number }): MailRecord;
   /** Resolves when there may be mail for the actor, or after so long. */
-  mailed(asked: Holder, wait_ms: number): Promise<void>;
+  mailed(asked: InboxOf, wait_ms: number): Promise<void>;
 }
 
 export interface ActorTriggers {
-  list(reader: Reader, asked: Holder): TriggerRecord[];
+  list(reader: Reader, asked: InboxOf): TriggerRecord[];
   /** Mail to the actor itself, whenever it is time. */
   set(
     tx: Tx,
     trigger: TriggerTimes & { run: RunRow; actor_id: string; payload: Record<string, unknown> },
   ): TriggerRecord;
-  /** Throws `trigger not found`, also for another's, and for one of another run. */
-  cancel(tx: Tx, asked: Holder & { trigger_id: string }): TriggerRecord;
+  /** Throws when there is none of the actor's, in the run. */
+  cancel(tx: Tx, asked: InboxOf & { trigger_id: string }): TriggerRecord;
 }
 
 export interface ActorDeps {

@@ -1,8 +1,7 @@
 /** Mail and triggers as the actor surface asks for them. */
-import { problems } from '../../domain/problem.ts';
-import { findMail, toMail } from '../../store/mail.ts';
+import { toMail } from '../../store/mail.ts';
 import { attemptsOfSession } from '../../store/runs.ts';
-import { findTrigger, listTriggers, toTrigger } from '../../store/triggers.ts';
+import { listTriggers, toTrigger } from '../../store/triggers.ts';
 import type { Mailbox } from '../mail/mailbox.ts';
 import { scheduleOf } from '../mail/schedule.ts';
 import type { Triggers } from '../mail/triggers.ts';
@@ -19,20 +18,18 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
       const { run_attempt = letter.run.attempt } = attempt ?? {};
       return toMail(mailbox.post(tx, { ...letter, run_attempt }));
     },
-    inbox: ({ actor_id, run_num, limit, all }) =>
+    inbox: ({ actor_id, run_num, user_id, limit, all }) =>
       mailbox.take({
         to_actor_id: actor_id,
         run_num: run_num ?? undefined,
+        user_id,
         status: all ? 'all' : undefined,
         limit,
       }),
-    ack: (tx, { actor_id, run_num, message_id }) => {
-      if (run_num !== null && findMail(tx, message_id)?.run_num !== run_num) throw problems.messageNotFound();
-      return toMail(mailbox.acknowledge(tx, message_id, actor_id));
-    },
-    mailed: ({ actor_id, run_num }, wait_ms) =>
+    ack: (tx, { message_id, ...own }) => toMail(mailbox.acknowledge(tx, message_id, own)),
+    mailed: ({ actor_id, run_num, user_id }, wait_ms) =>
       mailbox.awaitNew(
-        { to_actor_id: actor_id, run_num: run_num ?? undefined, limit: 1 },
+        { to_actor_id: actor_id, run_num: run_num ?? undefined, user_id, limit: 1 },
         wait_ms,
         nobodyLeaves,
       ),
@@ -41,14 +38,10 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
 
 export function actorTriggers(triggers: Triggers): ActorTriggers {
   return {
-    list: (reader, { actor_id, run_num }) =>
-      listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
+    list: (reader, { run_num, ...own }) =>
+      listTriggers(reader, { ...own, run_num: run_num ?? undefined }).map(toTrigger),
     set: (tx, { run, actor_id, payload, ...times }) =>
       toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, actor_id)),
-    cancel: (tx, { actor_id, run_num, trigger_id }) => {
-      if (run_num !== null && findTrigger(tx, trigger_id)?.run_num !== run_num)
-        throw problems.triggerNotFound();
-      return toTrigger(triggers.drop(tx, trigger_id, actor_id));
-    },
+    cancel: (tx, { trigger_id, ...own }) => toTrigger(triggers.drop(tx, trigger_id, own)),
   };
 }

@@ -8,10 +8,12 @@ import type { Step } from '../../domain/run.ts';
 import { findStep } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import { humansOf } from '../../store/teams.ts';
-import type { Reviews } from '../acp/reviews.ts';
+import type { MemberAnswerer, Reviews } from '../acp/reviews.ts';
+import { ofTeams } from '../mail/addresses.ts';
 import { resolveActor } from '../teams/cast.ts';
 import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
-import type { ActorDeps, Holder } from './deps.ts';
+import type { ActorDeps, InboxOf } from './deps.ts';
+import { mustBeOfRun, mustBeOfStep } from './lateness.ts';
 
 export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
 export type TeamMethods = {
@@ -37,12 +39,19 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
       return act(tx, acting);
     });
 
+  /** A change that a session of an earlier attempt of the run comes too late for. */
+  const word: typeof change = (caller, asked, action, act) =>
+    change(caller, asked, action, (tx, acting) => {
+      mustBeOfRun(tx, caller, acting.run);
+      return act(tx, acting);
+    });
+
   const inbox = (caller: ActorCaller, asked: ActorRequest<'inbox'>): Promise<MailRecord[]> =>
     store
-      .read((reader) => actAs(reader, caller, asked))
-      .then((acting) => {
+      .read((reader) => ownOf(actAs(reader, caller, asked)))
+      .then((own) => {
         const { limit = limits.actor_inbox_items_max, status } = asked;
-        return mailbox.inbox({ ...holderOf(acting), limit, all: status === 'all' });
+        return mailbox.inbox({ ...own, limit, all: status === 'all' });
       });
 
   return {
@@ -61,12 +70,12 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
     receive: async (caller, asked) => {
       const there = await inbox(caller, asked);
       if (there.length > 0) return { messages: there };
-      const acting = await store.read((reader) => actAs(reader, caller, asked));
-      await mailbox.mailed(holderOf(acting), limits.actor_receive_ms);
+      const own = await store.read((reader) => ownOf(actAs(reader, caller, asked)));
+      await mailbox.mailed(own, limits.actor_receive_ms);
       return { messages: await inbox(caller, asked) };
     },
     ack: (caller, { message_id, ...asked }) =>
-      store.write((tx) => mailbox.ack(tx, { ...holderOf(actAs(tx, caller, asked)), message_id })),
+      store.write((tx) => mailbox.ack(tx, { ...ownOf(actAs(tx, caller, asked)), message_id })),
     send: (caller, { to, payload, idempotency_key = null, ...asked }) =>
       change(caller, asked, 'mail.use', (tx, { actor_id, team, run }) => {
         const cast = { team, spec: specOf(team, run), user_id: run.created_by };
@@ -86,42 +95,44 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
         return { steps: found };
       }),
     'step-add': (caller, asked) =>
-      change(caller, asked, 'steps.add', (tx, { run, actor_id }) => {
+      word(caller, asked, 'steps.add', (tx, { run, actor_id }) => {
         const { step_key, member_id, depends_on = [], prompt = '', input = null } = asked;
         return runs.addStep(tx, run, { step_key, member_id, depends_on, prompt, input }, actor_id);
       }),
     'step-complete': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.completeStep(tx, acting.run, asked.step_key, asked.output ?? null, acting.actor_id);
       }),
     'step-fail': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.failStep(tx, acting.run, asked.step_key, errorText(asked), acting.actor_id);
       }),
     'step-input-required': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.requireInput(tx, acting.run, asked.step_key, asked.reason, acting.actor_id);
       }),
     'run-complete': (caller, asked) =>
-      change(caller, asked, 'run.end', (tx, { run, actor_id }) =>
+      word(caller, asked, 'run.end', (tx, { run, actor_id }) =>
         runs.completeRun(tx, run, asked.output ?? null, actor_id),
       ),
     'run-fail': (caller, asked) =>
-      change(caller, asked, 'run.end', (tx, { run, actor_id }) =>
+      word(caller, asked, 'run.end', (tx, { run, actor_id }) =>
         runs.failRun(tx, run, errorText(asked), actor_id),
       ),
 
     'time-trigger-list': (caller, asked) =>
-      store.read((reader) => ({ triggers: triggers.list(reader, holderOf(actAs(reader, caller, asked))) })),
+      store.read((reader) => {
+        return { triggers: triggers.list(reader, ownOf(actAs(reader, caller, asked))) };
+      }),
     'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
-      change(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
+      word(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
         triggers.set(tx, { run, actor_id, at, every_seconds, cron, timezone, payload }),
       ),
     'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
-      store.write((tx) => triggers.cancel(tx, { ...holderOf(actAs(tx, caller, asked)), trigger_id })),
+      store.write((tx) => triggers.cancel(tx, { ...ownOf(actAs(tx, caller, asked)), trigger_id })),
 
     'permission-review-list': async (caller, asked) => {
       const acting = await store.read((reader) => actAs(reader, caller, asked));
@@ -139,11 +150,6 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
   };
 }
 
-/** A session has what it has in its own run. */
-function holderOf({ actor_id, run }: Acting): Holder {
-  return { actor_id, run_num: run?.num ?? null };
-}
-
 function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {
   const acting = actAs(reader, caller, asked);
   const { team, run } = acting.team === null ? actInRun(reader, caller, asked) : acting;
@@ -151,15 +157,23 @@ function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {
 }
 
 /** A worker ends its own steps; which one it is follows from the step alone. */
-function mustEnd(tx: Tx, acting: ActingInRun, step_key: string): void {
+function mustEnd(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: string): void {
   const step = findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
   if (!own) mustHaveRight(acting.role, 'steps.end');
+  mustBeOfStep(tx, caller, step);
 }
 
-function answererOf({ actor_id, member, team, run }: Acting & { kind: 'member' }) {
-  return { actor_id, member_id: member.member_id, team_num: team.num, run_num: run?.num ?? null };
+/** Members are the same actors in every run of their team; an agent of one run has no say in the others. */
+function ownOf(acting: Acting): InboxOf {
+  const { actor_id, run } = acting;
+  const of_all = run === null && acting.kind === 'human';
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
+}
+
+function answererOf(acting: Extract<Acting, { kind: 'member' }>): MemberAnswerer {
+  return { ...ownOf(acting), member_id: acting.member.member_id, team_num: acting.team.num };
 }
 
 function errorText({ error_text }: { error_text: string }): string {

@@ -5,8 +5,9 @@ import type { Mail } from '../../domain/mail.ts';
 import type { Caller } from '../../domain/user.ts';
 import { countUnacknowledged } from '../../store/mail.ts';
 import { findRun, type RunRow } from '../../store/runs.ts';
+import { putHumans } from '../../store/teams.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
-import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 /** A user of no team. */
 const EVE: Caller = { user_id: 'usr_e', username: 'eve', role: 'user', token_id: 'tok_e', ip: null };
@@ -17,8 +18,8 @@ let room: LivesRoom;
 let run: RunRow;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  await addRun(room.store, EVE, specOf({ lead: null }));
-  run = await addRun(room.store, CAT, specOf({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
+  await addRun(room.store, EVE, specWith({ lead: null }));
+  run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
     BEN,
     ANA,
   ]);
@@ -83,7 +84,7 @@ test('a message that is acknowledged before it was listed was delivered then', a
 
 test('inboxes are oldest first, of one run or of all, and capped', async () => {
   const first = await send('lead', 'user:cat');
-  const other = await addRun(room.store, CAT, specOf({ lead: null }));
+  const other = await addRun(room.store, CAT, specWith({ lead: null }));
   const elsewhere = { from_actor_id: 'lead', to_actor_id: 'user', payload: {} };
   const second = await room.mailbox.send(CAT, { run_id: other.id, ...elsewhere }, null);
   const third = await send('lead', 'user');
@@ -134,11 +135,19 @@ test('others see neither runs nor actors nor messages', async () => {
   await refused(send('lead', 'user:eve'), 'unknown actor: user:eve');
 });
 
-test('an actor acknowledges nobody else’s mail', async () => {
+test('a human who is no longer one of the team’s reads no mail of it', async () => {
+  await send('lead', 'user:ben');
+  expect(await room.mailbox.inbox(BEN, 'user:ben', {}, NEVER)).toHaveLength(1);
+  await room.store.write((tx) => putHumans(tx, run.team_num, []));
+  expect(await room.mailbox.inbox(BEN, 'user:ben', { status: 'all' }, NEVER)).toEqual([]);
+});
+
+test('an actor acknowledges nobody else’s mail, and an agent none of another run', async () => {
   const { num } = await post('robot', 'plain');
-  const ack = (member_id: string) =>
-    room.store.write((tx) => room.mailbox.acknowledge(tx, num, at(member_id)));
+  const ack = (member_id: string, run_num: number | null = null) =>
+    room.store.write((tx) => room.mailbox.acknowledge(tx, num, { actor_id: at(member_id), run_num }));
   await expect(ack('robot')).rejects.toThrow('message not found');
+  await expect(ack('plain', run.num + 1)).rejects.toThrow('message not found');
   expect(await ack('plain')).toMatchObject({ status: 'acknowledged' });
 });
 
@@ -223,7 +232,9 @@ test('agents that answer each other for ever are stopped by the budget, visibly'
     const [from, to] = n % 2 === 1 ? ['plain', 'robot'] : ['robot', 'plain'];
     room.clock.advance(10);
     for (const { id } of await take(from!)) {
-      await room.store.write((tx) => room.mailbox.acknowledge(tx, id, at(from!)));
+      await room.store.write((tx) =>
+        room.mailbox.acknowledge(tx, id, { actor_id: at(from!), run_num: null }),
+      );
     }
     last = await post(from!, to!);
   }

@@ -112,10 +112,12 @@ export class Mailbox {
   /** Oldest first. What its owner lists is delivered. */
   async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
     const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
-    const acting = await this.#options.store.read((reader) => mustActAs(reader, caller, actor_id, run_id));
-    const filter = { to_actor_id: acting.actor_id, run_num: acting.run?.num, status, limit };
+    const { run, own, ...as } = await this.#options.store.read((reader) =>
+      mustActAs(reader, caller, actor_id, run_id),
+    );
+    const filter = { to_actor_id: as.actor_id, run_num: run?.num, user_id: as.user_id, status, limit };
     if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
-    return acting.own ? this.take(filter) : this.#list(filter);
+    return own ? this.take(filter) : this.#list(filter);
   }
 
   get(caller: Caller, mail_num: number): Promise<Mail> {
@@ -130,7 +132,7 @@ export class Mailbox {
     return this.#options.store.write((tx) => {
       const row = mustFindMail(tx, mail_num);
       visible(() => mustActAs(tx, caller, row.to_actor_id, row.run_id));
-      return toMail(this.acknowledge(tx, mail_num, row.to_actor_id));
+      return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
     });
   }
 
@@ -219,10 +221,15 @@ export class Mailbox {
     return this.#waiters.wait(filter.to_actor_id, isThere, wait_ms, signal);
   }
 
-  /** Idempotent; a dead letter stays one. Throws `message not found` for another's. */
-  acknowledge(tx: Tx, mail_num: number, actor_id: string): MailRow {
+  /** Idempotent; a dead letter stays one. Throws `message not found` for another's. `run_num` null: of any run. */
+  acknowledge(
+    tx: Tx,
+    mail_num: number,
+    { actor_id, run_num }: { actor_id: string; run_num: number | null },
+  ): MailRow {
     const row = mustFindMail(tx, mail_num);
-    if (row.to_actor_id !== actor_id) throw problems.messageNotFound();
+    if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
+      throw problems.messageNotFound();
     if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
     const now = this.#options.clock.now();
     const { delivered_at } = row;

@@ -16,7 +16,6 @@ import {
   findTrigger,
   insertTrigger,
   listTriggers,
-  type TriggerFilter,
   type TriggerRow,
   toTrigger,
   triggersOfRun,
@@ -58,7 +57,8 @@ export class Triggers {
     const [before_num] = readCursor(cursor, 'number') ?? [];
     return this.#options.store.read((reader) => {
       const acting = mustActAs(reader, caller, actor_id, run_id);
-      const filter: TriggerFilter = { actor_id: acting.actor_id, run_num: acting.run?.num, before_num };
+      const { run, user_id } = acting;
+      const filter = { actor_id: acting.actor_id, run_num: run?.num, user_id, before_num };
       const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
       return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
     });
@@ -88,7 +88,12 @@ export class Triggers {
   remove(caller: Caller, actor_id: string, id: string): Promise<void> {
     return this.#options.store.write((tx) => {
       const acting = mustActAs(tx, caller, actor_id, findTrigger(tx, id)?.run_id);
-      this.#audit(tx, caller, 'trigger_deleted', this.drop(tx, id, acting.actor_id));
+      this.#audit(
+        tx,
+        caller,
+        'trigger_deleted',
+        this.drop(tx, id, { actor_id: acting.actor_id, run_num: null }),
+      );
     });
   }
 
@@ -130,10 +135,11 @@ export class Triggers {
     return findTrigger(tx, id)!;
   }
 
-  /** Throws `trigger not found` for another's. */
-  drop(tx: Tx, id: string, actor_id: string): TriggerRow {
+  /** Throws `trigger not found` for another's. `run_num` null: of any run. */
+  drop(tx: Tx, id: string, { actor_id, run_num }: { actor_id: string; run_num: number | null }): TriggerRow {
     const row = findTrigger(tx, id);
-    if (row?.actor_id !== actor_id) throw problems.triggerNotFound();
+    if (row?.actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
+      throw problems.triggerNotFound();
     this.#delete(tx, row);
     return row;
   }

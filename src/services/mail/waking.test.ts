@@ -7,7 +7,7 @@ import { queuePrompt } from '../../store/prompts.ts';
 import { findRun, findStep, insertSteps, type RunRow, updateStep } from '../../store/runs.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 let room: LivesRoom;
 let run: RunRow;
@@ -15,7 +15,7 @@ let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  run = await addRun(room.store, ANA, specOf({ lead: null, robot: SPEAKS }));
+  run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
   const started = await startAcp(room);
   agent_id = started.id;
   acp = started.acp;
@@ -34,7 +34,8 @@ const send = async (n: number) => {
 const row = (id: number): Promise<MailRow> => room.store.read((reader) => findMail(reader, id)!);
 const statusOf = async (id: number) => (await row(id)).status;
 const attention = async () => (await room.store.read((reader) => findRun(reader, run.id)!)).attention;
-const ack = (id: number) => room.store.write((tx) => room.mailbox.acknowledge(tx, id, at('robot')));
+const ack = (id: number) =>
+  room.store.write((tx) => room.mailbox.acknowledge(tx, id, { actor_id: at('robot'), run_num: null }));
 const idle = () => vi.waitFor(async () => expect((await room.get(agent_id)).activity).toBe('idle'), SOON);
 
 /** The words of the agent's next prompt, whose turn goes on then; and how to end it. */

@@ -4,6 +4,7 @@
  */
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
+import { problems } from '../../domain/problem.ts';
 import { type Happened, isStepOver } from '../../domain/run.ts';
 import { findAgent, findSession } from '../../store/agents.ts';
 import { deletePrompt, findPrompt } from '../../store/prompts.ts';
@@ -22,7 +23,7 @@ import { Exchange } from '../acp/exchange.ts';
 import { type AgentsContext, type Errand, SERVICE } from '../agents/context.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
 import type { Progress } from './progress.ts';
-import { stepInput } from './step-data.ts';
+import { hasRoom, stepInput } from './step-data.ts';
 
 /** What came of an attempt. `output`: any JSON. */
 export type Outcome =
@@ -51,19 +52,20 @@ export class Attempts {
     const { step_key, run_num } = attempt;
     const timeout_seconds = findStep(tx, run_num, step_key)?.timeout_seconds ?? null;
     if (timeout_seconds !== null) this.#watch(tx, attempt, timeout_seconds, timeout_seconds * 1000);
-    this.#progress.apply(tx, run_num, { kind: 'step_running', step_key, attempt: attempt.attempt });
+    this.#tell(tx, attempt, { kind: 'step_running', step_key, attempt: attempt.attempt });
   }
 
   /** The first word on an attempt; later ones are not heard. */
-  settle(tx: Tx, attempt_num: number, outcome: Outcome): void {
+  settle(tx: Tx, attempt_num: number, told: Outcome): void {
     const attempt = attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.over === 1) return;
     this.#over(tx, attempt);
+    const outcome = keepable(tx, attempt, told);
     const output = outcome.kind === 'completed' ? outcome.output : null;
-    if (outcome.kind === 'completed') keepOutput(tx, attempt, output);
     // What a leader says last is the run's own.
     const ends = attempt.step_key === '' ? output : undefined;
-    this.#progress.apply(tx, attempt.run_num, happenedOf(attempt, outcome), ends);
+    if (outcome.kind === 'completed' && isPresent(tx, attempt)) keepOutput(tx, attempt, output);
+    this.#tell(tx, attempt, happenedOf(attempt, outcome), ends);
   }
 
   /** Nothing of it was begun, and nothing will be: it is given to its agent anew. */
@@ -109,7 +111,12 @@ export class Attempts {
     }
     const error_text = `timed out after ${timeout_seconds} s`;
     this.end(tx, attempt);
-    this.#progress.apply(tx, attempt.run_num, happenedOf(attempt, { kind: 'failed', error_text }));
+    this.#tell(tx, attempt, happenedOf(attempt, { kind: 'failed', error_text }));
+  }
+
+  /** `ends`: the run's output, where this completes it. */
+  #tell(tx: Tx, attempt: AttemptRow, happened: Happened, ends?: unknown): void {
+    if (isPresent(tx, attempt)) this.#progress.apply(tx, attempt.run_num, happened, ends);
   }
 
   #watch(tx: Tx, { num }: AttemptRow, timeout_seconds: number, wait_ms: number): void {
@@ -132,6 +139,17 @@ export class Attempts {
     const due_at = this.#context.now() + limits.turn_cancel_ms;
     this.#context.options.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
   }
+}
+
+/** Steps that were added go with a restart, and one of the same key counts its attempts from the beginning. */
+function isPresent(reader: Reader, { run_num, run_attempt }: AttemptRow): boolean {
+  return runOfNum(reader, run_num)?.attempt === run_attempt;
+}
+
+function keepable(reader: Reader, { run_num, step_key }: AttemptRow, told: Outcome): Outcome {
+  if (told.kind !== 'completed' || step_key === '') return told;
+  if (hasRoom(reader, run_num, step_key, JSON.stringify(told.output))) return told;
+  return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 
 function keepOutput(tx: Tx, { run_num, step_key, attempt }: AttemptRow, output: unknown): void {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../domain/problem.ts';
 import type { Member } from '../../domain/team.ts';
+import { findRun, findStep, updateStep } from '../../store/runs.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
@@ -13,6 +14,7 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
+import { sayToStep } from './words.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {
@@ -208,6 +210,32 @@ test('an output that is too long is cut, and says so', async () => {
   expect((await step(run_id, 'a')).output).toMatch(/x\n\[the output goes on: only 1048576 bytes are kept\]$/);
 });
 
+test('a step whose output the run has no room for fails, and is not tried again', async () => {
+  const steps = [
+    { step_key: 'a', max_attempts: 3 },
+    { step_key: 'b', member_id: 'out' },
+  ];
+  const out = { ...plainMember('out', ''), agent: null };
+  const run_id = await beginRun(room, { members: [plainMember('m', 'x'), out], steps });
+  const id = await nextSession();
+  await room.store.write((tx) => {
+    const { num } = findStep(tx, findRun(tx, run_id)!.num, 'b')!;
+    updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
+  });
+  room.node.outputs.set(id, Buffer.alloc(8192, 'x'));
+  room.node.end(id, 0);
+  expect((await untilStep(run_id, 'a', 'failed')).error_text).toBe('the outputs of the run are over 32 MiB');
+  await room.store.write((tx) => {
+    const run = findRun(tx, run_id)!;
+    const who = { user_id: null, ip: null, actor_id: 'user:ana' };
+    const hearing = { progress: room.progress, audit: null as never };
+    const said = { kind: 'complete', output: 'x'.repeat(33 * 2 ** 20) } as const;
+    expect(() => sayToStep(hearing, tx, run, 'b', said, who)).toThrow(
+      'the outputs of the run are over 32 MiB',
+    );
+  });
+});
+
 test.each(['host_restarted', 'exit_status_unknown', 'session_lost'] as const)(
   'of a session that ended by %s nobody knows what it did',
   async (reason) => {
@@ -255,6 +283,47 @@ test('a restart of a running run ends the agents of before, and begins with fres
   const again = await nextAcp(acp.session_id);
   expect((await prompted(again)).text).toContain('You are ann');
   expect((await step(run_id, 'a')).agent_id).not.toBe(before);
+});
+
+test('a restart takes nothing along that was said to, or of, the attempt of before', async () => {
+  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const first = await nextSession();
+  const body = ended(null);
+  if (body.kind === 'ended') body.end.exit = { ...body.end.exit, reason: 'session_lost' };
+  room.node.tell(first, body);
+  await untilStep(run_id, 'a', 'input_required');
+  await room.store.write((tx) => {
+    const run = findRun(tx, run_id)!;
+    updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
+    room.mailbox.wantEye(tx, run, 'look');
+  });
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'restart' } });
+  expect(await runOf(room, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });
+  const again = await nextSession(first);
+  expect(JSON.parse(room.node.launches.get(again)!.step_input!)).not.toHaveProperty('answer');
+});
+
+test('what an attempt of before a restart comes to is not taken for a new step of the same key', async () => {
+  const run_id = await beginRun(room, {
+    members: [talker('lea'), plainMember('bob', 'work')],
+    leader: 'lea',
+  });
+  const lea = await nextAcp();
+  await prompted(lea);
+  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  const before = await nextSession(lea.session_id);
+  await untilStep(run_id, 'dig', 'running');
+  const word = { kind: 'complete' } as const;
+  // Its process goes on.
+  await say(room, run_id, { kind: 'step_said', step_key: 'dig', word, own: true });
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'restart' } });
+  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  expect(await step(run_id, 'dig')).toMatchObject({ status: 'ready', attempt: 1 });
+  await vi.waitFor(async () => {
+    const { session_id } = await room.get((await step(run_id, 'dig')).agent_id!);
+    expect(session_id).not.toBe(before);
+  }, SOON);
+  expect((await untilStep(run_id, 'dig', 'running')).attempt).toBe(1);
 });
 
 test('an agent that cannot be talked to fails its step', async () => {
