@@ -40,6 +40,10 @@ export class Connection implements Reader {
     return this.statement(sql).all(...(parameters as SQLInputValue[])) as Row[];
   }
 
+  get database(): object {
+    return this.db;
+  }
+
   get<Row>(query: Compilable<Row>): Row | undefined {
     const { sql, parameters } = query.compile();
     return this.statement(sql).get(...(parameters as SQLInputValue[])) as Row | undefined;

@@ -82,7 +82,7 @@ export function runOfNum(reader: Reader, num: number): RunRow | undefined {
 /** Of each database, rows of runs that were asked for last, for what never changes of them: a spec can be large. */
 const kept = new WeakMap<object, Map<string, RunRow>>();
 
-function keptOf({ sql: database }: Reader): Map<string, RunRow> {
+function keptOf({ database }: Reader): Map<string, RunRow> {
   const rows = kept.get(database) ?? new Map<string, RunRow>();
   kept.set(database, rows);
   return rows;

@@ -393,6 +393,10 @@ class WriteTx implements Tx {
     this.#callbacks = callbacks;
   }
 
+  get database(): object {
+    return this.#connection.database;
+  }
+
   all<Row>(query: Compilable<Row>): Row[] {
     return this.#connection.all(query);
   }

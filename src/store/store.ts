@@ -10,6 +10,8 @@ import type { Tables } from './tables.ts';
 export interface Reader {
   /** Query builder; execute what it builds with `all`, `get` or `run`, never with `.execute()`. */
   readonly sql: Kysely<Tables>;
+  /** Another one for another database: what is remembered of one is kept by it. */
+  readonly database: object;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
   /** For many rows: each as an array, in the order of the selected columns. Much faster than objects. */
