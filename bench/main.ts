@@ -23,7 +23,7 @@ import { remoteThroughput } from './rows/remote-throughput.ts';
 import { replay } from './rows/replay.ts';
 import { requests } from './rows/requests.ts';
 import { start } from './rows/start.ts';
-import { teams } from './rows/teams.ts';
+import { runsAtOnce, teams } from './rows/teams.ts';
 import { stall, throughput } from './rows/throughput.ts';
 
 const ROW_MS_MAX = 180_000;
@@ -40,6 +40,7 @@ const rows: Row[] = [
   commits,
   engine,
   teams,
+  runsAtOnce,
   mail,
   remoteLatency,
   remoteThroughput,
