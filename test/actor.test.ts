@@ -2,27 +2,20 @@
  * The actor surface with the real programs: `svc actor` in an agent's own environment, on the plane's machine and on a
  * node, and in an operator's shell. What must not work is tried beside what must.
  */
-import { chmod, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
-/** Runs the scripts `1`, `2`, … of its workdir as they appear, whether or not a plane is there. */
-const SHELL = `n=1
-while :; do
-  if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
-done`;
-
-/** An agent that does what it is told, and its folder. */
+/** An agent that does what it is told. */
 interface Shell {
   agent: Agent;
-  workdir: string;
-  told: number;
+  shell: AgentShell;
 }
 
 let plane: TestPlane;
@@ -33,8 +26,8 @@ let far: Shell;
 beforeAll(async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   node = await TestAgentNode.open(plane);
-  near = await shell(plane);
-  far = await shell(node);
+  near = await open(plane);
+  far = await open(node);
 });
 
 afterAll(async () => {
@@ -42,23 +35,13 @@ afterAll(async () => {
   await plane?.close();
 });
 
-async function shell(where: TestPlane | TestAgentNode): Promise<Shell> {
+async function open(where: TestPlane | TestAgentNode): Promise<Shell> {
   const workdir = join(where.work, 'shell');
   await mkdir(workdir);
-  return { agent: await where.agent(SHELL, { workdir }), workdir, told: 0 };
+  return { agent: await where.agent(SHELL, { workdir }), shell: new AgentShell(workdir) };
 }
 
-/** Has an agent run a script; answers what it printed and its exit code. */
-async function tell(to: Shell, script: string): Promise<{ said: string; exit: number }> {
-  const path = join(to.workdir, String(++to.told));
-  await writeFile(`${path}.new`, script);
-  await rename(`${path}.new`, path);
-  for (;;) {
-    const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
-    if (exit === null) await sleep(50);
-    else return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
-  }
-}
+const tell = ({ shell }: Shell, script: string) => shell.tell(script);
 
 async function whoami(agent: Shell): Promise<unknown> {
   const { said, exit } = await tell(agent, 'svc actor whoami');
@@ -111,7 +94,6 @@ test('a token is in its own file alone: in no other file of the service, in no e
   }
 });
 
-/** Has an agent call with another token than its own. */
 /** Asks by `svc mcp --actor`, started with an environment that has nothing but a PATH, as many clients do. */
 const BY_TOOL = `
 mkfifo in out
@@ -138,6 +120,7 @@ test('an agent’s tools call the plane with its session’s token, here and on 
   }
 });
 
+/** Has an agent call with another token than its own. */
 async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exit: number }> {
   const there = '"$(dirname "$SVC_ACTOR_TOKEN_FILE")/actor.json"';
   return tell(to, `cp ${there} .\necho '${token}' >token\nSVC_ACTOR_TOKEN_FILE=$PWD/token svc actor whoami`);

@@ -1,0 +1,44 @@
+/** A plain command that is a shell for tests: what an agent does there, it does in its own session's environment. */
+import { readFile, rename, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../base/async.ts';
+
+/**
+ * Runs the scripts `1`, `2`, … of its workdir as they appear, whether or not a plane is there, and ends with exit code 0
+ * when a file `stop` does.
+ */
+export const SHELL = `n=1
+while [ ! -e stop ]; do
+  if [ -e "$n" ]; then sh "$n" >"$n.out" 2>&1; echo $? >"$n.tmp"; mv "$n.tmp" "$n.exit"; n=$((n + 1)); else sleep 0.1; fi
+done`;
+
+export interface Said {
+  /** stdout and stderr, without the newline at its end. */
+  said: string;
+  exit: number;
+}
+
+export class AgentShell {
+  readonly workdir: string;
+  #told = 0;
+
+  constructor(workdir: string) {
+    this.workdir = workdir;
+  }
+
+  /** Has the agent run a script. */
+  async tell(script: string): Promise<Said> {
+    const path = join(this.workdir, String(++this.#told));
+    await writeFile(`${path}.new`, script);
+    await rename(`${path}.new`, path);
+    for (;;) {
+      const exit = await readFile(`${path}.exit`, 'utf8').catch(() => null);
+      if (exit === null) await sleep(50);
+      else return { said: (await readFile(`${path}.out`, 'utf8')).trimEnd(), exit: Number(exit) };
+    }
+  }
+
+  async stop(): Promise<void> {
+    await writeFile(join(this.workdir, 'stop'), '');
+  }
+}
