@@ -51,7 +51,7 @@ export class Attempts {
     const { step_key, run_num } = attempt;
     const timeout_seconds = findStep(tx, run_num, step_key)?.timeout_seconds ?? null;
     if (timeout_seconds !== null) this.#watch(tx, attempt, timeout_seconds, timeout_seconds * 1000);
-    this.#progress.apply(tx, run_num, { kind: 'step_running', step_key, attempt: attempt.attempt });
+    this.#tell(tx, attempt, { kind: 'step_running', step_key, attempt: attempt.attempt });
   }
 
   /** The first word on an attempt; later ones are not heard. */
@@ -60,10 +60,10 @@ export class Attempts {
     if (!attempt || attempt.over === 1) return;
     this.#over(tx, attempt);
     const output = outcome.kind === 'completed' ? outcome.output : null;
-    if (outcome.kind === 'completed') keepOutput(tx, attempt, output);
     // What a leader says last is the run's own.
     const ends = attempt.step_key === '' ? output : undefined;
-    this.#progress.apply(tx, attempt.run_num, happenedOf(attempt, outcome), ends);
+    if (outcome.kind === 'completed' && isPresent(tx, attempt)) keepOutput(tx, attempt, output);
+    this.#tell(tx, attempt, happenedOf(attempt, outcome), ends);
   }
 
   /** Nothing of it was begun, and nothing will be: it is given to its agent anew. */
@@ -109,7 +109,12 @@ export class Attempts {
     }
     const error_text = `timed out after ${timeout_seconds} s`;
     this.end(tx, attempt);
-    this.#progress.apply(tx, attempt.run_num, happenedOf(attempt, { kind: 'failed', error_text }));
+    this.#tell(tx, attempt, happenedOf(attempt, { kind: 'failed', error_text }));
+  }
+
+  /** `ends`: the run's output, where this completes it. */
+  #tell(tx: Tx, attempt: AttemptRow, happened: Happened, ends?: unknown): void {
+    if (isPresent(tx, attempt)) this.#progress.apply(tx, attempt.run_num, happened, ends);
   }
 
   #watch(tx: Tx, { num }: AttemptRow, timeout_seconds: number, wait_ms: number): void {
@@ -132,6 +137,11 @@ export class Attempts {
     const due_at = this.#context.now() + limits.turn_cancel_ms;
     this.#context.options.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
   }
+}
+
+/** Steps that were added go with a restart, and one of the same key counts its attempts from the beginning. */
+function isPresent(reader: Reader, { run_num, run_attempt }: AttemptRow): boolean {
+  return runOfNum(reader, run_num)?.attempt === run_attempt;
 }
 
 function keepOutput(tx: Tx, { run_num, step_key, attempt }: AttemptRow, output: unknown): void {

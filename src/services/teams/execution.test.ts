@@ -257,6 +257,29 @@ test('a restart of a running run ends the agents of before, and begins with fres
   expect((await step(run_id, 'a')).agent_id).not.toBe(before);
 });
 
+test('what an attempt of before a restart comes to is not taken for a new step of the same key', async () => {
+  const run_id = await beginRun(room, {
+    members: [talker('lea'), plainMember('bob', 'work')],
+    leader: 'lea',
+  });
+  const lea = await nextAcp();
+  await prompted(lea);
+  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  const before = await nextSession(lea.session_id);
+  await untilStep(run_id, 'dig', 'running');
+  const word = { kind: 'complete' } as const;
+  // Its process goes on.
+  await say(room, run_id, { kind: 'step_said', step_key: 'dig', word, own: true });
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'restart' } });
+  await addToRun(room, run_id, { step_key: 'dig', member_id: 'bob' });
+  expect(await step(run_id, 'dig')).toMatchObject({ status: 'ready', attempt: 1 });
+  await vi.waitFor(async () => {
+    const { session_id } = await room.get((await step(run_id, 'dig')).agent_id!);
+    expect(session_id).not.toBe(before);
+  }, SOON);
+  expect((await untilStep(run_id, 'dig', 'running')).attempt).toBe(1);
+});
+
 test('an agent that cannot be talked to fails its step', async () => {
   const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
   const acp = new ScriptedAcp(room, await nextSession());
