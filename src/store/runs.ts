@@ -261,6 +261,12 @@ export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_
   tx.run(tx.sql.updateTable('run_steps').set(changes).where('num', '=', num));
 }
 
+/** Takes away what people gave the steps of a run when they resumed them. */
+export function dropAnswers(tx: Tx, run_num: number): void {
+  const answered = tx.sql.updateTable('run_steps').set({ answer: null }).where('run_num', '=', run_num);
+  tx.run(answered.where('answer', 'is not', null));
+}
+
 /** `agent_id`: whose the present attempt is. */
 export function toStep(row: StepRow, run_id: string, agent_id: string | null): Step {
   return {

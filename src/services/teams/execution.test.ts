@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { problems } from '../../domain/problem.ts';
 import type { Member } from '../../domain/team.ts';
+import { findRun, findStep, updateStep } from '../../store/runs.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
 import { ended } from '../../testing/scripted-node.ts';
@@ -255,6 +256,24 @@ test('a restart of a running run ends the agents of before, and begins with fres
   const again = await nextAcp(acp.session_id);
   expect((await prompted(again)).text).toContain('You are ann');
   expect((await step(run_id, 'a')).agent_id).not.toBe(before);
+});
+
+test('a restart takes nothing along that was said to, or of, the attempt of before', async () => {
+  const run_id = await beginRun(room, { members: [plainMember('m', 'x')], steps: [{ step_key: 'a' }] });
+  const first = await nextSession();
+  const body = ended(null);
+  if (body.kind === 'ended') body.end.exit = { ...body.end.exit, reason: 'session_lost' };
+  room.node.tell(first, body);
+  await untilStep(run_id, 'a', 'input_required');
+  await room.store.write((tx) => {
+    const run = findRun(tx, run_id)!;
+    updateStep(tx, findStep(tx, run.num, 'a')!.num, { answer: '"yes"' });
+    room.mailbox.wantEye(tx, run, 'look');
+  });
+  await say(room, run_id, { kind: 'run_said', word: { kind: 'restart' } });
+  expect(await runOf(room, run_id)).toMatchObject({ attempt: 2, attention: null, attention_at: null });
+  const again = await nextSession(first);
+  expect(JSON.parse(room.node.launches.get(again)!.step_input!)).not.toHaveProperty('answer');
 });
 
 test('what an attempt of before a restart comes to is not taken for a new step of the same key', async () => {

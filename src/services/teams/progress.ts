@@ -10,6 +10,7 @@ import type { Feed } from '../../events/feed.ts';
 import type { Facts } from '../../flow/facts.ts';
 import {
   agentsOfSteps,
+  dropAnswers,
   findSteps,
   graphOf,
   insertRunEvents,
@@ -127,7 +128,9 @@ export class Progress {
     const ends = effects.filter(isEnd);
     if (ends.length > 0) execute(tx, refreshed(tx, before), ends);
     const attempt = before.attempt + 1;
-    updateRun(tx, before.num, { attempt, output: null, started_at: clock.now() });
+    const nothing = { output: null, attention: null, attention_at: null };
+    updateRun(tx, before.num, { attempt, ...nothing, started_at: clock.now() });
+    dropAnswers(tx, before.num);
     execute(
       tx,
       refreshed(tx, before),
