@@ -12,6 +12,7 @@ import type { Reviews } from '../acp/reviews.ts';
 import { resolveActor } from '../teams/cast.ts';
 import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
 import type { ActorDeps, Holder } from './deps.ts';
+import { mustBeOfRun, mustBeOfStep } from './lateness.ts';
 
 export type TeamMethod = Exclude<ActorMethod, 'whoami'>;
 export type TeamMethods = {
@@ -34,6 +35,13 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
     store.write((tx) => {
       const acting = actInRun(tx, caller, asked);
       mustHaveRight(acting.role, action);
+      return act(tx, acting);
+    });
+
+  /** A change that a session of an earlier attempt of the run comes too late for. */
+  const word: typeof change = (caller, asked, action, act) =>
+    change(caller, asked, action, (tx, acting) => {
+      mustBeOfRun(tx, caller, acting.run);
       return act(tx, acting);
     });
 
@@ -86,38 +94,38 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
         return { steps: found };
       }),
     'step-add': (caller, asked) =>
-      change(caller, asked, 'steps.add', (tx, { run, actor_id }) => {
+      word(caller, asked, 'steps.add', (tx, { run, actor_id }) => {
         const { step_key, member_id, depends_on = [], prompt = '', input = null } = asked;
         return runs.addStep(tx, run, { step_key, member_id, depends_on, prompt, input }, actor_id);
       }),
     'step-complete': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.completeStep(tx, acting.run, asked.step_key, asked.output ?? null, acting.actor_id);
       }),
     'step-fail': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.failStep(tx, acting.run, asked.step_key, errorText(asked), acting.actor_id);
       }),
     'step-input-required': (caller, asked) =>
-      change(caller, asked, 'own_step.end', (tx, acting) => {
-        mustEnd(tx, acting, asked.step_key);
+      word(caller, asked, 'own_step.end', (tx, acting) => {
+        mustEnd(tx, caller, acting, asked.step_key);
         return runs.requireInput(tx, acting.run, asked.step_key, asked.reason, acting.actor_id);
       }),
     'run-complete': (caller, asked) =>
-      change(caller, asked, 'run.end', (tx, { run, actor_id }) =>
+      word(caller, asked, 'run.end', (tx, { run, actor_id }) =>
         runs.completeRun(tx, run, asked.output ?? null, actor_id),
       ),
     'run-fail': (caller, asked) =>
-      change(caller, asked, 'run.end', (tx, { run, actor_id }) =>
+      word(caller, asked, 'run.end', (tx, { run, actor_id }) =>
         runs.failRun(tx, run, errorText(asked), actor_id),
       ),
 
     'time-trigger-list': (caller, asked) =>
       store.read((reader) => ({ triggers: triggers.list(reader, holderOf(actAs(reader, caller, asked))) })),
     'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
-      change(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
+      word(caller, asked, 'triggers.use', (tx, { run, actor_id }) =>
         triggers.set(tx, { run, actor_id, at, every_seconds, cron, timezone, payload }),
       ),
     'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
@@ -151,11 +159,12 @@ function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {
 }
 
 /** A worker ends its own steps; which one it is follows from the step alone. */
-function mustEnd(tx: Tx, acting: ActingInRun, step_key: string): void {
+function mustEnd(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: string): void {
   const step = findStep(tx, acting.run.num, step_key);
   if (!step) throw problems.stepNotFound();
   const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
   if (!own) mustHaveRight(acting.role, 'steps.end');
+  mustBeOfStep(tx, caller, step);
 }
 
 function answererOf({ actor_id, member, team, run }: Acting & { kind: 'member' }) {

@@ -4,6 +4,7 @@ import { silentLog } from '../../base/log.ts';
 import type { ActorMethod } from '../../contract/actor.ts';
 import { Feed } from '../../events/feed.ts';
 import { Facts } from '../../flow/facts.ts';
+import { findStep, insertAttempt, updateStep } from '../../store/runs.ts';
 import { addAgent, addSession } from '../../store/testing.ts';
 import { AccountsRoom } from '../../testing/accounts.ts';
 import { FakeTeams } from '../../testing/actor-deps.ts';
@@ -65,6 +66,35 @@ test('a leader adds steps, their members end them, and the run goes on by itself
   await as('boss', 'step-complete', { step_key: 'b' });
   await expect(as('boss', 'run-fail', { error_text: 'late' })).rejects.toThrow('run is completed');
   expect(await room.audited()).toEqual(['step_added', 'step_added', 'step_completed', 'step_completed']);
+});
+
+test('an agent of an earlier attempt, of the run or of the step, comes too late with what it says', async () => {
+  await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
+  const given = (session_id: string, run_attempt: number, step_key: string, attempt: number) => {
+    const whose = { run_num: 1, member_id: 'x', agent_id: 'agt_x', over: 0, created_at: 0 };
+    const row = { ...whose, run_attempt, step_key, attempt, session_id };
+    return room.store.write((tx) => insertAttempt(tx, row));
+  };
+  await given('ses_boss', 0, '', 1);
+  await given('ses_hand', 1, 'a', 1);
+  for (const [method, params] of [
+    ['step-add', { step_key: 'b', member_id: 'hand' }],
+    ['step-complete', { step_key: 'a' }],
+    ['run-complete', {}],
+    ['run-fail', { error_text: 'no' }],
+    ['time-trigger-set', { every_seconds: 60, payload: {} }],
+  ] as const) {
+    await expect(as('boss', method, params)).rejects.toThrow('attempt 0 of the run is over');
+  }
+  const tried = as('hand', 'step-complete', { step_key: 'a' });
+  await expect(tried).rejects.toThrow('attempt 1 of the step is over');
+  const put = (changes: Parameters<typeof updateStep>[2]) =>
+    room.store.write((tx) => updateStep(tx, findStep(tx, 1, 'a')!.num, changes));
+  await put({ status: 'running', launched: 1, attempt: 2 });
+  const late = as('hand', 'step-fail', { step_key: 'a', error_text: 'no' });
+  await expect(late).rejects.toThrow('attempt 1 of the step is over');
+  await put({ attempt: 1 });
+  expect(await as('hand', 'step-complete', { step_key: 'a' })).toMatchObject({ status: 'completed' });
 });
 
 test('a leader ends the run with what came of it', async () => {
