@@ -5,6 +5,7 @@ import type { Mail, MailHead, MailStatus } from '../domain/mail.ts';
 import { built } from './built.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
+import { teamsOf } from './teams.ts';
 
 export type MailRow = Selectable<Tables['mail']> & { run_id: string };
 
@@ -50,18 +51,22 @@ export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail
 export interface InboxFilter {
   to_actor_id: string;
   run_num?: number | undefined;
+  /** Only of teams that are this user's; absent: of whichever. */
+  user_id?: string | undefined;
   /** Absent: what is not acknowledged, of the runs' present attempts. */
   status?: MailStatus | 'all' | undefined;
   limit: number;
 }
 
 /** Oldest first. */
-export function listInbox(reader: Reader, { to_actor_id, run_num, status, limit }: InboxFilter): MailRow[] {
+export function listInbox(reader: Reader, filter: InboxFilter): MailRow[] {
+  const { to_actor_id, run_num, user_id, status, limit } = filter;
   let query = mailQuery(reader.sql)
     .where('mail.to_actor_id', '=', to_actor_id)
     .orderBy('mail.num')
     .limit(limit);
   if (run_num !== undefined) query = query.where('mail.run_num', '=', run_num);
+  if (user_id !== undefined) query = query.where('mail.team_num', 'in', teamsOf(reader, user_id));
   if (status === undefined) {
     query = query.where(unacknowledged).whereRef('mail.run_attempt', '=', 'runs.attempt');
   } else if (status !== 'all') query = query.where('mail.status', '=', status);

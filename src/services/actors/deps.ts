@@ -34,6 +34,8 @@ export interface Holder {
   actor_id: string;
   /** Null: of all runs. */
   run_num: number | null;
+  /** Of all runs: those of this user's teams; absent: whichever. */
+  user_id?: string;
 }
 
 export interface ActorMailbox {

@@ -19,10 +19,11 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
       const { run_attempt = letter.run.attempt } = attempt ?? {};
       return toMail(mailbox.post(tx, { ...letter, run_attempt }));
     },
-    inbox: ({ actor_id, run_num, limit, all }) =>
+    inbox: ({ actor_id, run_num, user_id, limit, all }) =>
       mailbox.take({
         to_actor_id: actor_id,
         run_num: run_num ?? undefined,
+        user_id,
         status: all ? 'all' : undefined,
         limit,
       }),
@@ -30,9 +31,9 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
       if (run_num !== null && findMail(tx, message_id)?.run_num !== run_num) throw problems.messageNotFound();
       return toMail(mailbox.acknowledge(tx, message_id, actor_id));
     },
-    mailed: ({ actor_id, run_num }, wait_ms) =>
+    mailed: ({ actor_id, run_num, user_id }, wait_ms) =>
       mailbox.awaitNew(
-        { to_actor_id: actor_id, run_num: run_num ?? undefined, limit: 1 },
+        { to_actor_id: actor_id, run_num: run_num ?? undefined, user_id, limit: 1 },
         wait_ms,
         nobodyLeaves,
       ),
@@ -41,8 +42,8 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
 
 export function actorTriggers(triggers: Triggers): ActorTriggers {
   return {
-    list: (reader, { actor_id, run_num }) =>
-      listTriggers(reader, { actor_id, run_num: run_num ?? undefined }).map(toTrigger),
+    list: (reader, { run_num, ...own }) =>
+      listTriggers(reader, { ...own, run_num: run_num ?? undefined }).map(toTrigger),
     set: (tx, { run, actor_id, payload, ...times }) =>
       toTrigger(triggers.add(tx, run, actor_id, { payload, ...scheduleOf(times) }, actor_id)),
     cancel: (tx, { actor_id, run_num, trigger_id }) => {

@@ -9,6 +9,7 @@ import { findStep } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import { humansOf } from '../../store/teams.ts';
 import type { Reviews } from '../acp/reviews.ts';
+import { ofTeams } from '../mail/addresses.ts';
 import { resolveActor } from '../teams/cast.ts';
 import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
 import type { ActorDeps, Holder } from './deps.ts';
@@ -148,8 +149,10 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
 }
 
 /** A session has what it has in its own run. */
-function holderOf({ actor_id, run }: Acting): Holder {
-  return { actor_id, run_num: run?.num ?? null };
+function holderOf(acting: Acting): Holder {
+  const { actor_id, run } = acting;
+  const of_all = run === null && acting.kind === 'human';
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
 }
 
 function inTeam(reader: Reader, caller: ActorCaller, asked: Asked) {

@@ -16,6 +16,8 @@ export interface Acting {
   run: RunRow | null;
   /** What is shown to the caller is delivered: root may look without that. */
   own: boolean;
+  /** Of all runs: those of this user's teams, which others may have left; absent: whichever. */
+  user_id?: string;
 }
 
 /**
@@ -27,7 +29,8 @@ export function mustActAs(reader: Reader, caller: Caller, asked: string, run_id?
     const { team, run } = mustFindRun(reader, caller, 'team.work', run_id);
     return { run, ...acting(caller, actorOfRun(reader, team, run, asked)) };
   }
-  return { run: null, ...acting(caller, actorAnywhere(reader, caller, asked)) };
+  const actor = actorAnywhere(reader, caller, asked);
+  return { run: null, ...acting(caller, actor), ...ofTeams(caller, actor) };
 }
 
 /** Throws `unknown actor: <id>`. */
@@ -40,6 +43,11 @@ function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> 
   const as = actedAs(actor);
   if (!mayActAs(caller, as)) throw notAllowedAs(actor_id);
   return { actor_id, own: isOwn(caller, as) };
+}
+
+/** A human is the same actor in every team, also in one that they are no longer a human of. */
+export function ofTeams({ role, user_id }: Caller, { kind }: Pick<Actor, 'kind'>): { user_id?: string } {
+  return kind === 'human' && role !== 'root' ? { user_id } : {};
 }
 
 function actedAs(actor: Actor): ActedAs {

@@ -5,6 +5,7 @@ import type { Mail } from '../../domain/mail.ts';
 import type { Caller } from '../../domain/user.ts';
 import { countUnacknowledged } from '../../store/mail.ts';
 import { findRun, type RunRow } from '../../store/runs.ts';
+import { putHumans } from '../../store/teams.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
 
@@ -132,6 +133,13 @@ test('others see neither runs nor actors nor messages', async () => {
   await refused(room.mailbox.ack(BEN, own.id), 'message not found');
   await refused(send('lead', 'nobody'), 'unknown actor: nobody');
   await refused(send('lead', 'user:eve'), 'unknown actor: user:eve');
+});
+
+test('a human who is no longer one of the team’s reads no mail of it', async () => {
+  await send('lead', 'user:ben');
+  expect(await room.mailbox.inbox(BEN, 'user:ben', {}, NEVER)).toHaveLength(1);
+  await room.store.write((tx) => putHumans(tx, run.team_num, []));
+  expect(await room.mailbox.inbox(BEN, 'user:ben', { status: 'all' }, NEVER)).toEqual([]);
 });
 
 test('an actor acknowledges nobody else’s mail', async () => {

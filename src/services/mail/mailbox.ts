@@ -112,10 +112,12 @@ export class Mailbox {
   /** Oldest first. What its owner lists is delivered. */
   async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
     const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
-    const acting = await this.#options.store.read((reader) => mustActAs(reader, caller, actor_id, run_id));
-    const filter = { to_actor_id: acting.actor_id, run_num: acting.run?.num, status, limit };
+    const { run, own, ...as } = await this.#options.store.read((reader) =>
+      mustActAs(reader, caller, actor_id, run_id),
+    );
+    const filter = { to_actor_id: as.actor_id, run_num: run?.num, user_id: as.user_id, status, limit };
     if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
-    return acting.own ? this.take(filter) : this.#list(filter);
+    return own ? this.take(filter) : this.#list(filter);
   }
 
   get(caller: Caller, mail_num: number): Promise<Mail> {

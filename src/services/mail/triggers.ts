@@ -16,7 +16,6 @@ import {
   findTrigger,
   insertTrigger,
   listTriggers,
-  type TriggerFilter,
   type TriggerRow,
   toTrigger,
   triggersOfRun,
@@ -58,7 +57,8 @@ export class Triggers {
     const [before_num] = readCursor(cursor, 'number') ?? [];
     return this.#options.store.read((reader) => {
       const acting = mustActAs(reader, caller, actor_id, run_id);
-      const filter: TriggerFilter = { actor_id: acting.actor_id, run_num: acting.run?.num, before_num };
+      const { run, user_id } = acting;
+      const filter = { actor_id: acting.actor_id, run_num: run?.num, user_id, before_num };
       const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
       return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
     });
