@@ -1,6 +1,7 @@
 import { mkdtemp, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from './sqlite.ts';
@@ -196,4 +197,20 @@ test('a closed store refuses writes and has finished those before', async () => 
   await store.close();
   await pending;
   await expect(store.write(() => 1)).rejects.toThrow('closed');
+});
+
+test('what goes with a row is found by an index', () => {
+  const db = new DatabaseSync(join(folder, 'svc.db'), { readOnly: true });
+  const query = `
+    SELECT tables.name || '.' || keys."from" AS column_name
+    FROM sqlite_schema AS tables, pragma_foreign_key_list(tables.name) AS keys
+    WHERE tables.type = 'table' AND NOT EXISTS (
+      SELECT 1 FROM pragma_index_list(tables.name) AS indexes, pragma_index_info(indexes.name) AS columns
+      WHERE columns.seqno = 0 AND columns.name = keys."from"
+    ) AND NOT EXISTS (
+      SELECT 1 FROM pragma_table_info(tables.name) AS own WHERE own.pk = 1 AND own.name = keys."from"
+    )`;
+  const loose = db.prepare(query).all();
+  db.close();
+  expect(loose).toEqual([]);
 });

@@ -1,7 +1,8 @@
 /**
  * Teams and what they do: definitions, tasks with their conversations, runs with their steps, mail and triggers. All of it
  * goes with its team, which only its creator and root delete, and not while a run goes on. Agents of members outlive the
- * run as records (their logs do), and lose the reference when the run goes.
+ * run as records (their logs do), and lose the reference when the run goes. What goes with its task or run names its team
+ * without a reference: that would be looked for in all of it.
  */
 export const sql = `
 CREATE TABLE teams (
@@ -137,7 +138,7 @@ CREATE TABLE run_events (
 CREATE INDEX run_events_run ON run_events(run_num, id);
 CREATE TABLE messages (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
-  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  team_num INTEGER NOT NULL,
   task_num INTEGER NOT NULL REFERENCES tasks(num) ON DELETE CASCADE,
   run_num INTEGER,
   from_actor_id TEXT NOT NULL,
@@ -162,7 +163,7 @@ CREATE TRIGGER messages_unworded AFTER DELETE ON messages BEGIN
 END;
 CREATE TABLE mail (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
-  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  team_num INTEGER NOT NULL,
   run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
   run_attempt INTEGER NOT NULL,
   from_actor_id TEXT NOT NULL,
@@ -187,7 +188,7 @@ CREATE INDEX mail_told ON mail(to_actor_id, run_num, delivered_at, hops, from_ac
 CREATE TABLE triggers (
   num INTEGER PRIMARY KEY AUTOINCREMENT,
   id TEXT NOT NULL UNIQUE,
-  team_num INTEGER NOT NULL REFERENCES teams(num) ON DELETE CASCADE,
+  team_num INTEGER NOT NULL,
   run_num INTEGER NOT NULL REFERENCES runs(num) ON DELETE CASCADE,
   run_attempt INTEGER NOT NULL,
   actor_id TEXT NOT NULL,
