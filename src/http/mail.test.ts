@@ -7,7 +7,7 @@ import type { Caller } from '../domain/user.ts';
 import type { RunRow } from '../store/runs.ts';
 import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 import { LivesRoom } from '../testing/lives.ts';
-import { addRun, SPEAKS, specOf } from '../testing/team-run.ts';
+import { addRun, SPEAKS, specWith } from '../testing/team-runs.ts';
 import { mailHandlers } from './mail.ts';
 import type { HttpServer } from './server.ts';
 
@@ -18,7 +18,7 @@ let run: RunRow;
 let server: HttpServer;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  run = await addRun(room.store, ADA, specOf({ lead: null, robot: SPEAKS }));
+  run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
   server = await openFakeHttp(mailHandlers(room.mailbox, room.triggers));
 });
 afterEach(async () => {

@@ -1,7 +1,10 @@
-/** Teams and runs of tests, put straight into the tables of a `LivesRoom`, and what is known of them afterwards. */
+/**
+ * Teams and runs of tests, put straight into the tables: begun in a `LivesRoom`, with what is known of them afterwards, or
+ * as rows alone, where a test is not about how they come to be.
+ */
 import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
-import type { Happened, Step } from '../domain/run.ts';
+import type { Happened, RunStatus, Step } from '../domain/run.ts';
 import {
   defaultMember,
   type Member,
@@ -10,19 +13,38 @@ import {
   type StepSpec,
   type TeamSpec,
 } from '../domain/team.ts';
+import type { Caller } from '../domain/user.ts';
+import type { Facts } from '../flow/facts.ts';
 import { beginRun as startRun, taskOfRun } from '../services/teams/beginning.ts';
 import { stepRow } from '../services/teams/words.ts';
-import { agentsOfSteps, findRun, insertSteps, type RunRow, specOf, stepsOf, toStep } from '../store/runs.ts';
-import type { Tx } from '../store/store.ts';
+import {
+  agentsOfSteps,
+  findRun,
+  insertRun,
+  insertSteps,
+  type RunRow,
+  specOf,
+  stepsOf,
+  toStep,
+  updateRun,
+} from '../store/runs.ts';
+import type { Store, Tx } from '../store/store.ts';
+import { insertTask } from '../store/tasks.ts';
 import { insertTeam, teamOfNum } from '../store/teams.ts';
 import { ANA, type LivesRoom, SOON } from './lives.ts';
 
-/** A member whose steps run `command`. */
-export function plainMember(member_id: string, command: string, more: Partial<MemberAgent> = {}): Member {
+function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
   const usual = { argv: null, preset: null, protocol: 'plain', node_id: 'main', env: {} } as const;
   const place = { workdir: null, worktree_mode: 'use_existing', worktree_repo: null } as const;
-  const agent = { ...usual, ...place, command, ...more };
-  return { member_id, description: '', skills: [], prompt: '', agent };
+  return { ...usual, ...place, command, ...more };
+}
+
+/** An agent that speaks ACP, as far as a spec says. */
+export const SPEAKS: MemberAgent = agentOf('true', { protocol: 'acp' });
+
+/** A member whose steps run `command`. */
+export function plainMember(member_id: string, command: string, more: Partial<MemberAgent> = {}): Member {
+  return { member_id, description: '', skills: [], prompt: '', agent: agentOf(command, more) };
 }
 
 export interface AskedTeam {
@@ -54,7 +76,7 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
   };
   const id = asked.run_id ?? newId('run');
   await room.store.write((tx) => {
-    insertUser(tx);
+    addUser(tx, ANA);
     const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
     const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
@@ -65,19 +87,13 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
   return id;
 }
 
-function insertUser(tx: Tx): void {
-  const row = {
-    id: ANA.user_id,
-    username: ANA.username,
-    role: ANA.role,
-    password_hash: '',
-    created_at: 0,
-    updated_at: 0,
-  };
+/** Makes a user with a name and a role, where there is none. */
+export function addUser(tx: Tx, { user_id: id, username, role }: Caller): void {
+  const row = { id, username, role, password_hash: '', created_at: 0, updated_at: 0 };
   tx.run(
     tx.sql
       .insertInto('users')
-      .values(row as never)
+      .values(row)
       .onConflict((conflict) => conflict.doNothing()),
   );
 }
@@ -121,4 +137,71 @@ export function stepsOfRun(room: LivesRoom, run_id: string): Promise<Record<stri
 export async function untilRun(room: LivesRoom, run_id: string, status: RunRow['status']): Promise<RunRow> {
   await vi.waitFor(async () => expect((await runOf(room, run_id)).status).toBe(status), SOON);
   return runOf(room, run_id);
+}
+
+// --- runs as rows alone: nothing carries them out ----------------------------------------------------------------------
+
+/** Members by id; null: driven from outside. The first one leads. */
+export function specWith(members: Record<string, MemberAgent | null>): TeamSpec {
+  return {
+    spec_version: 1,
+    entrypoint: { type: 'task' },
+    members: Object.entries(members).map(([member_id, agent]) => ({
+      ...{ member_id, agent, description: '', skills: [], prompt: '' },
+    })),
+    leader_member_id: Object.keys(members)[0]!,
+    steps: [],
+    review_route: 'human',
+    max_rounds: 20,
+  };
+}
+
+/** A running run in a new team of `owner`'s. */
+export function addRun(store: Store, owner: Caller, spec: TeamSpec, humans: Caller[] = []): Promise<RunRow> {
+  return store.write((tx) => {
+    for (const user of [owner, ...humans]) addUser(tx, user);
+    const id = newId('run');
+    const common = { description: '', created_by: owner.user_id, created_at: 0, version: 1 };
+    const team_id = newId('team');
+    const team_num = insertTeam(tx, {
+      ...common,
+      ...{ id: team_id, name: team_id, spec: JSON.stringify(spec), updated_at: 0 },
+    });
+    for (const { user_id } of humans) {
+      tx.run(tx.sql.insertInto('team_humans').values({ team_num, user_id }));
+    }
+    const task_num = insertTask(tx, {
+      ...common,
+      ...{
+        id: newId('task'),
+        team_num,
+        title: 'task',
+        status: 'in_progress',
+        conversation_id: newId('conv'),
+      },
+      updated_at: 0,
+    });
+    const { description: _, ...rest } = common;
+    insertRun(tx, {
+      ...rest,
+      ...{ id, team_num, number: 1, task_num, status: 'running', spec: JSON.stringify(spec), input: '{}' },
+      ...{ attempt: 1, mode: 'outside', leader: 'unasked', rounds: 0, steps_seen: 0 },
+    });
+    return findRun(tx, id)!;
+  });
+}
+
+/** What becomes of a run, and that it is told. */
+export function changeRun(
+  store: Store,
+  facts: Facts,
+  run: RunRow,
+  changes: { status?: RunStatus; attempt?: number },
+): Promise<RunRow> {
+  return store.write((tx) => {
+    updateRun(tx, run.num, changes);
+    const { status, attempt } = findRun(tx, run.id)!;
+    facts.record(tx, 'run_changed', run.id, { run_id: run.id, status, attempt });
+    return findRun(tx, run.id)!;
+  });
 }

@@ -7,7 +7,7 @@ import { countUnacknowledged } from '../../store/mail.ts';
 import { findRun, type RunRow } from '../../store/runs.ts';
 import { putHumans } from '../../store/teams.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
-import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 /** A user of no team. */
 const EVE: Caller = { user_id: 'usr_e', username: 'eve', role: 'user', token_id: 'tok_e', ip: null };
@@ -18,8 +18,8 @@ let room: LivesRoom;
 let run: RunRow;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  await addRun(room.store, EVE, specOf({ lead: null }));
-  run = await addRun(room.store, CAT, specOf({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
+  await addRun(room.store, EVE, specWith({ lead: null }));
+  run = await addRun(room.store, CAT, specWith({ lead: null, helper: null, robot: SPEAKS, plain: SPEAKS }), [
     BEN,
     ANA,
   ]);
@@ -84,7 +84,7 @@ test('a message that is acknowledged before it was listed was delivered then', a
 
 test('inboxes are oldest first, of one run or of all, and capped', async () => {
   const first = await send('lead', 'user:cat');
-  const other = await addRun(room.store, CAT, specOf({ lead: null }));
+  const other = await addRun(room.store, CAT, specWith({ lead: null }));
   const elsewhere = { from_actor_id: 'lead', to_actor_id: 'user', payload: {} };
   const second = await room.mailbox.send(CAT, { run_id: other.id, ...elsewhere }, null);
   const third = await send('lead', 'user');

@@ -3,13 +3,13 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { findRun, type RunRow } from '../../store/runs.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
-import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 let room: LivesRoom;
 let run: RunRow;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  run = await addRun(room.store, BEN, specOf({ lead: null, robot: SPEAKS }), [ANA]);
+  run = await addRun(room.store, BEN, specWith({ lead: null, robot: SPEAKS }), [ANA]);
 });
 afterEach(() => room.end());
 

@@ -7,7 +7,7 @@ import { queuePrompt } from '../../store/prompts.ts';
 import { findRun, findStep, insertSteps, type RunRow, updateStep } from '../../store/runs.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
-import { addRun, changeRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 let room: LivesRoom;
 let run: RunRow;
@@ -15,7 +15,7 @@ let agent_id: string;
 let acp: ScriptedAcp;
 beforeEach(async () => {
   room = await LivesRoom.make();
-  run = await addRun(room.store, ANA, specOf({ lead: null, robot: SPEAKS }));
+  run = await addRun(room.store, ANA, specWith({ lead: null, robot: SPEAKS }));
   const started = await startAcp(room);
   agent_id = started.id;
   acp = started.acp;
