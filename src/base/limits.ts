@@ -105,6 +105,9 @@ export const limits = {
   run_specs_cached_max: 32,
   step_input_bytes_max: 3 * MIB,
   step_output_bytes_max: 1 * MIB,
+  /** Up to here an output is kept however much the run has: a sum of all of them takes time. */
+  step_output_small_bytes: 8 * KIB,
+  run_outputs_bytes_max: 32 * MIB,
   step_stdout_bytes: 64 * KIB,
   step_error_chars_max: 4 * KIB,
   step_prompt_input_chars: 64 * KIB,

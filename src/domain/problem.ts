@@ -204,6 +204,7 @@ export const problems = {
   methodNotAllowed: fixed('method_not_allowed', 'method_not_allowed', 'method not allowed'),
   unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
   stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
+  outputsTooLarge: fixed('too_large', 'outputs_too_large', 'the outputs of the run are over 32 MiB'),
   noStepFolder: fixed('unavailable', 'no_step_folder', 'there is no folder for the data of steps'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
   tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers wait for mail'),

@@ -261,6 +261,15 @@ export function updateStep(tx: Tx, num: number, changes: Updateable<Tables['run_
   tx.run(tx.sql.updateTable('run_steps').set(changes).where('num', '=', num));
 }
 
+/** Bytes of the outputs of a run's other steps, as JSON. */
+export function outputBytes(reader: Reader, run_num: number, except_key: string): number {
+  const query = reader.sql
+    .selectFrom('run_steps')
+    .select(sql<number | null>`sum(octet_length(output))`.as('bytes'))
+    .where('run_num', '=', run_num);
+  return reader.get(query.where('step_key', '<>', except_key))?.bytes ?? 0;
+}
+
 /** Takes away what people gave the steps of a run when they resumed them. */
 export function dropAnswers(tx: Tx, run_num: number): void {
   const answered = tx.sql.updateTable('run_steps').set({ answer: null }).where('run_num', '=', run_num);

@@ -4,6 +4,7 @@
  */
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
+import { problems } from '../../domain/problem.ts';
 import { type Happened, isStepOver } from '../../domain/run.ts';
 import { findAgent, findSession } from '../../store/agents.ts';
 import { deletePrompt, findPrompt } from '../../store/prompts.ts';
@@ -22,7 +23,7 @@ import { Exchange } from '../acp/exchange.ts';
 import { type AgentsContext, type Errand, SERVICE } from '../agents/context.ts';
 import type { Lifecycle } from '../agents/lifecycle.ts';
 import type { Progress } from './progress.ts';
-import { stepInput } from './step-data.ts';
+import { hasRoom, stepInput } from './step-data.ts';
 
 /** What came of an attempt. `output`: any JSON. */
 export type Outcome =
@@ -55,10 +56,11 @@ export class Attempts {
   }
 
   /** The first word on an attempt; later ones are not heard. */
-  settle(tx: Tx, attempt_num: number, outcome: Outcome): void {
+  settle(tx: Tx, attempt_num: number, told: Outcome): void {
     const attempt = attemptOfNum(tx, attempt_num);
     if (!attempt || attempt.over === 1) return;
     this.#over(tx, attempt);
+    const outcome = keepable(tx, attempt, told);
     const output = outcome.kind === 'completed' ? outcome.output : null;
     // What a leader says last is the run's own.
     const ends = attempt.step_key === '' ? output : undefined;
@@ -142,6 +144,12 @@ export class Attempts {
 /** Steps that were added go with a restart, and one of the same key counts its attempts from the beginning. */
 function isPresent(reader: Reader, { run_num, run_attempt }: AttemptRow): boolean {
   return runOfNum(reader, run_num)?.attempt === run_attempt;
+}
+
+function keepable(reader: Reader, { run_num, step_key }: AttemptRow, told: Outcome): Outcome {
+  if (told.kind !== 'completed' || step_key === '') return told;
+  if (hasRoom(reader, run_num, step_key, JSON.stringify(told.output))) return told;
+  return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
 }
 
 function keepOutput(tx: Tx, { run_num, step_key, attempt }: AttemptRow, output: unknown): void {

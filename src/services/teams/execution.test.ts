@@ -14,6 +14,7 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
+import { sayToStep } from './words.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {
@@ -207,6 +208,32 @@ test('an output that is too long is cut, and says so', async () => {
   room.node.end(id, 0);
   await untilRun(room, run_id, 'completed');
   expect((await step(run_id, 'a')).output).toMatch(/x\n\[the output goes on: only 1048576 bytes are kept\]$/);
+});
+
+test('a step whose output the run has no room for fails, and is not tried again', async () => {
+  const steps = [
+    { step_key: 'a', max_attempts: 3 },
+    { step_key: 'b', member_id: 'out' },
+  ];
+  const out = { ...plainMember('out', ''), agent: null };
+  const run_id = await beginRun(room, { members: [plainMember('m', 'x'), out], steps });
+  const id = await nextSession();
+  await room.store.write((tx) => {
+    const { num } = findStep(tx, findRun(tx, run_id)!.num, 'b')!;
+    updateStep(tx, num, { output: JSON.stringify('x'.repeat(32 * 2 ** 20 - 8192)) });
+  });
+  room.node.outputs.set(id, Buffer.alloc(8192, 'x'));
+  room.node.end(id, 0);
+  expect((await untilStep(run_id, 'a', 'failed')).error_text).toBe('the outputs of the run are over 32 MiB');
+  await room.store.write((tx) => {
+    const run = findRun(tx, run_id)!;
+    const who = { user_id: null, ip: null, actor_id: 'user:ana' };
+    const hearing = { progress: room.progress, audit: null as never };
+    const said = { kind: 'complete', output: 'x'.repeat(33 * 2 ** 20) } as const;
+    expect(() => sayToStep(hearing, tx, run, 'b', said, who)).toThrow(
+      'the outputs of the run are over 32 MiB',
+    );
+  });
 });
 
 test.each(['host_restarted', 'exit_status_unknown', 'session_lost'] as const)(

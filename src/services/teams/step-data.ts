@@ -1,7 +1,7 @@
 /** What a step is told, and what of its end is its output. */
 import { isDeeper } from '../../acp/depth.ts';
 import { limits } from '../../base/limits.ts';
-import { type AttemptRow, findStep, type RunRow, specOf, stepsOf } from '../../store/runs.ts';
+import { type AttemptRow, findStep, outputBytes, type RunRow, specOf, stepsOf } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
 
 /** What `$SVC_STEP_INPUT` holds. */
@@ -84,6 +84,13 @@ export function readOutput(bytes: Uint8Array): unknown {
   } catch {
     return text;
   }
+}
+
+/** Whether a run has room for the output, as JSON: a leader, the steps that follow and the run itself get all of them. */
+export function hasRoom(reader: Reader, run_num: number, step_key: string, output: string | null): boolean {
+  const bytes = Buffer.byteLength(output ?? '');
+  if (bytes <= limits.step_output_small_bytes) return true;
+  return bytes + outputBytes(reader, run_num, step_key) <= limits.run_outputs_bytes_max;
 }
 
 function parsed(json: string | null): unknown {

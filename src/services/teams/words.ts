@@ -12,6 +12,7 @@ import { countSteps, findStep, insertSteps, type RunRow, specOf, updateStep } fr
 import type { Tx } from '../../store/store.ts';
 import type { Audit } from '../audit.ts';
 import type { Progress } from './progress.ts';
+import { hasRoom } from './step-data.ts';
 
 /** Who says it: a user, or an actor for which no user stands. */
 export interface Speaker {
@@ -71,7 +72,7 @@ export function sayToRun(
   audit.record(tx, { event: runAudits[said.kind], user_id, ip, details: { run_id: run.id, actor_id } });
 }
 
-/** Throws `step not found` and `step is <status>`. */
+/** Throws `step not found`, `step is <status>` and `the outputs of the run are over 32 MiB`. */
 export function sayToStep(
   { progress, audit }: Hearing,
   tx: Tx,
@@ -83,7 +84,11 @@ export function sayToStep(
   const step = findStep(tx, run.num, step_key);
   if (!step) throw problems.stepNotFound();
   // Before the step is told with it; an illegal word takes it back.
-  if (said.kind === 'complete') updateStep(tx, step.num, { output: json(said.output) });
+  if (said.kind === 'complete') {
+    const output = json(said.output);
+    if (!hasRoom(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
+    updateStep(tx, step.num, { output });
+  }
   if (said.kind === 'resume') updateStep(tx, step.num, { answer: json(said.input) });
   try {
     const own = who.actor_id === actorIdOf(step.member_id, run.team_id);
