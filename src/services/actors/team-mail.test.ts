@@ -1,7 +1,7 @@
 /** Mail and triggers that agents hold, by the real rules, on a real database. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ANA, LivesRoom } from '../../testing/lives.ts';
-import { addRun, SPEAKS, specOf } from '../../testing/team-run.ts';
+import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { actorMailbox, actorTriggers } from './team-mail.ts';
 
 let room: LivesRoom;
@@ -11,7 +11,7 @@ beforeEach(async () => {
 afterEach(() => room.end());
 
 test('what an agent has in its run, another run’s agent of the same name neither acknowledges nor cancels', async () => {
-  const run = await addRun(room.store, ANA, specOf({ robot: SPEAKS }));
+  const run = await addRun(room.store, ANA, specWith({ robot: SPEAKS }));
   const actor_id = `robot@${run.team_id}`;
   const own = { actor_id, run_num: run.num };
   const other = { actor_id, run_num: run.num + 1 };
