@@ -25,6 +25,8 @@ export interface FactPayloads {
   };
   /** An agent cannot be talked to; it runs on. */
   acp_failed: { agent_id: string; session_id: string; error: string };
+  /** An agent of a team takes no prompts until somebody does something; `reason`: what, as people read it. */
+  acp_waits: { agent_id: string; session_id: string; reason: string };
   /** A prompt is on its way to the agent's stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
   /** `stop_reason` is null when the agent answered with an error. */

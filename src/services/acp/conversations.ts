@@ -11,7 +11,7 @@ import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
-import { awaitIntroduction, type DriverOptions, endTurn, introduce, react } from './driver.ts';
+import { awaitIntroduction, type DriverOptions, endTurn, introduce, react, waits } from './driver.ts';
 import { Exchange } from './exchange.ts';
 import { abandonReviews } from './review-rows.ts';
 
@@ -54,7 +54,7 @@ export class Conversations {
           if (exchange.state.phase !== 'initializing') return;
           // Nothing can be heard of a node that is out of reach.
           if (exchange.agent.stale_since !== null) return awaitIntroduction(exchange);
-          exchange.error('acp_silent', 'the agent has not introduced itself: it may not speak ACP');
+          waits(exchange, 'acp_silent', 'the agent has not introduced itself: it may not speak ACP');
         });
       },
       turn_cancel: (tx, { ref, payload }) => {

@@ -65,7 +65,7 @@ const reactions: Reactions = {
   opened: (exchange) => ready(exchange),
   auth_required: (exchange) => {
     const methods = exchange.state.auth_methods;
-    exchange.error('auth_required', 'the agent wants somebody to sign in first', { methods });
+    waits(exchange, 'auth_required', 'the agent wants somebody to sign in first', { methods });
   },
   failed: (exchange, { code, message }) => {
     heard(exchange);
@@ -107,6 +107,20 @@ export function react(exchange: Exchange, happened: Happening, options: DriverOp
 
 function heard({ tx, context, session }: Exchange): void {
   context.options.timers.clear(tx, 'acp_silent', session.id);
+}
+
+/** Tells why the agent takes no prompts yet: in its log and, of a team's, to its run. */
+export function waits(
+  exchange: Exchange,
+  code: string,
+  reason: string,
+  more: Record<string, unknown> = {},
+): void {
+  exchange.error(code, reason, more);
+  const { tx, context, session, agent } = exchange;
+  if (agent.run_num === null) return;
+  const waiting = { agent_id: agent.id, session_id: session.id, reason };
+  context.options.facts.record(tx, 'acp_waits', session.id, waiting);
 }
 
 function ready(exchange: Exchange): void {

@@ -30,7 +30,7 @@ import {
   toMailHead,
   updateMail,
 } from '../../store/mail.ts';
-import { type RunRow, runOfNum, specOf, updateRun } from '../../store/runs.ts';
+import { type RunRow, runOfNum, specOf } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
@@ -47,7 +47,7 @@ export interface MailboxOptions {
   facts: Facts;
   timers: Timers;
   audit: Audit;
-  progress: Pick<Progress, 'tell' | 'tellMail'>;
+  progress: Pick<Progress, 'wantEye' | 'tellMail'>;
 }
 
 /** A message on its way in. Both actors are full ids; who may send as whom was asked before. */
@@ -270,12 +270,9 @@ export class Mailbox {
     }
   }
 
-  /** Something of the run wants a human's eye; null: it no longer does. */
+  /** Something about the mail of the run wants a human's eye; null: it no longer does. */
   wantEye(tx: Tx, run: RunRow, attention: string | null): void {
-    if (run.attention === attention) return;
-    const attention_at = attention === null ? null : this.#options.clock.now();
-    updateRun(tx, run.num, { attention, attention_at });
-    this.#options.progress.tell(tx, run.num, [], run);
+    this.#options.progress.wantEye(tx, run, attention);
   }
 
   /** An agent was told, and has not acknowledged for too long. */

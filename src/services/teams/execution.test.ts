@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits } from '../../base/limits.ts';
 import { problems } from '../../domain/problem.ts';
 import type { Member } from '../../domain/team.ts';
 import { findRun, findStep, updateStep } from '../../store/runs.ts';
@@ -69,6 +70,11 @@ const step = async (run_id: string, key: string) => (await stepsOfRun(room, run_
 async function untilStep(run_id: string, key: string, status: string) {
   await vi.waitFor(async () => expect((await step(run_id, key)).status).toBe(status), SOON);
   return step(run_id, key);
+}
+
+async function untilAttention(run_id: string) {
+  await vi.waitFor(async () => expect((await runOf(room, run_id)).attention).not.toBe(null), SOON);
+  return runOf(room, run_id);
 }
 
 test('a member that speaks ACP takes its steps one after the other, in one conversation', async () => {
@@ -332,6 +338,44 @@ test('an agent that cannot be talked to fails its step', async () => {
   await acp.answers('initialize', { error: { code: -32000, message: 'no way' } });
   await untilRun(room, run_id, 'failed');
   expect((await step(run_id, 'a')).error_text).toContain('no way');
+});
+
+test('a run shows that an agent says nothing, until it does', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(room, await nextSession());
+  const asked = await acp.hears('request', 'initialize');
+  await room.pass(limits.acp_silent_ms);
+  const words = 'the agent has not introduced itself: it may not speak ACP';
+  expect((await untilAttention(run_id)).attention).toMatch(new RegExp(`^ann@team_.+: ${words}$`));
+  acp.says({ kind: 'response', id: asked.id, result: { protocolVersion: 1 } });
+  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+  ends(acp, (await prompted(acp)).id);
+  expect((await untilRun(room, run_id, 'completed')).attention).toBe(null);
+});
+
+test('a run shows that an agent wants somebody to sign in, until somebody has', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(room, await nextSession());
+  await acp.introduces({ authMethods: [{ id: 'key', name: 'API key' }] });
+  await acp.answers('session/new', { error: { code: -32000, message: 'sign in' } });
+  expect((await untilAttention(run_id)).attention).toContain('the agent wants somebody to sign in first');
+  const signed_in = room.prompting.authenticate(ANA, (await step(run_id, 'a')).agent_id!, 'key');
+  await acp.answers('authenticate', { result: {} });
+  await signed_in;
+  await acp.answers('session/new', { result: { sessionId: 'acp-1' } });
+  ends(acp, (await prompted(acp)).id);
+  expect((await untilRun(room, run_id, 'completed')).attention).toBe(null);
+});
+
+test('an agent that is stopped while it says nothing fails its step, and the run shows it no more', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a' }] });
+  const acp = new ScriptedAcp(room, await nextSession());
+  await acp.hears('request', 'initialize');
+  await room.pass(limits.acp_silent_ms);
+  await untilAttention(run_id);
+  await room.agents.stop(ANA, (await step(run_id, 'a')).agent_id!, 0);
+  const run = await untilRun(room, run_id, 'failed');
+  expect(run).toMatchObject({ attention: null, error: 'step a failed: its agent ended before' });
 });
 
 test('a start that its node refuses fails the attempt', async () => {

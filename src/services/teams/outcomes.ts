@@ -4,7 +4,9 @@
  */
 import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
+import { actorIdOf } from '../../domain/actor.ts';
 import { Problem, problems } from '../../domain/problem.ts';
+import { isRunOver } from '../../domain/run.ts';
 import { type Exit, START_INTERRUPTED } from '../../domain/session.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { FactHandlers, FactPayloads } from '../../flow/facts.ts';
@@ -17,12 +19,14 @@ import {
   attemptOfPrompt,
   attemptsOfSession,
   openAttemptsOfAgent,
+  runOfNum,
   updateAttempt,
 } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import type { Attempts, Outcome } from './attempts.ts';
 import { lastWords } from './last-words.ts';
+import type { Progress } from './progress.ts';
 import { readOutput } from './step-data.ts';
 
 const UNKNOWN = 'outcome unknown';
@@ -30,10 +34,12 @@ const UNKNOWN = 'outcome unknown';
 export class Outcomes {
   readonly #context: AgentsContext;
   readonly #attempts: Attempts;
+  readonly #progress: Pick<Progress, 'wantEye'>;
 
-  constructor(context: AgentsContext, attempts: Attempts) {
+  constructor(context: AgentsContext, attempts: Attempts, progress: Pick<Progress, 'wantEye'>) {
     this.#context = context;
     this.#attempts = attempts;
+    this.#progress = progress;
   }
 
   facts(): FactHandlers {
@@ -48,9 +54,14 @@ export class Outcomes {
         if (attempt) this.#attempts.settle(tx, attempt.num, failed);
         this.#endPrompts(tx, agent_id, error);
       },
-      session_ended: (tx, { payload }) => this.#sessionEnded(tx, payload),
+      session_ended: (tx, { payload }) => {
+        this.#attend(tx, payload.agent_id, null);
+        this.#sessionEnded(tx, payload);
+      },
       acp_failed: (tx, { payload: { agent_id, error } }) =>
         this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
+      acp_waits: (tx, { payload: { agent_id, reason } }) => this.#attend(tx, agent_id, reason),
+      session_ready: (tx, { payload: { agent_id } }) => this.#attend(tx, agent_id, null),
       turn_began: (tx, { payload: { session_id, prompt_id } }) => {
         const attempt = attemptOfPrompt(tx, prompt_id);
         if (!attempt) return;
@@ -92,6 +103,16 @@ export class Outcomes {
         failpoint('step_heard');
       },
     };
+  }
+
+  /** The run shows that an agent of it takes no prompts, so what it has to do waits; null: that is over. */
+  #attend(tx: Tx, agent_id: string, reason: string | null): void {
+    const agent = findAgent(tx, agent_id);
+    const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
+    if (!run) return;
+    const about = `${actorIdOf(agent!.member_id!, run.team_id)}: `;
+    if (reason !== null && !isRunOver(run)) this.#progress.wantEye(tx, run, about + reason);
+    else if (run.attention?.startsWith(about)) this.#progress.wantEye(tx, run, null);
   }
 
   /** Null where nothing was left, also when the node, or the session on it, is no more. */

@@ -83,6 +83,14 @@ export class Progress {
     this.#told(tx, runOfNum(tx, run_num)!, step_keys, before);
   }
 
+  /** Something of the run wants a human's eye; null: it no longer does. */
+  wantEye(tx: Tx, run: RunRow, attention: string | null): void {
+    if (run.attention === attention) return;
+    const attention_at = attention === null ? null : this.#options.clock.now();
+    updateRun(tx, run.num, { attention, attention_at });
+    this.tell(tx, run.num, [], run);
+  }
+
   /** An event of the run about its mail: the fleet's stream does not tell of that. */
   tellMail(tx: Tx, run_num: number, record: MailHead): void {
     insertRunEvents(tx, run_num, this.#options.clock.now(), 'mail', [JSON.stringify(record)]);

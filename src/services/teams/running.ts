@@ -29,7 +29,7 @@ export function openRunning(context: AgentsContext, lifecycle: Lifecycle, mail: 
   const attempts = new Attempts(context, lifecycle, progress);
   const execution = new Execution(context, attempts);
   const preparing = new Preparing(context, lifecycle, attempts, mail);
-  const outcomes = new Outcomes(context, attempts);
+  const outcomes = new Outcomes(context, attempts, progress);
   return {
     progress,
     ended: (tx, session_id, exit) => outcomes.sessionEnded(tx, session_id, exit),
