@@ -1,0 +1,210 @@
+/**
+ * A plane that is killed while it carries out runs of twenty steps, at random moments and at the places where it commits:
+ * each step's side effect is there once for each of its attempts, and everything that was said is there once.
+ *
+ * More of them, and others, by hand: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/team-kills.test.ts`.
+ */
+import { mkdtemp, readFile } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { EventRecord } from '../src/domain/event.ts';
+import type { Mail } from '../src/domain/mail.ts';
+import { isRunOver, type Run, type Step } from '../src/domain/run.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { steadily } from '../src/testing/conversation.ts';
+import { SVC, TestPlane } from '../src/testing/plane.ts';
+import { random } from '../src/testing/writers.ts';
+
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 5);
+const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_122);
+
+let plane: TestPlane;
+afterEach(() => plane.close());
+
+/** A line in a file for each attempt, then a moment in which the plane may be killed. */
+const NOTE = 'echo "$SVC_STEP_KEY $SVC_STEP_ATTEMPT" >>done; sleep 0.05';
+const FAN = ['f1', 'f2', 'f3', 'f4', 'f5', 'f6'];
+const CHAIN = ['c1', 'c2', 'c3', 'c4', 'c5'];
+const LAST = ['tidy', 'd2', 'g1', 'g2', 'c5'];
+
+/** Twenty steps: a fan, a chain, one that fails at first, one that is always taken, two of an agent that speaks ACP. */
+function spec(folder: string) {
+  const demo = [SVC, 'demo-agent', '--speed', '0', '--mode', 'auto', '--state', join(folder, 'demo')];
+  const does = (command: string) => ({ command: `${NOTE}; ${command}`, workdir: folder });
+  return {
+    leader_member_id: 'lead',
+    members: [
+      { member_id: 'lead' },
+      { member_id: 'plain', agent: does('echo "$SVC_STEP_KEY"') },
+      { member_id: 'flaky', agent: does('[ "$SVC_STEP_ATTEMPT" = 2 ] && echo "$SVC_STEP_KEY"') },
+      { member_id: 'tells', agent: does('cat "$SVC_STEP_INPUT"') },
+      { member_id: 'demo', agent: { argv: demo, workdir: folder, protocol: 'acp' as const } },
+    ],
+    steps: [
+      plain('begin'),
+      ...FAN.map((key) => plain(key, 'begin')),
+      plain('join', ...FAN),
+      ...CHAIN.map((key, n) => plain(key, n === 0 ? 'join' : CHAIN[n - 1]!)),
+      { step_key: 'again', member_id: 'flaky', depends_on: ['join'], max_attempts: 2 },
+      { ...plain('tidy', 'again'), when: 'always' as const },
+      plain('g1', 'again'),
+      plain('g2', 'again'),
+      // An agent that calls while there is no plane refuses.
+      { step_key: 'd1', member_id: 'demo', depends_on: ['begin'], max_attempts: 100 },
+      { step_key: 'd2', member_id: 'demo', depends_on: ['d1'], max_attempts: 100 },
+      { step_key: 'last', member_id: 'tells', depends_on: LAST },
+    ],
+  };
+}
+
+function plain(step_key: string, ...depends_on: string[]) {
+  return { step_key, member_id: 'plain', depends_on };
+}
+
+interface Begun {
+  folder: string;
+  run_id: string;
+  params: { team_id: string; run_id: string };
+  /** Messages that were sent, each twice. */
+  sent: number;
+}
+
+async function begin(): Promise<Begun> {
+  const folder = await mkdtemp(join(plane.work, 'run-'));
+  const name = basename(folder);
+  const body = { name, spec: spec(folder) };
+  const made = { body, idempotency_key: `${name}-team` };
+  const { id: team_id } = await steadily(() => plane.client.call('createTeam', made));
+  const asked = { params: { team_id }, body: { input: { name } }, idempotency_key: `${name}-begin` };
+  const { id: run_id } = await steadily(() => plane.client.call('createRun', asked));
+  return { folder, run_id, params: { team_id, run_id }, sent: 0 };
+}
+
+const runOf = ({ params }: Begun) => steadily(() => plane.client.call('getRun', { params })) as Promise<Run>;
+
+/** The same message twice, as somebody does who has got no answer. */
+async function send(to: Begun): Promise<void> {
+  const n = to.sent++;
+  const { run_id } = to;
+  const body = { run_id, from_actor_id: 'user:ana', to_actor_id: 'lead', payload: { n } };
+  const idempotency_key = `${run_id}-${n}`;
+  for (let again = 0; again < 2; again++)
+    await steadily(() => plane.client.call('sendMail', { body, idempotency_key }));
+}
+
+async function over(run: Begun): Promise<void> {
+  while (!isRunOver(await runOf(run))) await sleep(50);
+}
+
+/** Everything that a run of this kind comes to, whatever became of the plane meanwhile. */
+async function expectWhole(run: Begun): Promise<void> {
+  const { params, folder, run_id } = run;
+  const steps = (await plane.client.call('listSteps', { params })) as Step[];
+  const of = Object.fromEntries(steps.map((step) => [step.step_key, step]));
+  const wrong = steps.filter(({ status }) => status !== 'completed');
+  expect(wrong).toEqual([]);
+  const needs = Object.fromEntries(LAST.map((key) => [key, of[key]!.output]));
+  const told = { run_input: { name: basename(folder) }, input: null, needs };
+  expect(await runOf(run)).toMatchObject({
+    ...{ status: 'completed', error: null, attempt: 1 },
+    output: { last: told },
+  });
+  const byDemo = ['d1', 'd2'];
+  const attempts = steps.flatMap(({ step_key, attempt }) =>
+    byDemo.includes(step_key) ? [] : Array.from({ length: attempt }, (_, n) => `${step_key} ${n + 1}`),
+  );
+  expect(attempts).toHaveLength(19);
+  const done = (await readFile(join(folder, 'done'), 'utf8')).split('\n').slice(0, -1);
+  expect(done.toSorted()).toEqual(attempts.toSorted());
+  for (const key of [...FAN, ...CHAIN, 'again', 'tidy']) expect(of[key]!.output).toBe(`${key}\n`);
+  const prompts = await promptsTo(of.d1!.agent_id!);
+  for (const key of byDemo) {
+    expect(prompts.filter((text) => text.includes(`step is "${key}"`))).toHaveLength(of[key]!.attempt);
+  }
+  const query = { run_id, status: 'all' as const, limit: 200 };
+  const actor_id = `lead@${params.team_id}`;
+  const mail = (await plane.client.call('listMail', { params: { actor_id }, query })) as Mail[];
+  const said = mail.filter(({ from_actor_id }) => from_actor_id === 'user:ana');
+  expect(said.map(({ payload }) => payload.n)).toEqual(Array.from({ length: run.sent }, (_, n) => n));
+  // One attempt sends one report; one that was refused may have sent it before.
+  for (const key of byDemo) {
+    const reports = mail.filter(({ payload }) => String(payload.text).startsWith(`${key}: `));
+    expect(reports.length).toBeGreaterThan(0);
+    expect(reports.length).toBeLessThanOrEqual(of[key]!.attempt);
+  }
+}
+
+async function promptsTo(agent_id: string): Promise<string[]> {
+  const { last_seq } = await plane.finished(agent_id);
+  const frames = await plane.frames(agent_id, (found) => Number(found.at(-1)!.id) >= last_seq);
+  return frames
+    .flatMap(({ data }) => {
+      const { method, direction, payload } = data as unknown as EventRecord;
+      return direction === 'to_agent' && method === 'session/prompt' ? [JSON.stringify(payload)] : [];
+    })
+    .map((text) => text.replaceAll('\\"', '"'));
+}
+
+test(`${KILLS} kill -9 of the plane at any moment do no step of a run twice, and leave none out`, {
+  timeout: 60_000 + KILLS * 15_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const next = random(SEED);
+  let run = await begin();
+  for (let kill = 0; kill < KILLS; kill++) {
+    if (isRunOver(await runOf(run))) {
+      await expectWhole(run);
+      run = await begin();
+    }
+    await sleep(next() * 700);
+    if (!isRunOver(await runOf(run))) await send(run);
+    await plane.kill();
+    await sleep(next() * 200);
+    await plane.start();
+  }
+  await over(run);
+  await expectWhole(run);
+});
+
+const PLACES = ['step_prepared', 'step_collected', 'step_heard', 'stdin_written', 'commit', 'committed'];
+
+/** Where one life of the plane after the other ends, counted from its start. */
+function places(): string[] {
+  const next = random(SEED);
+  const more = Array.from({ length: Math.max(0, KILLS - PLACES.length) }, () => {
+    const name = PLACES[Math.floor(next() * PLACES.length)]!;
+    return `${name}@${1 + Math.floor(next() * (name.startsWith('commit') ? 60 : 4))}`;
+  });
+  return ['step_prepared@1', 'committed@12', 'step_collected@1', 'commit@18', 'step_heard@1', ...more];
+}
+
+test('a plane that dies at the places where it commits, one after the other, does no step twice', {
+  timeout: 60_000 + KILLS * 15_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  await plane.kill();
+  const left = places();
+  let is_enough = false;
+  const living = (async () => {
+    for (; !is_enough || !plane.isRunning; await sleep(5)) {
+      if (plane.isRunning) continue;
+      const [name, n] = (is_enough ? undefined : left.shift())?.split('@') ?? [];
+      // It may die while it starts.
+      await plane.start(name === undefined ? {} : { SVC_FAILPOINT: `${name}:kill@${n}` }).catch(() => {});
+    }
+  })();
+  const runs: Begun[] = [];
+  do {
+    const run = await begin();
+    await send(run);
+    await over(run);
+    runs.push(run);
+  } while (left.length > 0);
+  is_enough = true;
+  await living;
+  // The last life may still have a place to die at.
+  await plane.kill();
+  await plane.start();
+  for (const run of runs) await expectWhole(run);
+});
