@@ -1,7 +1,7 @@
 /** Runs of teams with real processes on this machine: what they are told, what they leave, what goes on side by side. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdir, mkdtemp, readFile, rm } from 'node:fs/promises';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -12,6 +12,8 @@ import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
 import { endSessions, SVC } from '../src/testing/plane.ts';
 import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
+
+const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 
 let folder: string;
 let node: LocalNode;
@@ -176,6 +178,91 @@ test('a step whose program is not there fails at once, whatever its attempts', {
   expect(a!.error_text).toContain('no-such-program-here');
 });
 
+test('what ignores the end of its time is killed before it is tried again', { timeout: 60_000 }, async () => {
+  const deaf = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
+  const alive = 'for pid in $(head -n 1 pids); do kill -0 $pid && echo "it lives"; done; echo done';
+  const run_id = await beginRun(room, {
+    members: [plainMember('slow', `${deaf}; ${alive}`)],
+    steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
+  });
+  await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(1), SOON);
+  await vi.waitFor(async () => expect((await stepsOfRun(room, run_id)).a!.status).toBe('running'), SOON);
+  await room.pass(31_000);
+  await vi.waitFor(async () => expect(await lines('pids')).toHaveLength(2), { timeout: 50_000 });
+  await untilRun(room, run_id, 'completed');
+  expect((await stepsOfRun(room, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
+});
+
+test('a restart ends every process of before, then begins anew, and nothing of before counts', {
+  timeout: 60_000,
+}, async () => {
+  // Beside another one of the same step it would say so.
+  const alone =
+    'mkdir "at-$SVC_STEP_KEY" || echo "$SVC_STEP_KEY" >>beside; trap "rmdir at-$SVC_STEP_KEY" EXIT';
+  const waits =
+    'trap "exit 0" TERM; echo "$SVC_STEP_KEY" >>begun; while [ ! -e go ]; do sleep 0.05; done; echo new';
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', `${alone}; ${waits}`)],
+    steps: [{ step_key: 'a' }, { step_key: 'b' }],
+  });
+  for (let restart = 1; restart <= 3; restart++) {
+    await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(restart * 2), SOON);
+    const again = { kind: 'run_said', word: { kind: 'restart' } } as const;
+    await say(room, run_id, again);
+    const { a, b } = await stepsOfRun(room, run_id);
+    expect([a!.status, b!.status, a!.output, b!.output]).toEqual(['ready', 'ready', null, null]);
+  }
+  await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(8), SOON);
+  await writeFile(join(room.folder, 'go'), '');
+  expect((await untilRun(room, run_id, 'completed')).attempt).toBe(4);
+  const { a, b } = await stepsOfRun(room, run_id);
+  expect([a!.output, b!.output, a!.attempt, b!.attempt]).toEqual(['new\n', 'new\n', 4, 4]);
+  expect(await lines('beside')).toEqual([]);
+});
+
+test("a member's agent that is deleted in its step leaves that to people, who may have it taken by a new one", {
+  timeout: 60_000,
+}, async () => {
+  const argv = [process.execPath, AGENT, 'slow'];
+  const run_id = await beginRun(room, {
+    members: [
+      plainMember('plain', 'echo $$ >>pids; [ "$SVC_STEP_ATTEMPT" = 2 ] || sleep 1000'),
+      plainMember('speaker', '', { command: null, argv, protocol: 'acp' }),
+    ],
+    steps: [
+      { step_key: 'a', member_id: 'plain', max_attempts: 5 },
+      { step_key: 'b', member_id: 'speaker' },
+    ],
+  });
+  const step = async (key: string) => (await stepsOfRun(room, run_id))[key]!;
+  for (const key of ['a', 'b']) {
+    await vi.waitFor(async () => expect((await step(key)).status).toBe('running'), SOON);
+    const { agent_id } = await step(key);
+    await room.agents.delete(ANA, agent_id!, { force: true, delete_worktree: false });
+    await vi.waitFor(async () => expect((await step(key)).status).toBe('input_required'), SOON);
+  }
+  expect((await runOf(room, run_id)).status).toBe('input_required');
+  await say(room, run_id, { kind: 'step_said', step_key: 'a', word: { kind: 'resume' } });
+  await vi.waitFor(async () => expect((await step('a')).status).toBe('completed'), SOON);
+  await say(room, run_id, { kind: 'step_said', step_key: 'b', word: { kind: 'resume' } });
+  await vi.waitFor(async () => expect((await step('b')).status).toBe('running'), SOON);
+  await say(room, run_id, { kind: 'step_said', step_key: 'b', word: { kind: 'complete' } });
+  await untilRun(room, run_id, 'completed');
+  expect(await lines('pids')).toHaveLength(2);
+});
+
+test('a chain of 64 steps is taken one process after the other', { timeout: 100_000 }, async () => {
+  const keys = Array.from({ length: 64 }, (_, n) => `s${n}`);
+  const run_id = await beginRun(room, {
+    members: [plainMember('m', 'echo "$SVC_STEP_KEY" >>done')],
+    steps: keys.map((step_key, n) => ({ step_key, depends_on: n === 0 ? [] : [keys[n - 1]!] })),
+  });
+  await vi.waitFor(async () => expect((await runOf(room, run_id)).status).toBe('completed'), {
+    timeout: 90_000,
+  });
+  expect(await lines('done')).toEqual(keys);
+});
+
 test('a demo agent takes two steps, and a question of it is answered', { timeout: 60_000 }, async () => {
   const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(folder, 'demo')];
   const run_id = await beginRun(room, {
@@ -202,7 +289,6 @@ test('a demo agent takes two steps, and a question of it is answered', { timeout
 });
 
 const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
-const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 
 /** Runs the child until it ends by itself; only its first `kills` lives have the failpoint. Answers what it told. */
 async function livesOf(
