@@ -166,6 +166,11 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     expect(said()).toBe('answered: error -32601, error -32601, error -32601');
     expect(agent.lines.filter((line) => line.includes('made_up_update'))).toHaveLength(1);
   },
+  async calls() {
+    await inTurn('calls', 'printf hello');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    expect(said()).toBe('hello');
+  },
   async numbers() {
     await inTurn('numbers');
     await end();

@@ -1,6 +1,10 @@
 /** What scripted ACP agents do, most of it wrong: a line each. What a scenario does not say is done as it should be. */
+import { exec } from 'node:child_process';
 import { setImmediate, setTimeout } from 'node:timers/promises';
+import { promisify } from 'node:util';
 import type { Answer, Json, RpcId, Wire } from './acp-wire.ts';
+
+const execute = promisify(exec);
 
 export interface Scenario {
   does: string;
@@ -158,6 +162,13 @@ export const scenarios = {
           }),
         ]),
       );
+    },
+  },
+  calls: {
+    does: 'runs [a command] in every turn, and says what that printed',
+    turn: async (wire, command = 'true') => {
+      wire.say((await execute(command)).stdout);
+      return 'end_turn';
     },
   },
   numbers: {
