@@ -5,7 +5,7 @@
 import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
-import { Problem, problems } from '../../domain/problem.ts';
+import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import { isRunOver } from '../../domain/run.ts';
 import { type Exit, START_INTERRUPTED } from '../../domain/session.ts';
 import type { EventLog } from '../../events/log.ts';
@@ -85,24 +85,34 @@ export class Outcomes {
   intents(): Pick<IntentHandlers, 'collect' | 'hear'> {
     return {
       collect: async ({ session_id, node_id, payload: { attempt_num } }) => {
-        const { store, log } = this.#context.options;
-        const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
-        if (!attempt || attempt.over === 1) return;
-        const left = await this.#stepOutput(node_id, session_id);
-        const bytes = left ?? (await lastStdout(log, attempt.agent_id, session_id));
-        const completed = { kind: 'completed', output: readOutput(bytes) } as const;
-        await store.write((tx) => this.#attempts.settle(tx, attempt_num, completed));
+        await this.#complete(attempt_num, async ({ agent_id }) => {
+          const left = await this.#stepOutput(node_id, session_id);
+          return readOutput(left ?? (await lastStdout(this.#context.options.log, agent_id, session_id)));
+        });
         failpoint('step_collected');
       },
       hear: async ({ payload: { attempt_num, prompt_id } }) => {
-        const { store, log } = this.#context.options;
-        const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
-        if (!attempt || attempt.over === 1) return;
-        const output = await lastWords(log, attempt.agent_id, prompt_id);
-        await store.write((tx) => this.#attempts.settle(tx, attempt_num, { kind: 'completed', output }));
+        const { log } = this.#context.options;
+        await this.#complete(attempt_num, ({ agent_id }) => lastWords(log, agent_id, prompt_id));
         failpoint('step_heard');
       },
     };
+  }
+
+  /** Completes an attempt with an output that has to be read first; one that cannot be read at all fails it. */
+  async #complete(attempt_num: number, read: (attempt: AttemptRow) => Promise<unknown>): Promise<void> {
+    const { store } = this.#context.options;
+    const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
+    if (!attempt || attempt.over === 1) return;
+    const outcome = await read(attempt).then(
+      (output): Outcome => ({ kind: 'completed', output }),
+      (error: unknown): Outcome => {
+        const later = !(error instanceof Problem) || isOutOfReach(error);
+        if (later || error.code === problems.draining().code) throw error;
+        return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
+      },
+    );
+    await store.write((tx) => this.#attempts.settle(tx, attempt_num, outcome));
   }
 
   /** The run shows that an agent of it takes no prompts, so what it has to do waits; null: that is over. */
