@@ -172,6 +172,7 @@ test('every answer has the form that the contract gives it', async () => {
   });
   const { prompt_id } = waits.body as { prompt_id: string };
   await check('listPrompts', { params: speaks });
+  await check('getPrompt', { params: { ...speaks, prompt_id } });
   await check('editPrompt', { params: { ...speaks, prompt_id }, body: { text: 'too' } });
   await check('deletePrompt', { params: { ...speaks, prompt_id } });
   const review = await firstReview(speaks.agent_id);
