@@ -8,9 +8,10 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import type { Folders } from '../src/domain/node.ts';
 import type { LocalNode } from '../src/runtime/node.ts';
+import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
-import { endSessions, SVC } from '../src/testing/plane.ts';
+import { endSessions } from '../src/testing/plane.ts';
 import { beginRun, plainMember, runOf, say, stepsOfRun, untilRun } from '../src/testing/team-runs.ts';
 
 const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
@@ -263,10 +264,12 @@ test('a chain of 64 steps is taken one process after the other', { timeout: 100_
   expect(await lines('done')).toEqual(keys);
 });
 
-test('a demo agent takes two steps, and a question of it is answered', { timeout: 60_000 }, async () => {
-  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(folder, 'demo')];
+test('an agent that speaks ACP takes two steps, and its questions are answered', {
+  timeout: 60_000,
+}, async () => {
+  const argv = EXAMPLE_AGENT;
   const run_id = await beginRun(room, {
-    members: [plainMember('demo', '', { command: null, argv, protocol: 'acp' })],
+    members: [plainMember('speaker', '', { command: null, argv, protocol: 'acp' })],
     steps: [
       { step_key: 'a', prompt: 'Look.' },
       { step_key: 'b', prompt: 'Look again.', depends_on: ['a'] },
@@ -279,7 +282,7 @@ test('a demo agent takes two steps, and a question of it is answered', { timeout
       return items[0]!;
     }, SOON);
     expect((await stepsOfRun(room, run_id))[key]!.status).toBe('running');
-    await room.reviews.respond(ANA, review.id, { option_id: 'demo-once' }, null);
+    await room.reviews.respond(ANA, review.id, { decision: 'allow' }, null);
   }
   await untilRun(room, run_id, 'completed');
   const { a, b } = await stepsOfRun(room, run_id);
