@@ -89,6 +89,7 @@ test('a run with a human in it waits for a permission, for a word and for a step
       const steps = await client.call('listSteps', { params });
       const step = steps.find((one) => one.step_key === step_key)!;
       if (step.status === status) return step;
+      expect(steps.filter((one) => one.status === 'failed')).toEqual([]);
       await sleep(50);
     }
   };

@@ -3,6 +3,7 @@
  * as a client would. It can be killed and started again on the same data; closing it ends every agent that it started.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
+import { randomInt } from 'node:crypto';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -305,11 +306,22 @@ export async function endSessions(data_dir: string): Promise<void> {
   await launcher.close();
 }
 
+/**
+ * A port that nobody listens on and that nobody else gets by asking for port 0: it is below those that systems give out.
+ * What is stopped and started again finds it free.
+ */
 export async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const { port } = server.address() as { port: number };
-  server.close();
-  await once(server, 'close');
-  return port;
+  for (;;) {
+    const port = randomInt(10_000, 32_000);
+    const server = createServer();
+    const listening = once(server.listen(port, '127.0.0.1'), 'listening');
+    const free = await listening.then(
+      () => true,
+      () => false,
+    );
+    if (!free) continue;
+    server.close();
+    await once(server, 'close');
+    return port;
+  }
 }
