@@ -114,8 +114,14 @@ async function takeStep(
   const hints = await actor.takeMail();
   const { asked } = session.state;
   if (question !== null && !asked.includes(step_key)) {
-    await actor.requireInput(step_key, question);
+    // Kept first: whoever is quick to answer cancels this turn.
     await session.change({ asked: [...asked, step_key] });
+    try {
+      await actor.requireInput(step_key, question);
+    } catch (error) {
+      if (error instanceof ActorError) await session.change({ asked });
+      throw error;
+    }
     await telling.say(question);
     return 'end_turn';
   }
