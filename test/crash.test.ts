@@ -6,7 +6,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 /** More of them by hand: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 50);
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 30);
 /** Retention must not take what is compared at the end. */
 const KEEP_ALL = { SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 /** The last one writes so much that its log is sealed every few seconds. */
@@ -32,8 +32,8 @@ test(`${KILLS} kill -9 at random moments lose and double nothing of four writing
 });
 
 test.each([
-  ['commit', 10],
-  ['committed', 10],
+  ['commit', 5],
+  ['committed', 5],
 ])('a plane that dies at its %s loses and doubles nothing', { timeout: 300_000 }, async (name, times) => {
   plane = await TestPlane.open({ env: KEEP_ALL });
   const writers = await startWriters(plane, plane);
