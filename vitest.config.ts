@@ -9,7 +9,7 @@ export default defineConfig({
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.ts', 'test/house/**/*.test.ts'],
+          include: ['src/**/*.test.{ts,tsx}', 'test/house/**/*.test.ts'],
           pool: 'threads',
           isolate: false,
           testTimeout: 30_000,
@@ -20,6 +20,7 @@ export default defineConfig({
           name: 'whole',
           include: ['test/**/*.test.ts'],
           exclude: ['test/house/**', 'test/real-agents/**'],
+          globalSetup: 'test/build-web.ts',
           pool: 'forks',
           testTimeout: 120_000,
           hookTimeout: 60_000,

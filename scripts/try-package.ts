@@ -81,6 +81,10 @@ async function tryService(svc: string): Promise<void> {
     if (!/^\d+\.\d+\.\d+\ndone\n$/.test(output)) throw new Error(`the agent wrote ${JSON.stringify(output)}`);
     const docs = await (await call('GET', '/api/openapi/docs', bearer)).text();
     if (!docs.includes('<html')) throw new Error('the API description page is not there');
+    const page = await (await call('GET', '/', null)).text();
+    const script = /src="(\/assets\/[^"]+\.js)"/.exec(page)?.[1];
+    if (script === undefined) throw new Error(`the web UI is not there: ${page}`);
+    await (await call('GET', script, null)).text();
   } finally {
     service.kill('SIGTERM');
     await ended;

@@ -68,6 +68,9 @@ async function refused(by: AgentShell, command: string, words: string): Promise<
   expect(await by.tell(`svc actor ${command} 2>&1 >/dev/null`)).toEqual({ said: `svc: ${words}`, exit: 1 });
 }
 
+/** Not in its output, where nobody would see it. */
+const GIVES_TOKEN = 'cat "$SVC_ACTOR_TOKEN_FILE" >"$SVC_STEP_OUTPUT"';
+
 test.each(['mtls', 'tls'])(
   'a member on a node takes part in its run by svc actor, and does no more than it may, in %s',
   { timeout: 240_000 },
@@ -84,7 +87,7 @@ test.each(['mtls', 'tls'])(
         { member_id: 'lead', agent: shell(lead, 'main') },
         { member_id: 'hand', agent: shell(hand, node.id) },
         { member_id: 'asker', agent: asks },
-        { member_id: 'guest', agent: { command: 'cat "$SVC_ACTOR_TOKEN_FILE"', workdir: plane.work } },
+        { member_id: 'guest', agent: { command: GIVES_TOKEN, workdir: plane.work } },
       ],
       steps: [
         { step_key: 'plan', member_id: 'lead' },

@@ -6,6 +6,7 @@ import { chmod, mkdir, mkdtemp, readdir, readFile, rm, stat } from 'node:fs/prom
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
@@ -129,10 +130,10 @@ async function whoamiWith(to: Shell, token: string): Promise<{ said: string; exi
 const unauthorized = { said: 'svc: unauthorized', exit: 4 };
 
 test('a token is good on its session’s own machine alone, and no longer than the session', async () => {
-  const other = await plane.agent('cat "$SVC_ACTOR_TOKEN_FILE"; sleep 1000');
-  let token = '';
-  while (!token.endsWith('\n')) token = (await plane.output(other.id)).toString();
-  token = token.trim();
+  // In its output it would not be seen.
+  const other = await plane.agent('cat "$SVC_ACTOR_TOKEN_FILE" >given; echo; sleep 1000');
+  while ((await plane.output(other.id)).length === 0) await sleep(20);
+  const token = (await readFile(join(plane.work, 'given'), 'utf8')).trim();
   expect(await whoamiWith(near, token)).toMatchObject({ exit: 0 });
   expect(await whoamiWith(far, token)).toEqual(unauthorized);
   await plane.client.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });

@@ -191,7 +191,7 @@ test('the first start prints the link and the PIN, also where no terminal is; la
   plane = await TestPlane.prepare();
   await plane.start();
   const { url, pin } = JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
-  expect(plane.log).toContain(`Open   ${url}\n`);
+  expect(plane.log).toContain(`Open   ${url.replace('127.0.0.1', 'localhost')}\n`);
   expect(plane.log).toContain(`PIN    ${pin}\n`);
   await plane.join();
   await plane.kill('SIGTERM');

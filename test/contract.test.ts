@@ -1,4 +1,5 @@
 /** What the real program answers against what the contract says it answers, and what it makes of nonsense. */
+import { createECDH, randomBytes } from 'node:crypto';
 import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,6 +10,7 @@ import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
 import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { Authenticator } from '../src/testing/authenticator.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const PASSWORD = 'quite a long password';
@@ -111,14 +113,48 @@ test('every answer has the form that the contract gives it', async () => {
   const token = await check('createToken', { body: { name: 'ci', expires_at: '2099-01-01T00:00:00Z' } });
   await check('listTokens');
   await check('deleteToken', { params: { token_id: (token.body as { id: string }).id } });
+  const { origin } = (await check('getRelyingParty')).body as { origin: string };
+  const authenticator = new Authenticator(origin);
+  const begun = (await check('startPasskeyRegistration')).body as {
+    options: Parameters<Authenticator['register']>[0];
+  };
+  const response = authenticator.register(begun.options);
+  const passkey = await check('finishPasskeyRegistration', { body: { response } });
+  await check('getMe');
+  const started = (await check('startPasskeyLogin')).body as {
+    login_id: string;
+    options: Parameters<Authenticator['login']>[0];
+  };
+  const { login_id } = started;
+  await check('finishPasskeyLogin', { body: { login_id, response: authenticator.login(started.options) } });
+  const of_passkey = { passkey_id: (passkey.body as { id: string }).id };
+  await check('renamePasskey', { params: of_passkey, body: { name: 'Key' } });
+  await check('deletePasskey', { params: of_passkey });
   const user = await check('createUser', { body: { username: 'tim', password: PASSWORD } });
   const user_id = (user.body as { id: string }).id;
   await check('getUser', { params: { user_id } });
   await check('updateUser', { params: { user_id }, body: { role: 'root' } });
   await check('listUsers');
   await check('deleteUser', { params: { user_id } });
+  await check('getPushKey');
+  const keys = {
+    p256dh: createECDH('prime256v1').generateKeys('base64url'),
+    auth: randomBytes(16).toString('base64url'),
+  };
+  const device = await check('createPushSubscription', {
+    body: { endpoint: 'https://push.example.org/x', keys, expirationTime: null },
+  });
+  await check('listPushSubscriptions');
+  await check('listPushSubscriptions', { query: 'limit=1' });
+  const subscription_id = (device.body as { id: string }).id;
+  await check('deletePushSubscription', { params: { subscription_id } });
+  // With no device left it asks no push service.
+  await check('testPush', { body: {} });
+  await check('rotatePushKeys');
   await check('listAudit');
   await check('listAudit', { query: 'limit=2&event=user_created' });
+  await check('verifyAudit');
+  await check('verifyAudit', { query: `head=${'0'.repeat(64)}` });
   await check('getConfig');
   await check('updateConfig', { body: { 'limits.streams_per_user': 90 } });
   await check('listNodes');

@@ -6,7 +6,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, MIXED, random, startWriters } from '../src/testing/writers.ts';
 
 /** More of them by hand: `SVC_TEST_KILLS=200 npx vitest run test/crash.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 30);
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 10);
 /** Retention must not take what is compared at the end. */
 const KEEP_ALL = { SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };
 /** The last one writes so much that its log is sealed every few seconds. */

@@ -3,18 +3,12 @@
  * the page keeps to its policy, and nothing asks another host. Not run where there is no Chromium, except in CI, which
  * installs it.
  */
-import { existsSync } from 'node:fs';
-import { type Browser, chromium, type Page } from 'playwright-core';
-import { afterAll, beforeAll, expect, test } from 'vitest';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
-  (path) => existsSync(path),
-);
-const browserTest = test.runIf(executablePath !== undefined || Boolean(process.env.CI));
-
 let plane: TestPlane;
-let browser: Browser | undefined;
+let browser: TestBrowser | undefined;
 beforeAll(async () => {
   plane = await TestPlane.open();
 });
@@ -23,36 +17,15 @@ afterAll(async () => {
   await plane.close();
 });
 
-const TELL_VIOLATIONS = `document.addEventListener('securitypolicyviolation', (event) =>
-  console.error('policy: ' + event.violatedDirective + ' ' + event.blockedURI))`;
 const INLINE_SCRIPT = `{
   const script = document.createElement('script');
   script.textContent = 'globalThis.ran = true';
   document.body.append(script);
 }`;
 
-interface Watched {
-  page: Page;
-  /** What the browser complained of: scripts that failed, and everything that the policy refused. */
-  complaints: string[];
-  elsewhere: string[];
-}
-
-async function openPage(headers: Record<string, string> = {}): Promise<Watched> {
-  // Without its sandbox, because tests may run as root.
-  browser ??= await chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] });
-  const page = await browser.newPage({ extraHTTPHeaders: headers });
-  const watched: Watched = { page, complaints: [], elsewhere: [] };
-  page.on('pageerror', (error) => watched.complaints.push(String(error)));
-  page.on('console', (message) => {
-    if (message.type() === 'error') watched.complaints.push(message.text());
-  });
-  page.on('request', (request) => {
-    const { origin, protocol } = new URL(request.url());
-    if (protocol !== 'data:' && origin !== plane.url) watched.elsewhere.push(request.url());
-  });
-  await page.addInitScript(TELL_VIOLATIONS);
-  return watched;
+async function openPage(headers: Record<string, string> = {}) {
+  browser ??= await openBrowser();
+  return browser.open(plane, { headers });
 }
 
 browserTest('a person signs in, calls endpoints, and the page asks nobody else', async () => {

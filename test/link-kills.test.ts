@@ -7,7 +7,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
 /** More of them, and others, by hand: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/link-kills.test.ts`. */
-const KILLS = Number(process.env.SVC_TEST_KILLS ?? 12);
+const KILLS = Number(process.env.SVC_TEST_KILLS ?? 6);
 const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_121);
 /** Retention must not take what is compared at the end. */
 const ENV = { ...WITH_NODES, SVC_RETENTION_BYTES_PER_AGENT: String(64 * 1024 ** 3) };

@@ -48,6 +48,9 @@ test('a run goes over two machines and over a killed plane, each step once', {
     const b = { ...a, needs: { a } };
     expect(run.output).toEqual({ c: { ...a, needs: { b } } });
     expect(await readFile(join(plane.work, 'done'), 'utf8')).toBe('a\nc\n');
+    const { agent_id } = await step('b');
+    const agent = await plane.client.call('getAgent', { params: { agent_id: agent_id! } });
+    expect(agent).toMatchObject({ team_id: team.id, run_id, member_id: 'far', node_id: node.id });
     expect(await readFile(join(node.work, 'done'), 'utf8')).toBe('b\n');
   } finally {
     await node?.close();

@@ -77,6 +77,26 @@ async function watch(command: string, words: string): Promise<void> {
   expect(await terminal.ended).toBe(130);
 }
 
+/** Who wrote to whom in the only run of a team, and what became of it. */
+async function waysOfMail(team: string): Promise<string[]> {
+  const { client } = plane;
+  let team_id = '';
+  for await (const { id, name } of client.all('listTeams')) if (name === team) team_id = id;
+  let run_id = '';
+  for await (const { id } of client.all('listRuns', { params: { team_id } })) run_id = id;
+  const mail = client.all('listRunMail', { params: { run_id } });
+  const ways: string[] = [];
+  for await (const { from_actor_id, to_actor_id, status } of mail) {
+    ways.push(
+      [from_actor_id, to_actor_id]
+        .map((id) => id.split('@')[0])
+        .join(' to ')
+        .concat(`: ${status}`),
+    );
+  }
+  return ways.sort();
+}
+
 /** A repository that has the examples, with a demo agent that is faster still. */
 async function makeExamples(): Promise<void> {
   const files: Record<string, string> = {};
@@ -114,6 +134,13 @@ test('the tour of teams works as written, over a killed plane', { timeout: 240_0
     expect([...reports]).toHaveLength(1);
   }
   expect(team.text).toMatch(/^status +completed\n.*\noutput +2 of 2 steps completed, 2 messages came in\./m);
+
+  expect(await waysOfMail('demo-team')).toEqual([
+    'blue to lead: acknowledged',
+    'lead to blue: acknowledged',
+    'lead to red: acknowledged',
+    'red to lead: acknowledged',
+  ]);
 
   const [made, created, watched] = human!.trim().split('\n') as [string, string, string];
   await run(`${made}\n${created}`);

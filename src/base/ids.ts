@@ -15,7 +15,10 @@ export type IdPrefix =
   | 'conv'
   | 'trg'
   | 'rev'
-  | 'prm';
+  | 'prm'
+  | 'psh'
+  | 'pky'
+  | 'pkl';
 
 /** A new opaque id, for example `agt_` and 16 base-32 letters (80 random bits). */
 export function newId(prefix: IdPrefix): string {

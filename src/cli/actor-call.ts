@@ -16,7 +16,6 @@ import { type Config, nearAddress, parseAddress } from '../contract/config.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
 import { Problem, problemKinds, problems } from '../domain/problem.ts';
 import { type Connection, openConnection } from '../link/connection.ts';
-import { mintToken } from '../link/tokens.ts';
 import { toProblem } from '../link/wire.ts';
 import type { Context, Io } from './context.ts';
 import { failed } from './failure.ts';
@@ -179,9 +178,11 @@ function credentialsOf(
     const issuer = config.get('internal_grpc.auth.issuer');
     const audience = config.get('internal_grpc.auth.audience');
     const claims = session_id ? { session_id } : {};
-    found.push(() =>
-      mintToken({ shared_secret, issuer, audience }, actor_id ?? '', systemClock, { kind: 'actor', claims }),
-    );
+    found.push(async () => {
+      const { mintToken } = await import('../link/tokens.ts');
+      const options = { kind: 'actor', claims } as const;
+      return mintToken({ shared_secret, issuer, audience }, actor_id ?? '', systemClock, options);
+    });
   }
   if (token_file) found.push(() => readToken(token_file));
   return found;

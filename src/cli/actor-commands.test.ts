@@ -143,6 +143,15 @@ test('what fails stands in its place, the others are carried out, and the exit c
     stdout: '{"error":"message not found","message_id":8}\n',
     stderr: 'svc: message not found\n',
   });
+  answers = () => {
+    throw problems.actorUnauthorized();
+  };
+  expect((await actor(['whoami'])).code).toBe(4);
+  expect(await actor(['ack', '--message-id', '8'])).toEqual({
+    code: 1,
+    stdout: '{"error":"unauthorized","message_id":8}\n',
+    stderr: 'svc: unauthorized\n',
+  });
 });
 
 test('a message whose answer was lost is sent again with the same key, and no further message is', async () => {

@@ -66,7 +66,7 @@ export class ActorSurface {
 
   /**
    * One thing after the other: of one, what came of it; of several, an array in their order. What failed stands there in
-   * its place with `error`, and the command fails at the end.
+   * its place with `error`, and the command fails at the end, by 1 whatever it was.
    */
   async each<T>(items: readonly T[], name: string, act: (item: T) => Promise<unknown>): Promise<void> {
     const answers: unknown[] = [];
@@ -81,7 +81,7 @@ export class ActorSurface {
       }
     }
     await this.print(items.length === 1 ? answers[0] : answers);
-    if (refusal) throw items.length === 1 ? refusal : failed('');
+    if (refusal) throw failed(items.length === 1 ? refusal.message : '');
   }
 }
 

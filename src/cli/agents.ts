@@ -11,7 +11,7 @@ import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from 
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
 import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
-import { type Column, printRecord, printRows, say } from './output.ts';
+import { type Column, printRecord, printRows, report, say } from './output.ts';
 import { textOrStdin } from './prompt.ts';
 import { visible } from './terminal.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
@@ -67,9 +67,11 @@ export function addAgents(program: Command, context: Context): void {
       await printRows(io, await api.all('listAgents', { query }), columns, options);
     });
 
-  remote(agents, 'get <agent>', 'show one agent').action(async (ref: string, options: Common) => {
-    await printRecord(io, await findAgent(await connect(context, options), ref), options);
-  });
+  remote(agents, 'get <agent>', 'show one agent')
+    .alias('show')
+    .action(async (ref: string, options: Common) => {
+      await printRecord(io, await findAgent(await connect(context, options), ref), options);
+    });
 
   followable(
     remote(agents, 'create <name> [program...]', 'create an agent; a program after -- is run as it is')
@@ -137,7 +139,7 @@ export function addAgents(program: Command, context: Context): void {
         agent.status === 'running'
           ? await followToEnd(context, api, agent, agent.last_seq, { ...options, quiet: true })
           : agent;
-      await report(ended, options);
+      await tell(ended, options);
       requireCompleted(ended);
     });
 
@@ -163,15 +165,13 @@ export function addAgents(program: Command, context: Context): void {
   addAgentTalk(agents, context);
   addAgentDoctor(agents, context);
 
-  async function report(agent: AgentRecord, options: Common): Promise<void> {
-    if (options.json || !io.stdout.isTTY) {
-      if (options.json) await printRecord(io, agent, options);
-      else await printRows(io, [agent], columns.slice(0, 3), options);
-    } else say(io, visible(`${agent.id}  ${agent.name}  ${statusWords(agent)}`));
+  function tell(agent: AgentRecord, options: Common): Promise<void> {
+    const line = `${agent.id}  ${agent.name}  ${statusWords(agent)}`;
+    return report(io, agent, { line, columns: columns.slice(0, 3) }, options);
   }
 
   async function finish(api: Api, agent: AgentRecord, after: number, options: Common): Promise<void> {
-    if (!options.follow) return report(agent, options);
+    if (!options.follow) return tell(agent, options);
     say(io, visible(`${agent.id}  ${agent.name}`));
     requireCompleted(await followToEnd(context, api, agent, after, options));
   }

@@ -256,6 +256,15 @@ test('wait tells how the session ended that it waited for, though the agent runs
   expect(ran).toMatchObject({ code: 3, stderr: 'svc: agent agt_1 failed: exit code 7\n' });
 });
 
+test.each(['agents', 'nodes', 'teams', 'runs', 'steps', 'tasks', 'mail', 'reviews'])(
+  'svc %s: `show` and `get` are the same',
+  async (noun) => {
+    const helpOf = async (word: string) => (await run([noun, word, '--help'], { home })).stdout;
+    expect(await helpOf('show')).toMatch(/^Usage: svc \w+ (show|get)\b/);
+    expect(await helpOf('get')).toBe(await helpOf('show'));
+  },
+);
+
 test('a time limit that no timer can hold is refused, instead of being over at once', async () => {
   const ran = await run(['agents', 'wait', 'one', '--timeout', '600h'], { home });
   expect(ran.code).toBe(2);

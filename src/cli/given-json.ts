@@ -33,6 +33,17 @@ export async function givenObject(
   return value === undefined ? undefined : asObject(value, `--${name}`);
 }
 
+/** What is to be said: words, of which `-` stands for standard input, or the object of `--payload`; wrong usage else. */
+export async function givenWords(
+  io: Io,
+  words: readonly string[],
+  options: object,
+): Promise<{ text: string } | { payload: Record<string, unknown> }> {
+  const payload = await givenObject(io, 'payload', options);
+  if (words.length > 0 === (payload !== undefined)) throw usage('give either a text or --payload');
+  return payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload };
+}
+
 /** `file`: `-` is standard input. */
 export async function jsonFile(io: Io, file: string): Promise<unknown> {
   const text = file === '-' ? await textOrStdin(io, '-') : await readFile(resolve(io.cwd, file), 'utf8');

@@ -1,12 +1,12 @@
 /** `svc mail …`: the mailbox of people, and of members that are driven from outside. */
 import type { Command } from 'commander';
+import { Problem } from '../domain/problem.ts';
 import { type Api, type ApiOptions, connect } from './api.ts';
 import type { Context } from './context.ts';
-import { usage } from './failure.ts';
-import { givenObject, withJson } from './given-json.ts';
+import { failed } from './failure.ts';
+import { givenWords, withJson } from './given-json.ts';
 import { remote, wholeNumber } from './options.ts';
 import { type Column, print, printJson, printRecord, printRows, say } from './output.ts';
-import { textOrStdin } from './prompt.ts';
 import { findRun } from './team-refs.ts';
 import { visible } from './terminal.ts';
 
@@ -76,10 +76,9 @@ export function addMail(program: Command, context: Context): void {
     .option('--from <actor>', 'a member without an agent, in whose name it goes; default: you');
   withJson(send, 'payload', 'a JSON object instead of a text').action(
     async (to_actor_id: string, words: string[], options: SendOptions) => {
-      const given = await givenObject(io, 'payload', options);
-      if (words.length > 0 === (given !== undefined)) throw usage('give either a text or --payload');
+      const said = await givenWords(io, words, options);
+      const payload = 'text' in said ? said : said.payload;
       const api = await connect(context, options);
-      const payload = given ?? { text: await textOrStdin(io, words.join(' ')) };
       const { id: run_id } = await findRun(api, options.run);
       const from_actor_id = options.from ?? (await ownActor(api));
       const sent = await api.call('sendMail', {
@@ -95,11 +94,19 @@ export function addMail(program: Command, context: Context): void {
   remote(mail, 'ack <message...>', 'acknowledge messages: they leave the inbox').action(
     async (ids: string[], options: Options) => {
       const api = await connect(context, options);
+      const refusals: string[] = [];
       for (const message_id of ids) {
-        const acked = await api.patiently('ackMail', { params: { message_id } });
-        if (options.json) await print(io, `${JSON.stringify(acked)}\n`);
-        else say(io, `acknowledged ${acked.id}`);
+        try {
+          const acked = await api.patiently('ackMail', { params: { message_id } });
+          if (options.json) await print(io, `${JSON.stringify(acked)}\n`);
+          else say(io, `acknowledged ${acked.id}`);
+        } catch (error) {
+          // Who is not signed in acknowledges none of them.
+          if (!(error instanceof Problem) || error.kind === 'unauthenticated') throw error;
+          refusals.push(`${message_id}: ${error.message}`);
+        }
       }
+      if (refusals.length > 0) throw failed(refusals.join('\n'));
     },
   );
 }

@@ -6,6 +6,7 @@ import type { Command } from 'commander';
 import { addActor } from './actor.ts';
 import { addPrompt } from './agent-talk.ts';
 import { addAgents } from './agents.ts';
+import { addAudit } from './audit.ts';
 import { addCompletion } from './completion.ts';
 import { addConfig } from './config.ts';
 import type { Context } from './context.ts';
@@ -46,6 +47,7 @@ export function program(context: Context): Command {
   addNodes(svc, context);
   addUsers(svc, context);
   addTokens(svc, context);
+  addAudit(svc, context);
   addActor(svc, context);
   addMcp(svc, context);
   addConfig(svc, context);

@@ -52,10 +52,12 @@ export function addNodes(program: Command, context: Context): void {
       );
     });
 
-  remote(nodes, 'get <node>', 'show a node').action(async (node_id: string, options: Options) => {
-    const api = await connect(context, options);
-    await printRecord(io, await api.call('getAgentNode', { params: { node_id } }), options);
-  });
+  remote(nodes, 'get <node>', 'show a node')
+    .alias('show')
+    .action(async (node_id: string, options: Options) => {
+      const api = await connect(context, options);
+      await printRecord(io, await api.call('getAgentNode', { params: { node_id } }), options);
+    });
 
   remote(nodes, 'register <id>', 'register a node and wait until it is connected')
     .requiredOption('--target <url>', 'where it listens: https://<host>:<port>')

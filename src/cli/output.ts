@@ -67,6 +67,18 @@ export async function printRecord(io: Io, record: object, options: OutputOptions
   await print(io, fields.map(([name, value]) => `${name.padEnd(width)}  ${visible(text(value))}\n`).join(''));
 }
 
+/** What became of a record by a command: a line for the person at the terminal, else JSON or its row. */
+export async function report<T extends object>(
+  io: Io,
+  record: T,
+  { line, columns }: { line: string; columns: readonly Column<T>[] },
+  options: OutputOptions,
+): Promise<void> {
+  if (options.json) await printJson(io, record);
+  else if (io.stdout.isTTY) say(io, visible(line));
+  else await printRows(io, [record], columns, options);
+}
+
 function isEmpty(value: unknown): boolean {
   return (
     value === null || value === undefined || (typeof value === 'object' && Object.keys(value).length === 0)

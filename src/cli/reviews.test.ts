@@ -8,33 +8,14 @@ import type { HttpServer } from '../http/server.ts';
 import { agentRecord, time } from '../testing/agent-record.ts';
 import { run } from '../testing/cli.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
+import { reviewRecord } from '../testing/review-record.ts';
 
 const options = [
   { option_id: 'y', name: 'Yes', kind: 'allow_once' },
   { option_id: 'a', name: 'Always', kind: 'allow_always' },
   { option_id: 'n', name: 'No', kind: 'reject_once' },
 ];
-const review = (fields: Partial<Review> = {}): Review => ({
-  id: 'rev_1',
-  agent_id: 'agt_1',
-  session_id: 'ses_1',
-  team_id: null,
-  run_id: null,
-  origin_actor_id: null,
-  route: 'human',
-  routed_to: null,
-  tool_call: { toolCallId: 'c1', title: 'npm publish', kind: 'execute' },
-  options,
-  status: 'pending',
-  decision: null,
-  option_id: null,
-  answered_by: null,
-  delivery: null,
-  created_at: time,
-  answered_at: null,
-  expires_at: null,
-  ...fields,
-});
+const review = (fields: Partial<Review> = {}) => reviewRecord({ options, ...fields });
 
 let home: string;
 let server: HttpServer | null;

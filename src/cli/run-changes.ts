@@ -9,7 +9,7 @@ import { tellLink } from './follow.ts';
 import { colours, print, say } from './output.ts';
 import type { ReviewRecord } from './review-lines.ts';
 import { reviewTold } from './run-board.ts';
-import { questionsOf } from './run-lines.ts';
+import { type Question, questionsOf } from './run-lines.ts';
 import { type RunView, Told } from './run-told.ts';
 import { visible } from './terminal.ts';
 
@@ -20,8 +20,10 @@ export class RunChanges implements RunView {
   readonly #told: Told;
   /** As its lines say that it is. */
   readonly #shown = new Map<string, string>();
-  /** Questions and reviews that were told. */
+  /** Questions that were told and wait: one that is put again in the same words is told again. */
   readonly #asked = new Set<string>();
+  /** Reviews that were told. */
+  readonly #reviewed = new Set<string>();
   #soon: NodeJS.Timeout | null = null;
 
   constructor(io: Io, plane: Pick<Api, 'url'>, run: Run, json: boolean) {
@@ -33,6 +35,7 @@ export class RunChanges implements RunView {
 
   async frame(frame: Frame): Promise<void> {
     this.#told.take(frame);
+    if (this.#asked.size > 0) this.#forgetAnswered();
     const { data } = frame;
     if (this.#json) await print(this.#io, `${JSON.stringify(data)}\n`);
     else await print(this.#io, this.#line(data));
@@ -42,7 +45,7 @@ export class RunChanges implements RunView {
   }
 
   reviews(waiting: readonly ReviewRecord[]): void {
-    for (const review of waiting) this.#tell(review.id, reviewTold(review));
+    for (const review of waiting) this.#tell(this.#reviewed, review.id, reviewTold(review));
   }
 
   link(lost: boolean): void {
@@ -72,13 +75,23 @@ export class RunChanges implements RunView {
     return `${new Date(Number(ts) * 1000).toISOString()}\t${line}\n`;
   }
 
-  #ask(): void {
-    for (const { id, lines } of questionsOf(this.#told.run, this.#told.steps)) this.#tell(id, lines);
+  #forgetAnswered(): void {
+    const open = new Set(this.#questions().map(({ id }) => id));
+    for (const id of this.#asked) if (!open.has(id)) this.#asked.delete(id);
   }
 
-  #tell(id: string, lines: readonly Line[]): void {
-    if (this.#asked.has(id)) return;
-    this.#asked.add(id);
+  #ask(): void {
+    for (const { id, lines } of this.#questions()) this.#tell(this.#asked, id, lines);
+  }
+
+  #questions(): Question[] {
+    return questionsOf(this.#told.run, this.#told.steps);
+  }
+
+  /** Once, as `told` knows. */
+  #tell(told: Set<string>, id: string, lines: readonly Line[]): void {
+    if (told.has(id)) return;
+    told.add(id);
     const coloured = colours(this.#io.stderr, this.#io.env);
     for (const { text, look } of lines) say(this.#io, paint(text, look, coloured));
   }

@@ -4,13 +4,13 @@ import { limits } from '../base/limits.ts';
 import type { RunStatus } from '../domain/run.ts';
 import { type Api, type ApiOptions, connect } from './api.ts';
 import type { Context } from './context.ts';
+import { usage } from './failure.ts';
 import { givenJson, givenObject, withJson } from './given-json.ts';
 import { remote, timeLimit } from './options.ts';
-import { type Column, print, printJson, printRecord, printRows, say } from './output.ts';
+import { type Column, print, printJson, printRecord, printRows, report } from './output.ts';
 import { stepColumns, timeOf } from './run-lines.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 import { findRun, findTeam, type RunRecord } from './team-refs.ts';
-import { visible } from './terminal.ts';
 
 type Options = ApiOptions & WatchOptions & { watch?: boolean };
 
@@ -154,21 +154,20 @@ export function addRuns(program: Command, context: Context): void {
 }
 
 /** What a command answers that began or changed a run. */
-export async function reportRun(
-  { io }: Context,
-  made: RunRecord,
-  options: { json?: boolean },
-): Promise<void> {
-  if (options.json) await printRecord(io, made, options);
-  else if (io.stdout.isTTY) say(io, visible(`${made.id}  #${made.number}  ${made.status}`));
-  else await printRows(io, [made], columns, options);
+export function reportRun({ io }: Context, made: RunRecord, options: { json?: boolean }): Promise<void> {
+  const line = `${made.id}  #${made.number}  ${made.status}`;
+  return report(io, made, { line, columns }, options);
 }
 
 /** A command that begins something of a run, and may stay to see what comes of it. */
 export function watchable(command: Command): Command {
   return command
     .option('-w, --watch', watching)
-    .option('--timeout <duration>', 'with --watch: give up after (exit code 124)', timeLimit);
+    .option('--timeout <duration>', 'with --watch: give up after (exit code 124)', timeLimit)
+    .hook('preAction', () => {
+      const { watch, timeout } = command.opts<{ watch?: boolean; timeout?: number }>();
+      if (timeout !== undefined && !watch) throw usage('--timeout needs --watch');
+    });
 }
 
 export async function paramsOf(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {

@@ -6,11 +6,10 @@ import type { Context } from './context.ts';
 import { failed } from './failure.ts';
 import { givenJson, withJson } from './given-json.ts';
 import { collect, remote, wholeNumber } from './options.ts';
-import { printRecord, printRows, say } from './output.ts';
+import { type Column, printRecord, printRows, report } from './output.ts';
 import { stepColumns } from './run-lines.ts';
 import { paramsOf } from './runs.ts';
 import { findRun } from './team-refs.ts';
-import { visible } from './terminal.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type StepRecord = Awaited<ReturnType<typeof Api.prototype.call<'startStep'>>>;
@@ -72,14 +71,14 @@ export function addSteps(program: Command, context: Context): void {
         ...(attempts !== undefined && { max_attempts: attempts }),
       };
       const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
-      await report(await api.call('addStep', args), options);
+      await tell(await api.call('addStep', args), options);
     },
   );
 
   remote(steps, 'start <run> <step>', 'begin a step of a member that is driven from outside').action(
     async (ref: string, step_key: string, options: Options) => {
       const api = await connect(context, options);
-      await report(await api.call('startStep', await argsOf(api, ref, step_key)), options);
+      await tell(await api.call('startStep', await argsOf(api, ref, step_key)), options);
     },
   );
 
@@ -89,7 +88,7 @@ export function addSteps(program: Command, context: Context): void {
       const output = await givenJson(io, 'output', options);
       const api = await connect(context, options);
       const body = output === undefined ? {} : { output };
-      await report(await api.call('completeStep', { ...(await argsOf(api, ref, step_key)), body }), options);
+      await tell(await api.call('completeStep', { ...(await argsOf(api, ref, step_key)), body }), options);
     },
   );
 
@@ -98,7 +97,7 @@ export function addSteps(program: Command, context: Context): void {
     .action(async (ref: string, step_key: string, options: Options & { error: string }) => {
       const api = await connect(context, options);
       const body = { error_text: options.error };
-      await report(await api.call('failStep', { ...(await argsOf(api, ref, step_key)), body }), options);
+      await tell(await api.call('failStep', { ...(await argsOf(api, ref, step_key)), body }), options);
     });
 
   remote(steps, 'input-required <run> <step>', 'say that a step waits for somebody')
@@ -107,7 +106,7 @@ export function addSteps(program: Command, context: Context): void {
       const api = await connect(context, options);
       const body = { reason: options.reason };
       const args = { ...(await argsOf(api, ref, step_key)), body };
-      await report(await api.call('requireStepInput', args), options);
+      await tell(await api.call('requireStepInput', args), options);
     });
 
   const resume = remote(steps, 'resume <run> <step>', 'give a step what it waits for');
@@ -116,7 +115,7 @@ export function addSteps(program: Command, context: Context): void {
       const input = await givenJson(io, 'input', options);
       const api = await connect(context, options);
       const body = input === undefined ? {} : { input };
-      await report(await api.call('resumeStep', { ...(await argsOf(api, ref, step_key)), body }), options);
+      await tell(await api.call('resumeStep', { ...(await argsOf(api, ref, step_key)), body }), options);
     },
   );
 
@@ -125,15 +124,12 @@ export function addSteps(program: Command, context: Context): void {
     return { params, idempotency_key: crypto.randomUUID() };
   }
 
-  async function report(step: StepRecord, options: Options): Promise<void> {
-    if (options.json) await printRecord(io, step, options);
-    else if (io.stdout.isTTY) say(io, visible(`${step.step_key}  ${step.status}`));
-    else {
-      const columns = [
-        { title: 'STEP', value: ({ step_key }: StepRecord) => step_key },
-        { title: 'STATUS', value: ({ status }: StepRecord) => status },
-      ];
-      await printRows(io, [step], columns, options);
-    }
+  function tell(step: StepRecord, options: Options): Promise<void> {
+    return report(io, step, { line: `${step.step_key}  ${step.status}`, columns }, options);
   }
 }
+
+const columns: Column<StepRecord>[] = [
+  { title: 'STEP', value: ({ step_key }) => step_key },
+  { title: 'STATUS', value: ({ status }) => status },
+];

@@ -5,10 +5,9 @@ import { type Api, type ApiOptions, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure, usage } from './failure.ts';
 import { onLink, tellLink } from './follow.ts';
-import { givenObject, withJson } from './given-json.ts';
+import { givenWords, withJson } from './given-json.ts';
 import { remote, wholeNumber } from './options.ts';
 import { colours, print, printJson, say } from './output.ts';
-import { textOrStdin } from './prompt.ts';
 import { findTask } from './team-refs.ts';
 import { visible, visibleLines } from './terminal.ts';
 
@@ -34,13 +33,12 @@ export function addTaskTalk(tasks: Command, context: Context): void {
     .option('--reply-to <message>', 'the message that it answers', wholeNumber);
   withJson(saying, 'payload', 'a JSON object instead of a text').action(
     async (ref: string, words: string[], options: SayOptions) => {
-      const payload = await givenObject(io, 'payload', options);
-      if (words.length > 0 === (payload !== undefined)) throw usage('give either a text or --payload');
+      const said = await givenWords(io, words, options);
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = {
         ...routeOf(options.to),
-        ...(payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload }),
+        ...said,
         ...(options.replyTo !== undefined && { reply_to: options.replyTo }),
       };
       const args = { params: { team_id, task_id }, body, idempotency_key: crypto.randomUUID() };

@@ -6,13 +6,12 @@ import type { Context } from './context.ts';
 import { usage } from './failure.ts';
 import { givenObject, withJson } from './given-json.ts';
 import { remote, wholeNumber } from './options.ts';
-import { type Column, printRecord, printRows, say } from './output.ts';
+import { type Column, printRecord, printRows, report } from './output.ts';
 import { textOrStdin } from './prompt.ts';
 import { type WatchOptions, watchRun } from './run-watch.ts';
 import { reportRun, watchable } from './runs.ts';
 import { addTaskTalk } from './task-talk.ts';
 import { findRun, findTask, findTeam, type TaskRecord } from './team-refs.ts';
-import { visible } from './terminal.ts';
 
 type Options = ApiOptions & { json?: boolean };
 
@@ -56,7 +55,7 @@ export function addTasks(program: Command, context: Context): void {
         ...(assignee !== undefined && { assignee_member_id: assignee }),
       };
       const args = { params: { team_id }, body, idempotency_key: crypto.randomUUID() };
-      await report(await api.call('createTask', args), options);
+      await tell(await api.call('createTask', args), options);
     });
 
   remote(tasks, 'show <task>', 'show a task')
@@ -83,7 +82,7 @@ export function addTasks(program: Command, context: Context): void {
       const api = await connect(context, options);
       const { id: task_id, team_id } = await findTask(api, ref);
       const body = { ...changes, ...(version !== undefined && { version }) };
-      await report(await api.call('updateTask', { params: { team_id, task_id }, body }), options);
+      await tell(await api.call('updateTask', { params: { team_id, task_id }, body }), options);
     });
 
   const run = remote(tasks, 'run <task>', 'start a run for a task');
@@ -103,10 +102,9 @@ export function addTasks(program: Command, context: Context): void {
 
   addTaskTalk(tasks, context);
 
-  async function report(task: TaskRecord, options: Options): Promise<void> {
-    if (options.json) await printRecord(io, task, options);
-    else if (io.stdout.isTTY) say(io, visible(`${task.id}  #${task.number}  ${task.status}  ${task.title}`));
-    else await printRows(io, [task], columns, options);
+  function tell(task: TaskRecord, options: Options): Promise<void> {
+    const line = `${task.id}  #${task.number}  ${task.status}  ${task.title}`;
+    return report(io, task, { line, columns }, options);
   }
 }
 

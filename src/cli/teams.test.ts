@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { problems } from '../domain/problem.ts';
 import type { Run, Step } from '../domain/run.ts';
 import type { Team, TeamSpec } from '../domain/team.ts';
 import type { Handlers } from '../http/call.ts';
@@ -136,6 +137,18 @@ describe('JSON that people give', () => {
   });
 });
 
+test.each([
+  ['runs', 'create', 'site'],
+  ['runs', 'restart', 'run_1'],
+  ['tasks', 'run', 'task_1'],
+])('%s %s: a time limit is for who watches, and nothing is begun for who does not', async (...argv) => {
+  env = { SVC_URL: 'http://127.0.0.1:1', SVC_TOKEN: ROOT_TOKEN };
+  expect(await cli([...argv, '--timeout', '5s'])).toMatchObject({
+    code: 2,
+    stderr: 'svc: --timeout needs --watch\n',
+  });
+});
+
 test('a team is updated from the version that is given, else the one in the file, else the present one', async () => {
   const versions: unknown[] = [];
   await open({
@@ -221,6 +234,41 @@ test('a review of an agent of the run is told while it is watched, once, and how
   ]);
 });
 
+test('a question is told once while it waits, and again when it is put again', async () => {
+  let stderr = '';
+  let look = () => {};
+  const onStderr = (text: string) => {
+    stderr += text;
+    look();
+  };
+  const asked = () => stderr.split('step a waits for somebody: which one?').length - 1;
+  const until = (times: number) =>
+    new Promise<void>((resolve) => {
+      look = () => asked() === times && resolve();
+      look();
+    });
+  await open({
+    listReviews: () => ({ items: [] }),
+    followRun: async (call) => {
+      const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
+      let id = 0;
+      const tell = (type: string, record: object) =>
+        response.write(`id: ${++id}\nevent: ${type}\ndata: ${JSON.stringify({ type, ts: 1, record })}\n\n`);
+      const waiting = step({ status: 'input_required', attempt: 1, error_text: 'which one?' });
+      tell('step', waiting);
+      await until(1);
+      tell('step', waiting);
+      tell('step', { ...waiting, status: 'running', error_text: null });
+      tell('step', waiting);
+      await until(2);
+      tell('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
+      return undefined;
+    },
+  });
+  expect((await cli(['runs', 'watch', 'run_1'], { onStderr })).code).toBe(0);
+  expect(asked()).toBe(2);
+});
+
 describe('mail and talk', () => {
   test('goes in the own name unless told otherwise; words are a payload with a text', async () => {
     const sent: unknown[] = [];
@@ -243,6 +291,43 @@ describe('mail and talk', () => {
       { ...both, from_actor_id: 'ops', payload: { a: 1 } },
     ]);
     expect((await cli(['mail', 'send', 'dev', '--run', 'run_1'])).code).toBe(2);
+  });
+
+  test('what a trigger says is a text, which may come from standard input, or a payload', async () => {
+    const payloads: unknown[] = [];
+    await open({
+      setTrigger: ({ body, params }) => {
+        payloads.push(body.payload);
+        const when = { at: null, every_seconds: 60, cron: null, timezone: null, next_at: time, fired: 0 };
+        const { run_id, payload } = body;
+        const made = { last_at: null, created_by: 'usr_1', created_at: time };
+        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...made } };
+      },
+    });
+    const set = ['triggers', 'set', '--run', 'run_1', '--every', '1m'];
+    expect((await cli([...set, 'wake', 'up'])).code).toBe(0);
+    await cli([...set, '-'], { input: 'from\nhere' });
+    await cli([...set, '--payload', '{"a": 1}']);
+    expect(payloads).toEqual([{ text: 'wake up' }, { text: 'from\nhere' }, { a: 1 }]);
+    expect((await cli([...set, 'x', '--payload', '{}'])).code).toBe(2);
+  });
+
+  test('each of several messages is acknowledged, whatever is said of the others', async () => {
+    await open({
+      ackMail: ({ params: { message_id } }) => {
+        if (message_id === '8') throw problems.messageNotFound();
+        const who = { run_id: 'run_1', from_actor_id: 'dev', to_actor_id: 'user:ana' };
+        const times = { created_at: time, delivered_at: time, acknowledged_at: time };
+        return { id: Number(message_id), ...who, payload: {}, status: 'acknowledged', ...times };
+      },
+    });
+    expect(await cli(['mail', 'ack', '7', '8', '9'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'acknowledged 7\nacknowledged 9\nsvc: 8: message not found\n',
+    });
+    env.SVC_TOKEN = 'nobody';
+    expect(await cli(['mail', 'ack', '7', '8'])).toMatchObject({ code: 4, stderr: 'svc: invalid token\n' });
   });
 
   test('what is said about a task reaches all, its leader, or one', async () => {

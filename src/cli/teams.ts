@@ -5,9 +5,8 @@ import { type ApiOptions, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { asObject, jsonFile } from './given-json.ts';
 import { remote, wholeNumber } from './options.ts';
-import { printRecord, printRows, say } from './output.ts';
+import { type Column, printRecord, printRows, report, say } from './output.ts';
 import { findTeam, type TeamRecord } from './team-refs.ts';
-import { visible } from './terminal.ts';
 
 type Options = ApiOptions & { json?: boolean };
 type FileOptions = Options & { file: string };
@@ -36,11 +35,11 @@ export function addTeams(program: Command, context: Context): void {
       );
     });
 
-  remote(teams, 'get <team>', 'show a team; with --json as a file that update takes').action(
-    async (ref: string, options: Options) => {
+  remote(teams, 'show <team>', 'show a team; with --json as a file that update takes')
+    .alias('get')
+    .action(async (ref: string, options: Options) => {
       await printRecord(io, await findTeam(await connect(context, options), ref), options);
-    },
-  );
+    });
 
   remote(teams, 'create', 'make a team')
     .requiredOption('-f, --file <file>', file)
@@ -48,7 +47,7 @@ export function addTeams(program: Command, context: Context): void {
       // The file may be wrong in any way: what it is told is the server's to say.
       const body = asObject(await jsonFile(io, options.file), options.file) as CallArgs<'createTeam'>['body'];
       const api = await connect(context, options);
-      await report(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
+      await tell(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
     });
 
   remote(teams, 'update <team>', 'change what the file says of a team; runs go on with what they began with')
@@ -61,7 +60,7 @@ export function addTeams(program: Command, context: Context): void {
       const body = { ...given, version: options.version ?? given.version ?? version } as NonNullable<
         CallArgs<'updateTeam'>['body']
       >;
-      await report(await api.call('updateTeam', { params: { team_id: id }, body }), options);
+      await tell(await api.call('updateTeam', { params: { team_id: id }, body }), options);
     });
 
   remote(teams, 'delete <team>', 'delete a team with its tasks, conversations and runs')
@@ -74,14 +73,14 @@ export function addTeams(program: Command, context: Context): void {
       else say(io, `deleted ${id}`);
     });
 
-  async function report(team: TeamRecord, options: Options): Promise<void> {
-    const columns = [
-      { title: 'ID', value: ({ id }: TeamRecord) => id },
-      { title: 'NAME', value: ({ name }: TeamRecord) => name },
-      { title: 'VERSION', value: ({ version }: TeamRecord) => version },
-    ];
-    if (options.json) await printRecord(io, team, options);
-    else if (io.stdout.isTTY) say(io, visible(`${team.id}  ${team.name}  version ${team.version}`));
-    else await printRows(io, [team], columns, options);
+  function tell(team: TeamRecord, options: Options): Promise<void> {
+    const line = `${team.id}  ${team.name}  version ${team.version}`;
+    return report(io, team, { line, columns }, options);
   }
 }
+
+const columns: Column<TeamRecord>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'VERSION', value: ({ version }) => version },
+];

@@ -3,7 +3,7 @@ import type { Command } from 'commander';
 import { type Api, type ApiOptions, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
-import { givenObject, withJson } from './given-json.ts';
+import { givenWords, withJson } from './given-json.ts';
 import { ownActor } from './mail.ts';
 import { duration, remote } from './options.ts';
 import { printRecord, printRows, say } from './output.ts';
@@ -48,7 +48,11 @@ export function addTriggers(program: Command, context: Context): void {
       );
     });
 
-  const set = remote(triggers, 'set [text...]', 'let an actor get mail from itself, until the run is over')
+  const set = remote(
+    triggers,
+    'set [text...]',
+    'let an actor get mail from itself, until the run is over; - reads it from stdin',
+  )
     .requiredOption('--run <run>', 'the run')
     .option('--actor <actor>', 'whose it is; default: you')
     .option('--at <time>', 'once, at an RFC 3339 time')
@@ -57,8 +61,7 @@ export function addTriggers(program: Command, context: Context): void {
     .option('--timezone <name>', 'of --cron, for example Europe/London; default: UTC');
   withJson(set, 'payload', 'a JSON object instead of a text').action(
     async (words: string[], options: SetOptions) => {
-      const given = await givenObject(io, 'payload', options);
-      if (words.length > 0 === (given !== undefined)) throw usage('give either a text or --payload');
+      const said = await givenWords(io, words, options);
       const { at, every, cron, timezone } = options;
       if (every !== undefined && every % 1000 !== 0) throw usage('--every must be whole seconds');
       const api = await connect(context, options);
@@ -68,7 +71,7 @@ export function addTriggers(program: Command, context: Context): void {
         ...(every !== undefined && { every_seconds: every / 1000 }),
         ...(cron !== undefined && { cron }),
         ...(timezone !== undefined && { timezone }),
-        payload: given ?? { text: words.join(' ') },
+        payload: 'text' in said ? said : said.payload,
       };
       const params = { actor_id: options.actor ?? (await ownActor(api)) };
       const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });

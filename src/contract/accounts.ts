@@ -11,13 +11,17 @@ export const userRecord = z
 
 const expiresIn = z.int().meta({ description: 'Seconds until the token ends when it is not used.' });
 
-const signedIn = z
+export const signedIn = z
   .object({ token: z.string(), expires_in: expiresIn, user: userRecord })
   .meta({ id: 'SignedIn', description: 'A bearer token and whose it is.' });
 
+export const passkeyRecord = z
+  .object({ id, name: z.string(), created_at: time, last_used_at: time.nullable() })
+  .meta({ id: 'Passkey' });
+
 const me = userRecord
   .extend({
-    passkeys: z.array(z.object({ id, name: z.string(), created_at: time, last_used_at: time.nullable() })),
+    passkeys: z.array(passkeyRecord),
   })
   .meta({ id: 'Me' });
 
@@ -43,7 +47,7 @@ const signIn = z
   })
   .meta({ id: 'SignIn' });
 
-const secretText = bounded(limits.password_chars_max);
+export const secretText = bounded(limits.password_chars_max);
 
 export const accountRoutes = {
   join: route({

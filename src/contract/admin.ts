@@ -35,6 +35,8 @@ const setting = z
   })
   .meta({ id: 'Setting' });
 
+const sha256 = z.string().regex(/^[0-9a-f]{64}$/, { error: 'must be a SHA-256 in hex' });
+
 const instant = z.iso.datetime({ offset: true }).optional();
 
 export const adminRoutes = {
@@ -124,6 +126,33 @@ export const adminRoutes = {
       until: instant.meta({ description: 'Records before this time.' }),
     }),
     answers: { 200: list(auditRecord) },
+  }),
+  verifyAudit: route({
+    method: 'GET',
+    path: '/api/admin/audit/verify',
+    action: 'audit.read',
+    tag: 'Administration',
+    summary: 'Whether the audit log is as it was written',
+    description:
+      'Follows the chain of hashes from the first record to the last. Records that were cut off at the end leave a sound chain: give `head`, a hash (`audit_hash`) that the log of the service holds, to find that.',
+    query: z.object({
+      head: sha256.optional().meta({ description: 'A hash that one of the records must have.' }),
+    }),
+    answers: {
+      200: z
+        .object({
+          records: z.int().meta({ description: 'How many records are sound, from the first on.' }),
+          broken_id: z.int().nullable().meta({
+            description:
+              'The first record that does not follow from the one before it: it was changed, or what stood before it was. Null: all do.',
+          }),
+          head: z.string().meta({ description: 'Hash of the last sound record, hex.' }),
+          holds_head: z.boolean().nullable().meta({
+            description: 'Whether a sound record has the hash that was asked for; null where none was.',
+          }),
+        })
+        .meta({ id: 'AuditVerdict' }),
+    },
   }),
   getConfig: route({
     method: 'GET',

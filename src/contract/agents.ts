@@ -57,8 +57,12 @@ export const agentRecord = z
       .array(z.string())
       .meta({ description: 'Names of the own variables; values are never shown.' }),
     restart_policy: z.enum(restartPolicies),
+    team_id: id.nullable().meta({ description: 'Of a team: the team, its run and the member that it is.' }),
+    run_id: id.nullable(),
+    member_id: z.string().nullable(),
     pending_reviews: z.int(),
     last_seq: z.int().meta({ description: "The number of the log's newest event; 0 while there is none." }),
+    last_event_at: time.nullable().meta({ description: "When the log's newest event was written." }),
     stale_since: time
       .nullable()
       .meta({ description: 'Last contact with the node, when it cannot be reached.' }),
@@ -203,7 +207,10 @@ export const createAgentBody = z
     }),
     worktree_ref: optionalText.meta({ description: 'Where the branch starts; default `HEAD`.' }),
     node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
-    env: env.default({}).meta({ description: 'Own variables. Values are never returned.' }),
+    env: env.default({}).meta({
+      description:
+        'Own variables. Values are never returned, and are taken out of its events (`events.redact_env`).',
+    }),
     protocol: z.enum(protocols).default('auto').meta({
       description: '`acp`: it speaks the Agent Client Protocol on stdin and stdout. Nothing is ever probed.',
     }),

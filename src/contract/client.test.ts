@@ -1,10 +1,10 @@
-import { afterEach, describe, expect, expectTypeOf, test } from 'vitest';
+import { afterEach, beforeEach, describe, expect, expectTypeOf, test, vi } from 'vitest';
 import type { Agent } from '../domain/agent.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 import type { Handlers } from '../http/call.ts';
 import type { HttpServer } from '../http/server.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
-import { Client, type Frame, Unreachable } from './client.ts';
+import { Client, type Frame, Nudges, Unreachable } from './client.ts';
 
 const servers: HttpServer[] = [];
 afterEach(async () => {
@@ -191,5 +191,116 @@ describe('streams', () => {
     stop.abort();
     await follow.return();
     expect(attempts).toBeGreaterThan(1);
+  });
+});
+
+describe('waits between attempts', () => {
+  beforeEach(() => {
+    vi.useFakeTimers();
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  /** Follows a server that is not ready, unless told otherwise, and records when each attempt was made. */
+  function openOnFakeClock(answer = (_: AbortSignal) => new Response(null, { status: 503 })) {
+    const began = performance.now();
+    const attempts_s: number[] = [];
+    const waits_ms: (number | undefined)[] = [];
+    const client = new Client({
+      url: 'http://127.0.0.1',
+      fetch: (_, init) => {
+        attempts_s.push((performance.now() - began) / 1000);
+        return Promise.resolve(answer(init!.signal!));
+      },
+    });
+    const stop = new AbortController();
+    const nudges = new Nudges();
+    const follow = client.follow(
+      'followAgent',
+      { params: { agent_id: 'agt_1' }, signal: stop.signal },
+      { nudges, onState: (state, wait_ms) => state === 'reconnecting' && waits_ms.push(wait_ms) },
+    );
+    const ended = follow.next();
+    const end = async () => {
+      stop.abort();
+      await ended;
+    };
+    return { attempts_s, waits_ms, nudges, end };
+  }
+
+  test('they are 1, 2, 4, 8 and then always 30 seconds', async () => {
+    const { attempts_s, waits_ms, end } = openOnFakeClock();
+    await vi.advanceTimersByTimeAsync(80_000);
+    expect(attempts_s).toEqual([0, 1, 3, 7, 15, 45, 75]);
+    expect(waits_ms).toEqual([1_000, 2_000, 4_000, 8_000, 30_000, 30_000, 30_000]);
+    await end();
+  });
+
+  test('a nudge begins them again at one second', async () => {
+    const { attempts_s, waits_ms, nudges, end } = openOnFakeClock();
+    await vi.advanceTimersByTimeAsync(20_000);
+    nudges.nudge();
+    await vi.advanceTimersByTimeAsync(8_000);
+    expect(attempts_s).toEqual([0, 1, 3, 7, 15, 21, 23, 27]);
+    expect(waits_ms.slice(5)).toEqual([1_000, 2_000, 4_000, 8_000]);
+    await end();
+  });
+
+  test('they begin again after a connection that was open for a while, also if nothing came', async () => {
+    let cut = () => {};
+    const { attempts_s, end } = openOnFakeClock((signal) => {
+      if (attempts_s.length < 4) return new Response(null, { status: 503 });
+      const start = (body: ReadableStreamDefaultController) => {
+        cut = () => body.error(new TypeError('cut'));
+        signal.addEventListener('abort', cut);
+      };
+      return new Response(new ReadableStream({ start }));
+    });
+    await vi.advanceTimersByTimeAsync(12_000);
+    cut();
+    await vi.advanceTimersByTimeAsync(1_500);
+    cut();
+    await vi.advanceTimersByTimeAsync(3_000);
+    expect(attempts_s).toEqual([0, 1, 3, 7, 13, 15.5]);
+    await end();
+  });
+
+  test('nudges never put an attempt off', async () => {
+    const { attempts_s, nudges, end } = openOnFakeClock();
+    for (let i = 0; i < 4; i++) {
+      await vi.advanceTimersByTimeAsync(300);
+      nudges.nudge();
+    }
+    expect(attempts_s).toEqual([0, 1]);
+    await end();
+  });
+
+  test('a nudge does not shorten a wait that the server asked for', async () => {
+    const busy = () => new Response(null, { status: 429, headers: { 'retry-after': '10' } });
+    const { attempts_s, nudges, end } = openOnFakeClock(busy);
+    await vi.advanceTimersByTimeAsync(4_000);
+    nudges.nudge();
+    await vi.advanceTimersByTimeAsync(7_000);
+    expect(attempts_s).toEqual([0, 10]);
+    await end();
+  });
+
+  test('a connection that is to be renewed is given up, and opened again after a second', async () => {
+    const open = (signal: AbortSignal) =>
+      new Response(
+        new ReadableStream({
+          start: (body) => signal.addEventListener('abort', () => body.error(signal.reason)),
+        }),
+      );
+    const { attempts_s, nudges, end } = openOnFakeClock(open);
+    await vi.advanceTimersByTimeAsync(10_000);
+    nudges.nudge();
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(attempts_s).toEqual([0]);
+    nudges.nudge(true);
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(attempts_s).toEqual([0, 13]);
+    await end();
   });
 });

@@ -4,11 +4,12 @@
  */
 import { createParser } from 'eventsource-parser';
 import { sleep } from '../base/async.ts';
-import { limits } from '../base/limits.ts';
+import { clientLimits } from '../base/limits.ts';
 import { Problem } from '../domain/problem.ts';
-import { kindOf } from './errors.ts';
-import { type Answer, isPublic, type Params, type Query, type Route, type SentBody } from './route.ts';
-import { type OperationId, type RouteOf, routes } from './routes.ts';
+import { operations } from './gen/operations.ts';
+import type { Answer, Params, Query, SentBody } from './route.ts';
+import type { OperationId, RouteOf } from './routes.ts';
+import { kindOf } from './status.ts';
 
 export interface ClientOptions {
   /** `http(s)://host:port`. */
@@ -55,14 +56,30 @@ export type StreamState = 'connecting' | 'connected' | 'reconnecting';
 export interface FollowOptions {
   /** Resume after this event. */
   last_event_id?: string | undefined;
-  /** Told at every change, for people who watch. */
-  onState?: (state: StreamState) => void;
+  /** Told at every change, for people who watch; with `reconnecting`: how long until the next attempt. */
+  onState?: (state: StreamState, wait_ms?: number) => void;
   /** Waits between attempts; the last one repeats. */
   backoff_ms?: readonly number[];
   /** A connection that is silent for so long is taken for dead. */
   silence_ms?: number;
   /** So many connections may end one after the other without a new position; the next end is thrown. Default: any. */
   fruitless_max?: number;
+  nudges?: Nudges;
+}
+
+/** Hurries streams along: for whoever knows that an attempt is worth more now than it was a moment ago. */
+export class Nudges {
+  readonly #heard = new Set<(renew: boolean) => void>();
+
+  /** What waits tries again after the first wait at most; with `renew` a connection is given up for a new one. */
+  nudge(renew = false): void {
+    for (const hear of [...this.#heard]) hear(renew);
+  }
+
+  listen(hear: (renew: boolean) => void): () => void {
+    this.#heard.add(hear);
+    return () => this.#heard.delete(hear);
+  }
 }
 
 /** Nobody answered: no network, no listener, or a connection that broke before the answer. */
@@ -81,7 +98,9 @@ export class Client {
   constructor(options: ClientOptions) {
     this.url = options.url.replace(/\/+$/, '');
     this.#token = options.token ?? null;
-    this.#fetch = options.fetch ?? fetch;
+    // A browser's own may not be called as a method of ours.
+    const given = options.fetch;
+    this.#fetch = given ? (...args) => given(...args) : (...args) => fetch(...args);
   }
 
   /** Calls an operation; throws the server's `Problem`, or `Unreachable`. */
@@ -103,7 +122,11 @@ export class Client {
   ): AsyncGenerator<Item<Answer<RouteOf<Op>>>, void, undefined> {
     let cursor: string | undefined;
     do {
-      const query = { limit: limits.page_items_max, ...args?.query, ...(cursor !== undefined && { cursor }) };
+      const query = {
+        limit: clientLimits.page_items_max,
+        ...args?.query,
+        ...(cursor !== undefined && { cursor }),
+      };
       const response = await this.open(operation, { ...args, query } as unknown as CallArgs<Op>);
       const page = (await response.json()) as { items: Item<Answer<RouteOf<Op>>>[]; next_cursor?: string };
       yield* page.items;
@@ -113,19 +136,19 @@ export class Client {
 
   /** The response itself, for bytes and streams. Its status is a success. */
   async open<Op extends OperationId>(operation: Op, args: CallArgs<Op>): Promise<Response> {
-    const route: Route = routes[operation];
-    const target = new URL(this.url + pathOf(route, args.params ?? {}));
+    const { method, path, open } = operations[operation];
+    const target = new URL(this.url + pathOf(path, args.params ?? {}));
     for (const [name, value] of Object.entries(args.query ?? {})) {
       if (value !== undefined && value !== null) target.searchParams.set(name, String(value));
     }
     const headers = new Headers(args.headers);
-    if (this.#token !== null && !isPublic(route)) headers.set('authorization', `Bearer ${this.#token}`);
+    if (this.#token !== null && !open) headers.set('authorization', `Bearer ${this.#token}`);
     if (args.idempotency_key !== undefined) headers.set('idempotency-key', args.idempotency_key);
     if (args.body !== undefined) headers.set('content-type', 'application/json');
     let response: Response;
     try {
       response = await this.#fetch(target, {
-        method: route.method,
+        method,
         headers,
         redirect: 'error',
         ...(args.body !== undefined && { body: JSON.stringify(args.body) }),
@@ -148,36 +171,55 @@ export class Client {
     args: CallArgs<Op> & { signal: AbortSignal },
     options: FollowOptions = {},
   ): AsyncGenerator<Frame, void, undefined> {
-    const backoff_ms = options.backoff_ms ?? limits.reconnect_backoff_ms;
+    const backoff_ms = options.backoff_ms ?? clientLimits.reconnect_backoff_ms;
     let last = options.last_event_id;
     let failures = 0;
     let fruitless = 0;
-    options.onState?.('connecting');
-    while (!args.signal.aborted) {
-      let wait_ms = 0;
-      let ended: unknown = new Unreachable(this.url, 'the stream ended');
-      try {
-        for await (const frame of this.#connection(operation, args, last, options)) {
-          if (args.signal.aborted) return;
-          failures = 0;
-          if (frame.id !== null && frame.id !== last) {
-            last = frame.id;
-            fruitless = 0;
+    const stopListening = options.nudges?.listen(() => {
+      failures = 0;
+    });
+    const backoffOf = (failure: number) => backoff_ms[Math.min(failure, backoff_ms.length - 1)] ?? 0;
+    let opened_at = Number.POSITIVE_INFINITY;
+    const onState = (state: StreamState, wait_ms?: number) => {
+      opened_at = state === 'connected' ? performance.now() : Number.POSITIVE_INFINITY;
+      options.onState?.(state, wait_ms);
+    };
+    onState('connecting');
+    try {
+      while (!args.signal.aborted) {
+        let not_before = 0;
+        let ended: unknown = new Unreachable(this.url, 'the stream ended');
+        try {
+          for await (const frame of this.#connection(operation, args, last, { ...options, onState })) {
+            if (args.signal.aborted) return;
+            failures = 0;
+            if (frame.id !== null && frame.id !== last) {
+              last = frame.id;
+              fruitless = 0;
+            }
+            yield frame;
           }
-          yield frame;
+        } catch (error) {
+          if (args.signal.aborted) return;
+          if (error instanceof Problem && !isPassing(error)) throw error;
+          if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
+          const asked_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
+          not_before = performance.now() + asked_ms;
+          ended = error;
         }
-      } catch (error) {
         if (args.signal.aborted) return;
-        if (error instanceof Problem && !isPassing(error)) throw error;
-        if (!(error instanceof Problem) && !(error instanceof Unreachable)) throw error;
-        wait_ms = error instanceof Problem ? (error.retry_after_s ?? 0) * 1000 : 0;
-        ended = error;
+        if (fruitless++ === options.fruitless_max) throw ended;
+        // Nothing came, but it was open for a while: this is another interruption, not the same one.
+        if (performance.now() - opened_at > backoffOf(0)) failures = 0;
+        const wait = (most_ms: number) => {
+          const wait_ms = Math.max(not_before - performance.now(), Math.min(backoffOf(failures++), most_ms));
+          onState('reconnecting', wait_ms);
+          return wait_ms;
+        };
+        await pause(wait, args.signal, options.nudges);
       }
-      if (args.signal.aborted) return;
-      if (fruitless++ === options.fruitless_max) throw ended;
-      options.onState?.('reconnecting');
-      wait_ms = Math.max(wait_ms, backoff_ms[Math.min(failures++, backoff_ms.length - 1)] ?? 0);
-      await sleep(wait_ms, args.signal);
+    } finally {
+      stopListening?.();
     }
   }
 
@@ -189,10 +231,11 @@ export class Client {
     options: FollowOptions,
   ): AsyncGenerator<Frame, void, undefined> {
     const silence = new AbortController();
-    const silence_ms = options.silence_ms ?? limits.client_silence_ms;
+    const silence_ms = options.silence_ms ?? clientLimits.client_silence_ms;
     let timer = setTimeout(() => silence.abort(), silence_ms);
     const headers = { ...args.headers, ...(last !== undefined && { 'last-event-id': last }) };
     const signal = AbortSignal.any([args.signal, silence.signal]);
+    const stopListening = options.nudges?.listen((renew) => renew && silence.abort());
     try {
       const response = await this.open(operation, { ...args, headers, signal });
       options.onState?.('connected');
@@ -215,13 +258,14 @@ export class Client {
       throw new Unreachable(this.url, error);
     } finally {
       clearTimeout(timer);
+      stopListening?.();
       silence.abort();
     }
   }
 }
 
-function pathOf(route: Route, params: Record<string, string>): string {
-  return route.path.replace(/\{([a-z_]+)\*?\}/g, (_, name: string) => {
+function pathOf(path: string, params: Record<string, string>): string {
+  return path.replace(/\{([a-z_]+)\*?\}/g, (_, name: string) => {
     const value = params[name];
     if (value === undefined || value === '') throw new Error(`${name} is missing`);
     return encodeURIComponent(value);
@@ -247,6 +291,22 @@ function messageIn(text: string): string | null {
   } catch {
     return null;
   }
+}
+
+/** Waits as long as `next` says, which is asked again, with what is left of the wait, whenever somebody nudges. */
+async function pause(next: (most_ms: number) => number, signal: AbortSignal, nudges?: Nudges): Promise<void> {
+  let left_ms = Number.POSITIVE_INFINITY;
+  let nudged: AbortController;
+  do {
+    const wait_ms = next(left_ms);
+    const until = performance.now() + wait_ms;
+    const nudge = new AbortController();
+    nudged = nudge;
+    const stopListening = nudges?.listen(() => nudge.abort());
+    await sleep(wait_ms, nudges ? AbortSignal.any([signal, nudge.signal]) : signal);
+    stopListening?.();
+    left_ms = Math.max(0, until - performance.now());
+  } while (nudged.signal.aborted && !signal.aborted);
 }
 
 /** Errors that time heals. */

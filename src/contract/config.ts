@@ -99,6 +99,10 @@ function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.canParse(text) && new URL(text).origin === text;
 }
 
+function isContact(text: string): boolean {
+  return /^(mailto:[^\s@]+@[^\s@]+|https:\/\/\S+)$/.test(text) && URL.canParse(text);
+}
+
 const YEAR_S = 365 * 24 * 60 * 60;
 
 export const configKeys = {
@@ -156,13 +160,8 @@ export const configKeys = {
     "Variables of the service's environment that agents get; none named: all but SVC_*",
   ),
   'agents.run_as': optionalText('Local user that agents run as (needs root)'),
-  'agents.sandbox': key<'none' | null>(
-    'text',
-    z.literal('none', 'must be "none": sandboxes are not supported yet').nullable(),
-    null,
-    'Sandbox around agents; only "none" so far',
-    {},
-  ),
+  'agents.sandbox': choice(['none', 'bwrap'], 'none', 'Sandbox around agents: bubblewrap (Linux), or none'),
+  'agents.sandbox_write': paths('Where agents in a sandbox may write beside their folders and safe_paths'),
 
   'reviews.leader_timeout_seconds': integer(60, 1, YEAR_S, 'A review at a leader goes on to humans after', {
     live: true,
@@ -211,7 +210,24 @@ export const configKeys = {
     { live: true },
   ),
 
-  'push.subject': optionalText('Contact (mailto: or https:) that push services get'),
+  'events.redact_env': boolean(true, "Values of an agent's own variables are taken out of its events", {
+    live: true,
+  }),
+
+  'push.subject': key<string | null>(
+    'text',
+    textSchema.refine(isContact, 'must be a mailto: or https: address').nullable(),
+    null,
+    'Contact (mailto: or https:) that push services get',
+    {},
+  ),
+  'push.origins': key<string[]>(
+    'list',
+    z.array(textSchema.refine(isOrigin, 'must be an origin'), 'must be a list of origins'),
+    [],
+    'Push services of your own: the only ones at private addresses, and by http on loopback',
+    {},
+  ),
 
   'logging.level': choice(['debug', 'info'], 'info', 'How much the log tells'),
   'logging.format': choice(['json', 'text'], 'json', 'Form of the log', {

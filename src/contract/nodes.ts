@@ -11,6 +11,14 @@ export const nodeSummary = z
     name: z.string(),
     status: z.enum(nodeStatuses),
     has_default_root: z.boolean().meta({ description: 'Can make a worktree without being told where.' }),
+    folders: z
+      .object({
+        worktree_root: z.string(),
+        safe_paths: z.array(z.string()),
+        repo_roots: z.array(z.string()),
+      })
+      .nullable()
+      .meta({ description: 'Where agents may work; null where only the node itself knows it.' }),
   })
   .meta({ id: 'NodeSummary' });
 

@@ -5,9 +5,9 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { type ProblemKind, problems } from '../domain/problem.ts';
-import { INTERNAL_ERROR, statusOf } from './errors.ts';
 import { isPublic, isRootOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
+import { INTERNAL_ERROR, statusOf } from './status.ts';
 
 export const API_VERSION = '0.1.0';
 

@@ -6,7 +6,9 @@ import { conversationRoutes } from './conversations.ts';
 import { mailRoutes } from './mail.ts';
 import { metaRoutes } from './meta.ts';
 import { nodeRoutes } from './nodes.ts';
+import { passkeyRoutes } from './passkeys.ts';
 import { presetRoutes } from './presets.ts';
+import { pushRoutes } from './push.ts';
 import { reviewRoutes } from './reviews.ts';
 import type { Route } from './route.ts';
 import { runRoutes } from './runs.ts';
@@ -15,6 +17,7 @@ import { teamRoutes } from './teams.ts';
 
 export const routes = {
   ...accountRoutes,
+  ...passkeyRoutes,
   ...agentRoutes,
   ...conversationRoutes,
   ...reviewRoutes,
@@ -24,6 +27,7 @@ export const routes = {
   ...mailRoutes,
   ...nodeRoutes,
   ...presetRoutes,
+  ...pushRoutes,
   ...adminRoutes,
   ...metaRoutes,
 } as const satisfies Record<string, Route>;

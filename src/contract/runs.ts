@@ -7,15 +7,7 @@ import { runStatuses, stepStatuses } from '../domain/run.ts';
 import { stepConditions } from '../domain/team.ts';
 import { bounded, id, list, pageQuery, position, time } from './fields.ts';
 import { route } from './route.ts';
-import {
-  anyJson,
-  dependsOn,
-  maxAttempts,
-  stepCondition,
-  stepKey,
-  stepPrompt,
-  timeoutSeconds,
-} from './team-spec.ts';
+import { anyJson, stepFields, stepKey } from './team-spec.ts';
 import { specRecord } from './teams.ts';
 
 export const runRecord = z
@@ -206,12 +198,7 @@ export const runRoutes = {
       member_id: z
         .string({ error: problems.memberIdRequired().message })
         .min(1, { error: problems.memberIdRequired().message }),
-      depends_on: dependsOn.default([]),
-      when: stepCondition,
-      prompt: stepPrompt,
-      input: anyJson.default(null),
-      timeout_seconds: timeoutSeconds,
-      max_attempts: maxAttempts,
+      ...stepFields,
     }),
     answers: { 201: stepRecord },
     errors: [

@@ -1,7 +1,7 @@
 /** Tasks of a team, and the conversations about them. */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { type MessageRoute, messageRoutes } from '../domain/message.ts';
+import { type MessageRoute, messageOrders, messageRoutes } from '../domain/message.ts';
 import { problems } from '../domain/problem.ts';
 import { taskStatuses } from '../domain/task.ts';
 import { bounded, id, list, name, pageQuery, position, queryInteger, time } from './fields.ts';
@@ -77,6 +77,7 @@ const messageQuery = z.object({
     .optional()
     .meta({ description: 'Words, and phrases in quotation marks; all must occur.' }),
   thread: queryInteger(1).optional().meta({ description: 'Only the thread of this message.' }),
+  order: z.enum(messageOrders).optional().meta({ description: 'Which come first: `oldest` unless given.' }),
 });
 
 const team = '/api/teams/{team_id}' as const;
@@ -160,7 +161,7 @@ export const taskRoutes = {
     path: `${one}/messages`,
     action: 'team.read',
     tag: 'Tasks',
-    summary: "Messages of a task's conversation, oldest first",
+    summary: "Messages of a task's conversation, oldest first unless asked otherwise",
     query: messageQuery,
     answers: { 200: list(messageRecord) },
     errors: ['teamNotFound', 'taskNotFound'],
@@ -232,7 +233,7 @@ export const taskRoutes = {
     path: `${conversation}/messages`,
     action: 'team.read',
     tag: 'Tasks',
-    summary: 'Messages of a conversation, oldest first',
+    summary: 'Messages of a conversation, oldest first unless asked otherwise',
     query: messageQuery,
     answers: { 200: list(messageRecord) },
     errors: ['teamNotFound', 'conversationNotFound'],

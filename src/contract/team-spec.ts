@@ -35,7 +35,7 @@ export const stepKey = z
   .pipe(name)
   .refine((key) => key !== '.' && key !== '..', { error: 'must not be "." or ".."' });
 
-export const dependsOn = z
+const dependsOn = z
   .array(z.unknown())
   .max(limits.step_needs_max, { error: `must have at most ${limits.step_needs_max} entries` })
   .refine((keys) => keys.every((key) => typeof key === 'string' && key !== ''), {
@@ -47,18 +47,24 @@ export const dependsOn = z
     wire: { type: 'array', items: { type: 'string' } },
   });
 
-export const timeoutSeconds = integer(1, limits.step_timeout_seconds_max)
-  .nullable()
-  .default(null)
-  .meta({ description: 'Of one attempt; null: no end.' });
-export const maxAttempts = integer(1, limits.step_attempts_max).default(1);
-export const stepCondition = z.enum(stepConditions).default('on_success').meta({
-  description: '`always`: taken once everything it depends on is over, whatever came of it.',
-});
-export const stepPrompt = bounded(limits.prompt_chars_max).default('').meta({
-  description: 'What its member is asked to do; said to an agent that speaks ACP.',
-});
 export const anyJson = z.unknown().meta({ description: 'Any JSON.' });
+
+/** What is said of a step beside whose it is, in a definition and of one that is added. */
+export const stepFields = {
+  depends_on: dependsOn.default([]),
+  when: z.enum(stepConditions).default('on_success').meta({
+    description: '`always`: taken once everything it depends on is over, whatever came of it.',
+  }),
+  prompt: bounded(limits.prompt_chars_max).default('').meta({
+    description: 'What its member is asked to do; said to an agent that speaks ACP.',
+  }),
+  input: anyJson.default(null),
+  timeout_seconds: integer(1, limits.step_timeout_seconds_max)
+    .nullable()
+    .default(null)
+    .meta({ description: 'Of one attempt; null: no end.' }),
+  max_attempts: integer(1, limits.step_attempts_max).default(1),
+};
 
 const memberAgent = z
   .object({
@@ -109,12 +115,7 @@ const step = z
   .object({
     step_key: stepKey,
     member_id: memberId.optional().meta({ description: 'Default: the leader, else the first member.' }),
-    depends_on: dependsOn.default([]),
-    when: stepCondition,
-    prompt: stepPrompt,
-    input: anyJson.default(null),
-    timeout_seconds: timeoutSeconds,
-    max_attempts: maxAttempts,
+    ...stepFields,
   })
   .meta({ id: 'StepSpec' });
 

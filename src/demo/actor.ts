@@ -111,7 +111,7 @@ export class Actor {
       const content = [text(`${printed.stdout}${printed.stderr}`)];
       return { status: printed.ok ? 'completed' : 'failed', content };
     });
-    if (!printed.ok) throw new ActorError(printed.stderr.trim());
+    if (!printed.ok) throw new ActorError((printed.stderr || printed.stdout).trim());
     const read = answer.safeParse(parseJson(printed.stdout));
     if (!read.success) throw new ActorError(`svc actor ${args[0]} printed what was not expected`);
     return read.data;
@@ -121,7 +121,7 @@ export class Actor {
   async #runWhenBack(argv: string[]): Promise<Printed> {
     for (let tries = 1; ; tries++) {
       const printed = await this.#run(argv);
-      if (!printed.stderr.includes(AWAY) || tries >= limits.demo_tries) return printed;
+      if (!isAway(printed) || tries >= limits.demo_tries) return printed;
       await sleep(limits.demo_retry_ms, this.#telling.signal);
     }
   }
@@ -145,6 +145,11 @@ interface Printed {
   ok: boolean;
   stdout: string;
   stderr: string;
+}
+
+/** Of several things that were asked for at once, stdout tells what was said of each. */
+function isAway({ ok, stdout, stderr }: Printed): boolean {
+  return !ok && `${stdout}${stderr}`.includes(AWAY);
 }
 
 /** Undefined for what is none. */

@@ -190,6 +190,31 @@ test('a worker with a question lets its step wait once, and goes on with the ans
   expect(await note()).toContain('paint');
 });
 
+test('a worker whose step goes on without an answer takes nothing else for one', async () => {
+  await answer({ 'step-list': { steps: [step('part-1', 'red', 'running')] } });
+  const { demo, session } = await open('red', { question: 'Which colour?' });
+  const words = `${stepWords}\n\nInput of the run:\n<<<\nBlue\n>>>\n\nYour last message is its output.`;
+  await demo.prompt(session, words);
+  await demo.prompt(session, words);
+  expect(await note()).toContain('paint');
+  expect(lastMessage(demo)).not.toContain('Blue');
+});
+
+test('messages that could not be acknowledged while the plane was away are acknowledged later', async () => {
+  const lost = '[{"error":"failed to connect to remote node","message_id":1},{"message_id":2}]';
+  const losing = `if [ $2 = ack ] && mkdir "\${0%/*}/ack.lost" 2> /dev/null; then echo '${lost}'; exit 1; fi\ncat`;
+  await writeFile(
+    join(dir, 'bin/svc'),
+    SVC.replace('cat', () => losing),
+  );
+  const messages = [mail(1, 'user:ann', { text: 'a' }), mail(2, 'red@team_1', { type: 'report' })];
+  await answer({ inbox: { messages } });
+  const { demo, session } = await open('red');
+  expect(await demo.prompt(session, '2 messages wait in your mailbox.')).toBe('end_turn');
+  const ack = 'ack --message-id 1 --message-id 2';
+  expect((await asked()).slice(1, 4)).toEqual(['inbox', ack, ack]);
+});
+
 test('mail is acknowledged and answered, unless a demo agent wrote it', async () => {
   await answer({
     'step-list': { steps: [step('part-1', 'red', 'running')] },

@@ -125,7 +125,7 @@ async function takeStep(
     await telling.say(question);
     return 'end_turn';
   }
-  const answer = asked.includes(step_key) ? (quotedIn(prompt).at(-1) ?? null) : null;
+  const answer = asked.includes(step_key) ? sectionOf(prompt, 'Answer to what you asked') : null;
   const quote = quoteOf(request || step_key);
   await telling.say(stepOpening(chance, quote, hints.length));
   await plan(telling, quote, ['pending', 'pending', 'pending']);
@@ -150,13 +150,13 @@ async function hear({ telling, actor, me }: Part, mail: TeamMail[]): Promise<Sto
   return 'end_turn';
 }
 
-/** What stands between the marks of the prompt: inputs, outputs, an answer. */
-function quotedIn(prompt: string): string[] {
-  return [...prompt.matchAll(/^<<<\n(.*?)\n>>>$/gms)].map(([, quoted]) => quoted!);
+/** What stands between the marks below these words of the prompt; null: they are not in it. */
+function sectionOf(prompt: string, title: 'Answer to what you asked' | 'Input of the run'): string | null {
+  return new RegExp(`^${title}:\\n<<<\\n(.*?)\\n>>>$`, 'ms').exec(prompt)?.[1] ?? null;
 }
 
 /** The title in the run's input. */
 function subjectOf(prompt: string): string {
-  const { data } = titled.safeParse(parseJson(quotedIn(prompt)[0] ?? ''));
+  const { data } = titled.safeParse(parseJson(sectionOf(prompt, 'Input of the run') ?? ''));
   return data ? `“${quoteOf(data.title)}”` : 'the work of this team';
 }

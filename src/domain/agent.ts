@@ -40,8 +40,12 @@ export interface Agent {
   labels: Record<string, string>;
   env_keys: string[];
   restart_policy: RestartPolicy;
+  team_id: string | null;
+  run_id: string | null;
+  member_id: string | null;
   pending_reviews: number;
   last_seq: number;
+  last_event_at: string | null;
   stale_since: string | null;
   created_at: string;
   updated_at: string;

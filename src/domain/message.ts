@@ -6,6 +6,10 @@ export const messageRoutes = ['broadcast', 'to_leader', 'to_member'] as const;
 /** `broadcast`: to every member but the sender. `to_member`: also to a human. */
 export type MessageRoute = (typeof messageRoutes)[number];
 
+/** Which messages a list begins with. */
+export const messageOrders = ['oldest', 'newest'] as const;
+export type MessageOrder = (typeof messageOrders)[number];
+
 export interface Message {
   id: number;
   team_id: string;

@@ -32,6 +32,17 @@ export interface NodeSummary {
   status: NodeStatus;
   /** Can make a worktree without being told where. */
   has_default_root: boolean;
+  /** Where agents may work; null where only the node itself knows it. */
+  folders: NodeFolders | null;
+}
+
+/** Absolute paths of a node. */
+export interface NodeFolders {
+  /** Where worktrees come to lie that are not told where. */
+  worktree_root: string;
+  safe_paths: string[];
+  /** Where `worktree_repo` may lie, beside the safe paths. */
+  repo_roots: string[];
 }
 
 /** The steps of the connection test, in order. */

@@ -38,6 +38,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'nodes.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'audit.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'config.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
+  'push.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'metrics.read': ['unauthenticated', 'root_required', 'root_required', 'allow'],
 };
 

@@ -40,6 +40,7 @@ const rules = {
   'nodes.manage': 'root',
   'audit.read': 'root',
   'config.manage': 'root',
+  'push.manage': 'root',
   'metrics.read': 'root',
 } as const satisfies Record<string, 'anyone' | 'signed_in' | 'owner' | 'team' | 'root'>;
 

@@ -1,6 +1,6 @@
 /**
  * An error that a client may see: a stable code, a message (the contract's own words) and a kind. It can be thrown
- * on any floor; `contract/errors.ts` turns the kind into a status. Whatever is not a Problem is a 500 with nothing inside.
+ * on any floor; `contract/status.ts` turns the kind into a status. Whatever is not a Problem is a 500 with nothing inside.
  */
 export const problemKinds = [
   'invalid',
@@ -48,6 +48,8 @@ export function notAllowedAs(actor_id: string): Problem {
   return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
 }
 
+// So that what throws none of them need not bring them all.
+/* @__NO_SIDE_EFFECTS__ */
 function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
   return () => new Problem(kind, code, message);
 }
@@ -62,6 +64,8 @@ export const problems = {
   joinTokenExpired: fixed('unauthenticated', 'join_token_expired', 'join token expired'),
   invalidPin: fixed('unauthenticated', 'invalid_pin', 'invalid pin'),
   invalidLogin: fixed('unauthenticated', 'invalid_login', 'invalid username or password'),
+  invalidPasskey: fixed('unauthenticated', 'invalid_passkey', 'passkey was not accepted'),
+  passwordRequired: fixed('forbidden', 'password_required', 'current password is required'),
   notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
   actorUnauthorized: fixed('unauthenticated', 'unauthorized', 'unauthorized'),
 
@@ -79,7 +83,9 @@ export const problems = {
   sessionNotFound: fixed('not_found', 'session_not_found', 'session not found'),
   userNotFound: fixed('not_found', 'user_not_found', 'user not found'),
   tokenNotFound: fixed('not_found', 'token_not_found', 'token not found'),
+  passkeyNotFound: fixed('not_found', 'passkey_not_found', 'passkey not found'),
   nodeNotFound: fixed('not_found', 'agent_node_not_found', 'agent node not found'),
+  pushNotFound: fixed('not_found', 'push_subscription_not_found', 'push subscription not found'),
   outputLost: fixed('not_found', 'output_lost', 'output is no longer kept'),
   fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
 
@@ -121,6 +127,7 @@ export const problems = {
   workdirMissing: fixed('invalid', 'workdir_missing', 'workdir does not exist'),
   repoNotSafe: fixed('invalid', 'worktree_repo_not_safe', 'worktree_repo must be within allowed safe paths'),
   expiryPassed: fixed('invalid', 'expiry_passed', 'expires_at must be in the future'),
+  passkeyNotValid: fixed('invalid', 'passkey_not_valid', 'passkey is not valid'),
   usernameInvalid: fixed(
     'invalid',
     'username_invalid',
@@ -141,6 +148,13 @@ export const problems = {
   memberUndefined: fixed('invalid', 'member_undefined', 'member_id must reference a defined member'),
   stepNeedsUndefined: fixed('invalid', 'depends_on_undefined', 'depends_on must reference a defined step'),
   errorTextRequired: fixed('invalid', 'error_text_required', 'error_text is required'),
+  pushEndpointInvalid: fixed('invalid', 'push_endpoint_invalid', 'endpoint must be an https URL'),
+  pushEndpointRefused: fixed('invalid', 'push_endpoint_refused', 'endpoint address is not allowed'),
+  pushKeysInvalid: fixed(
+    'invalid',
+    'push_keys_invalid',
+    'keys must be a P-256 public key and a secret of 16 bytes',
+  ),
   nodeIdReserved: fixed('invalid', 'node_id_reserved', 'agent node id is reserved'),
   grpcTargetInvalid: fixed('invalid', 'grpc_target_invalid', 'grpc_target must be https://<host>:<port>'),
   grpcTargetRefused: fixed('invalid', 'grpc_target_refused', 'grpc_target address is not allowed'),
@@ -183,6 +197,15 @@ export const problems = {
     'bootstrap_token_configured',
     'bootstrap token is set in the configuration',
   ),
+  pushKeyChanged: fixed('conflict', 'push_key_changed', 'push keys have changed; subscribe again'),
+  pushTaken: fixed('conflict', 'push_taken', 'push subscription belongs to another user'),
+  tooManyPush: fixed('conflict', 'too_many_push_subscriptions', 'too many push subscriptions'),
+  passkeyRegistrationOver: fixed(
+    'conflict',
+    'passkey_registration_over',
+    'the registration of a passkey is over; start again',
+  ),
+  tooManyPasskeys: fixed('conflict', 'too_many_passkeys', 'too many passkeys'),
   tooManyTokens: fixed('conflict', 'too_many_tokens', 'too many tokens'),
   usernameTaken: fixed('conflict', 'username_taken', 'username already exists'),
   lastRoot: fixed('conflict', 'last_root', 'the last root user can be neither deleted nor demoted'),

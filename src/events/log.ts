@@ -12,8 +12,9 @@ import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../domain/event.ts';
 import { streamNames } from '../domain/event.ts';
 import { problems } from '../domain/problem.ts';
+import type { Redactor } from '../domain/redaction.ts';
 import { built } from '../store/built.ts';
-import type { Appended, Store, Tx } from '../store/store.ts';
+import type { Appended, Reader, Store, Tx } from '../store/store.ts';
 import {
   asBuffer,
   batchFrames,
@@ -45,12 +46,15 @@ export interface EventLogOptions {
   retention?: () => Partial<Retention>;
   sealing?: Partial<Sealing>;
   heartbeat_ms?: number;
+  /** What takes a session's secrets out of the messages and errors that are appended; output comes without them. */
+  redactor?: (reader: Reader, session_id: string | null) => Redactor | null;
 }
 
 export class EventLog {
   readonly #store: Store;
   readonly #clock: Clock;
   readonly #heartbeat_ms: number;
+  readonly #redactor: NonNullable<EventLogOptions['redactor']>;
   readonly #history: History;
   readonly #folder: string;
   readonly #worker: WorkerCalls<EventsTasks>;
@@ -65,6 +69,7 @@ export class EventLog {
     this.#store = options.store;
     this.#clock = options.clock;
     this.#heartbeat_ms = options.heartbeat_ms ?? limits.heartbeat_ms;
+    this.#redactor = options.redactor ?? (() => null);
     this.#folder = join(options.data_dir, 'log');
     this.#history = new History(options.store, this.#folder);
     this.#worker = new WorkerCalls('./worker', import.meta.url, {
@@ -128,7 +133,7 @@ export class EventLog {
   append(tx: Tx, agent_id: string, bodies: readonly EventBody[]): Appended {
     const agent = tx.get(agentNum(tx, agent_id));
     if (!agent) throw problems.agentNotFound();
-    const stored = bodies.map((body) => storedForm(body));
+    const stored = bodies.map((body) => storedForm(body, () => this.#redactor(tx, body.session_id)));
     const cost = stored.reduce((sum, { data }) => sum + Buffer.byteLength(data) + limits.event_row_bytes, 0);
     const head = tx.get(moveHead(tx, agent.num, bodies.length, cost));
     if (!head) throw problems.agentNotFound();
@@ -348,14 +353,24 @@ function sessionNums(tx: Tx): (session_id: string) => number {
   };
 }
 
-function storedForm(body: EventBody): StoredEvent {
+function storedForm(body: EventBody, redactor: () => Redactor | null): StoredEvent {
   const base = { seq: 0, ts_ms: body.ts_ms, type: typeNumber(body.type), session_id: body.session_id };
   if (body.type === 'output') {
     const stream = streamNames.indexOf(body.stream satisfies StreamName) + 1;
     const data = isUtf8(body.bytes) ? asBuffer(body.bytes).toString() : body.bytes;
     return { ...base, type: OUTPUT, stream, partial: body.partial, data };
   }
-  const fields = JSON.stringify(body.fields);
-  const data = body.type === 'acp_event' ? `${fields.slice(0, -1)},"payload":${body.payload}}` : fields;
-  return { ...base, stream: 0, partial: false, data };
+  return { ...base, stream: 0, partial: false, data: fieldsText(body, redactor) };
+}
+
+/** The words of an error and the message of an agent are what can tell a secret; the rest is ours. */
+function fieldsText(body: Exclude<EventBody, { type: 'output' }>, redactor: () => Redactor | null): string {
+  if (body.type === 'acp_event') {
+    const payload = redactor()?.json(body.payload) ?? body.payload;
+    return `${JSON.stringify(body.fields).slice(0, -1)},"payload":${payload}}`;
+  }
+  if (body.type === 'status') return JSON.stringify(body.fields);
+  const { code, ...told } = body.fields;
+  const text = JSON.stringify(told);
+  return JSON.stringify({ code, ...JSON.parse(redactor()?.json(text) ?? text) });
 }

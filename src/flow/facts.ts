@@ -27,13 +27,19 @@ export interface FactPayloads {
   acp_failed: { agent_id: string; session_id: string; error: string };
   /** An agent of a team takes no prompts until somebody does something; `reason`: what, as people read it. */
   acp_waits: { agent_id: string; session_id: string; reason: string };
-  /** A prompt is on its way to the agent's stdin. */
+  /** Of an agent of a team: a prompt is on its way to its stdin. */
   turn_began: { agent_id: string; session_id: string; prompt_id: string };
-  /** `stop_reason` is null when the agent answered with an error. */
+  /** Of an agent of a team. `stop_reason` is null when the agent answered with an error. */
   turn_ended: { agent_id: string; session_id: string; prompt_id: string; stop_reason: string | null };
+  /** Somebody took back what an agent of a team was about to be asked. */
+  prompt_removed: { agent_id: string; prompt_id: string };
   /** Of an agent of a team: it takes prompts. */
   session_ready: { agent_id: string; session_id: string };
   review_opened: { review_id: string; agent_id: string };
+  /** A review was put before others than before. */
+  review_routed: { review_id: string };
+  /** Nobody is asked any more. */
+  review_closed: { review_id: string };
   /** A run began, or somebody's word made it go on; or it is over. */
   run_changed: { run_id: string; status: string; attempt: number };
   /** There is mail for a member of a run whose agent speaks ACP. */

@@ -1,5 +1,5 @@
 /**
- * The outbox: what must happen on a node, or with what came from one. A service enqueues an intent in the transaction that decides it; the
+ * The outbox: what must happen on a node, with what came from one, or at a push service. A service enqueues an intent in the transaction that decides it; the
  * dispatcher carries it out in order per session, in parallel across sessions, and again after a crash, so handlers
  * are idempotent. A node that cannot be reached is tried again; any other failure is the handler's own to settle.
  */
@@ -22,6 +22,8 @@ export interface IntentPayloads {
   collect: { attempt_num: number };
   /** What an agent said last in a turn is to be read. */
   hear: { attempt_num: number; prompt_id: string };
+  /** A device is to be sent what it was not sent yet; its lane is the subscription's. */
+  push: { message_num: number };
 }
 export type IntentKind = keyof IntentPayloads;
 
@@ -45,6 +47,7 @@ interface IntentAnswers {
   prepare: unknown;
   collect: unknown;
   hear: unknown;
+  push: unknown;
 }
 
 interface Waiter {

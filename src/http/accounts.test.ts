@@ -8,9 +8,9 @@ let room: AccountsRoom;
 let server: HttpServer;
 beforeEach(async () => {
   room = await AccountsRoom.open();
-  const { accounts, audit, join, tokens, idempotency } = room;
+  const { accounts, audit, join, passkeys, tokens, idempotency } = room;
   server = await openFakeHttp(
-    accountHandlers({ accounts, audit, join, tokens, base_url: () => server.url }),
+    accountHandlers({ accounts, audit, join, passkeys, tokens, base_url: () => server.url }),
     {
       authenticate: (token, ip) => tokens.authenticate(token, ip),
       idempotency,

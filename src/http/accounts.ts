@@ -1,9 +1,11 @@
 /** Accounts over HTTP: signing in and out, the caller's own account, users and the audit log. */
 import type { IncomingHttpHeaders } from 'node:http';
 import { idFrom } from '../base/ids.ts';
+import type { User } from '../domain/user.ts';
 import type { Accounts } from '../services/accounts.ts';
 import type { Audit } from '../services/audit.ts';
 import type { Join } from '../services/join.ts';
+import type { Passkeys } from '../services/passkeys.ts';
 import type { Client, Tokens } from '../services/tokens.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
@@ -26,17 +28,20 @@ type AccountOperations =
   | 'getUser'
   | 'updateUser'
   | 'deleteUser'
-  | 'listAudit';
+  | 'listAudit'
+  | 'verifyAudit';
 
 export function accountHandlers(deps: {
   accounts: Accounts;
   audit: Audit;
   join: Join;
+  passkeys: Passkeys;
   tokens: Tokens;
   /** Where people reach this service, without a slash at the end: the join link begins with it. */
   base_url(): string;
 }): Pick<Handlers, AccountOperations> {
-  const { accounts, audit, join, tokens, base_url } = deps;
+  const { accounts, audit, join, passkeys, tokens, base_url } = deps;
+  const me = async (user: User) => ({ ...user, passkeys: await passkeys.list(user.id) });
   return {
     join: {
       before: () => join.refuseOnceDone(),
@@ -48,11 +53,9 @@ export function accountHandlers(deps: {
       await tokens.logout(caller);
     },
     refreshToken: ({ caller }) => tokens.refresh(caller),
-    getMe: async ({ caller }) => ({ ...(await accounts.me(caller)), passkeys: [] }),
-    changePassword: async ({ caller, body }) => ({
-      ...(await accounts.changePassword(caller, body.current_password, body.new_password)),
-      passkeys: [],
-    }),
+    getMe: async ({ caller }) => me(await accounts.me(caller)),
+    changePassword: async ({ caller, body }) =>
+      me(await accounts.changePassword(caller, body.current_password, body.new_password)),
     listSignIns: async ({ caller, query }) => asList(query, await tokens.listSignIns(caller, query)),
     endSignIn: async ({ caller, params }) => {
       await tokens.endSignIn(caller, params.sign_in_id);
@@ -82,10 +85,12 @@ export function accountHandlers(deps: {
       const filter = { ...query, since: millis(query.since), until: millis(query.until) };
       return asList(query, await audit.list(filter, query));
     },
+    verifyAudit: ({ query, signal }) => audit.verify(signal, query.head),
   };
 }
 
-function clientOf(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
+/** Who signs in, from where. */
+export function clientOf(call: { ip: string | null; headers: IncomingHttpHeaders }): Client {
   return { ip: call.ip, user_agent: call.headers['user-agent'] ?? null };
 }
 

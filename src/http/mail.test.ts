@@ -5,7 +5,7 @@ import type { Mail } from '../domain/mail.ts';
 import type { Trigger } from '../domain/trigger.ts';
 import type { Caller } from '../domain/user.ts';
 import type { RunRow } from '../store/runs.ts';
-import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
+import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 import { LivesRoom } from '../testing/lives.ts';
 import { addRun, SPEAKS, specWith } from '../testing/team-runs.ts';
 import { mailHandlers } from './mail.ts';
@@ -16,6 +16,7 @@ const ADA: Caller = { user_id: 'usr_ada', username: 'ada', role: 'user', token_i
 let room: LivesRoom;
 let run: RunRow;
 let server: HttpServer;
+const ask = askerOf(() => server, USER_TOKEN);
 beforeEach(async () => {
   room = await LivesRoom.make();
   run = await addRun(room.store, ADA, specWith({ lead: null, robot: SPEAKS }));
@@ -25,29 +26,6 @@ afterEach(async () => {
   await server.drain();
   await room.end();
 });
-
-async function ask(
-  method: string,
-  path: string,
-  body?: unknown,
-  { token = USER_TOKEN, key }: { token?: string; key?: string } = {},
-) {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(key !== undefined && { 'idempotency-key': key }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return {
-    status: response.status,
-    location: response.headers.get('location'),
-    body: text === '' ? null : JSON.parse(text),
-  };
-}
 
 const letter = (more: object = {}) => ({
   ...{ run_id: run.id, from_actor_id: 'lead', to_actor_id: 'user:ada', payload: { n: 1 } },

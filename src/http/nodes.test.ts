@@ -12,11 +12,12 @@ import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent } from '../store/testing.ts';
 import { TestClock } from '../testing/accounts.ts';
-import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
+import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 import { FakeLinks } from '../testing/nodes.ts';
 import { nodeHandlers } from './nodes.ts';
 import type { HttpServer } from './server.ts';
 
+const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
 const NODES = '/api/admin/agent-nodes';
 const box = { id: 'box', name: 'The box', grpc_target: 'https://box:8081' };
 
@@ -25,6 +26,7 @@ let store: Store;
 let feed: Feed;
 let links: FakeLinks;
 let server: HttpServer;
+const ask = askerOf(() => server, ROOT_TOKEN);
 beforeEach(async () => {
   folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
   store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
@@ -32,7 +34,7 @@ beforeEach(async () => {
   feed = new Feed({ store, clock });
   links = new FakeLinks();
   const audit = new Audit({ store, clock, log: silentLog });
-  const registry = new Registry({ store, clock, audit, feed, links });
+  const registry = new Registry({ store, clock, audit, feed, links, folders: () => FOLDERS });
   const key = new Uint8Array(32);
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
   server = await openFakeHttp(nodeHandlers(registry, bootstrap));
@@ -43,26 +45,6 @@ afterEach(async () => {
   await store.close();
   await rm(folder, { recursive: true, force: true });
 });
-
-async function ask(
-  method: string,
-  path: string,
-  body?: unknown,
-  { token = ROOT_TOKEN, key }: { token?: string; key?: string } = {},
-) {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-      ...(key !== undefined && { 'idempotency-key': key }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  const answer = text === '' ? null : JSON.parse(text);
-  return { status: response.status, body: answer, location: response.headers.get('location') };
-}
 
 test('a node is registered, read, changed and deleted', async () => {
   const made = await ask('POST', NODES, { ...box, unknown: 1 });
@@ -146,8 +128,8 @@ test('all of it is for root, but for the list without addresses', async () => {
   }
   const { body } = await ask('GET', '/api/nodes', undefined, user);
   expect(body).toEqual([
-    { id: 'main', name: 'Main Node', status: 'connected', has_default_root: true },
-    { id: 'box', name: 'The box', status: 'connecting', has_default_root: false },
+    { id: 'main', name: 'Main Node', status: 'connected', has_default_root: true, folders: FOLDERS },
+    { id: 'box', name: 'The box', status: 'connecting', has_default_root: false, folders: null },
   ]);
 });
 

@@ -111,10 +111,13 @@ describe('every route', () => {
     },
   );
 
-  test('only signing in needs no token', () => {
+  test('only what leads to a sign-in needs no token', () => {
     expect(operationIds.filter((operation) => isPublic(routes[operation]))).toEqual([
       'join',
       'login',
+      'getRelyingParty',
+      'startPasskeyLogin',
+      'finishPasskeyLogin',
       'createJoinChallenge',
     ]);
   });

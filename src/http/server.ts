@@ -8,8 +8,8 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { INTERNAL_ERROR, statusOf } from '../contract/errors.ts';
 import { routes } from '../contract/routes.ts';
+import { INTERNAL_ERROR, statusOf } from '../contract/status.ts';
 import { invalid, Problem, problems } from '../domain/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
@@ -18,7 +18,9 @@ import { Guard } from './guard.ts';
 import { mountHealth, notReady } from './health.ts';
 import { Metrics } from './metrics.ts';
 import { type MountOptions, mountRoutes } from './mount.ts';
+import { mountPages, servePage, wrongHostPage } from './pages.ts';
 import { RateLimiter } from './rate.ts';
+import { listenToTwin } from './twin.ts';
 
 export interface HttpOptions extends MountOptions {
   /** Address to bind; port 0 takes a free one. */
@@ -29,6 +31,8 @@ export interface HttpOptions extends MountOptions {
   /** `web.rp_origin`: the origin that people use. */
   public_origin: string | null;
   handlers: Handlers;
+  /** Where the built web UI lies. */
+  web: string;
   /** Whether the parts behind are up; asked by `/readyz`. */
   ready(): boolean;
   /** How long a client may take; `limits` unless a test is in a hurry. */
@@ -49,6 +53,8 @@ export interface HttpServer {
   /** `http(s)://host:port`, as a process on this machine reaches it. */
   url: string;
   address: AddressInfo;
+  /** Another program answers to `localhost` with our port too. */
+  localhost_taken: boolean;
   /** Requests that are being answered, streams included. */
   requests_open(): number;
   /**
@@ -60,7 +66,7 @@ export interface HttpServer {
 /** Headers of every answer. The policy lets a page load from here and nowhere else. */
 const SECURITY_HEADERS = {
   'content-security-policy':
-    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'",
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; font-src 'self'; manifest-src 'self'; worker-src 'self'; base-uri 'none'; object-src 'none'; form-action 'self'; frame-ancestors 'none'",
   'x-content-type-options': 'nosniff',
   'x-frame-options': 'DENY',
   'referrer-policy': 'no-referrer',
@@ -150,9 +156,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
     );
   });
   app.setErrorHandler((error, request, reply) => sendError(error, request, reply, options.log));
-  app.setNotFoundHandler(() => {
-    throw problems.notFound();
-  });
+  app.setNotFoundHandler((request, reply) => servePage(options.web, request, reply));
   // Bodies are read by `body.ts`, after authorization.
   app.removeAllContentTypeParsers();
   app.addContentTypeParser('*', (_request, _payload, done) => done(null));
@@ -160,15 +164,17 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   mountRoutes(app, options.handlers, { ...options, limiter: new RateLimiter(), draining: draining.signal });
   mountHealth(app, { ...options, metrics });
   mountDocs(app);
+  await mountPages(app, options.web);
 
   await app.listen({ host: options.host, port: options.port });
   const address = app.server.address() as AddressInfo;
+  const twin = await listenToTwin(app.server, address);
   const scheme = options.tls === null ? 'http' : 'https';
   guard = new Guard({ scheme, host: options.host, port: address.port, public_origin: options.public_origin });
 
   const drain = async () => {
     draining.abort();
-    const closed = app.close();
+    const closed = Promise.all([app.close(), twin.close()]);
     // Connections become idle one by one, as their last answers end.
     const idle = setInterval(() => app.server.closeIdleConnections(), limits.drain_look_ms);
     const cut = setTimeout(() => {
@@ -183,6 +189,7 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
   return {
     url: localUrl(scheme, address),
     address,
+    localhost_taken: twin.taken,
     requests_open: () => requests_open,
     drain: () => (drained ??= drain()),
   };
@@ -210,6 +217,9 @@ const frameworkProblems: Record<string, () => Problem> = {
   FST_ERR_MAX_PARAM_LENGTH: problems.notFound,
 };
 
+/** Who may have read such a request in another way, as a proxy in front, gets no further on the same connection. */
+const UNCLEAR: ReadonlySet<string> = new Set(['missing_host', 'duplicate_host', 'invalid_target']);
+
 function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply, log: Logger): void {
   const code = (error as { code?: unknown } | null)?.code;
   const problem =
@@ -223,10 +233,16 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   reply.header('x-request-id', request.id);
   reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
   if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
+  if (problem && UNCLEAR.has(problem.code)) reply.header('connection', 'close');
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
   dropRest(request.raw);
+  reply.code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status);
+  const page = problem?.kind === 'misdirected' ? wrongHostPage(request) : null;
+  if (page !== null) {
+    void reply.type(page.type).send(page.body);
+    return;
+  }
   void reply
-    .code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status)
     .type('application/json; charset=utf-8')
     .send(JSON.stringify({ error: problem?.message ?? INTERNAL_ERROR.message }));
 }

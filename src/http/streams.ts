@@ -10,21 +10,23 @@ import type { Handlers } from './call.ts';
 import type { Streams } from './sse.ts';
 
 export function streamHandlers(deps: {
-  agents: Agents;
-  log: EventLog;
-  feed: Feed;
-  membership: Membership;
-  tokens: Tokens;
+  agents: Pick<Agents, 'mayRead'>;
+  log: Pick<EventLog, 'follow'>;
+  feed: Pick<Feed, 'follow'>;
+  membership: Pick<Membership, 'sees'>;
+  tokens: Pick<Tokens, 'isLive'>;
   streams: Streams;
 }): Pick<Handlers, 'followAgent' | 'followAll'> {
   const { agents, log, feed, membership, tokens, streams } = deps;
   return {
     followAgent: async (call) => {
       const { caller, params, query } = call;
-      await agents.mayRead(caller, params.agent_id);
+      const audience = await agents.mayRead(caller, params.agent_id);
       const position = parsePosition({ last_event_id: lastEventId(call), ...query });
       const open = (signal: AbortSignal) => log.follow(params.agent_id, position, signal);
-      await streams.serve(call, open, () => tokens.isLive(caller.token_id));
+      // A team's human may be one no longer.
+      const holds = async () => membership.sees(caller, audience) && (await tokens.isLive(caller.token_id));
+      await streams.serve(call, open, holds);
     },
     followAll: async (call) => {
       const { caller, query } = call;

@@ -1,6 +1,6 @@
 /** Tasks and conversations as clients see them: statuses, the contract's words in their order, lists, and the stream. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
+import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../testing/http.ts';
 import { MIA, TasksRoom, TEAM } from '../testing/tasks.ts';
 import type { HttpServer } from './server.ts';
 import { Streams } from './sse.ts';
@@ -10,6 +10,7 @@ const TASKS = `/api/teams/${TEAM}/tasks`;
 
 let room: TasksRoom;
 let server: HttpServer;
+const ask = askerOf(() => server, ROOT_TOKEN);
 let one: string;
 beforeEach(async () => {
   room = await TasksRoom.make();
@@ -25,21 +26,8 @@ afterEach(async () => {
   await room.end();
 });
 
-async function ask(method: string, path: string, body?: unknown, token = ROOT_TOKEN) {
-  const response = await fetch(server.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, location: response.headers.get('location'), body: JSON.parse(text) };
-}
-
 async function refusal(method: string, path: string, body?: unknown, token = ROOT_TOKEN): Promise<string> {
-  const answer = await ask(method, path, body, token);
+  const answer = await ask(method, path, body, { token });
   return `${answer.status} ${answer.body.error}`;
 }
 

@@ -1,9 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
+import { Redactor } from '../domain/redaction.ts';
 import { FrameCutter, type FrameSizes, type Frames, type Piece } from './frames.ts';
 
 const MIB = 1024 * 1024;
+const none = () => null;
 const note = (text: string) => JSON.stringify({ jsonrpc: '2.0', method: 'say', params: { text } });
 
 /** What became of a stream: frames by their text, output by its place, in order; output that touches is one. */
@@ -38,9 +40,10 @@ class Taker {
       this.told.push({ frame: piece.text, from, to });
       this.at = to;
     } else {
-      expect(start + piece.from).toBe(this.at);
-      expect(piece.to).toBeGreaterThan(piece.from);
-      const output = bytes.toString('latin1', piece.from, piece.to);
+      expect(piece.bytes.length).toBeGreaterThan(0);
+      const output = Buffer.from(piece.bytes).toString('latin1');
+      const from = this.at - start;
+      expect(bytes.toString('latin1', from, from + output.length)).toBe(output);
       this.at += output.length;
       if (last && 'output' in last) {
         last.output += output;
@@ -51,7 +54,7 @@ class Taker {
 }
 
 function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Told[] {
-  const cutter = new FrameCutter(false, sizes);
+  const cutter = new FrameCutter(false, none, sizes);
   const taker = new Taker();
   for (const [n, chunk] of chunks.entries()) {
     const frames = cutter.take(chunk, { last: n === chunks.length - 1 });
@@ -75,7 +78,7 @@ test('a line of JSON-RPC is a frame, any other line is output, in their order', 
 });
 
 test('half a frame waits for its other half, and is output when that never comes', () => {
-  const cutter = new FrameCutter(false);
+  const cutter = new FrameCutter(false, none);
   const line = Buffer.from(`${note('é€😀')}\n`);
   for (let end = 1; end < line.length; end++) {
     expect(cutter.take(line.subarray(end - 1, end), { last: false })).toBeNull();
@@ -91,8 +94,8 @@ test('half a frame waits for its other half, and is output when that never comes
 test('a last line without its end is a frame when it is whole', () => {
   expect(taken(texts(note('a')))).toMatchObject([{ frame: note('a') }]);
   expect(taken(texts(note('a'), ''))).toMatchObject([{ frame: note('a') }]);
-  const cut = new FrameCutter(false).take(Buffer.from('half'), { last: true });
-  expect(cut!.pieces).toEqual([{ kind: 'output', from: 0, to: 4, partial: false }]);
+  const cut = new FrameCutter(false, none).take(Buffer.from('half'), { last: true });
+  expect(cut!.pieces).toEqual([{ kind: 'output', bytes: Buffer.from('half'), partial: false }]);
 });
 
 test('carriage returns between tokens are space; within a text they are no JSON', () => {
@@ -139,18 +142,18 @@ test('a line that is too long for a frame is told once, and the next one is a fr
 });
 
 test('a line that is too long is output in pieces that go on', () => {
-  const cutter = new FrameCutter(false, { frame_bytes_max: 10, payload_bytes_max: 5 });
+  const cutter = new FrameCutter(false, none, { frame_bytes_max: 10, payload_bytes_max: 5 });
   expect(cutter.take(Buffer.from('12345678901é').subarray(0, 12), { last: false })).toEqual({
     bytes: Buffer.from('12345678901'),
-    pieces: [{ kind: 'too_large' }, { kind: 'output', from: 0, to: 11, partial: true }],
+    pieces: [{ kind: 'too_large' }, { kind: 'output', bytes: Buffer.from('12345678901'), partial: true }],
     spilling: true,
   });
   expect(cutter.waiting_bytes).toBe(1);
   expect(cutter.take(Buffer.from('é').subarray(1), { last: false })).toMatchObject({
-    pieces: [{ kind: 'output', from: 0, to: 2, partial: true }],
+    pieces: [{ kind: 'output', bytes: Buffer.from('é'), partial: true }],
   });
   expect(cutter.take(Buffer.from('end\n'), { last: false })).toMatchObject({
-    pieces: [{ kind: 'output', from: 0, to: 4, partial: false }],
+    pieces: [{ kind: 'output', bytes: Buffer.from('end\n'), partial: false }],
     spilling: false,
   });
 });
@@ -175,7 +178,7 @@ test('any bytes in any chunks become the same, every byte once, also when readin
   fc.assert(
     fc.property(fc.array(piece, { maxLength: 12 }), steps, (parts, walk) => {
       const all = Buffer.concat(parts);
-      let cutter = new FrameCutter(false, small);
+      let cutter = new FrameCutter(false, none, small);
       const taker = new Taker();
       let [position, spilling] = [0, false];
       for (let n = 0; taker.at < all.length; n++) {
@@ -190,11 +193,87 @@ test('any bytes in any chunks become the same, every byte once, also when readin
         }
         if (crashes && n <= 200) {
           position = taker.at;
-          cutter = new FrameCutter(spilling, small);
+          cutter = new FrameCutter(spilling, none, small);
         }
       }
       expect(taker.told).toEqual(taken([all], small));
     }),
     { numRuns: 500 },
   );
+});
+
+const PEM = { name: 'PEM', value: '-- key --\nabcdef' };
+const WORD = { name: 'WORD', value: 'open-sesame' };
+
+test('no secret is in what is output, in whatever pieces it comes; frames are told as they are', () => {
+  const redactor = () => Redactor.of([PEM, WORD]);
+  const line = fc.oneof(
+    fc.constantFrom(PEM.value, `so: ${PEM.value}`, WORD.value, '-- key --', 'open-', '', 'é'),
+    fc.string({ unit: fc.constantFrom('a', '-', '€'), maxLength: 30 }),
+    fc.constantFrom('frame', WORD.value, 'a frame that is too large to be shown whole').map(note),
+  );
+  const told = (chunks: readonly Uint8Array[]) => {
+    const cutter = new FrameCutter(false, redactor, { frame_bytes_max: 200, payload_bytes_max: 70 });
+    const seen: string[] = [];
+    let size = 0;
+    for (const [n, chunk] of chunks.entries()) {
+      const frames = cutter.take(chunk, { last: n === chunks.length - 1 });
+      size += frames?.bytes.length ?? 0;
+      for (const piece of frames?.pieces ?? []) {
+        if (piece.kind === 'frame') seen.push(`frame ${JSON.stringify(piece.message)}`);
+        else if (piece.kind === 'too_large') seen.push('too large');
+        else if (seen.at(-1)?.startsWith('output '))
+          seen.push(seen.pop() + Buffer.from(piece.bytes).toString('latin1'));
+        else seen.push(`output ${Buffer.from(piece.bytes).toString('latin1')}`);
+      }
+    }
+    expect(size).toBe(Buffer.concat(chunks).length);
+    return seen;
+  };
+  fc.assert(
+    fc.property(
+      fc.array(line, { maxLength: 12 }),
+      fc.array(fc.integer({ min: 1, max: 40 }), { minLength: 1 }),
+      (lines, sizes) => {
+        const whole = Buffer.from(lines.map((one) => `${one}\n`).join(''));
+        const chunks: Buffer[] = [];
+        for (let at = 0, n = 0; at < whole.length || n === 0; at += sizes[n++ % sizes.length]!) {
+          chunks.push(whole.subarray(at, at + sizes[n % sizes.length]!));
+        }
+        const seen = told(chunks);
+        expect(seen).toEqual(told([whole]));
+        const output = seen.filter((one) => one.startsWith('output ')).join('');
+        expect(output).not.toContain(WORD.value);
+        expect(output).not.toContain(PEM.value);
+        const frames = (one: string) => one.startsWith('{');
+        expect(seen.filter((one) => one.startsWith('frame ')).length).toBe(lines.filter(frames).length);
+      },
+    ),
+    { numRuns: 500 },
+  );
+});
+
+test('a line without an end is output without its secrets, also where two pieces of it meet in one', () => {
+  const cutter = new FrameCutter(false, () => Redactor.of([WORD]), {
+    frame_bytes_max: 20,
+    payload_bytes_max: 5,
+  });
+  const shown: string[] = [];
+  for (const chunk of texts('a line that is long, open-', 'ses', 'ame, and open-sesa', 'me\n')) {
+    for (const piece of cutter.take(chunk, { last: false })?.pieces ?? []) {
+      shown.push(piece.kind === 'output' ? Buffer.from(piece.bytes).toString() : piece.kind);
+    }
+  }
+  expect(shown.join('')).toBe('too_largea line that is long, [redacted:WORD], and [redacted:WORD]\n');
+});
+
+test('a secret in a frame that is too large to be shown whole is not in its output, however it is escaped', () => {
+  const sizes = { frame_bytes_max: 500, payload_bytes_max: 50 };
+  const cutter = new FrameCutter(false, () => Redactor.of([WORD]), sizes);
+  const line = `before open-sesame\n${note(`${'x'.repeat(50)} open-sesame`)}\n`;
+  const escaped = line.replace('x open', 'x \\u006fpen');
+  const output = cutter
+    .take(Buffer.from(escaped), { last: false })!
+    .pieces.flatMap((piece) => (piece.kind === 'output' ? Buffer.from(piece.bytes).toString() : []));
+  expect(output.join('')).toBe(`before [redacted:WORD]\n${note(`${'x'.repeat(50)} [redacted:WORD]`)}\n`);
 });

@@ -1,20 +1,25 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
 import type { StreamName } from '../domain/event.ts';
 import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
 import { problems } from '../domain/problem.ts';
+import { Redactor } from '../domain/redaction.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import type { IngestBatch, Store } from '../store/store.ts';
-import { Ingest, type SessionCursor } from './ingest.ts';
+import { Ingest, type IngestOptions, type SessionCursor } from './ingest.ts';
 
 /** A session's spools and what became of them, in memory. */
 function world(
   spools: Record<StreamName, string | null>,
   commit: (batch: IngestBatch) => Promise<void> = async () => {},
+  redactor: Redactor | null = null,
+  hold_ms = 1_000_000,
 ) {
   const stored: string[] = [];
+  const raw: Uint8Array[] = [];
   const rebased: StreamName[] = [];
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
@@ -22,7 +27,7 @@ function world(
     async read(_session: string, stream: StreamName, from: number, max: number) {
       const spool = spools[stream];
       if (spool === null || from > spool.length) throw problems.outputLost();
-      return Buffer.from(spool.slice(from, from + max));
+      return Buffer.from(spool.slice(from, from + max), 'latin1');
     },
     committed() {},
   } as unknown as Node;
@@ -30,6 +35,7 @@ function world(
     async ingest(batch: IngestBatch) {
       await commit(batch);
       stored.push(Buffer.from(batch.bytes).toString());
+      raw.push(Buffer.from(batch.bytes));
     },
   } as unknown as Store;
   const cursor: SessionCursor = {
@@ -37,16 +43,14 @@ function world(
     agent_id: 'agt_1',
     fact: 1,
     acp: null,
+    redactor: () => redactor,
     streams: {
-      stdout: { offset: 9, base: 0, tail: Buffer.from('committed') },
-      stderr: { offset: 0, base: 0, tail: new Uint8Array() },
+      stdout: { offset: 9, base: 0, tail: Buffer.from('committed'), output: 9 },
+      stderr: { offset: 0, base: 0, tail: new Uint8Array(), output: 0 },
     },
   };
-  const ingest = new Ingest({
-    node,
-    store,
-    clock: systemClock,
-    log: silentLog,
+  const options: IngestOptions = {
+    ...{ node, store, clock: systemClock, log: silentLog, hold_ms },
     load: async () => cursor,
     settle: async (_session, fact) => {
       if (fact.body.kind === 'ended') over();
@@ -56,8 +60,9 @@ function world(
       rebased.push(stream);
       if (rebased.length > 10) throw new Error('told again and again');
     },
-  });
-  return { ingest, stored, rebased, ended, spools };
+  };
+  const again = () => new Ingest(options);
+  return { ingest: again(), again, cursor, stored, raw, rebased, ended, spools };
 }
 
 function end(sizes: StreamSizes): SessionFact {
@@ -111,4 +116,113 @@ test('a stream is read on while its last piece is committed; what fails is commi
   expect(fails).toBe(false);
   expect(most).toBe(2);
   await ingest.close();
+});
+
+const SECRET = { name: 'KEY', value: 'k3y-of-mine\nin two lines' };
+
+/** What was committed of stdout, each piece with where it began in the stream and in the output. */
+function committing(redactor: Redactor, hold_ms?: number) {
+  const places: { from: number; to: number; output_from: number; size: number }[] = [];
+  const made = world(
+    { stdout: 'committed', stderr: '' },
+    async ({ from, to, output_from, bytes }) => {
+      places.push({ from, to, output_from: output_from!, size: bytes.length });
+    },
+    redactor,
+    hold_ms,
+  );
+  return { ...made, places };
+}
+
+test('a secret that is written in pieces is taken out whole, and offsets count what was written', async () => {
+  const { ingest, stored, ended, spools, places } = committing(Redactor.of([SECRET])!);
+  let written = 'committed';
+  const say = (text: string) => {
+    written += text;
+    spools.stdout = written;
+  };
+  say('the key: k3y-of-');
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.join('')).toBe('the key: ');
+  say('mine\nin two');
+  ingest.wake('ses_1');
+  say(' lines');
+  ingest.wake('ses_1');
+  await expect.poll(() => stored.join('')).toBe('the key: [redacted:KEY]');
+  say('.\nk3y-of-mine\nin two lin');
+  ingest.follow('ses_1', [end({ stdout: written.length, stderr: 0 })]);
+  await ended;
+  // At the end nothing more can come of a beginning.
+  expect(stored.join('')).toBe('the key: [redacted:KEY].\nk3y-of-mine\nin two lin');
+  let [at, output] = [9, 9];
+  for (const place of places) {
+    expect(place).toMatchObject({ from: at, output_from: output });
+    at = place.to;
+    output += place.size;
+  }
+  expect(at).toBe(written.length);
+  await ingest.close();
+});
+
+test('a harmless beginning of a secret is shown when nothing follows, and its rest is taken out all the same', async () => {
+  const { ingest, stored, ended, spools } = committing(Redactor.of([SECRET])!, 200);
+  spools.stdout = 'committed[Y/n]? k3y-';
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.join(''), { timeout: 20_000 }).toBe('[Y/n]? k3y-');
+  spools.stdout += 'of-mine\nin two lines, and k3';
+  ingest.follow('ses_1', [end({ stdout: spools.stdout.length, stderr: 0 })]);
+  await ended;
+  expect(stored.join('')).toBe('[Y/n]? k3y-[redacted:KEY], and k3');
+  await ingest.close();
+});
+
+test('what is held back is shown before the rest of a stream is given up', async () => {
+  const { ingest, stored, ended, spools, rebased } = committing(Redactor.of([SECRET])!);
+  spools.stdout = 'committedthe k3y-of-mine';
+  ingest.follow('ses_1', [end({ stdout: 1_000, stderr: 0 })]);
+  await ended;
+  expect(stored.join('')).toBe('the k3y-of-mine');
+  expect(rebased).toEqual(['stdout']);
+  await ingest.close();
+});
+
+test('however a stream comes and whoever reads it, it is committed as if it had come at once', async () => {
+  const secrets = [SECRET, { name: 'ONE', value: 'one-two3' }, { name: 'FOUR', value: 'one-two3-four' }];
+  const redactor = Redactor.of(secrets)!;
+  const part = fc.oneof(
+    fc.constantFrom(...secrets.map(({ value }) => value), 'one-', 'k3y-', '\n', 'é', 'other words '),
+    fc.string({ maxLength: 4 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(part, { maxLength: 20 }),
+      fc.array(fc.tuple(fc.nat(12), fc.boolean())),
+      async (parts, steps) => {
+        const whole = parts.join('');
+        const spool = Buffer.from(`committed${whole}`);
+        const { spools, ...made } = committing(redactor);
+        const cursor = made.cursor.streams;
+        let size = 9;
+        let ingest = made.ingest;
+        for (const [more, killed] of steps) {
+          size = Math.min(size + more, spool.length);
+          spools.stdout = spool.toString('latin1', 0, size);
+          ingest.follow('ses_1');
+          await nextTurn();
+          if (!killed) continue;
+          await ingest.close();
+          ingest = made.again();
+        }
+        spools.stdout = spool.toString('latin1');
+        ingest.follow('ses_1', [end({ stdout: spool.length, stderr: 0 })]);
+        await made.ended;
+        await ingest.close();
+        const expected = redactor.take(Buffer.from(whole), { last: true }).bytes;
+        expect(Buffer.concat(made.raw).toString()).toBe(Buffer.from(expected).toString());
+        expect(cursor.stdout.offset).toBe(spool.length);
+        expect(cursor.stdout.output).toBe(9 + expected.length);
+      },
+    ),
+    { numRuns: 150 },
+  );
 });

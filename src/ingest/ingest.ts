@@ -2,6 +2,9 @@
  * Reads what a node's sessions wrote and commits it: bytes become events together with the offset that was read to.
  * One reader per session, woken without data. Facts of a session are handed on in order; its end only after the last
  * byte is committed. It decides nothing about agents: `settle` and `rebase` are the services' transactions.
+ *
+ * Secrets of the session are taken out of its bytes before they are committed. The beginning of one at the end of what
+ * was read is not committed, so it is read again with what follows.
  */
 import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -10,6 +13,7 @@ import type { Logger } from '../base/log.ts';
 import { type StreamName, streamNames } from '../domain/event.ts';
 import type { Node, SessionEnd, SessionFact } from '../domain/node.ts';
 import { isOutOfReach, Problem } from '../domain/problem.ts';
+import type { Redactor } from '../domain/redaction.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import type { IngestBatch, Store } from '../store/store.ts';
 import { FrameCutter, type Piece as FramePiece } from './frames.ts';
@@ -21,6 +25,8 @@ export interface StreamCursor {
   base: number;
   /** The last ≤ 64 committed bytes. */
   tail: Uint8Array;
+  /** How many bytes of output they became. */
+  output: number;
 }
 
 export interface SessionCursor {
@@ -31,6 +37,8 @@ export interface SessionCursor {
   fact: number;
   /** Its stdout is a conversation in ACP; `spilling`: a line that is too long goes on. Null: it is lines. */
   acp: { spilling: boolean } | null;
+  /** What takes secrets out of what it says, asked at each read; null: nothing does. */
+  redactor(): Redactor | null;
 }
 
 /** What was read of an ACP stdout: pieces become events together with the offset that they reach to. */
@@ -41,7 +49,6 @@ export interface FrameBatch {
   to: number;
   tail: Uint8Array;
   ts_ms: number;
-  bytes: Uint8Array;
   pieces: readonly FramePiece[];
   spilling: boolean;
 }
@@ -59,12 +66,15 @@ export interface IngestOptions {
   frames(batch: FrameBatch): Promise<unknown>;
   /** Commits that a spool lost bytes: what it holds from its beginning on goes on at the stream's offset. */
   rebase(session_id: string, stream: StreamName): Promise<void>;
+  /** How long the harmless beginning of a secret waits for the rest. */
+  hold_ms?: number;
 }
 
 /** Bytes that were read and cut, ready to be committed. */
 interface Taken {
   to: number;
   tail: Uint8Array;
+  output: number;
   commit(): Promise<unknown>;
 }
 
@@ -72,6 +82,7 @@ interface Taken {
 interface Piece {
   offset: number;
   tail: Uint8Array;
+  output: number;
   /** Resolves when they are committed and the cursor has moved. */
   done: Promise<void>;
 }
@@ -82,6 +93,16 @@ interface Place {
   session_id: string;
   from: number;
   before: Uint8Array;
+  output: number;
+}
+
+/** The beginning of a secret, perhaps, at the end of what was read. */
+interface Held {
+  /** Where the stream ended then. */
+  end: number;
+  since: number;
+  /** Nobody would learn a secret from it: it is shown when nothing follows for a while. */
+  is_harmless: boolean;
 }
 
 /**
@@ -161,6 +182,11 @@ class SessionReader {
   readonly #pieces: Record<StreamName, Piece | null> = { stdout: null, stderr: null };
   /** Streams whose spool is read out and shorter than the end says: its sizes no longer bind them. */
   readonly #lost = new Set<StreamName>();
+  readonly #held: Record<StreamName, Held | null> = { stdout: null, stderr: null };
+  /** Committed bytes at the end that are the harmless beginning of a secret, perhaps. */
+  readonly #shown: Record<StreamName, number> = { stdout: 0, stderr: 0 };
+  /** Streams of which nothing is held back: no more will come. */
+  readonly #released = new Set<StreamName>();
   /** Of a stdout that is a conversation in ACP. */
   #frames: FrameCutter | null = null;
 
@@ -196,7 +222,7 @@ class SessionReader {
         const ended = await this.#catchUp(this.#cursor);
         retry_ms = 0;
         if (ended) return;
-        await this.#wake.wait(undefined, signal);
+        await this.#wake.wait(this.#heldFor(), signal);
       } catch (error) {
         // Nothing is lost: the bytes stay in the spool, and the cursor is read again from the database.
         await Promise.allSettled(streamNames.map((stream) => this.#committed(stream)));
@@ -220,7 +246,11 @@ class SessionReader {
     this.#verified = { stdout: false, stderr: false };
     const cursor = await this.#options.load(this.#id);
     if (cursor) this.#forgetFacts(cursor.fact);
-    this.#frames = cursor?.acp ? new FrameCutter(cursor.acp.spilling) : null;
+    this.#frames = cursor?.acp ? new FrameCutter(cursor.acp.spilling, cursor.redactor) : null;
+    for (const stream of streamNames) {
+      this.#held[stream] = null;
+      this.#shown[stream] = cursor?.redactor()?.shownAtEnd(cursor.streams[stream].tail) ?? 0;
+    }
     return cursor;
   }
 
@@ -281,6 +311,10 @@ class SessionReader {
   async #giveUpLostBytes(cursor: SessionCursor, end: SessionEnd): Promise<void> {
     for (const stream of streamNames) {
       if (this.#lost.has(stream) || place(cursor, stream) === end.sizes[stream]) continue;
+      if (this.#held[stream] && !this.#released.has(stream)) {
+        this.#released.add(stream);
+        continue;
+      }
       if (stream === 'stdout' && this.#frames) await this.#letGo(cursor, this.#frames);
       await this.#rebase(cursor, stream);
       this.#lost.add(stream);
@@ -289,12 +323,12 @@ class SessionReader {
 
   /** Half a frame whose end never comes is output. */
   async #letGo(cursor: SessionCursor, frames: FrameCutter): Promise<void> {
-    const { offset, base, tail } = cursor.streams.stdout;
-    const from = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail };
+    const { offset, base, tail, output } = cursor.streams.stdout;
+    const from = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail, output };
     const taken = this.#cutFrames(frames, from, new Uint8Array(), true);
     if (!taken) return;
     await taken.commit();
-    cursor.streams.stdout = { offset: taken.to, base, tail: taken.tail };
+    cursor.streams.stdout = { offset: taken.to, base, tail: taken.tail, output: taken.output };
   }
 
   async #rebase(cursor: SessionCursor, stream: StreamName): Promise<void> {
@@ -302,7 +336,9 @@ class SessionReader {
     const state = cursor.streams[stream];
     state.base = state.offset;
     state.tail = new Uint8Array();
-    if (stream === 'stdout' && this.#frames) this.#frames = new FrameCutter(false);
+    this.#held[stream] = null;
+    this.#shown[stream] = 0;
+    if (stream === 'stdout' && this.#frames) this.#frames = new FrameCutter(false, cursor.redactor);
   }
 
   /**
@@ -314,21 +350,24 @@ class SessionReader {
     const buffer = this.#busy[stream] ? buffers.take() : undefined;
     let done = Promise.resolve();
     try {
+      const held_end = this.#held[stream]?.end;
       const taken = await this.#next(cursor, stream, buffer);
       const before = this.#pieces[stream];
       if (taken === null || taken === 'lost') {
         await this.#committed(stream);
         if (taken === 'lost') await this.#rebase(cursor, stream);
-        // A frame that is longer than a read waits for its end.
-        return taken === 'lost' || this.#busy[stream];
+        // A frame that is longer than a read waits for its end; what is held back may have come in part.
+        const held = this.#held[stream];
+        const grew = held !== null && held.end !== held_end && this.#end() !== null;
+        return taken === 'lost' || this.#busy[stream] || grew;
       }
-      const { to, tail } = taken;
+      const { to, tail, output } = taken;
       done = taken.commit().then(() => {
         const { base } = cursor.streams[stream];
-        cursor.streams[stream] = { offset: to, base, tail };
+        cursor.streams[stream] = { offset: to, base, tail, output };
         this.#confirm(cursor);
       });
-      this.#pieces[stream] = { offset: to, tail, done };
+      this.#pieces[stream] = { offset: to, tail, output, done };
       await before?.done;
       const full = this.#busy[stream];
       if (!full) await this.#committed(stream);
@@ -354,7 +393,7 @@ class SessionReader {
     buffer: Uint8Array | undefined,
   ): Promise<Taken | null | 'lost'> {
     const { base } = cursor.streams[stream];
-    const { offset, tail } = this.#pieces[stream] ?? cursor.streams[stream];
+    const { offset, tail, output } = this.#pieces[stream] ?? cursor.streams[stream];
     const frames = stream === 'stdout' ? this.#frames : null;
     const from = offset - base + (frames?.waiting_bytes ?? 0);
     const max = frames ? limits.acp_read_bytes : limits.ingest_read_bytes;
@@ -366,19 +405,71 @@ class SessionReader {
     const full = chunk.length === max;
     this.#busy[stream] = full;
     const last = this.#isLast(from + chunk.length, stream);
-    const place = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail };
-    return frames
-      ? this.#cutFrames(frames, place, chunk, last)
-      : this.#cutLines(place, stream, chunk, full, last);
+    const place = { agent_id: cursor.agent_id, session_id: this.#id, from: offset, before: tail, output };
+    if (frames) return this.#cutFrames(frames, place, chunk, last);
+    const redactor = cursor.redactor();
+    const shown = redactor
+      ? this.#redact(redactor, place, stream, chunk, last)
+      : { bytes: chunk, given: (count: number) => count, beginning: 0 };
+    return this.#cutLines(place, stream, chunk, shown, { more: full, last });
   }
 
-  #cutLines(place: Place, stream: StreamName, chunk: Uint8Array, more: boolean, last: boolean): Taken | null {
-    if (chunk.length === 0) return null;
-    const { used, ends, partial } = cut(chunk, { more, last });
+  /** Takes secrets out, and notes what is held back of the chunk. `beginning`: bytes at the end that may be one's. */
+  #redact(redactor: Redactor, place: Place, stream: StreamName, chunk: Uint8Array, last: boolean) {
+    const shown = this.#shown[stream];
+    const data = shown === 0 ? chunk : Buffer.concat([lastOf(place.before, shown), chunk]);
+    const redacted = redactor.take(data, { shown, last: last || this.#released.has(stream) });
+    const { held } = redacted;
+    if (held === 0) {
+      this.#held[stream] = null;
+      return { ...redacted, beginning: 0 };
+    }
+    const end = place.from + chunk.length;
+    const before = this.#held[stream];
+    const since = before?.end === end ? before.since : performance.now();
+    const is_harmless = redactor.isHarmless(lastOf(data, held));
+    this.#held[stream] = { end, since, is_harmless };
+    if (!is_harmless || this.#heldMs(stream) > 0) return { ...redacted, beginning: 0 };
+    this.#held[stream] = null;
+    return { ...redactor.take(data, { shown, last: true }), beginning: held };
+  }
+
+  /** How long it is until what is held back may be shown; 0: now. Infinite when more has to come first. */
+  #heldMs(stream: StreamName): number {
+    const held = this.#held[stream];
+    if (!held?.is_harmless) return Number.POSITIVE_INFINITY;
+    return Math.max(0, held.since + (this.#options.hold_ms ?? limits.redact_hold_ms) - performance.now());
+  }
+
+  /** The shortest such time of both streams; undefined: only a wake counts. */
+  #heldFor(): number | undefined {
+    const ms = Math.min(...streamNames.map((stream) => this.#heldMs(stream)));
+    // A timer may ring a little early.
+    return Number.isFinite(ms) ? ms + 1 : undefined;
+  }
+
+  #cutLines(
+    place: Place,
+    stream: StreamName,
+    chunk: Uint8Array,
+    shown: { bytes: Uint8Array; given(count: number): number; beginning: number },
+    { more, last }: { more: boolean; last: boolean },
+  ): Taken | null {
+    if (shown.bytes.length === 0) return null;
+    const { used, ends, partial } = cut(shown.bytes, { more, last });
     if (used === 0) return null;
-    const bytes = chunk.subarray(0, used);
-    const batch: IngestBatch = { ...this.#reach(place, bytes), stream, ends, partial };
-    return { to: batch.to, tail: batch.tail, commit: () => this.#options.store.ingest(batch) };
+    const given = shown.given(used);
+    this.#shown[stream] = Math.max(0, shown.beginning - (chunk.length - given));
+    const batch: IngestBatch = {
+      ...this.#reach(place, chunk.subarray(0, given)),
+      stream,
+      bytes: shown.bytes.subarray(0, used),
+      output_from: place.output,
+      ends,
+      partial,
+    };
+    const output = place.output + used;
+    return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.store.ingest(batch) };
   }
 
   #cutFrames(frames: FrameCutter, place: Place, chunk: Uint8Array, last: boolean): Taken | null {
@@ -386,12 +477,14 @@ class SessionReader {
     if (!taken) return null;
     const { bytes, pieces, spilling } = taken;
     const batch: FrameBatch = { ...this.#reach(place, bytes), pieces, spilling };
-    return { to: batch.to, tail: batch.tail, commit: () => this.#options.frames(batch) };
+    // How much output there is of it, its own transaction counts.
+    const { output } = place;
+    return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.frames(batch) };
   }
 
   #reach({ agent_id, session_id, from, before }: Place, bytes: Uint8Array) {
     const [to, ts_ms] = [from + bytes.length, this.#options.clock.now()];
-    return { agent_id, session_id, from, to, tail: lastBytes(before, bytes), ts_ms, bytes };
+    return { agent_id, session_id, from, to, tail: lastBytes(before, bytes), ts_ms };
   }
 
   /** Null when the spool no longer holds these bytes; where not even its beginning can be read, nothing is there. */

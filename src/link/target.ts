@@ -39,7 +39,14 @@ export function isHostName(text: string): boolean {
   );
 }
 
-const allowed = new Set(['unicast', 'private', 'loopback', 'uniqueLocal', 'carrierGradeNat']);
+const reachable: ReadonlySet<string> = new Set([
+  'unicast',
+  'private',
+  'loopback',
+  'uniqueLocal',
+  'carrierGradeNat',
+]);
+const open: ReadonlySet<string> = new Set(['unicast']);
 
 /** Metadata services that do not lie in a link-local range. */
 const metadata = new Set([
@@ -52,13 +59,22 @@ const metadata = new Set([
 
 /** Whether the plane may connect to this address. An IPv4 address inside an IPv6 one counts as what it is. */
 export function isAllowedAddress(address: string): boolean {
+  return isWithin(address, reachable);
+}
+
+/** As `isAllowedAddress`, of the public internet only: for what anybody but root names. */
+export function isPublicAddress(address: string): boolean {
+  return isWithin(address, open);
+}
+
+function isWithin(address: string, ranges: ReadonlySet<string>): boolean {
   if (isIP(address) === 0 || address.includes('%')) return false;
   const parsed = ipaddr.parse(address);
   if (parsed.kind() === 'ipv6') {
     const inner = innerIpv4(parsed as ipaddr.IPv6);
-    if (inner !== null) return isAllowedAddress(inner);
+    if (inner !== null) return isWithin(inner, ranges);
   }
-  return allowed.has(parsed.range()) && !metadata.has(parsed.toString());
+  return ranges.has(parsed.range()) && !metadata.has(parsed.toString());
 }
 
 /**

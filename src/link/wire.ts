@@ -35,6 +35,9 @@ export const LINK_HEADER = 'svc-link';
 /** Header of a refusal: the node's clock in Unix ms. */
 export const TIME_HEADER = 'svc-time';
 
+/** For the adapters of our doors: gRPC, and none of the other protocols that the library knows. */
+export const GRPC_ALONE = { connect: false, grpcWeb: false } as const;
+
 const PROTOCOL = 1;
 const PROTOCOL_MIN = 1;
 
@@ -77,7 +80,9 @@ export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): st
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   if (!(error instanceof Problem)) return new ConnectError('internal error', Code.Internal);
-  const { kind, code, message } = error;
+  const { kind, code } = error;
+  // Half a character cannot be sent: the call would never be answered.
+  const message = error.message.toWellFormed();
   return new ConnectError(message, Code.FailedPrecondition, undefined, [
     { desc: RefusalSchema, value: { kind, code, message } },
   ]);

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { type BannerFacts, banner } from './banner.ts';
+import { type BannerFacts, banner, forBrowsers } from './banner.ts';
 
 const facts: BannerFacts = {
   version: '1.0.0',
@@ -39,4 +39,16 @@ test('the way from another machine names the port, also where a URL leaves it ou
   const ssh = { user: 'ana', host: 'box' };
   expect(banner({ ...facts, ssh, url: 'https://127.0.0.1' })).toContain('ssh -L 443:127.0.0.1:443 ana@box');
   expect(banner({ ...facts, ssh, url: 'http://127.0.0.1' })).toContain('ssh -L 80:127.0.0.1:80 ana@box');
+});
+
+test('people are sent to the name of this machine, because its address can have no passkeys', () => {
+  for (const [url, shown] of [
+    ['http://127.0.0.1:8080/join#t=abc', 'http://localhost:8080/join#t=abc'],
+    ['https://[::1]:8443', 'https://localhost:8443'],
+    ['https://127.0.0.1', 'https://localhost'],
+    ['https://svc.example/join#t=http://127.0.0.1', 'https://svc.example/join#t=http://127.0.0.1'],
+    ['http://127.0.0.1.example', 'http://127.0.0.1.example'],
+    ['http://10.0.0.5:8080', 'http://10.0.0.5:8080'],
+  ] as const)
+    expect(forBrowsers(url)).toBe(shown);
 });

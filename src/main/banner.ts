@@ -30,6 +30,11 @@ export interface NodeBannerFacts {
   colours: boolean;
 }
 
+/** What people open of this machine's own listener: an address can have no passkeys, the name can. */
+export function forBrowsers(url: string): string {
+  return url.replace(/^(https?:\/\/)(?:127\.0\.0\.1|\[::1\])(?=[:/]|$)/, '$1localhost');
+}
+
 export function banner(facts: BannerFacts): string {
   const { strong, dim } = styles(facts.colours);
   const data = showFolder(facts.data_dir, facts.home);

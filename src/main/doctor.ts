@@ -15,6 +15,7 @@ import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { linkChecks } from './doctor-link.ts';
 import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
+import { sandboxOf } from './machine.ts';
 import { portHolder } from './port-holder.ts';
 import { outOfReach } from './run-as-reach.ts';
 
@@ -45,6 +46,7 @@ export async function doctor(
     checks.push(await folderCheck('repository root', path));
   const user = config.get('agents.run_as');
   if (user !== null) checks.push(await runAsCheck(user, config));
+  if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
   checks.push(...(await presetChecks(config, env)));
   return checks;
@@ -206,6 +208,22 @@ async function runAsCheck(user: string, config: Config): Promise<DoctorCheck> {
       `${user}: ${(error as Error).message.split('\n')[0]}`,
       'needs that user, and setpriv',
     );
+  }
+}
+
+async function sandboxCheck(user: string | null, config: Config): Promise<DoctorCheck> {
+  const name = 'agents.sandbox';
+  try {
+    const run_as = user === null ? null : await findUser(directExec, user);
+    const nowhere = () => [];
+    const sandbox = sandboxOf(config, {
+      ...{ data_dir: config.get('data_dir'), exec: directExec, run_as },
+      ...{ safe_paths: nowhere, repo_roots: nowhere, worktree_root: () => null },
+    });
+    const why = await sandbox!.problem();
+    return why === null ? good(name, 'bwrap') : bad(name, why, 'until then no agent is started');
+  } catch (error) {
+    return bad(name, (error as Error).message);
   }
 }
 

@@ -5,8 +5,8 @@ import { systemClock } from '../base/clock.ts';
 import { version } from '../base/version.ts';
 import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
 import { Problem } from '../domain/problem.ts';
+import { forBrowsers } from './banner.ts';
 import { loadConfig, xdg } from './config.ts';
-import { doctor } from './doctor.ts';
 import { holderOf, isAlive } from './lock.ts';
 
 export function openLocal(io: Io): Local {
@@ -32,7 +32,10 @@ export function openLocal(io: Io): Local {
       const { restore } = await import('./backup.ts');
       return restore(data_dir, file, systemClock.now());
     },
-    doctor: (flags) => doctor(() => load(flags), io.env),
+    doctor: async (flags) => {
+      const { doctor } = await import('./doctor.ts');
+      return doctor(() => load(flags), io.env);
+    },
     openBrowser: (url) => openBrowser(url, io),
   };
 }
@@ -57,7 +60,7 @@ function openBrowser(url: string, { env, stdout }: Io): Promise<boolean> {
   const screen = mac || env.DISPLAY || env.WAYLAND_DISPLAY;
   if (!screen || !stdout.isTTY) return Promise.resolve(false);
   return new Promise((resolve) => {
-    const child = spawn(mac ? 'open' : 'xdg-open', [url], { stdio: 'ignore', detached: true });
+    const child = spawn(mac ? 'open' : 'xdg-open', [forBrowsers(url)], { stdio: 'ignore', detached: true });
     child.once('error', () => resolve(false));
     child.once('spawn', () => {
       child.unref();

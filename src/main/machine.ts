@@ -4,10 +4,13 @@ import { type LogFile, type Logger, openLog } from '../base/log.ts';
 import type { Config } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
 import { ActorFiles } from '../runtime/actor-files.ts';
+import type { Exec } from '../runtime/exec.ts';
 import { type LocalFolders, openFolders } from '../runtime/folders/folders.ts';
 import { Launcher } from '../runtime/launcher-client.ts';
 import { type LocalNode, openLocalNode } from '../runtime/node.ts';
-import { findUser } from '../runtime/run-as.ts';
+import { findUser, type RunAs } from '../runtime/run-as.ts';
+import { Sandbox } from '../runtime/sandbox.ts';
+import { findTools } from '../runtime/tools.ts';
 import type { Closing } from './closing.ts';
 import { outOfReach } from './run-as-reach.ts';
 
@@ -35,7 +38,7 @@ export async function openMachine(
   opened.push(() => launcher.close());
   const run_as_name = config.get('agents.run_as');
   const run_as = run_as_name === null ? null : await findUser(launcher, run_as_name);
-  if (run_as === null) {
+  if (run_as === null && config.get('agents.sandbox') !== 'bwrap') {
     log.info(
       'agents run as the user of this service and can read what it can; agents.run_as names another user',
     );
@@ -52,13 +55,17 @@ export async function openMachine(
     run_as,
   });
   const warnings = unreachable ? [unreachable] : [];
+  const own_folders = config.get('agents.sandbox') === 'bwrap';
   let actor_files: ActorFiles | null = null;
   if (config.get('internal_grpc.enabled')) {
-    actor_files = await ActorFiles.open({ data_dir, run_as, env }).catch((error: Error) => {
+    actor_files = await ActorFiles.open({ data_dir, run_as, env, own_folders }).catch((error: Error) => {
       warnings.push(`agents cannot use svc actor: ${error.message}`);
       return null;
     });
   }
+  const sandbox = sandboxOf(config, { ...options, exec: launcher, run_as });
+  const why = await sandbox?.problem();
+  if (why) warnings.push(`no agent is started: agents.sandbox cannot be kept: ${why}`);
   const env_allow = config.get('agents.env_allow');
   const node = await openLocalNode({
     id,
@@ -68,12 +75,37 @@ export async function openMachine(
     folders,
     launcher,
     run_as,
+    sandbox,
     env,
     env_allow: env_allow.length > 0 ? env_allow : null,
     actor_files,
   });
   opened.push(() => node.close());
   return { node, folders, actor_files, warnings };
+}
+
+/** Null: agents run without one. */
+export function sandboxOf(
+  config: Config,
+  options: Pick<MachineOptions, 'data_dir' | 'safe_paths' | 'repo_roots' | 'worktree_root'> & {
+    exec: Exec;
+    run_as: RunAs | null;
+  },
+): Sandbox | null {
+  if (config.get('agents.sandbox') !== 'bwrap') return null;
+  const { data_dir, exec, run_as, safe_paths, repo_roots, worktree_root } = options;
+  const hidden = [
+    config.file,
+    config.get('internal_grpc.security.cert_dir'),
+    config.get('server.tls.key'),
+    config.get('logging.output'),
+  ];
+  return new Sandbox({
+    ...{ data_dir, exec, run_as, repo_roots, worktree_root },
+    bwrap: findTools().bwrap,
+    hidden: hidden.filter((path) => path !== null),
+    writable: () => [...safe_paths(), ...config.get('agents.sandbox_write')],
+  });
 }
 
 export function openLogOf(config: Config): LogFile {

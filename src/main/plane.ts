@@ -25,7 +25,10 @@ import { metaHandlers } from '../http/docs.ts';
 import { logHandlers } from '../http/log.ts';
 import { Metrics } from '../http/metrics.ts';
 import { nodeHandlers } from '../http/nodes.ts';
+import { WEB_FOLDER } from '../http/pages.ts';
+import { passkeyHandlers } from '../http/passkeys.ts';
 import { presetHandlers } from '../http/presets.ts';
+import { pushHandlers } from '../http/push.ts';
 import { openHttp } from '../http/server.ts';
 import { Streams } from '../http/sse.ts';
 import { streamHandlers } from '../http/streams.ts';
@@ -45,6 +48,7 @@ import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
+import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { markStale } from '../services/agents/staleness.ts';
 import { Audit } from '../services/audit.ts';
@@ -53,9 +57,12 @@ import { Join, type JoinChallenge } from '../services/join.ts';
 import { Bootstrap } from '../services/nodes/bootstrap.ts';
 import { NodeLinks } from '../services/nodes/links.ts';
 import { Registry } from '../services/nodes/registry.ts';
+import { Passkeys } from '../services/passkeys.ts';
 import { Passwords } from '../services/passwords.ts';
 import { planeIdentity } from '../services/plane-id.ts';
 import { Presets } from '../services/presets.ts';
+import { Push } from '../services/push/push.ts';
+import { type Place, placeOf } from '../services/relying-party.ts';
 import { loadSecretKey } from '../services/secret-key.ts';
 import { openSettings } from '../services/settings.ts';
 import { errandOf } from '../services/teams/attempts.ts';
@@ -73,6 +80,8 @@ import { openTeamServices } from './team-services.ts';
 
 export interface Plane {
   url: string;
+  /** Another program answers to `localhost` with our port too. */
+  localhost_taken: boolean;
   data_dir: string;
   /** Present while there is no root user. */
   join: JoinChallenge | null;
@@ -123,9 +132,18 @@ async function open(
     clock,
     audit,
     accounts,
-    tokens,
     passwords,
     file: join(data_dir, 'join.json'),
+  });
+  let url = '';
+  let place: Place | null = null;
+  const passkeys = new Passkeys({
+    store,
+    clock,
+    audit,
+    accounts,
+    tokens,
+    place: () => (place ??= placeOf(config, url)),
   });
   const key = await loadSecretKey(join(data_dir, 'secret.key'));
   const idempotency = new IdempotencyKeys({ store, clock, key });
@@ -137,7 +155,14 @@ async function open(
     configured: config.get('internal_grpc.bootstrap.token'),
   });
 
-  const eventLog = openEventLog({ store, data_dir, clock, log, retention: () => retention(settings) });
+  const session_tokens = new SessionTokens(key);
+  const actorToken = (session_id: string) => (trust ? session_tokens.of(session_id) : null);
+  const secrets = new Secrets({ redact_env: () => settings.get('events.redact_env'), actorToken });
+  const eventLog = openEventLog({
+    ...{ store, data_dir, clock, log },
+    retention: () => retention(settings),
+    redactor: (reader, session_id) => secrets.redactor(reader, session_id),
+  });
   opened.push(() => eventLog.close());
   const feed = new Feed({ store, clock });
   opened.push(() => feed.close());
@@ -145,6 +170,11 @@ async function open(
   const outbox = new Outbox({ store, clock, log });
   const timers = new Timers({ store, clock, log });
 
+  const folders = () => ({
+    worktree_root: settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+    safe_paths: [...settings.get('safe_paths')],
+    repo_roots: [...settings.get('worktree.repo_roots')],
+  });
   const machine = await openMachine(
     {
       id: MAIN_NODE,
@@ -153,16 +183,15 @@ async function open(
       env,
       clock,
       log,
-      safe_paths: () => settings.get('safe_paths'),
-      repo_roots: () => settings.get('worktree.repo_roots'),
-      worktree_root: () => settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+      safe_paths: () => folders().safe_paths,
+      repo_roots: () => folders().repo_roots,
+      worktree_root: () => folders().worktree_root,
     },
     opened,
   );
   const { node } = machine;
   const warnings = [...config.warnings, ...machine.warnings];
   for (const warning of warnings) log.warn(warning);
-  const session_tokens = new SessionTokens(key);
   const context = new AgentsContext({
     store,
     log: eventLog,
@@ -175,7 +204,8 @@ async function open(
     clock,
     logger: log,
     plane_id,
-    actorToken: (session_id) => (trust ? session_tokens.of(session_id) : null),
+    actorToken,
+    secrets,
     node: (id) => (id === MAIN_NODE ? node : remoteNode(id)),
     farewell: (tx, session_id) => conversations.farewell(tx, session_id),
     errand: errandOf,
@@ -243,13 +273,18 @@ async function open(
       clock,
       log,
     });
-  const registry = new Registry({ store, clock, audit, feed, links });
+  const registry = new Registry({ store, clock, audit, feed, links, folders });
   const remoteNode = (id: string) => {
     const linked = links?.node(id) ?? null;
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
     return linked;
   };
   const presets = new Presets({ clock, node: context.options.node });
+  const push = new Push({
+    ...{ store, clock, log, audit, outbox, timers, key },
+    own_origins: config.get('push.origins'),
+    subject: pushContact(config),
+  });
 
   await node.attach(sink);
   opened.push(() => node.detach());
@@ -258,6 +293,7 @@ async function open(
     'agent-restarts': restartFacts(context),
     conversations: conversations.facts(),
     ...teams.facts,
+    push: push.facts(),
   });
   opened.push(() => facts.close());
   const onTime: TimerHandlers = {
@@ -265,10 +301,13 @@ async function open(
     ...conversations.timers(),
     ...reviews.timers(),
     ...teams.timers,
+    ...push.timers(),
   };
   timers.open(onTime);
   opened.push(() => timers.close());
-  await outbox.open({ ...intents(lifecycle, reviews), ...teams.intents });
+  // After the outbox, so that what is broken off then stays in it.
+  opened.push(() => push.close());
+  await outbox.open({ ...intents(lifecycle, reviews), ...teams.intents, ...push.intents() });
   opened.push(() => outbox.close());
   await registry.open();
   if (links) opened.push(() => links.closeAll());
@@ -280,7 +319,6 @@ async function open(
     }),
   });
   metrics.gauge('svc_streams_open', 'Open event streams.', () => streams.open);
-  let url = '';
   let up = false;
   const http = await openHttp({
     ...parseAddress(config.get('server.listen'))!,
@@ -291,6 +329,7 @@ async function open(
       ...accountHandlers({
         accounts,
         tokens,
+        passkeys,
         join: joining,
         audit,
         base_url: () => config.get('web.rp_origin') ?? url,
@@ -302,7 +341,9 @@ async function open(
       ...logHandlers({ agents, log: eventLog }),
       ...metaHandlers(),
       ...nodeHandlers(registry, bootstrap),
+      ...passkeyHandlers(passkeys),
       ...presetHandlers(presets),
+      ...pushHandlers(push),
       ...streamHandlers({ agents, log: eventLog, feed, membership: teams.membership, tokens, streams }),
       ...teams.handlers(tokens, streams),
     },
@@ -314,11 +355,22 @@ async function open(
     }),
     body_bytes_max: () => settings.get('limits.body_bytes_max'),
     page_items_default: () => settings.get('limits.page_items_default'),
+    web: WEB_FOLDER,
     ready: () => up,
     metrics,
     log,
   });
   url = http.url;
+  if (http.localhost_taken) {
+    const warning = `another program answers to localhost with our port: open ${url}`;
+    warnings.push(warning);
+    log.warn(warning);
+  }
+  const { reason } = passkeys.place();
+  if (reason !== null && config.get('web.rp_id') !== null) {
+    warnings.push(`no passkeys: ${reason}`);
+    log.warn(`no passkeys: ${reason}`);
+  }
   eventLog.start();
   opened.push(async () => {
     // Who waits for an agent is told in time that it goes on without them: the intent is kept.
@@ -328,7 +380,7 @@ async function open(
   });
   const challenge = await joining.ensureChallenge(config.get('web.rp_origin') ?? url);
   const sweep = setInterval(
-    () => void housekeeping(log, { accounts, tokens, idempotency }),
+    () => void housekeeping(log, [accounts, tokens, passkeys, idempotency, push]),
     limits.housekeeping_ms,
   );
   opened.push(() => clearInterval(sweep));
@@ -346,6 +398,7 @@ async function open(
   };
   return {
     url,
+    localhost_taken: http.localhost_taken,
     data_dir,
     join: challenge,
     adopted,
@@ -367,6 +420,13 @@ function intents(lifecycle: Lifecycle, reviews: Reviews): ReturnType<Lifecycle['
       return length;
     },
   };
+}
+
+/** Whom push services may turn to; they want somebody. */
+function pushContact(config: Config): string {
+  const origin = config.get('web.rp_origin');
+  const fallback = origin?.startsWith('https:') ? origin : 'mailto:svc@svc.invalid';
+  return config.get('push.subject') ?? fallback;
 }
 
 function secondsToMs(seconds: number | null): number | null {
@@ -459,15 +519,8 @@ async function readTls(config: Config): Promise<{ cert: string; key: string } | 
   return { cert, key };
 }
 
-async function housekeeping(
-  log: Logger,
-  rooms: { accounts: Accounts; tokens: Tokens; idempotency: IdempotencyKeys },
-): Promise<void> {
-  for (const sweep of [
-    () => rooms.accounts.sweep(),
-    () => rooms.tokens.sweep(),
-    () => rooms.idempotency.sweep(),
-  ]) {
-    await sweep().catch((error: unknown) => log.warn({ err: error }, 'housekeeping failed'));
+async function housekeeping(log: Logger, rooms: readonly { sweep(): Promise<number> }[]): Promise<void> {
+  for (const room of rooms) {
+    await room.sweep().catch((error: unknown) => log.warn({ err: error }, 'housekeeping failed'));
   }
 }

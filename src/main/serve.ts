@@ -6,7 +6,7 @@ import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
 import { type Config, parseAddress } from '../contract/config.ts';
 import { invalid } from '../domain/problem.ts';
-import { banner, nodeBanner } from './banner.ts';
+import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
 import { startNode } from './node.ts';
 import { startPlane } from './plane.ts';
@@ -62,7 +62,10 @@ export async function serve(config: Config, io: Io): Promise<number> {
 
 async function startAsPlane(config: Config, io: Io): Promise<Service> {
   const plane = await startPlane(config, { ...io.env });
-  const { log, url, data_dir, join, adopted, warnings } = plane;
+  const { log, data_dir, adopted, warnings } = plane;
+  const shown = (url: string) => (plane.localhost_taken ? url : forBrowsers(url));
+  const url = shown(plane.url);
+  const join = plane.join && { ...plane.join, url: shown(plane.join.url) };
   if (io.stdout.isTTY) {
     const ssh = io.env.SSH_CONNECTION ? { user: userInfo().username, host: hostname() } : null;
     const facts = { version, url, data_dir, home: io.home, join, adopted, warnings, ssh };

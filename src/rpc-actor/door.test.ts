@@ -1,4 +1,5 @@
 import { once } from 'node:events';
+import http2 from 'node:http2';
 import net from 'node:net';
 import tls from 'node:tls';
 import { createClient } from '@connectrpc/connect';
@@ -7,7 +8,7 @@ import { expect, onTestFinished, test } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { ActorService } from '../contract/gen/actor_pb.ts';
-import { Problem, problemKinds, problems } from '../domain/problem.ts';
+import { invalid, Problem, problemKinds, problems } from '../domain/problem.ts';
 import { type Connection, openConnection } from '../link/connection.ts';
 import { makeCa, makeKey, makeLeaf } from '../link/pki.ts';
 import { toProblem } from '../link/wire.ts';
@@ -66,6 +67,19 @@ test('a call without a bearer token is refused before anybody looks at it', asyn
   expect(calls).toBe(0);
 });
 
+test('gRPC is the only protocol: others that the library knows are not served', async () => {
+  const { port } = await openDoor();
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  onTestFinished(() => session.destroy());
+  for (const type of ['application/json', 'application/proto', 'application/grpc-web+proto']) {
+    const head = { ':method': 'POST', ':path': '/svc.actor.v1.ActorService/Call', 'content-type': type };
+    const stream = session.request({ ...head, authorization: 'Bearer t' });
+    stream.end('{"method":"m","params":"{}"}');
+    const [answer] = await once(stream.resume(), 'response');
+    expect([type, answer[':status']]).toEqual([type, 415]);
+  }
+});
+
 test('what is passed on is bounded, and JSON', async () => {
   const connection = await dial(await openDoor({ call: async () => 'passed' }));
   const quoted = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
@@ -119,6 +133,14 @@ test('whoever waits for mail leaves places for those who have something to say',
   expect(await ask(another)).toBe('said');
   for (const release of held) release();
   expect(await Promise.all(receivers)).toEqual(receivers.map(() => null));
+});
+
+test('a refusal that quotes half a character is an answer too', async () => {
+  const refuses = async () => {
+    throw invalid('unknown actor: \ud800');
+  };
+  const door = await openDoor({ call: refuses });
+  expect(await ask(await dial(door))).toBe('invalid: unknown actor: \ufffd');
 });
 
 test('refusals keep their words, faults show none', async () => {

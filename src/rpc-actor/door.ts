@@ -7,6 +7,7 @@ import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { KIB, limits } from '../base/limits.ts';
+import { GRPC_ALONE } from '../link/wire.ts';
 import { type ActorSurface, actorRoutes } from './service.ts';
 
 interface Certificate {
@@ -31,6 +32,7 @@ export interface ActorDoor {
 export async function openActorDoor(options: ActorDoorOptions): Promise<ActorDoor> {
   const { host, port, certificate, log } = options;
   const adapter = connectNodeAdapter({
+    ...GRPC_ALONE,
     acceptCompression: [],
     readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
     routes: actorRoutes(options),

@@ -27,6 +27,7 @@ import { worktreeFromWire } from '../link/remote-node.ts';
 import {
   changedFileToWire,
   findingToWire,
+  GRPC_ALONE,
   isBefore,
   LINK_HEADER,
   type LinkPosition,
@@ -77,6 +78,7 @@ const socketKey = createContextKey<Socket | null>(null);
 export async function openDoor(options: DoorOptions): Promise<Door> {
   const handlers = new Handlers(options);
   const adapter = connectNodeAdapter({
+    ...GRPC_ALONE,
     acceptCompression: [],
     readMaxBytes: limits.link_message_bytes_max,
     interceptors: [guard(options)],
@@ -97,6 +99,8 @@ export async function openDoor(options: DoorOptions): Promise<Door> {
   const server = makeServer(options.tls, settings, adapter);
   const sessions = new Set<http2.ServerHttp2Session>();
   server.on('session', (session: http2.ServerHttp2Session) => {
+    // Who is nobody was cut off already, and whatever is asked of such a session throws.
+    if (session.destroyed) return;
     session.setLocalWindowSize(limits.link_window_bytes);
     session.setTimeout(limits.link_idle_ms, () => session.destroy());
     session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
@@ -136,10 +140,13 @@ function makeServer(
 /** Every call is authorized first; what a handler throws, at once or in the middle of a stream, is turned into words of the wire. */
 function guard({ authorize, clock, log }: DoorOptions): Interceptor {
   const refusal = (error: unknown, method: string): ConnectError => {
-    if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
+    const broken = error instanceof Violation;
+    if (broken) {
+      log.warn({ reason: error.message, method }, 'plane breaks the protocol');
+    } else if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
       log.error({ err: error, method }, 'a call of the plane failed');
     }
-    const refused = toConnectError(error);
+    const refused = broken ? new ConnectError(error.message, Code.InvalidArgument) : toConnectError(error);
     refused.metadata.set(TIME_HEADER, String(clock.now()));
     return refused;
   };
@@ -239,9 +246,6 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       };
       yield { body: { case: 'hello', value } };
       yield* attached.responses();
-    } catch (error) {
-      if (error instanceof Violation) log.warn({ err: error }, 'plane breaks the protocol');
-      throw error instanceof Violation ? new ConnectError(error.message, Code.InvalidArgument) : error;
     } finally {
       context.signal.removeEventListener('abort', onAbort);
       attached.end();

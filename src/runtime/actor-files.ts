@@ -4,8 +4,8 @@
  * on another port, or with another certificate, is found by agents of before. A token is in no other file.
  */
 import { randomBytes } from 'node:crypto';
-import { open, readdir, rename, rm } from 'node:fs/promises';
-import { join } from 'node:path';
+import { chmod, mkdir, open, readdir, rename, rm } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
 import { type AgentFolderOptions, openAgentFolder } from './agent-folder.ts';
 import type { RunAs } from './run-as.ts';
 
@@ -19,36 +19,43 @@ export interface ActorSurface {
   ca: string | null;
 }
 
-const TOKEN_FILE = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.token$/;
+/** A token, or the folder of a session that has one of its own. */
+const OF_SESSION = /^([A-Za-z0-9][A-Za-z0-9_-]{0,63})\.(?:token|own)$/;
+
+export interface ActorFilesOptions extends AgentFolderOptions {
+  /** Each session has a folder of its own with all that it reads: in a sandbox it sees no other. */
+  own_folders?: boolean;
+}
 
 export class ActorFiles {
   readonly #dir: string;
   readonly #run_as: RunAs | null;
+  readonly #own_folders: boolean;
   #announced: ActorSurface | null = null;
   /** After the first announcement, or its failure. */
   readonly #begun = Promise.withResolvers<void>();
 
-  private constructor(dir: string, run_as: RunAs | null) {
+  private constructor(dir: string, { run_as, own_folders = false }: ActorFilesOptions) {
     this.#dir = dir;
     this.#run_as = run_as;
+    this.#own_folders = own_folders;
   }
 
   /** Throws an Error, in words for the operator, when the folder cannot be made. */
-  static async open(options: AgentFolderOptions): Promise<ActorFiles> {
+  static async open(options: ActorFilesOptions): Promise<ActorFiles> {
     const dir = await openAgentFolder('actor', options);
     // Tokens of a time without `run_as` are nobody's any more.
     if (options.run_as) await rm(join(options.data_dir, 'actor'), { recursive: true, force: true });
-    return new ActorFiles(dir, options.run_as);
+    return new ActorFiles(dir, options);
   }
 
   /** Says, also to agents that run already, where the surface is. */
   async announce(surface: ActorSurface): Promise<void> {
-    const { ca, endpoint, server_name } = surface;
     try {
-      if (ca !== null) await this.#write('ca.pem', ca, 0o644);
-      const place = { endpoint, ...(server_name !== null && { server_name }) };
-      await this.#write('actor.json', `${JSON.stringify(place)}\n`, 0o644);
+      await this.#tell(this.#dir, surface);
       this.#announced = surface;
+      const own = (await readdir(this.#dir)).filter((name) => OF_SESSION.test(name) && name.endsWith('.own'));
+      for (const name of own) await this.#tell(join(this.#dir, name), surface);
     } finally {
       this.#begun.resolve();
     }
@@ -60,35 +67,55 @@ export class ActorFiles {
    */
   async keep(session_id: string, token: string): Promise<void> {
     await this.#begun.promise;
-    await this.#write(`${session_id}.token`, `${token}\n`, 0o600, this.#run_as);
+    const path = this.#tokenPath(session_id);
+    if (this.#own_folders) {
+      const own = dirname(path);
+      await mkdir(own, { recursive: true });
+      await chmod(own, this.#run_as ? 0o711 : 0o700);
+      if (this.#announced) await this.#tell(own, this.#announced);
+    }
+    await this.#write(path, `${token}\n`, 0o600, this.#run_as);
+  }
+
+  async #tell(dir: string, { ca, endpoint, server_name }: ActorSurface): Promise<void> {
+    if (ca !== null) await this.#write(join(dir, 'ca.pem'), ca, 0o644);
+    const place = { endpoint, ...(server_name !== null && { server_name }) };
+    await this.#write(join(dir, 'actor.json'), `${JSON.stringify(place)}\n`, 0o644);
+  }
+
+  #tokenPath(session_id: string): string {
+    return join(this.#dir, this.#own_folders ? join(`${session_id}.own`, 'token') : `${session_id}.token`);
   }
 
   /** The variables of an agent; none where nothing could be announced. */
   environment(session_id: string): Record<string, string> {
     if (!this.#announced) return {};
+    const token = this.#tokenPath(session_id);
     return {
       SVC_ACTOR_ENDPOINT: this.#announced.endpoint,
-      SVC_ACTOR_TOKEN_FILE: join(this.#dir, `${session_id}.token`),
-      ...(this.#announced.ca !== null && { SVC_ACTOR_CA_FILE: join(this.#dir, 'ca.pem') }),
+      SVC_ACTOR_TOKEN_FILE: token,
+      ...(this.#announced.ca !== null && { SVC_ACTOR_CA_FILE: join(dirname(token), 'ca.pem') }),
     };
   }
 
   /** The session is over. */
   async drop(session_id: string): Promise<void> {
-    await rm(join(this.#dir, `${session_id}.token`), { force: true });
+    for (const kind of ['token', 'own']) {
+      await rm(join(this.#dir, `${session_id}.${kind}`), { recursive: true, force: true });
+    }
   }
 
   /** Removes what sessions left behind that ended, or never began, while nobody looked. */
   async sweep(live: ReadonlySet<string>): Promise<void> {
     for (const name of await readdir(this.#dir)) {
-      const session_id = TOKEN_FILE.exec(name)?.[1];
+      const session_id = OF_SESSION.exec(name)?.[1];
       const over = session_id !== undefined && !live.has(session_id);
-      if (over || name.endsWith('.tmp')) await rm(join(this.#dir, name), { force: true });
+      if (over || name.endsWith('.tmp')) await rm(join(this.#dir, name), { recursive: true, force: true });
     }
   }
 
   /** The whole file or nothing, with the mode that it says, whatever the umask. */
-  async #write(name: string, text: string, mode: number, owner: RunAs | null = null): Promise<void> {
+  async #write(path: string, text: string, mode: number, owner: RunAs | null = null): Promise<void> {
     const temporary = join(this.#dir, `${randomBytes(6).toString('hex')}.tmp`);
     const file = await open(temporary, 'wx', 0o600);
     try {
@@ -101,6 +128,6 @@ export class ActorFiles {
     } finally {
       await file.close();
     }
-    await rename(temporary, join(this.#dir, name));
+    await rename(temporary, path);
   }
 }

@@ -23,6 +23,20 @@ test('a launcher that dies in the middle of an answer is asked again', { timeout
   launcher.close();
 });
 
+test('characters that end a line in Unicode end none on the way to the launcher and back', async () => {
+  const launcher = new Launcher();
+  const odd = 'a\u2028b\u2029c';
+  const { stdout } = await launcher.run(['/bin/sh', '-c', 'printf %s "$1$ODD"', 'sh', odd], {
+    ...options,
+    env: { ...options.env, ODD: odd },
+  });
+  expect(stdout.toString()).toBe(odd + odd);
+  const { pid } = launcher;
+  await expect(launcher.spawn([`/no/${odd}`], '/', {})).rejects.toThrow(odd);
+  expect(launcher.pid).toBe(pid);
+  await launcher.close();
+});
+
 test('a launcher that does not answer a look is replaced', { timeout: 120_000 }, async () => {
   const launcher = new Launcher({ answer_ms: 5_000 });
   await launcher.run(['/bin/sh', '-c', 'true'], options);

@@ -9,7 +9,7 @@ import { limits } from '../base/limits.ts';
 import type { ProcessRef } from '../base/proc.ts';
 import { problems } from '../domain/problem.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
-import type { LauncherAnswer, LauncherTask } from './launcher-wire.ts';
+import { type LauncherAnswer, type LauncherTask, lineOf } from './launcher-wire.ts';
 import type { TreeAnswer, TreeRequest } from './tree.ts';
 
 interface Pending {
@@ -112,7 +112,7 @@ export class Launcher implements Exec {
     if (this.#closed) return Promise.reject(problems.nodeUnreachable());
     return new Promise((resolve, reject) => {
       const id = this.#next_id++;
-      const line = `${JSON.stringify({ id, ...task })}\n`;
+      const line = lineOf({ id, ...task });
       const pending = {
         line,
         tries_left: limits.launcher_tries,

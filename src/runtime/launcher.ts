@@ -7,7 +7,7 @@ import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { type ProcessRef, readStat } from '../base/proc.ts';
 import { directExec } from './exec.ts';
-import type { LauncherAnswer, LauncherRequest } from './launcher-wire.ts';
+import { type LauncherAnswer, type LauncherRequest, lineOf } from './launcher-wire.ts';
 import { sweepTrees } from './tree.ts';
 
 const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
@@ -25,7 +25,7 @@ async function serve(request: LauncherRequest): Promise<void> {
     const { code, message } = error as NodeJS.ErrnoException;
     answer = { id: request.id, error: { code: code ?? null, message } };
   }
-  process.stdout.write(`${JSON.stringify(answer)}\n`);
+  process.stdout.write(lineOf(answer));
 }
 
 async function perform(request: LauncherRequest): Promise<unknown> {

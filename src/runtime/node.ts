@@ -4,7 +4,7 @@
  */
 import { constants } from 'node:fs';
 import { open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { KeyedQueue, sleep } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
@@ -25,7 +25,7 @@ import type {
   SessionView,
   StopReport,
 } from '../domain/node.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { invalid, Problem, problems } from '../domain/problem.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
 import type { ActorFiles } from './actor-files.ts';
 import { findCgroupParent, makeCgroup, removeCgroup } from './cgroup.ts';
@@ -34,6 +34,7 @@ import { agentEnvironment, binFolder, type CommonEnvironment, commonEnvironment 
 import { Launcher } from './launcher-client.ts';
 import { probe } from './probe.ts';
 import type { RunAs } from './run-as.ts';
+import type { Sandbox } from './sandbox.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
 import { Spools } from './spools.ts';
@@ -54,6 +55,8 @@ export interface LocalNodeOptions {
   /** Names of our own variables that agents get; null or absent: all but `SVC_*`. */
   env_allow?: readonly string[] | null;
   run_as?: RunAs | null;
+  /** Around every agent; absent: none. */
+  sandbox?: Sandbox | null;
   /** Folder with the `svc` program, first on the PATH of agents; absent: this package's own. */
   bin_dir?: string | null;
   /** Absent: agents get no way to call the plane. */
@@ -225,7 +228,7 @@ class Main implements LocalNode {
 
   async start(launch: Launch): Promise<SessionView> {
     const id = launch.session_id;
-    if (!SESSION_ID.test(id)) throw new Error(`not a session id: ${id}`);
+    checkLaunch(launch);
     let session = this.#sessions.get(id);
     if (!session) {
       let starting = this.#starts.get(id);
@@ -365,6 +368,7 @@ class Main implements LocalNode {
     const launch = { ...asked, workdir: await this.folders.resolve(asked.workdir) };
     if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
+    await this.#options.sandbox?.check();
     const dir = join(this.#root, id);
     const cgroup = await makeCgroup(this.#cgroups, id);
     const file = {
@@ -391,9 +395,10 @@ class Main implements LocalNode {
     await session.open(true, this.#options.watches !== false);
     failpoint('claim');
     try {
-      session.launched(
-        await this.#host.launcher.spawn(this.#wrapper(launch, cgroup), dir, await this.#environment(launch)),
-      );
+      const own = await this.#own(launch);
+      const env = agentEnvironment(launch, { ...this.#common(), more: own });
+      const sandbox = await this.#sandbox(launch, own);
+      session.launched(await this.#host.launcher.spawn(this.#wrapper(launch, cgroup, sandbox), dir, env));
       failpoint('spawn');
     } catch (error) {
       this.#host.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
@@ -403,7 +408,18 @@ class Main implements LocalNode {
     return session;
   }
 
-  #wrapper(launch: Launch, cgroup: string | null): [string, ...string[]] {
+  /** What an agent is put into; nothing without a sandbox. Its variables say which files are its own. */
+  async #sandbox(launch: Launch, own: Record<string, string>): Promise<string[]> {
+    const { SVC_ACTOR_TOKEN_FILE: token, SVC_STEP_INPUT: step } = own;
+    const argv = await this.#options.sandbox?.argv({
+      workdir: launch.workdir,
+      read: token === undefined ? [] : [dirname(token)],
+      write: step === undefined ? [] : [dirname(step)],
+    });
+    return argv ?? [];
+  }
+
+  #wrapper(launch: Launch, cgroup: string | null, sandbox: string[]): [string, ...string[]] {
     const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.#host.tools;
     const user = this.#options.run_as;
     const drop = user
@@ -415,9 +431,11 @@ class Main implements LocalNode {
           '--inh-caps=-all',
         ]
       : [];
+    // Inside the sandbox, so that its leader is the agent and not who waits for the agent there.
     const command = [
-      ...(setsid ? [setsid] : []),
       ...drop,
+      ...sandbox,
+      ...(setsid ? [setsid] : []),
       sh,
       '-c',
       INNER,
@@ -444,11 +462,11 @@ class Main implements LocalNode {
     ];
   }
 
-  async #environment(launch: Launch): Promise<Record<string, string>> {
-    const { session_id, actor_token, step_input } = launch;
+  /** The variables by which an agent finds its files. */
+  async #own({ session_id, actor_token, step_input }: Launch): Promise<Record<string, string>> {
     const actor = actor_token === undefined ? undefined : this.#options.actor_files?.environment(session_id);
     const step = step_input === undefined ? undefined : await this.#steps.environment(session_id);
-    return agentEnvironment(launch, { ...this.#common(), more: { ...actor, ...step } });
+    return { ...actor, ...step };
   }
 
   #common(): CommonEnvironment {
@@ -544,5 +562,14 @@ class Main implements LocalNode {
     await Promise.all(bare.map((session) => session.note()));
     const took_ms = performance.now() - now;
     this.#next_look = now + Math.max(this.#options.tree_look_ms ?? limits.tree_look_ms, took_ms * 50);
+  }
+}
+
+/** What no plane asks for, and no process can be given. */
+function checkLaunch({ session_id, argv, env }: Launch): void {
+  if (!SESSION_ID.test(session_id)) throw invalid('session_id is not valid', 'invalid_launch');
+  if (argv.length === 0) throw invalid('argv must not be empty', 'invalid_launch');
+  if ([argv, Object.entries(env)].flat(2).some((text) => text.includes('\0'))) {
+    throw invalid('argv and env must not contain NUL', 'invalid_launch');
   }
 }

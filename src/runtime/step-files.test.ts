@@ -90,7 +90,7 @@ test.runIf(as_root)('another user’s agents read and write their own data, and 
 });
 
 test.runIf(as_root)(
-  'another user’s folder is removed with that user’s rights alone, and never holds us up',
+  'another user’s folder is removed with that user’s rights alone; one that stays is not used again',
   async () => {
     const run_as = await findUser(directExec, 'nobody');
     execFileSync('chmod', ['755', run_dir]);
@@ -103,6 +103,7 @@ test.runIf(as_root)(
     await writeFile(join(theirs, 'kept'), 'ours');
     await files.drop('ses_a');
     expect(await readdir(theirs)).toEqual(['kept']);
+    await expect(files.make('ses_a', '{}')).rejects.toMatchObject({ code: 'no_step_folder' });
     await files.drop('ses_b');
     await files.sweep(new Set());
     expect(await readdir(join(await folder('ses_b'), '..'))).toEqual(['ses_a']);

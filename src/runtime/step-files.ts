@@ -24,14 +24,16 @@ export class StepFiles {
     this.#options = options;
   }
 
-  /** The whole folder anew. Throws a Problem when agents could not reach it. */
+  /** The whole folder anew. Throws a Problem when agents could not reach it, or one of before stays in its place. */
   async make(session_id: string, input: string): Promise<void> {
     await openAgentFolder('steps', this.#options).catch(() => {
       throw problems.noStepFolder();
     });
     const dir = await this.#folder(session_id);
     await this.#remove(dir);
-    await mkdir(dir, { mode: 0o700 });
+    await mkdir(dir, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'EEXIST' ? problems.noStepFolder() : error;
+    });
     const file = join(dir, 'input');
     await writeFile(file, input, { mode: 0o600 });
     const { run_as } = this.#options;

@@ -112,7 +112,7 @@ obey() {
 
 /**
  * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep command…`; empty `chown`, `cgroup`: none. `command` is what
- * the main process executes: `[setsid] [setpriv …] sh -c INNER svc workdir argv…`.
+ * the main process executes: `[setpriv …] [bwrap … --] [setsid] sh -c INNER svc workdir argv…`.
  */
 export const WRAPPER = `
 if (set +o posix) 2>/dev/null; then set +o posix; fi

@@ -17,6 +17,7 @@ export interface Tools {
   setsid: string | null;
   setpriv: string | null;
   fallocate: string | null;
+  bwrap: string | null;
 }
 
 const fixedFolders = ['/usr/bin', '/bin', '/usr/sbin', '/sbin'];
@@ -43,6 +44,7 @@ export function findTools(): Tools {
     setsid: find('setsid'),
     setpriv: find('setpriv'),
     fallocate: find('fallocate'),
+    bwrap: find('bwrap'),
   };
 }
 

@@ -50,13 +50,18 @@ export class Accounts {
    * A new sign-in. Whatever is wrong is `invalid username or password`, after the same work; too many failures are a
    * 429. Attempts of one address are looked at one after the other, so that none slips past the count.
    */
-  async login(username: string, password: string, client: Client): Promise<SignedIn> {
-    const network = networkOf(client.ip);
+  login(username: string, password: string, client: Client): Promise<SignedIn> {
+    return this.inTurn(client.ip, () => this.#login(username, password, client));
+  }
+
+  /** One attempt to sign in after the other of an address, so many waiting; more of them are a 429. */
+  async inTurn<T>(ip: string | null, attempt: () => Promise<T>): Promise<T> {
+    const network = networkOf(ip);
     const waiting = this.#waiting.get(network) ?? 0;
     if (waiting >= limits.logins_waiting_per_ip) throw tooManyAttempts(1_000);
     this.#waiting.set(network, waiting + 1);
     try {
-      return await this.#logins.run(network, () => this.#login(username, password, client));
+      return await this.#logins.run(network, attempt);
     } finally {
       const left = (this.#waiting.get(network) ?? 1) - 1;
       if (left === 0) this.#waiting.delete(network);
@@ -65,7 +70,7 @@ export class Accounts {
   }
 
   async #login(username: string, password: string, client: Client): Promise<SignedIn> {
-    const { store, clock, passwords, tokens, audit } = this.#deps;
+    const { store, clock, passwords } = this.#deps;
     const { row, attempt } = await store.read((reader) => {
       const row = findUser(reader, 'username', username);
       const familiar = row !== undefined && isFamiliar(reader, row.id, client.ip);
@@ -87,12 +92,38 @@ export class Accounts {
       succeed(tx, attempt);
       if (rehashed !== null)
         tx.run(tx.sql.updateTable('users').set({ password_hash: rehashed }).where('id', '=', now.id));
-      const { token_id, ...issued } = tokens.issue(tx, now.id, token, client);
-      audit.record(tx, { event: 'user_login', user_id: now.id, ip: client.ip, details: { token_id } });
-      return { ...issued, user: toUser(now) };
+      return this.#open(tx, now, token, client, 'password');
     });
     if (!signedIn) throw problems.invalidLogin();
     return signedIn;
+  }
+
+  /** The sign-in of somebody who has just shown who they are; null when there is no such user any more. */
+  open(
+    tx: Tx,
+    user_id: string,
+    token: string,
+    client: Client,
+    by: 'password' | 'passkey',
+    details: Record<string, unknown> = {},
+  ): SignedIn | null {
+    const row = findUser(tx, 'id', user_id);
+    return row ? this.#open(tx, row, token, client, by, details) : null;
+  }
+
+  #open(
+    tx: Tx,
+    row: UserRow,
+    token: string,
+    client: Client,
+    by: 'password' | 'passkey',
+    more: Record<string, unknown> = {},
+  ): SignedIn {
+    const { tokens, audit } = this.#deps;
+    const { token_id, ...issued } = tokens.issue(tx, row.id, token, client, by);
+    const details = { token_id, ...more };
+    audit.record(tx, { event: 'user_login', user_id: row.id, ip: client.ip, details });
+    return { ...issued, user: toUser(row) };
   }
 
   #failed(tx: Tx, attempt: Attempt, user_id: string | null): void {
@@ -110,7 +141,33 @@ export class Accounts {
 
   /** Ends every other token of the caller. A wrong current password counts as a failed sign-in. */
   async changePassword(caller: Caller, current: string, wanted: string): Promise<User> {
-    const { store, clock, passwords, tokens, audit } = this.#deps;
+    const { clock, passwords, tokens, audit } = this.#deps;
+    const change = async () => {
+      await passwords.check(wanted);
+      const password_hash = await passwords.hash(wanted);
+      return (tx: Tx, row: UserRow) => {
+        const set = { password_hash, updated_at: clock.now() };
+        tx.run(tx.sql.updateTable('users').set(set).where('id', '=', row.id));
+        const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
+        const details = { subject_id: row.id, tokens_ended };
+        audit.record(tx, { event: 'password_changed', user_id: row.id, ip: caller.ip, details });
+      };
+    };
+    return toUser(await this.#withPassword(caller, current, change));
+  }
+
+  /** The caller's sign-in shows the password once more. A wrong one counts as a failed sign-in. */
+  async showPassword(caller: Caller, password: string): Promise<void> {
+    await this.#withPassword(caller, password, async () => () => {});
+  }
+
+  /** What `prepare` answers is done in the transaction that takes the password for the caller's own. */
+  async #withPassword(
+    caller: Caller,
+    password: string,
+    prepare: () => Promise<(tx: Tx, row: UserRow) => void>,
+  ): Promise<UserRow> {
+    const { store, clock, passwords, tokens } = this.#deps;
     const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
     return await this.#logins.run(networkOf(caller.ip), async () => {
       const row = await store.read((reader) => {
@@ -118,22 +175,19 @@ export class Accounts {
         return findUser(reader, 'id', caller.user_id);
       });
       if (!row) throw problems.invalidToken();
-      if (!(await passwords.verify(current, row.password_hash))) {
+      if (!(await passwords.verify(password, row.password_hash))) {
         await store.write((tx) => this.#failed(tx, attempt, row.id));
         throw problems.invalidLogin();
       }
-      await passwords.check(wanted);
-      const password_hash = await passwords.hash(wanted);
+      const act = await prepare();
       await store.write((tx) => {
+        // The password may have changed while it was being checked.
         if (findUser(tx, 'id', row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
         succeed(tx, attempt);
-        const set = { password_hash, updated_at: clock.now() };
-        tx.run(tx.sql.updateTable('users').set(set).where('id', '=', row.id));
-        const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
-        const details = { subject_id: row.id, tokens_ended };
-        audit.record(tx, { event: 'password_changed', user_id: row.id, ip: caller.ip, details });
+        tokens.showedPassword(tx, caller.token_id);
+        act(tx, row);
       });
-      return toUser(row);
+      return row;
     });
   }
 

@@ -114,7 +114,12 @@ describe('audit', () => {
   it('verifies whole, over more records than one slice, from concurrent writers', async () => {
     await Promise.all(Array.from({ length: 1_203 }, (_, i) => record('agent_started', `usr_${i}`)));
     const { items } = await room.audit.list({}, { limit: 1 });
-    expect(await room.audit.verify()).toEqual({ records: 1_203, broken_id: null, head: items[0]!.hash });
+    expect(await room.audit.verify()).toEqual({
+      records: 1_203,
+      broken_id: null,
+      head: items[0]!.hash,
+      holds_head: null,
+    });
   });
 
   it.each([
@@ -148,5 +153,21 @@ describe('audit', () => {
     await tamper('DELETE FROM audit WHERE id = 3');
     expect(await room.audit.verify()).toMatchObject({ records: 2, broken_id: null });
     expect((await room.audit.verify()).head).not.toBe(last);
+  });
+
+  it('says whether a sound record has a hash that was noted, whatever came after it', async () => {
+    for (let i = 0; i < 3; i++) await record('agent_started');
+    const noted = String(lines.at(-1)!.audit_hash);
+    const holds = async (head: string) => (await room.audit.verify(undefined, head)).holds_head;
+    expect(await holds(noted)).toBe(true);
+    await record('agent_stopped');
+    expect(await holds(noted)).toBe(true);
+    expect(await holds('ab'.repeat(32))).toBe(false);
+    // Cut off, and covered by another record of the same number.
+    await tamper('DELETE FROM audit WHERE id >= 3');
+    await record('agent_stopped');
+    expect(await room.audit.verify(undefined, noted)).toMatchObject({
+      ...{ records: 3, broken_id: null, holds_head: false },
+    });
   });
 });

@@ -3,13 +3,13 @@
  * After the commit the record also goes to the log, with its hash, so that a cut-off tail of the table can be told from
  * the log. Details never hold secrets: who records leaves them out.
  */
-import { createHash } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import type { Clock } from '../base/clock.ts';
 import { rfc3339 } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { AuditEvent, AuditLevel, AuditRecord } from '../domain/audit.ts';
+import { auditHash, GENESIS } from '../domain/audit-chain.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 import { type Page, type PageRequest, page, readCursor } from './page.ts';
@@ -40,11 +40,12 @@ export interface Verdict {
   broken_id: number | null;
   /** Hash of the last sound record, hex. */
   head: string;
+  /** Whether one of the sound records has the hash that was asked for; null where none was. */
+  holds_head: boolean | null;
 }
 
 type Row = { [K in keyof Tables['audit']]: K extends 'id' ? number : Tables['audit'][K] };
 
-const GENESIS = new Uint8Array(32);
 const VERIFY_ROWS = 1_000;
 
 export class Audit {
@@ -72,7 +73,7 @@ export class Audit {
       workdir: entry.workdir ?? null,
       details: JSON.stringify(entry.details ?? {}),
     };
-    const hash = link(before?.hash ?? GENESIS, row);
+    const hash = auditHash(before?.hash ?? GENESIS, row);
     tx.run(tx.sql.insertInto('audit').values({ ...row, hash }));
     tx.afterCommit(() => {
       const { id, ts, level, details, ...fields } = row;
@@ -116,20 +117,25 @@ export class Audit {
     }
   }
 
-  /** Walks the whole chain of committed records, in slices, between which others get their turn. */
-  async verify(signal?: AbortSignal): Promise<Verdict> {
+  /**
+   * Walks the whole chain of committed records, in slices, between which others get their turn. `wanted`: a hash that was
+   * noted elsewhere, in the log say, hex; records that were cut off at the end leave a sound chain without it.
+   */
+  async verify(signal?: AbortSignal, wanted?: string): Promise<Verdict> {
     let hash: Uint8Array = GENESIS;
     let records = 0;
+    let holds_head = wanted === undefined ? null : false;
     for (let last = 0; ; ) {
       const rows = await this.#store.read((reader) => slice(reader, last));
       for (const row of rows) {
-        const expected = link(hash, row);
-        if (!expected.equals(row.hash)) return { records, broken_id: row.id, head: hex(hash) };
+        const expected = auditHash(hash, row);
+        if (!expected.equals(row.hash)) return { records, broken_id: row.id, head: hex(hash), holds_head };
         hash = expected;
         last = row.id;
         records += 1;
+        if (wanted !== undefined) holds_head ||= hex(hash) === wanted;
       }
-      if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash) };
+      if (rows.length < VERIFY_ROWS) return { records, broken_id: null, head: hex(hash), holds_head };
       await setImmediate(undefined, { signal });
     }
   }
@@ -139,12 +145,6 @@ function slice(reader: Reader, after: number): Row[] {
   return reader.all(
     reader.sql.selectFrom('audit').selectAll().where('id', '>', after).orderBy('id').limit(VERIFY_ROWS),
   ) as Row[];
-}
-
-function link(before: Uint8Array, row: Omit<Row, 'hash'>): Buffer {
-  const { id, ts, level, event, agent_id, user_id, ip, workdir, details } = row;
-  const content = JSON.stringify([id, ts, level, event, agent_id, user_id, ip, workdir, details]);
-  return createHash('sha256').update(before).update(content).digest();
 }
 
 function shape(row: Row): AuditRecord {

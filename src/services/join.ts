@@ -17,7 +17,7 @@ import type { Tables } from '../store/tables.ts';
 import { type Accounts, checkUsername, hasRoot, type SignedIn } from './accounts.ts';
 import type { Audit } from './audit.ts';
 import type { Passwords } from './passwords.ts';
-import { type Client, newToken, type Tokens } from './tokens.ts';
+import { type Client, newToken } from './tokens.ts';
 
 export interface JoinChallenge {
   /** `{base_url}/join#t=<token>`: the fragment never reaches a server's log. */
@@ -40,7 +40,6 @@ export interface JoinDeps {
   clock: Clock;
   audit: Audit;
   accounts: Accounts;
-  tokens: Tokens;
   passwords: Passwords;
   /** `{data_dir}/join.json`. */
   file: string;
@@ -117,7 +116,7 @@ export class Join {
   }
 
   async #join(request: JoinRequest, client: Client): Promise<SignedIn> {
-    const { store, audit, accounts, tokens, passwords, file } = this.#deps;
+    const { store, audit, accounts, passwords, file } = this.#deps;
     const right = await store.write((tx) => {
       if (this.#isRight(tx, request)) return true;
       const { tries_left } = mustMatch(tx, request.token);
@@ -136,10 +135,8 @@ export class Join {
       if (!this.#isRight(tx, request)) throw problems.invalidPin();
       tx.run(tx.sql.updateTable('join_challenges').set({ used: 1 }));
       const { username } = request;
-      const user = accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
-      const { token_id, ...issued } = tokens.issue(tx, id, token, client);
-      audit.record(tx, { event: 'user_login', user_id: id, ip: client.ip, details: { token_id } });
-      return { ...issued, user };
+      accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
+      return accounts.open(tx, id, token, client, 'password')!;
     });
     await rm(file, { force: true });
     return signedIn;

@@ -7,7 +7,8 @@ const KEY_BYTES = 32;
 
 /**
  * Reads the key, or makes it (mode 0600). A lost one costs the answers of the last day's idempotency keys, bootstrap tokens
- * that were not used yet, and the actor tokens of running sessions; no more.
+ * that were not used yet, the actor tokens of running sessions, and the key that devices subscribed to notifications with,
+ * which do so again when their user opens the web UI; no more.
  */
 export async function loadSecretKey(path: string): Promise<Uint8Array> {
   try {

@@ -7,7 +7,8 @@
  *   is exempt, and one that has not failed yet has one try even so, up to a ceiling: whoever attacks an account does
  *   not lock its owner out.
  *
- * Every block ends by itself. Unknown usernames are counted like known ones.
+ * Every block ends by itself. Unknown usernames are counted like known ones. A passkey is no guess: where it fails, the
+ * address alone is counted.
  */
 import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
@@ -64,6 +65,17 @@ export function admit(reader: Reader, attempt: Attempt, now: number): void {
   if (until > now) throw tooManyAttempts(until - now);
 }
 
+/** As `admit`, for what is no guess at somebody's password: the address alone counts. */
+export function admitAddress(reader: Reader, ip: string | null, now: number): void {
+  const until = find(reader, addressKey(ip))?.blocked_until ?? 0;
+  if (until > now) throw tooManyAttempts(until - now);
+}
+
+/** Counts what `admitAddress` let through and failed; answers whether it began a block. */
+export function failAddress(tx: Tx, ip: string | null, now: number): boolean {
+  return count(tx, addressKey(ip), perAddress, now);
+}
+
 /** Counts a failed attempt; answers whether it began a block. */
 export function fail(tx: Tx, attempt: Attempt, now: number): boolean {
   const keys = keysOf(attempt);
@@ -108,7 +120,11 @@ export function networkOf(ip: string | null): string {
 function keysOf({ username, ip }: Attempt) {
   const network = networkOf(ip);
   const name = hash('sha256', username, 'base64url');
-  return { address: `ip:${network}`, pair: `pair:${name}:${network}`, user: `user:${name}` };
+  return { address: addressKey(ip), pair: `pair:${name}:${network}`, user: `user:${name}` };
+}
+
+function addressKey(ip: string | null): string {
+  return `ip:${networkOf(ip)}`;
 }
 
 function count(tx: Tx, key: string, rule: Rule, now: number): boolean {

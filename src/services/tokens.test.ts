@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../base/limits.ts';
 import type { Caller } from '../domain/user.ts';
+import { insertSubscription } from '../store/push.ts';
 import { AccountsRoom, outcome, PASSWORD } from '../testing/accounts.ts';
 
 let room: AccountsRoom;
@@ -120,7 +121,7 @@ describe('tokens', () => {
     const client = { ip: null, user_agent: null };
     await room.store.write((tx) => {
       for (let i = 1; i < limits.tokens_per_user; i++)
-        room.tokens.issue(tx, root.caller.user_id, `svc_${String(i).padStart(43, '0')}`, client);
+        room.tokens.issue(tx, root.caller.user_id, `svc_${String(i).padStart(43, '0')}`, client, 'password');
     });
     room.clock.advance(1_000);
     expect(await isGood(root.token)).toBe('ok');
@@ -244,5 +245,71 @@ describe('sign-ins', () => {
     expect(await isGood(phones[1]!.token)).toBe('invalid token');
     expect(await isGood(phones[2]!.token)).toBe('ok');
     expect(await isGood(root.token)).toBe('ok');
+  });
+});
+
+describe('devices that are told things', () => {
+  /** One that was subscribed by this caller. */
+  async function subscribe(caller: Caller, id: string): Promise<string> {
+    await room.store.write((tx) =>
+      insertSubscription(tx, {
+        ...{ id, user_id: caller.user_id, token_id: caller.token_id, endpoint: `https://push.example/${id}` },
+        ...{
+          p256dh: '',
+          auth: '',
+          public_key: '',
+          user_agent: null,
+          kinds: '[]',
+          with_commands: 0,
+          of_others: 0,
+        },
+        ...{ status: 'active', created_at: 0 },
+      }),
+    );
+    return id;
+  }
+  const left = () =>
+    room.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('push_subscriptions').select('id').orderBy('num')).map(({ id }) => id),
+    );
+
+  it('go with the sign-in or token that subscribed them, when somebody ends it', async () => {
+    const [phone, desk] = [await room.login('root'), await room.login('root')];
+    const { id } = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
+    await subscribe(root.caller, 'here');
+    await subscribe(phone.caller, 'phone');
+    await subscribe(desk.caller, 'desk');
+    await subscribe({ ...root.caller, token_id: id }, 'ci');
+    await room.tokens.logout(phone.caller);
+    expect(await left()).toEqual(['here', 'desk', 'ci']);
+    await room.tokens.endSignIn(root.caller, desk.caller.token_id);
+    expect(await left()).toEqual(['here', 'ci']);
+    await room.tokens.deleteApi(root.caller, id);
+    expect(await left()).toEqual(['here']);
+  });
+
+  it('go with a changed password, but for the one that changed it, and with their user', async () => {
+    const other = await room.login('root');
+    await subscribe(root.caller, 'here');
+    await subscribe(other.caller, 'other');
+    await room.accounts.changePassword(root.caller, PASSWORD, `${PASSWORD}!`);
+    expect(await left()).toEqual(['here']);
+    const ada = await room.accounts.create(root.caller, {
+      username: 'ada',
+      password: PASSWORD,
+      role: 'user',
+    });
+    const { caller } = await room.login('ada');
+    await subscribe(caller, 'adas');
+    await room.accounts.delete(root.caller, ada.id);
+    expect(await left()).toEqual(['here']);
+  });
+
+  it('stay when their sign-in only grows old', async () => {
+    await subscribe(root.caller, 'here');
+    room.clock.advance(limits.token_absolute_ms);
+    await room.tokens.sweep();
+    expect(await isGood(root.token)).toBe('invalid token');
+    expect(await left()).toEqual(['here']);
   });
 });

@@ -1,7 +1,8 @@
 /**
  * Bearer tokens: opaque, 256 random bits, SHA-256 at rest. `session` tokens come from a sign-in and end when idle or
  * old; `api` tokens are named, and end when told or when they say so. A refresh changes the secret and keeps the
- * record, so that open streams, which are bound to the record's id, stay.
+ * record, so that open streams, which are bound to the record's id, stay. Devices that were subscribed to notifications with a
+ * token go when somebody ends it; that it grows old does not matter to them.
  */
 import { hash } from 'node:crypto';
 import type { Clock } from '../base/clock.ts';
@@ -11,6 +12,7 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { problems } from '../domain/problem.ts';
 import type { Caller } from '../domain/user.ts';
+import { endSubscriptionsOfToken, endSubscriptionsOfUser } from '../store/push.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 import type { Audit } from './audit.ts';
@@ -91,8 +93,17 @@ export class Tokens {
     return live !== undefined && !isOver(live, this.#clock.now());
   }
 
-  /** A new session token, in the transaction of the sign-in. The least recently used one makes room. */
-  issue(tx: Tx, user_id: string, token: string, client: Client): Issued & { token_id: string } {
+  /**
+   * A new session token, in the transaction of the sign-in that was made by a password or a passkey. The least recently
+   * used one makes room.
+   */
+  issue(
+    tx: Tx,
+    user_id: string,
+    token: string,
+    client: Client,
+    by: 'password' | 'passkey',
+  ): Issued & { token_id: string } {
     const now = this.#clock.now();
     const crowd = tx.all(
       tx.sql
@@ -124,14 +135,33 @@ export class Tokens {
         last_used_at: now,
         idle_expires_at,
         expires_at,
+        password_at: by === 'password' ? now : null,
       }),
     );
     return { token_id: id, token, expires_in: seconds(now, idle_expires_at, expires_at) };
   }
 
+  /**
+   * Whether the caller's sign-in has shown the password within the last ten minutes. Throws `invalid token` when it has
+   * ended, and a 403 for API tokens, which never show one.
+   */
+  hasShownPassword(reader: Reader, caller: Caller): boolean {
+    const row = rowOf(reader, caller.token_id);
+    if (!row) throw problems.invalidToken();
+    if (row.kind !== 'session') throw problems.notAllowed();
+    return row.password_at !== null && row.password_at > this.#clock.now() - limits.password_recent_ms;
+  }
+
+  /** Notes that the sign-in of this token has just shown the password. */
+  showedPassword(tx: Tx, token_id: string): void {
+    const set = { password_at: this.#clock.now() };
+    tx.run(tx.sql.updateTable('tokens').set(set).where('id', '=', token_id));
+  }
+
   async logout(caller: Caller): Promise<void> {
     await this.#store.write((tx) => {
       if (this.#end(tx, [caller.token_id]) === 0) throw problems.invalidToken();
+      endSubscriptionsOfToken(tx, caller.token_id);
       this.#audit.record(tx, {
         event: 'user_logout',
         user_id: caller.user_id,
@@ -175,6 +205,7 @@ export class Tokens {
   /** Ends all tokens of a user but `keep`, API tokens too; answers how many. For password and role changes. */
   endAll(tx: Tx, user_id: string, keep: string | null = null): number {
     const rows = tx.all(tx.sql.selectFrom('tokens').select('id').where('user_id', '=', user_id));
+    endSubscriptionsOfUser(tx, user_id, keep);
     return this.#end(
       tx,
       rows.map((row) => row.id).filter((id) => id !== keep),
@@ -207,6 +238,7 @@ export class Tokens {
     await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'session', id)) throw problems.sessionNotFound();
       this.#end(tx, [id]);
+      endSubscriptionsOfToken(tx, id);
       this.#record(tx, 'session_ended', caller, { token_id: id });
     });
   }
@@ -252,6 +284,7 @@ export class Tokens {
         expires_at: wanted.expires_at,
         user_agent: null,
         ip: null,
+        password_at: null,
       };
       tx.run(tx.sql.insertInto('tokens').values({ ...row, kind: 'api', hash: digestOf(token) }));
       const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
@@ -264,6 +297,7 @@ export class Tokens {
     await this.#store.write((tx) => {
       if (!this.#owns(tx, caller, 'api', id)) throw problems.tokenNotFound();
       this.#end(tx, [id]);
+      endSubscriptionsOfToken(tx, id);
       this.#record(tx, 'api_token_deleted', caller, { token_id: id });
     });
   }

@@ -15,6 +15,8 @@ export type AgentRow = Selectable<Tables['agents']> & {
   /** When the newest event was written; null before the first. */
   last_event_at: number | null;
   pending_reviews: number | null;
+  team_id: string | null;
+  run_id: string | null;
 };
 export type SessionRow = Selectable<Tables['sessions']> & { agent_id: string };
 
@@ -25,8 +27,10 @@ function agentQuery(sql: Reader['sql']) {
     .selectFrom('agents')
     .leftJoin('heads', 'heads.agent_num', 'agents.num')
     .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+    .leftJoin('teams', 'teams.num', 'agents.team_num')
+    .leftJoin('runs', 'runs.num', 'agents.run_num')
     .selectAll('agents')
-    .select(['heads.last_seq', 'sessions.state as session_state'])
+    .select(['heads.last_seq', 'sessions.state as session_state', 'teams.id as team_id', 'runs.id as run_id'])
     .select((eb) => [lastEventAt(eb).as('last_event_at'), pendingReviews(eb).as('pending_reviews')]);
 }
 
@@ -141,8 +145,12 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     labels: JSON.parse(row.labels),
     env_keys: Object.keys(JSON.parse(row.env)),
     restart_policy: row.restart_policy as Agent['restart_policy'],
+    team_id: row.team_id,
+    run_id: row.run_id,
+    member_id: row.member_id,
     pending_reviews: row.pending_reviews ?? 0,
     last_seq: row.last_seq ?? 0,
+    last_event_at: rfc3339OrNull(row.last_event_at),
     stale_since: rfc3339OrNull(row.stale_since),
     created_at: rfc3339(row.created_at),
     updated_at: rfc3339(row.updated_at),

@@ -29,17 +29,22 @@ export interface MessageFilter {
   /** A query of the full-text index. */
   words?: string | undefined;
   after_num?: number | undefined;
+  /** Newest first, and then only those before this one; `Infinity`: from the newest on. */
+  before_num?: number | undefined;
   /** Absent: all of them. */
   limit?: number | undefined;
 }
 
-/** Oldest first. */
+/** Oldest first, unless `before_num` is given. */
 export function listMessages(reader: Reader, filter: MessageFilter): MessageRow[] {
-  const { task_num, thread, words, after_num = 0, limit } = filter;
+  const { task_num, thread, words, after_num = 0, before_num, limit } = filter;
   let query = messageQuery(reader.sql)
     .where('messages.task_num', '=', task_num)
     .where('messages.num', '>', after_num)
-    .orderBy('messages.num');
+    .orderBy('messages.num', before_num === undefined ? 'asc' : 'desc');
+  if (before_num !== undefined && Number.isFinite(before_num)) {
+    query = query.where('messages.num', '<', before_num);
+  }
   if (thread !== undefined) {
     query = query.where((eb) => eb.or([eb('messages.num', '=', thread), eb('messages.thread', '=', thread)]));
   }

@@ -26,10 +26,12 @@ export class ByteRows {
 
   constructor({ db }: Connection) {
     this.#moveOffset = db.prepare(
-      'UPDATE spools SET offset = ?, tail = ? WHERE session_num = ? AND stream = ? AND offset = ?',
+      'UPDATE spools SET offset = ?, tail = ?, output = ? WHERE session_num = ? AND stream = ? AND offset = ?',
     );
     this.#findSpool = db.prepare('SELECT 1 FROM spools WHERE session_num = ? AND stream = ?');
-    this.#addSpool = db.prepare('INSERT INTO spools (session_num, stream, offset, tail) VALUES (?, ?, ?, ?)');
+    this.#addSpool = db.prepare(
+      'INSERT INTO spools (session_num, stream, offset, tail, output) VALUES (?, ?, ?, ?, ?)',
+    );
     this.#moveHead = db.prepare(
       'UPDATE heads SET last_seq = last_seq + ?, bytes = bytes + ? WHERE agent_num = ? RETURNING last_seq',
     );
@@ -57,6 +59,7 @@ export class ByteRows {
     const first_seq = last_seq - count + 1;
 
     const sound = allUtf8(batch.bytes, batch.ends);
+    const { output_from = batch.from } = batch;
     let from = 0;
     for (let i = 0; i < count; i++) {
       const end = batch.ends[i]!;
@@ -68,7 +71,7 @@ export class ByteRows {
         OUTPUT,
         session_num,
         stream,
-        batch.from + from,
+        output_from + from,
         (batch.partial[i] ? 1 : 0) | (sound || isUtf8(data) ? 0 : 2),
         data,
       );
@@ -90,9 +93,11 @@ export class ByteRows {
   }
 
   #move(session_num: number, stream: number, batch: IngestBatch): void {
-    const moved = this.#moveOffset.run(batch.to, batch.tail, session_num, stream, batch.from);
+    const output_to = (batch.output_from ?? batch.from) + batch.bytes.length;
+    const output = output_to === batch.to ? null : output_to;
+    const moved = this.#moveOffset.run(batch.to, batch.tail, output, session_num, stream, batch.from);
     if (Number(moved.changes) === 1) return;
     if (this.#findSpool.get(session_num, stream) || batch.from !== 0) throw new StaleBatch();
-    this.#addSpool.run(session_num, stream, batch.to, batch.tail);
+    this.#addSpool.run(session_num, stream, batch.to, batch.tail, output);
   }
 }

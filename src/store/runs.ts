@@ -365,6 +365,12 @@ export function hasAttempts(reader: Reader, run: { num: number; attempt: number 
   return reader.get(query.where('run_attempt', '=', run.attempt).limit(1)) !== undefined;
 }
 
+/** Whether an attempt ever reached the session: what is queued for it may be taken back before. */
+export function wasGivenAny(reader: Reader, session_id: string): boolean {
+  const query = reader.sql.selectFrom('run_attempts').select('num').where('session_id', '=', session_id);
+  return reader.get(query.limit(1)) !== undefined;
+}
+
 const attemptsBySession = built((builder, session_id: string) =>
   builder.selectFrom('run_attempts').selectAll().where('session_id', '=', session_id).orderBy('num'),
 );

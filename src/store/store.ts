@@ -85,8 +85,11 @@ export interface IngestBatch {
   /** The last ≤ 64 bytes before `to`, compared before reading on. */
   tail: Uint8Array;
   ts_ms: number;
-  /** Where each event ends in `bytes` (exclusive, ascending; the last one is `bytes.length`). */
+  /** What is shown of the bytes; as long as they are, but for secrets that were taken out. */
   bytes: Uint8Array;
+  /** How much output there was of the stream before; `from`, unless something was taken out. */
+  output_from?: number;
+  /** Where each event ends in `bytes` (exclusive, ascending; the last one is `bytes.length`). */
   ends: readonly number[];
   /** Per event: the line goes on in the next one. */
   partial: readonly boolean[];

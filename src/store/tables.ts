@@ -31,6 +31,29 @@ export interface Tables {
     /** Idle end; null for API tokens without expiry. Moved on use. */
     idle_expires_at: number | null;
     expires_at: number | null;
+    /** When this sign-in last showed the password; null: never. */
+    password_at: number | null;
+  };
+  passkeys: {
+    id: string;
+    user_id: string;
+    credential_id: Uint8Array;
+    /** As a COSE key. */
+    public_key: Uint8Array;
+    /** How often it was used, by its own count; 0 where it does not count. */
+    counter: number;
+    transports: Json;
+    name: string;
+    created_at: number;
+    last_used_at: number | null;
+  };
+  passkey_registrations: { token_id: string; challenge: Uint8Array; expires_at: number };
+  passkey_logins: {
+    num: Generated<number>;
+    id: string;
+    challenge: Uint8Array;
+    network: string;
+    expires_at: number;
   };
   join_challenges: {
     id: number;
@@ -382,7 +405,7 @@ export interface Tables {
     base: Generated<number>;
     /** Last ≤ 64 committed bytes. */
     tail: Uint8Array;
-    /** Bytes up to `offset` that are output, where others are frames; null: all of them. */
+    /** Bytes of output up to `offset`, where others are frames or secrets were taken out; null: as many. */
     output: Generated<number | null>;
   };
   /** The head of each agent's log; apart from `agents` because every batch of output moves it. */
@@ -480,5 +503,56 @@ export interface Tables {
     spent_at: number | null;
     /** The node that joined with it. */
     spent_by: string | null;
+  };
+
+  push_keys: {
+    /** Always 1. */
+    id: number;
+    /** An uncompressed point of P-256, base64url, as browsers take it. */
+    public_key: string;
+    /** The private half, sealed. */
+    sealed: Uint8Array;
+    created_at: number;
+  };
+  push_subscriptions: {
+    num: Generated<number>;
+    id: string;
+    user_id: string;
+    /** The token that it was made with: it ends with that one, unless that one only grows old. */
+    token_id: string;
+    /** A secret: whoever has it and the plane's key can send to the device. */
+    endpoint: string;
+    /** The device's public key and secret, base64url. */
+    p256dh: string;
+    auth: string;
+    /** The plane's key that it was made for. */
+    public_key: string;
+    user_agent: string | null;
+    kinds: Json;
+    with_commands: Bool;
+    of_others: Bool;
+    status: 'active' | 'expired';
+    /** In a row. */
+    failures: Generated<number>;
+    last_error: string | null;
+    last_success_at: number | null;
+    /** Nothing is sent before. */
+    retry_at: number | null;
+    created_at: number;
+  };
+  push_messages: {
+    num: Generated<number>;
+    subscription_num: number;
+    tag: string;
+    /** The fact that it tells; another one when the message was replaced. */
+    fact_id: number;
+    /** A `PushMessage`. */
+    message: Json;
+    state: 'pending' | 'sent';
+    attempts: number;
+    created_at: number;
+    /** Not sent, and not remembered, after that. */
+    expires_at: number;
+    sent_at: number | null;
   };
 }

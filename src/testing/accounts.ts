@@ -9,7 +9,9 @@ import { Accounts } from '../services/accounts.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join } from '../services/join.ts';
+import { Passkeys } from '../services/passkeys.ts';
 import { type PasswordRules, Passwords } from '../services/passwords.ts';
+import type { Place } from '../services/relying-party.ts';
 import { Tokens } from '../services/tokens.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
@@ -50,6 +52,10 @@ export class AccountsRoom {
   readonly folder: string;
   readonly store: Store;
   readonly clock = new TestClock();
+  place: Place = {
+    party: { id: 'svc.example', origin: 'https://svc.example', name: 'svc' },
+    reason: null,
+  };
   readonly rules: PasswordRules = { min_length: 12, require_special_chars: false };
   readonly log: Logger;
   readonly #real: boolean;
@@ -57,6 +63,7 @@ export class AccountsRoom {
   tokens!: Tokens;
   passwords!: Passwords;
   accounts!: Accounts;
+  passkeys!: Passkeys;
   join!: Join;
   idempotency!: IdempotencyKeys;
 
@@ -85,6 +92,7 @@ export class AccountsRoom {
     this.passwords = new (this.#real ? Passwords : CheapPasswords)(() => this.rules);
     const common = { store, clock, audit: this.audit, tokens: this.tokens, passwords: this.passwords };
     this.accounts = new Accounts(common);
+    this.passkeys = new Passkeys({ ...common, accounts: this.accounts, place: () => this.place });
     this.join = new Join({ ...common, accounts: this.accounts, file: this.joinFile });
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32).fill(7) });
   }

@@ -166,6 +166,19 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     expect(said()).toBe('answered: error -32601, error -32601, error -32601');
     expect(agent.lines.filter((line) => line.includes('made_up_update'))).toHaveLength(1);
   },
+  async tells() {
+    const update = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { text } });
+    await inTurn(
+      'tells',
+      JSON.stringify([[update('a'), { sleep: 1 }, { toolCall: {}, options: [] }, update('b')]]),
+    );
+    const { id, params } = await asked();
+    expect(params.options).toEqual([]);
+    expect(said()).toBe('a');
+    choose(id, 'any');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    expect(said()).toBe('ab');
+  },
   async calls() {
     await inTurn('calls', 'printf hello');
     expect(await end()).toEqual({ stopReason: 'end_turn' });

@@ -24,6 +24,8 @@ const once = { optionId: 'yes-once', name: 'Yes', kind: 'allow_once' };
 const always = { optionId: 'yes-always', name: 'Yes, always', kind: 'allow_always' };
 const reject = { optionId: 'no-once', name: 'No', kind: 'reject_once' };
 
+let told_turns = 0;
+
 export const scenarios = {
   permission: {
     does: 'asks for permission once and says which option was chosen',
@@ -162,6 +164,18 @@ export const scenarios = {
           }),
         ]),
       );
+    },
+  },
+  tells: {
+    does: 'tells the updates of [a list in JSON], a turn for each prompt; one with options is a question, one with sleep a pause',
+    turn: async (wire, list = '[]') => {
+      const turns = JSON.parse(list) as Json[][];
+      for (const one of turns[told_turns++ % turns.length] ?? []) {
+        if (typeof one.sleep === 'number') await setTimeout(one.sleep);
+        else if (one.options) await wire.request('session/request_permission', one);
+        else wire.update(one);
+      }
+      return 'end_turn';
     },
   },
   calls: {

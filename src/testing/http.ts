@@ -27,6 +27,7 @@ export function openFakeHttp(
     public_origin: null,
     behind_proxy: false,
     log: silentLog,
+    web: '/no/web/ui',
     check_answers: true,
     ready: () => true,
     rate: () => ({ per_second: 10_000, burst: 10_000 }),
@@ -41,6 +42,32 @@ export function openFakeHttp(
     handlers: fakeHandlers(handlers),
     ...options,
   });
+}
+
+/** How a client asks: by default with this token, of the listener that a test has by then. */
+export function askerOf(server: () => HttpServer, usual_token: string) {
+  return async (
+    method: string,
+    path: string,
+    body?: unknown,
+    { token = usual_token, key }: { token?: string; key?: string } = {},
+  ) => {
+    const response = await fetch(server().url + path, {
+      method,
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(key !== undefined && { 'idempotency-key': key }),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const text = await response.text();
+    return {
+      status: response.status,
+      location: response.headers.get('location'),
+      body: text === '' ? null : JSON.parse(text),
+    };
+  };
 }
 
 /** Keeps answers in memory; a second request under way is not awaited. */

@@ -26,12 +26,14 @@ import { AgentsContext } from '../services/agents/context.ts';
 import type { CreateAgent } from '../services/agents/creation.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
+import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Mailbox } from '../services/mail/mailbox.ts';
 import { Triggers } from '../services/mail/triggers.ts';
 import { Waking } from '../services/mail/waking.ts';
+import { Push } from '../services/push/push.ts';
 import { errandOf } from '../services/teams/attempts.ts';
 import type { Progress } from '../services/teams/progress.ts';
 import { openRunning } from '../services/teams/running.ts';
@@ -57,6 +59,7 @@ export class LivesRoom {
   readonly log: EventLog;
   readonly feed: Feed;
   readonly node = new ScriptedNode();
+  readonly secrets = new Secrets({ redact_env: () => true, actorToken: () => this.actor_token });
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
   /** Of every session. */
@@ -75,6 +78,9 @@ export class LivesRoom {
   mailbox!: Mailbox;
   triggers!: Triggers;
   facts!: Facts;
+  push!: Push;
+  /** Of push services that tests made. */
+  push_origins: string[] = [];
   /** What a plane does when it ends; `open` is its next start. */
   close!: () => Promise<void>;
 
@@ -82,7 +88,10 @@ export class LivesRoom {
     this.folder = folder;
     this.store = store;
     const common = { store, clock: this.clock };
-    this.log = openEventLog({ ...common, data_dir: folder, log: silentLog });
+    this.log = openEventLog({
+      ...{ ...common, data_dir: folder, log: silentLog },
+      redactor: (reader, session_id) => this.secrets.redactor(reader, session_id),
+    });
     this.feed = new Feed(common);
   }
 
@@ -108,6 +117,7 @@ export class LivesRoom {
       idempotency: this.idempotency,
       ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
       actorToken: () => this.actor_token,
+      secrets: this.secrets,
       node: () => node,
       farewell: (tx, session_id) => conversations.farewell(tx, session_id),
       errand: errandOf,
@@ -141,6 +151,12 @@ export class LivesRoom {
       this.mailbox,
     );
     const waking = new Waking(context, this.mailbox);
+    const push = new Push({
+      ...{ ...common, audit, outbox, timers, key: new Uint8Array(32).fill(9) },
+      own_origins: this.push_origins,
+      subject: 'mailto:ops@example.org',
+    });
+    this.push = push;
     [this.prompting, this.reviews] = [prompting, reviews];
     await node.attach(nodeSink(context, settlement, 'main', ingest));
     await facts.open({
@@ -149,6 +165,7 @@ export class LivesRoom {
       runs: running.facts,
       mail: waking.facts(),
       triggers: this.triggers.facts(),
+      push: push.facts(),
     });
     timers.open({
       ...restartTimers(context, lifecycle),
@@ -157,6 +174,7 @@ export class LivesRoom {
       ...running.timers,
       ...waking.timers(),
       ...this.triggers.timers(),
+      ...push.timers(),
     });
     const handlers = lifecycle.handlers();
     await outbox.open({
@@ -167,9 +185,11 @@ export class LivesRoom {
         await reviews.written(intent.session_id, length);
         return length;
       },
+      ...push.intents(),
     });
     this.close = async () => {
       outbox.close();
+      await push.close();
       await timers.close();
       await facts.close();
       await node.detach();

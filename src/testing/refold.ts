@@ -2,7 +2,7 @@
  * An oracle for conversations in ACP: what an agent's log tells of a session, folded from its beginning, has to be the state
  * that is stored; and every question, answer and prompt of it stands in its row, and once in the log.
  */
-import { expect } from 'vitest';
+import assert from 'node:assert/strict';
 import { fold } from '../acp/fold.ts';
 import { type Message, readMessage } from '../acp/message.ts';
 import { type AcpState, beginning } from '../acp/state.ts';
@@ -20,8 +20,12 @@ interface Talked {
   said: Message[];
 }
 
+/** A frame's JSON. The text itself says more than what it was read as: a number may be larger than any. */
+type TextOf = (event: EventRecord) => string;
+const usualText: TextOf = (event) => JSON.stringify(event.payload);
+
 /** Throws where the log does not hold the whole conversation. */
-export function refold(log: Log, session_id: string): Talked {
+export function refold(log: Log, session_id: string, textOf = usualText): Talked {
   const stdout: Buffer[] = [];
   let state = beginning;
   const said: Message[] = [];
@@ -35,7 +39,7 @@ export function refold(log: Log, session_id: string): Talked {
     // The bytes of one that is too large came right before it, as output.
     const line = event.truncated
       ? Buffer.concat(stdout).subarray(-Number(event.size)).toString().trim()
-      : JSON.stringify(event.payload);
+      : textOf(event);
     const message = readMessage(line);
     if (!message || (event.truncated && direction === 'to_agent'))
       throw new Error(`event ${event.seq} is no message`);
@@ -45,13 +49,13 @@ export function refold(log: Log, session_id: string): Talked {
   return { state: stored(state), said };
 }
 
-/** Expects rows and log of a session to tell the same. */
-export function expectTrue(reader: Reader, log: Log, session_id: string): void {
+/** Throws where rows and log of a session do not tell the same. */
+export function expectTrue(reader: Reader, log: Log, session_id: string, textOf = usualText): void {
   const session = findSession(reader, session_id)!;
   const { spilling, ...state } = stored(loadAcpState(reader, session.num));
-  const { state: folded, said } = refold(log, session_id);
-  expect({ ...state, spilling: false }).toEqual(folded);
-  expect(spilling).toBe(false);
+  const { state: folded, said } = refold(log, session_id, textOf);
+  assert.deepEqual({ ...state, spilling: false }, folded);
+  assert.equal(spilling, false);
   expectPrompts(reader, session.num, said);
   expectReviews(reader, log, session_id, folded);
 }
@@ -63,7 +67,10 @@ function expectPrompts(reader: Reader, session_num: number, said: readonly Messa
   const sent = said.flatMap((one) =>
     one.kind === 'request' && one.method === 'session/prompt' ? [one.id] : [],
   );
-  expect(sent).toEqual(prompts.map(({ id }) => id));
+  assert.deepEqual(
+    sent,
+    prompts.map(({ id }) => id),
+  );
 }
 
 function expectReviews(reader: Reader, log: Log, session_id: string, { asking }: AcpState): void {
@@ -72,14 +79,15 @@ function expectReviews(reader: Reader, log: Log, session_id: string, { asking }:
   const of = (direction: string) =>
     told.filter((event) => event.direction === direction).map(({ review_id }) => review_id);
   const [asked, answered] = [of('from_agent'), of('to_agent')];
-  expect(asked.toSorted()).toEqual(rows.map(({ id }) => id).toSorted());
+  assert.deepEqual(asked.toSorted(), rows.map(({ id }) => id).toSorted());
   // Nobody is answered twice; who is not answered waits still, or withdrew, or is gone.
-  expect(new Set(answered).size).toBe(answered.length);
+  assert.equal(new Set(answered).size, answered.length);
   for (const row of rows) {
     const waits = row.status === 'pending';
-    if (row.status === 'answered' || row.status === 'expired') expect(answered).toContain(row.id);
-    if (waits) expect(answered).not.toContain(row.id);
-    if (waits) expect(asking.map(({ id }) => JSON.stringify(id))).toContain(row.request_id);
+    if (row.status === 'answered' || row.status === 'expired') assert.ok(answered.includes(row.id), row.id);
+    if (!waits) continue;
+    assert.ok(!answered.includes(row.id), row.id);
+    assert.ok(asking.map(({ id }) => JSON.stringify(id)).includes(row.request_id), row.request_id);
   }
 }
 

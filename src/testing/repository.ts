@@ -1,6 +1,6 @@
 /** Real git repositories in temporary folders, for tests. Everything goes with `remove`. */
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 
@@ -49,4 +49,39 @@ export function commit(path: string, files: Record<string, string>, message: str
   git(path, 'add', '--all');
   git(path, 'commit', '--quiet', '--message', message);
   return git(path, 'rev-parse', 'HEAD');
+}
+
+/** A program in a folder that leaves a line in the file `canary` whenever it runs. */
+export function makeTrap(folder: string, canary: string): string {
+  const path = join(folder, 'trap');
+  writeFileSync(path, `#!/bin/sh\necho "$0 $*" >> '${canary}'\ncat\n`);
+  chmodSync(path, 0o755);
+  return path;
+}
+
+/** What git would run of a repository's own: hooks, filters, drivers, transports. All of it is the program. A commit of it runs one. */
+export function poison(repo: string, program: string): void {
+  for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change', 'pre-commit']) {
+    symlinkSync(program, join(repo, '.git/hooks', hook));
+  }
+  commit(repo, { '.gitattributes': '* filter=evil diff=evil\n', 'b.txt': 'two\n' }, 'attributes');
+  const settings: [key: string, value: string][] = [
+    ['core.fsmonitor', program],
+    ['core.sshCommand', program],
+    ['core.pager', program],
+    ['core.editor', program],
+    ['filter.evil.smudge', program],
+    ['filter.evil.clean', program],
+    ['filter.evil.process', program],
+    ['filter.evil.required', 'true'],
+    ['diff.external', program],
+    ['diff.evil.command', program],
+    ['diff.evil.textconv', program],
+    ['protocol.ext.allow', 'always'],
+    ['remote.origin.url', `ext::${program}`],
+    ['remote.origin.promisor', 'true'],
+    ['remote.origin.partialclonefilter', 'blob:none'],
+    ['extensions.partialClone', 'origin'],
+  ];
+  for (const [key, value] of settings) git(repo, 'config', key, value);
 }

@@ -24,6 +24,8 @@ export interface TimerPayloads {
   trigger: Record<string, never>;
   /** Of a review that is put before a leader. */
   review_to_humans: Record<string, never>;
+  /** Of a device whose push service wants to be left alone for a while. */
+  push_retry: Record<string, never>;
 }
 export type TimerKind = keyof TimerPayloads;
 

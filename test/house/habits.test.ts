@@ -15,7 +15,7 @@ test('nothing is left for later', () => {
 test('every test runs', () => {
   const off = files.filter(
     (file) =>
-      file.path.endsWith('.test.ts') && /\b(test|it|describe)\.(skip|only|todo|fails)\b/.test(file.text),
+      /\.test\.tsx?$/.test(file.path) && /\b(test|it|describe)\.(skip|only|todo|fails)\b/.test(file.text),
   );
   expect(off.map((file) => file.path)).toEqual([]);
 });

@@ -2,7 +2,7 @@ import { mkdir, mkdtemp, readdir, realpath, rm, writeFile } from 'node:fs/promis
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
-import { writeAgentsChapter } from '../../bench/chapter.ts';
+import { writeChapter } from '../../bench/chapter.ts';
 import { examineAgent } from '../../src/agent-doctor/doctor.ts';
 import { dressFor, usualEnv } from '../../src/agent-doctor/known.ts';
 import { openModelServer } from '../../src/agent-doctor/model/server.ts';
@@ -49,7 +49,7 @@ const rows: Record<string, TableRow> = {};
 
 afterAll(async () => {
   const cells = Object.values(rows).map((row) => `| ${Object.values(row).join(' | ')} |`);
-  await writeAgentsChapter(`${ABOUT}\n\n${HEAD}\n${cells.join('\n')}`);
+  await writeChapter('real agents', `${ABOUT}\n\n${HEAD}\n${cells.join('\n')}`);
 });
 const ABOUT =
   'Made by `npm run test:agents`: real agents, installed by npm for it, against the scripted model. What `svc agents doctor` says of ' +

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import {
-  chmodSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -20,6 +19,8 @@ import {
   commit,
   git,
   makeRepository,
+  makeTrap,
+  poison,
   type TemporaryFolder,
   temporaryFolder,
 } from '../../testing/repository.ts';
@@ -69,10 +70,7 @@ const worktreeCount = () => git(repo, 'worktree', 'list').split('\n').length;
 
 /** A program for a hook, a filter or a helper to run: it leaves a file behind. */
 function trap(): string {
-  const path = join(folder.path, 'trap');
-  writeFileSync(path, `#!/bin/sh\necho "$0 $*" >> '${canary}'\ncat\n`);
-  chmodSync(path, 0o755);
-  return path;
+  return makeTrap(folder.path, canary);
 }
 
 // --- making
@@ -237,32 +235,9 @@ test('twenty agents at once each get their worktree of one repository', async ()
 
 test('hooks, fsmonitor, filters and transports of a repository never run', async () => {
   const program = trap();
-  for (const hook of ['post-checkout', 'reference-transaction', 'post-index-change', 'pre-commit']) {
-    symlinkSync(program, join(repo, '.git/hooks', hook));
-  }
-  commit(repo, { '.gitattributes': '* filter=evil diff=evil\n', 'b.txt': 'two\n' }, 'attributes');
+  poison(repo, program);
   expect(existsSync(canary)).toBe(true);
   rmSync(canary);
-  for (const [key, value] of [
-    ['core.fsmonitor', program],
-    ['core.sshCommand', program],
-    ['core.pager', program],
-    ['core.editor', program],
-    ['filter.evil.smudge', program],
-    ['filter.evil.clean', program],
-    ['filter.evil.process', program],
-    ['filter.evil.required', 'true'],
-    ['diff.external', program],
-    ['diff.evil.command', program],
-    ['diff.evil.textconv', program],
-    ['protocol.ext.allow', 'always'],
-    ['remote.origin.url', `ext::${program}`],
-    ['remote.origin.promisor', 'true'],
-    ['remote.origin.partialclonefilter', 'blob:none'],
-    ['extensions.partialClone', 'origin'],
-  ] as const) {
-    git(repo, 'config', key, value);
-  }
   const made = await create();
   writeFileSync(join(made.workdir, 'b.txt'), 'three\n');
   writeFileSync(join(made.workdir, 'new.txt'), 'four\n');

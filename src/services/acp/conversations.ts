@@ -72,12 +72,12 @@ export class Conversations {
   }
 
   /** `offset`: how much output there was before. */
-  #take(exchange: Exchange, { bytes, pieces, spilling }: FrameBatch, offset: number): void {
+  #take(exchange: Exchange, { pieces, spilling }: FrameBatch, offset: number): void {
     for (const piece of pieces) {
       if (piece.kind === 'output') {
-        const { from, to, partial } = piece;
-        exchange.output({ offset, bytes: bytes.subarray(from, to), partial });
-        offset += to - from;
+        const { bytes, partial } = piece;
+        exchange.output({ offset, bytes, partial });
+        offset += bytes.length;
       } else if (piece.kind === 'too_large') {
         exchange.error(
           'frame_too_large',
@@ -111,5 +111,5 @@ export class Conversations {
 }
 
 function outputBytes({ pieces }: FrameBatch): number {
-  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.to - piece.from : 0), 0);
+  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.bytes.length : 0), 0);
 }

@@ -71,7 +71,7 @@ const reactions: Reactions = {
     heard(exchange);
     exchange.error(code, message);
     const { tx, context, session, agent } = exchange;
-    const failed = { agent_id: agent.id, session_id: session.id, error: message };
+    const failed = { agent_id: agent.id, session_id: session.id, error: exchange.told(message) };
     context.options.facts.record(tx, 'acp_failed', session.id, failed);
   },
   turn_ended: (exchange, { prompt_id, stop_reason, error }) => {
@@ -80,8 +80,10 @@ const reactions: Reactions = {
     const prompt = findPrompt(tx, agent.num, prompt_id);
     if (prompt) updatePrompt(tx, prompt.num, { state: 'ended', stop_reason, ended_at: exchange.now });
     if (error) exchange.error('prompt_failed', error.message, { prompt_id });
-    const ended = { agent_id: agent.id, session_id: session.id, prompt_id, stop_reason };
-    context.options.facts.record(tx, 'turn_ended', session.id, ended);
+    if (agent.run_num !== null) {
+      const ended = { agent_id: agent.id, session_id: session.id, prompt_id, stop_reason };
+      context.options.facts.record(tx, 'turn_ended', session.id, ended);
+    }
     sendNext(exchange);
   },
   asks_permission: (exchange, { asking, permission }, options) =>
@@ -147,6 +149,7 @@ export function sendNext(exchange: Exchange): void {
     { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
     prompt.id,
   );
+  if (agent.run_num === null) return;
   const began = { agent_id: agent.id, session_id: session.id, prompt_id: prompt.id };
   exchange.context.options.facts.record(tx, 'turn_began', session.id, began);
 }

@@ -9,6 +9,7 @@ import { idFrom } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Activity } from '../../domain/agent.ts';
 import type { EventBody } from '../../domain/event.ts';
+import type { Redactor } from '../../domain/redaction.ts';
 import { loadAcpState, storeAcpState } from '../../store/acp.ts';
 import {
   type AgentRow,
@@ -86,6 +87,20 @@ export class Exchange {
       stream: 'stdout',
       ...body,
     });
+  }
+
+  /** As it may be told beyond the agent's log, which sees to itself. */
+  told(text: string): string {
+    return this.#redactor?.text(text) ?? text;
+  }
+
+  /** The same of JSON. */
+  toldJson(json: string): string {
+    return this.#redactor?.json(json) ?? json;
+  }
+
+  get #redactor(): Redactor | null {
+    return this.context.options.secrets.redactor(this.tx, this.session.id);
   }
 
   error(code: string, error: string, details: object = {}): void {

@@ -41,6 +41,17 @@ test('prompts wait for the agent and for its turns, and are sent one after the o
   await room.expectTrue(id);
 });
 
+test('the turns of an agent that is in no team are told to no other service', async () => {
+  const record = vi.spyOn(room.facts, 'record');
+  const { id, acp } = await startAcp(room, { prompt: 'first' });
+  const { prompt_id } = await say(id, 'second');
+  await room.prompting.remove(ANA, id, prompt_id);
+  await acp.opens();
+  await ends(acp);
+  await vi.waitFor(async () => expect((await room.get(id)).activity).toBe('idle'), SOON);
+  expect(record.mock.calls.map(([, kind]) => kind)).toEqual(['session_started']);
+});
+
 test('a prompt is found by its id, also when its turn is over, and by nobody else', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'first' });
   const second = await say(id, 'second');

@@ -101,10 +101,12 @@ export class Prompting {
   }
 
   remove(caller: Caller, agent_id: string, prompt_id: string): Promise<void> {
-    return this.#context.options.store.write((tx) => {
+    const { store, facts } = this.#context.options;
+    return store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       deletePrompt(tx, mustWait(tx, row, prompt_id).num);
       this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
+      if (row.run_num !== null) facts.record(tx, 'prompt_removed', prompt_id, { agent_id, prompt_id });
     });
   }
 

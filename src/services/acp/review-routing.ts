@@ -93,6 +93,7 @@ export function awaitLeader(context: AgentsContext, routing: ReviewRouting, tx: 
 /** The leader has had its time: every human who may answer is asked. */
 export function passToHumans(context: AgentsContext, tx: Tx, row: ReviewRow): void {
   updateReview(tx, row.num, { route: 'human', routed_to: null });
+  context.options.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
   context.options.audit.record(tx, {
     event: 'permission_routed',
     agent_id: row.agent_id,

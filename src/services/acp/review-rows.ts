@@ -32,8 +32,9 @@ export function openReview(
     agent_num: agent.num,
     session_num: session.num,
     request_id: JSON.stringify(asking.id),
-    tool_call: JSON.stringify(tool_call),
-    options: JSON.stringify(options),
+    tool_call: exchange.toldJson(JSON.stringify(tool_call)),
+    // Their ids go back to the agent as they are.
+    options: JSON.stringify(options.map((one) => ({ ...one, name: exchange.told(one.name) }))),
     status: 'pending',
     ...first,
     route: first.routed_to === null ? 'human' : 'leader',
@@ -86,6 +87,7 @@ export function closeReview(
   updateReview(tx, row.num, { answered_at: context.now(), ...changes });
   context.options.timers.clear(tx, 'review_deadline', row.id);
   context.options.timers.clear(tx, 'review_to_humans', row.id);
+  context.options.facts.record(tx, 'review_closed', row.id, { review_id: row.id });
   publishReview(context, tx, row.id);
 }
 

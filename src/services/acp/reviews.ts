@@ -209,6 +209,7 @@ export class Reviews {
     // Its time goes on: nobody gets more by asking for it again.
     if (to_actor_id === row.routed_to) return toReview(row);
     updateReview(tx, row.num, { route, routed_to: to_actor_id });
+    this.#context.options.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
     if (route === 'leader') awaitLeader(this.#context, this.#options.routing, tx, findReview(tx, row.id)!);
     else this.#context.options.timers.clear(tx, 'review_to_humans', row.id);
     this.#context.options.audit.record(tx, {

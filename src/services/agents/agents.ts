@@ -11,6 +11,7 @@ import { type Action, authorize } from '../../domain/policy.ts';
 import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
+import type { Audience } from '../../events/feed.ts';
 import {
   type AgentRow,
   deleteAgent,
@@ -274,9 +275,12 @@ export class Agents {
     return folders.change(request, path);
   }
 
-  /** For streams and pages of the log: throws unless the caller may read the agent. */
-  async mayRead(caller: Caller, agent_id: string): Promise<void> {
-    await this.get(caller, agent_id);
+  /** For streams and pages of the log: throws unless the caller may read the agent; answers who else may. */
+  mayRead(caller: Caller, agent_id: string): Promise<Audience> {
+    return this.#context.options.store.read((reader) => {
+      const { owner_id, team_num } = this.#context.find(reader, caller, 'agent.read', agent_id);
+      return { owner_id, team_num };
+    });
   }
 
   async #workdir(caller: Caller, agent_id: string): Promise<{ folders: Folders; request: ChangesRequest }> {

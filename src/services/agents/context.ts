@@ -18,6 +18,7 @@ import { peopleOf } from '../../store/teams.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
+import type { Secrets } from './secrets.ts';
 
 export interface Errand {
   env: Record<string, string>;
@@ -39,6 +40,7 @@ export interface AgentsOptions {
   plane_id: string;
   /** What a session proves itself with to the actor surface; null while that is switched off. */
   actorToken(session_id: string): string | null;
+  secrets: Secrets;
   /** Null for a node that is not registered. */
   node(id: string): Node | null;
   /** What is still to be said to a session before it is stopped. */

@@ -36,13 +36,17 @@ export class Settlement {
       // What a node says of another node's session is not listened to.
       if (!session || session.state === 'ended' || session.node_id !== node_id) return null;
       const { stdout, stderr } = spoolsOf(reader, session.num);
-      const cursor = ({ offset, base, tail }: SpoolRow) => ({ offset, base, tail });
+      const cursor = ({ offset, base, tail, output }: SpoolRow) => ({
+        ...{ offset, base, tail },
+        output: output ?? offset,
+      });
       return {
         session_id,
         agent_id: session.agent_id,
         streams: { stdout: cursor(stdout), stderr: cursor(stderr) },
         fact: session.fact,
         acp: session.protocol === 'acp' ? { spilling: loadAcpState(reader, session.num).spilling } : null,
+        redactor: this.#context.options.secrets.redactorOf(reader, session_id),
       };
     });
   }
@@ -124,7 +128,11 @@ export class Settlement {
 
   #ended(tx: Tx, session: SessionRow, end: SessionEnd): void {
     const agent = findAgent(tx, session.agent_id)!;
-    const { exit } = end;
+    const redactor = this.#context.options.secrets.redactor(tx, session.id);
+    const told = end.exit.message;
+    // What a shell says of a failed start goes to runs too.
+    const exit = { ...end.exit, message: told === null ? null : (redactor?.text(told) ?? told) };
+    const leftovers = JSON.stringify(end.leftovers);
     const to: AgentStatus = finalStatus(exit, session.stopping === 1);
     const reason = to === 'failed' ? exit.reason : null;
     if (reason && exit.message) this.#context.error(tx, agent.id, session.id, reason, exit.message);
@@ -146,7 +154,7 @@ export class Settlement {
       ...shown,
       reason,
       cleanup: end.cleanup,
-      leftovers: JSON.stringify(end.leftovers),
+      leftovers: redactor?.json(leftovers) ?? leftovers,
       pending: null,
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),

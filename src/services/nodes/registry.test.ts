@@ -15,6 +15,7 @@ import { FakeLinks } from '../../testing/nodes.ts';
 import { Audit } from '../audit.ts';
 import { type RegisterNode, Registry } from './registry.ts';
 
+const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
 const root: Caller = { user_id: 'usr_1', username: 'root', role: 'root', token_id: 'tok_1', ip: '::1' };
 const box: RegisterNode = {
   id: 'box',
@@ -47,7 +48,7 @@ afterEach(async () => {
 
 function open(with_links: FakeLinks | null): Registry {
   const audit = new Audit({ store, clock, log: silentLog });
-  return new Registry({ store, clock, audit, feed, links: with_links });
+  return new Registry({ store, clock, audit, feed, links: with_links, folders: () => FOLDERS });
 }
 
 async function bind(node_id: string): Promise<void> {
@@ -295,12 +296,18 @@ describe('lists', () => {
     await registry.register(root, { ...box, id: 'three', name: 'Three' });
     links.states.set('two', { status: 'suspect', has_default_root: true });
     const { items } = await registry.summaries({});
-    expect(items[0]).toEqual({ id: 'main', name: 'Main Node', status: 'connected', has_default_root: true });
+    expect(items[0]).toEqual({
+      id: 'main',
+      name: 'Main Node',
+      status: 'connected',
+      has_default_root: true,
+      folders: FOLDERS,
+    });
     expect(items.slice(1)).toEqual(
       expect.arrayContaining([
-        { id: 'box', name: 'The box', status: 'connecting', has_default_root: true },
-        { id: 'two', name: 'Two', status: 'suspect', has_default_root: true },
-        { id: 'three', name: 'Three', status: 'connecting', has_default_root: false },
+        { id: 'box', name: 'The box', status: 'connecting', has_default_root: true, folders: null },
+        { id: 'two', name: 'Two', status: 'suspect', has_default_root: true, folders: null },
+        { id: 'three', name: 'Three', status: 'connecting', has_default_root: false, folders: null },
       ]),
     );
     const first = await registry.summaries({ limit: 3 });

@@ -12,6 +12,7 @@ import { MAIN_NODE } from '../../domain/node.ts';
 import {
   type HealthReport,
   MAIN_NODE_NAME,
+  type NodeFolders,
   type NodeRecord,
   type NodeStatus,
   type NodeSummary,
@@ -62,6 +63,8 @@ export interface RegistryDeps {
   feed: Feed;
   /** Null while `internal_grpc.enabled` is not set: nodes are listed, none is reached. */
   links: Links | null;
+  /** Of the Main Node, as they are now. */
+  folders(): NodeFolders;
 }
 
 export interface RegisterNode {
@@ -137,6 +140,7 @@ export class Registry {
       name: MAIN_NODE_NAME,
       status: 'connected',
       has_default_root: true,
+      folders: this.#deps.folders(),
     };
     const rows = await this.#deps.store.read((reader) => listNodes(reader));
     const all = [main, ...rows.map((row) => this.#summary(row))];
@@ -362,7 +366,7 @@ export class Registry {
   #summary(row: NodeRow): NodeSummary {
     const { status, has_default_root } = this.#state(row.id);
     const rooted = row.default_worktree_root !== null || has_default_root === true;
-    return { id: row.id, name: row.name, status, has_default_root: rooted };
+    return { id: row.id, name: row.name, status, has_default_root: rooted, folders: null };
   }
 
   /** To root alone: no owner has this id. */

@@ -187,6 +187,34 @@ describe('reading', () => {
     });
   });
 
+  test('newest first, pages go back to the first message, also of a search and of a thread', async () => {
+    const { id } = await say('a 1');
+    for (const text of ['b 1', 'b 2', 'a 2']) {
+      await send({ route: 'broadcast', text, ...(text.startsWith('a') && { reply_to: id }) });
+    }
+    const backwards = async (filter: Parameters<TasksRoom['messages']['list']>[2], limit?: number) => {
+      const texts: (string | null)[] = [];
+      let cursor: string | undefined;
+      do {
+        const request = { limit, cursor };
+        const read = await room.messages.list(
+          MIA,
+          { team_id: TEAM, task_id },
+          { ...filter, order: 'newest' },
+          request,
+        );
+        texts.push(...read.items.map(({ text }) => text));
+        cursor = read.next_cursor;
+      } while (cursor !== undefined);
+      return texts;
+    };
+    for (const limit of [1, 2, 3, 4, undefined]) {
+      expect(await backwards({}, limit)).toEqual(['a 2', 'b 2', 'b 1', 'a 1']);
+      expect(await backwards({ q: 'b' }, limit)).toEqual(['b 2', 'b 1']);
+      expect(await backwards({ thread: id }, limit)).toEqual(['a 2', 'a 1']);
+    }
+  });
+
   test('what is not of the conversation, the team or the caller is as good as none', async () => {
     const { id } = await say('a');
     const other = await room.task('Another');

@@ -10,6 +10,7 @@ import { humanActorId } from '../../domain/actor.ts';
 import {
   type Conversation,
   type Message,
+  type MessageOrder,
   type MessageRoute,
   mustBeRouted,
   payloadOf,
@@ -84,16 +85,24 @@ export class Messages {
 
   // --- reading --------------------------------------------------------------------------------------------------------
 
-  /** Oldest first. `q`: words, and phrases in quotation marks; all must occur. `thread`: any message of it. */
+  /** Oldest first unless asked otherwise. `q`: words, and phrases in quotation marks; all must occur. `thread`: any message of it. */
   list(
     caller: Caller,
     ref: TaskRef,
-    filter: { q?: string | undefined; thread?: number | undefined },
+    filter: {
+      q?: string | undefined;
+      thread?: number | undefined;
+      order?: MessageOrder | undefined;
+    },
     request: PageRequest,
   ): Promise<Page<Message>> {
     const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
-    const after_num = readCursor(request.cursor, 'number')?.[0];
+    const last_num = readCursor(request.cursor, 'number')?.[0];
+    const place =
+      filter.order === 'newest'
+        ? { before_num: last_num ?? Number.POSITIVE_INFINITY }
+        : { after_num: last_num };
     const words = filter.q === undefined ? undefined : ftsQuery(filter.q);
     return this.#options.store.read((reader) => {
       const { task } = mustFindTask(reader, caller, 'team.read', ref);
@@ -103,7 +112,7 @@ export class Messages {
         task_num: task.num,
         words,
         thread,
-        after_num,
+        ...place,
         limit: paged ? limit + 1 : undefined,
       });
       return page(rows, paged ? limit : rows.length, toMessage, (row) => [row.num]);

@@ -138,6 +138,37 @@ test('an agent that dies before the prompt was sent has done nothing of the step
   expect((await step(run_id, 'a')).attempt).toBe(2);
 });
 
+test('an end that is heard of late takes nothing from the session after it', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 2 }] });
+  const before = await nextSession();
+  room.node.end(before, 1);
+  const acp = await nextAcp(before);
+  const prompt = await prompted(acp);
+  const { agent_id } = await untilStep(run_id, 'a', 'running');
+  const late = { agent_id: agent_id!, session_id: before, status: 'failed', started_at_ms: 1 };
+  await room.store.write((tx) => room.facts.record(tx, 'session_ended', before, late));
+  ends(acp, prompt.id);
+  await untilRun(room, run_id, 'completed');
+});
+
+test('a step whose prompt is taken back waits for somebody, who may have it taken again', async () => {
+  const run_id = await beginRun(room, { ...two, steps: [{ step_key: 'a', max_attempts: 5 }] });
+  // Not ready yet: its prompt waits.
+  const acp = new ScriptedAcp(room, await nextSession());
+  const agent_id = (await step(run_id, 'a')).agent_id!;
+  const [waiting] = await room.prompting.list(ANA, agent_id);
+  await room.prompting.remove(ANA, agent_id, waiting!.id);
+  const unclear = await untilStep(run_id, 'a', 'input_required');
+  expect(unclear).toMatchObject({ error_text: 'its prompt was taken back', attempt: 1 });
+  await say(room, run_id, { kind: 'step_said', step_key: 'a', word: { kind: 'resume' } });
+  await acp.opens();
+  const prompt = await prompted(acp);
+  // Nobody has told it who it is.
+  expect(prompt.text).toContain('You are ann');
+  ends(acp, prompt.id);
+  await untilRun(room, run_id, 'completed');
+});
+
 test('a step that is settled by somebody ends its turn, and the agent stays', async () => {
   const run_id = await beginRun(room, two);
   const acp = await nextAcp();

@@ -69,6 +69,11 @@ export class Outcomes {
         this.#attempts.running(tx, attempt);
       },
       turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),
+      prompt_removed: (tx, { payload: { prompt_id } }) => {
+        const attempt = attemptOfPrompt(tx, prompt_id);
+        const reason = 'its prompt was taken back';
+        if (attempt) this.#attempts.settle(tx, attempt.num, { kind: 'unclear', reason });
+      },
     };
   }
 
@@ -138,8 +143,8 @@ export class Outcomes {
 
   #sessionEnded(tx: Tx, { agent_id, session_id, status, message }: FactPayloads['session_ended']): void {
     const attempt = openPlain(tx, session_id);
+    const session = findSession(tx, session_id);
     if (attempt) {
-      const session = findSession(tx, session_id);
       // Of a completed one the output is being read.
       if (status === 'completed') return;
       if (message === START_INTERRUPTED) this.#attempts.again(tx, attempt);
@@ -150,7 +155,9 @@ export class Outcomes {
     for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
       if (prompt_id === null) continue;
       const prompt = agent && findPrompt(tx, agent.num, prompt_id);
-      const lost = !prompt || prompt.state === 'sent' || prompt.state === 'lost';
+      // What the agent's next session was told is not lost with this one.
+      const is_its = prompt?.session_num === session?.num;
+      const lost = !prompt || (is_its && (prompt.state === 'sent' || prompt.state === 'lost'));
       if (lost) this.#attempts.settle(tx, num, { kind: 'unclear', reason: UNKNOWN });
     }
     // The next session of the agent takes what waits.

@@ -23,6 +23,7 @@ import {
   runOfNum,
   specOf,
   updateAttempt,
+  wasGivenAny,
 } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { teamOfNum } from '../../store/teams.ts';
@@ -121,7 +122,8 @@ export class Preparing {
     const fresh = !isLive(row);
     if (prompt_id !== null) {
       const mail = this.#mail(tx, run, actorIdOf(member.member_id, run.team_id), prompt_id);
-      const words = [wordsFor(tx, wanted, fresh), mail].filter((text) => text !== null);
+      const first = fresh || !wasGivenAny(tx, row.session_id!);
+      const words = [wordsFor(tx, wanted, first), mail].filter((text) => text !== null);
       const content = [{ type: 'text', text: words.join('\n\n') }];
       const { created_by } = run;
       queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#context.now() });
@@ -180,13 +182,14 @@ function requestOf({ attempt, run, member, team_name }: Wanted): CreateAgent {
   });
 }
 
-function wordsFor(tx: Tx, { attempt, run, spec, member, team_name }: Wanted, fresh: boolean): string {
+/** `first`: of what its agent's process hears of the run. */
+function wordsFor(tx: Tx, { attempt, run, spec, member, team_name }: Wanted, first: boolean): string {
   const about = stepInput(tx, run, attempt);
   const words =
     'round' in about
       ? roundWords(about)
       : stepWords(attempt.step_key, findStep(tx, run.num, attempt.step_key)!.prompt, about);
-  return fresh ? `${welcome({ team_name, spec, member })}\n\n${words}` : words;
+  return first ? `${welcome({ team_name, spec, member })}\n\n${words}` : words;
 }
 
 function mustFit(input: object): void {

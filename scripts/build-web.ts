@@ -1,0 +1,151 @@
+/**
+ * `npm run build:web`: the web UI as files in dist/web, compressed ones beside the large ones. `--if-needed`: only when
+ * something has changed since. A service that serves the folder meanwhile finds a whole UI in it at every moment, and of
+ * several builds at once one works and the others wait.
+ */
+import { createHash } from 'node:crypto';
+import { glob, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { promisify } from 'node:util';
+import { brotliCompress, constants, gzip } from 'node:zlib';
+import { root } from './run.ts';
+import { manifestOf, scriptsOf } from './web-manifest.ts';
+
+const INPUTS = [
+  'src/web/**/*',
+  'src/contract/**/*.ts',
+  'src/domain/**/*.ts',
+  'tsconfig.json',
+  'vite.config.ts',
+  'package-lock.json',
+  'scripts/build-web.ts',
+  'scripts/web-manifest.ts',
+];
+const COMPRESSED = /^assets\/.*\.(css|js|json|map|svg|txt)$/;
+const COMPRESSED_BYTES_MIN = 1024;
+const WAIT_MS = 300_000;
+
+const dist = join(root, 'dist');
+const web = join(dist, 'web');
+/** What the files in dist/web were made from; absent while they are being exchanged. */
+const STAMP = '.stamp';
+
+async function main(if_needed: boolean): Promise<void> {
+  const needed = async () => !if_needed || !(await fits());
+  if (!(await needed())) return;
+  const vite = await import('vite').catch((error: NodeJS.ErrnoException) => {
+    if (if_needed && error.code === 'ERR_MODULE_NOT_FOUND') return null;
+    throw error;
+  });
+  if (vite === null) {
+    console.log('the web UI is not built: its tools are not installed (npm ci, without --omit=dev)');
+    return;
+  }
+  await mkdir(dist, { recursive: true });
+  const lock = waitForTurn();
+  try {
+    if (await needed()) await build(vite.build);
+  } finally {
+    lock.close();
+  }
+}
+
+async function build(viteBuild: typeof import('vite').build): Promise<void> {
+  const started = performance.now();
+  const stamp = await inputs();
+  const fresh = await mkdtemp(join(dist, '.web-'));
+  try {
+    // Whoever runs this for tests or development serves people nonetheless.
+    process.env.NODE_ENV = 'production';
+    await viteBuild({
+      configFile: join(root, 'vite.config.ts'),
+      logLevel: 'warn',
+      build: { outDir: fresh, emptyOutDir: true },
+    });
+    await writePages(fresh);
+    await compress(fresh);
+    await publish(fresh, stamp);
+  } finally {
+    await rm(fresh, { recursive: true, force: true });
+  }
+  console.log(`built the web UI in ${((performance.now() - started) / 1000).toFixed(1)} s`);
+}
+
+async function fits(): Promise<boolean> {
+  const made_from = await readFile(join(web, STAMP), 'utf8').catch(() => null);
+  return made_from !== null && made_from === (await inputs());
+}
+
+async function inputs(): Promise<string> {
+  const hash = createHash('sha256');
+  const paths = (await filesOf(root, INPUTS)).filter((path) => !/\.test\.tsx?$/.test(path));
+  for (const path of paths) {
+    const content = await readFile(join(root, path));
+    hash.update(`${path}\0${content.length}\0`).update(content);
+  }
+  return hash.digest('hex');
+}
+
+/** The kernel frees this lock however its holder ends. */
+function waitForTurn(): DatabaseSync {
+  const lock = new DatabaseSync(join(dist, '.web.lock'), { timeout: WAIT_MS });
+  lock.exec('BEGIN EXCLUSIVE');
+  return lock;
+}
+
+/**
+ * The page once more for each place that people open first, with the scripts that its screen needs named in it: the
+ * browser asks for all of them at once instead of learning of one from the other.
+ */
+async function writePages(folder: string): Promise<void> {
+  const page = await readFile(join(folder, 'index.html'), 'utf8');
+  const named = await readFile(join(root, 'src/web/pages.json'), 'utf8').catch(() => '{}');
+  const manifest = manifestOf(folder);
+  await mkdir(join(folder, 'pages'));
+  for (const [name, sources] of Object.entries<string[]>(JSON.parse(named))) {
+    const links = scriptsOf(manifest, sources)
+      .filter((file) => !page.includes(`"/${file}"`))
+      .map((file) => `    <link rel="modulepreload" crossorigin href="/${file}">\n`);
+    const text = page.replace('  </head>', () => `${links.join('')}  </head>`);
+    await writeFile(join(folder, 'pages', `${name}.html`), text);
+  }
+}
+
+async function compress(folder: string): Promise<void> {
+  const params = { [constants.BROTLI_PARAM_QUALITY]: constants.BROTLI_MAX_QUALITY };
+  for (const name of await filesOf(folder, ['**/*'])) {
+    if (!COMPRESSED.test(name)) continue;
+    const content = await readFile(join(folder, name));
+    if (content.length < COMPRESSED_BYTES_MIN) continue;
+    await writeFile(join(folder, `${name}.br`), await promisify(brotliCompress)(content, { params }));
+    await writeFile(join(folder, `${name}.gz`), await promisify(gzip)(content, { level: 9 }));
+  }
+}
+
+/** What a page names is there before the page, and what an earlier page named goes after it. */
+async function publish(fresh: string, stamp: string): Promise<void> {
+  await rm(join(web, STAMP), { force: true });
+  const names = await filesOf(fresh, ['**/*', '.vite/*']);
+  const is_page = (name: string) => name.endsWith('.html');
+  const order = [...names.filter((name) => !is_page(name)), ...names.filter(is_page)];
+  for (const name of order) {
+    await mkdir(dirname(join(web, name)), { recursive: true });
+    await rename(join(fresh, name), join(web, name));
+  }
+  for (const name of await filesOf(web, ['**/*'])) {
+    if (!names.includes(name)) await rm(join(web, name));
+  }
+  await writeFile(join(web, STAMP), stamp);
+}
+
+/** Sorted, from the folder, without folders. */
+async function filesOf(folder: string, patterns: string[]): Promise<string[]> {
+  const found: string[] = [];
+  for await (const name of glob(patterns, { cwd: folder })) {
+    if ((await stat(join(folder, name))).isFile()) found.push(name);
+  }
+  return found.sort();
+}
+
+await main(process.argv.includes('--if-needed'));

@@ -1,0 +1,31 @@
+/**
+ * The one table from an error's kind to its HTTP status. Whatever is not a `Problem` is a 500 with nothing inside. It stands
+ * alone, so that a client does not bring every message of the service with it.
+ */
+import { type ProblemKind, problemKinds } from '../domain/problem.ts';
+
+export const statusOf = {
+  invalid: 400,
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  too_large: 413,
+  unsupported_media_type: 415,
+  misdirected: 421,
+  rate_limited: 429,
+  bad_gateway: 502,
+  unavailable: 503,
+} as const satisfies Record<ProblemKind, number>;
+
+export const INTERNAL_ERROR = {
+  status: 500,
+  code: 'internal_error',
+  message: 'internal server error',
+} as const;
+
+/** The kind that a client infers from an answer's status; null for a status that no kind has. */
+export function kindOf(status: number): ProblemKind | null {
+  return problemKinds.find((kind) => statusOf[kind] === status) ?? null;
+}

@@ -1,0 +1,28 @@
+/** Notifications over HTTP. */
+import type { Push } from '../services/push/push.ts';
+import type { Handlers } from './call.ts';
+import { asList } from './list.ts';
+
+type PushOperations =
+  | 'getPushKey'
+  | 'listPushSubscriptions'
+  | 'createPushSubscription'
+  | 'deletePushSubscription'
+  | 'testPush'
+  | 'rotatePushKeys';
+
+export function pushHandlers(push: Push): Pick<Handlers, PushOperations> {
+  return {
+    getPushKey: async () => ({ public_key: await push.publicKey() }),
+    listPushSubscriptions: async ({ caller, query }) => asList(query, await push.list(caller, query)),
+    createPushSubscription: async ({ caller, body, headers }) => {
+      const made = await push.subscribe(caller, body, headers['user-agent'] ?? null);
+      return { location: `/api/push/subscriptions/${made.id}`, body: made };
+    },
+    deletePushSubscription: async ({ caller, params }) => {
+      await push.unsubscribe(caller, params.subscription_id);
+    },
+    testPush: async ({ caller, body }) => ({ results: await push.test(caller, body.subscription_id) }),
+    rotatePushKeys: async ({ caller }) => ({ public_key: await push.rotate(caller) }),
+  };
+}

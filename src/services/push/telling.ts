@@ -1,0 +1,176 @@
+/**
+ * Who is told what: consumes the facts that matter to people, and gives each of their devices a message and an intent to
+ * send it, in the transaction that moves the cursor; so each fact is told once. Whoever may act on a thing is told of it, by
+ * the same policy that lets them act. Root may act on everything and hears of its own, unless a device asks for all.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { usernameOf } from '../../domain/actor.ts';
+import { MAIN_NODE } from '../../domain/node.ts';
+import { type Action, decide, type Owned } from '../../domain/policy.ts';
+import type { PushKind, PushMessage } from '../../domain/push.ts';
+import { isRunOver } from '../../domain/run.ts';
+import type { Role } from '../../domain/user.ts';
+import type { Fact, FactHandlers } from '../../flow/facts.ts';
+import type { Outbox } from '../../flow/outbox.ts';
+import { findAgent } from '../../store/agents.ts';
+import {
+  countWaiting,
+  deleteMessage,
+  messageOfTag,
+  messagesOfTag,
+  putMessage,
+  type SubscriptionRow,
+  subscriptionsOf,
+  trimMessages,
+} from '../../store/push.ts';
+import { findReview } from '../../store/reviews.ts';
+import { findRun } from '../../store/runs.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { findTeam, peopleOf } from '../../store/teams.ts';
+import {
+  closedWords,
+  failureWords,
+  isWanted,
+  reviewTag,
+  reviewWords,
+  runWords,
+  type Words,
+} from './words.ts';
+
+interface Told {
+  fact_id: number;
+  /** What somebody may do who is told. */
+  action: Action;
+  resource: Owned;
+  /** Only this user; null: everybody who may. */
+  username: string | null;
+  words(device: { with_commands: boolean }): Words;
+}
+
+export class Telling {
+  readonly #clock: Clock;
+  readonly #outbox: Outbox;
+
+  constructor({ clock, outbox }: { clock: Clock; outbox: Outbox }) {
+    this.#clock = clock;
+    this.#outbox = outbox;
+  }
+
+  facts(): FactHandlers {
+    return {
+      review_opened: (tx, fact) => this.#review(tx, fact),
+      review_routed: (tx, fact) => this.#review(tx, fact),
+      review_closed: (tx, fact) => this.#closed(tx, fact),
+      session_ended: (tx, fact) => this.#ended(tx, fact),
+      run_changed: (tx, fact) => this.#run(tx, fact),
+    };
+  }
+
+  /** A review that is before a leader is no matter for humans yet. */
+  #review(tx: Tx, { id, payload }: Fact<'review_opened' | 'review_routed'>): void {
+    const row = findReview(tx, payload.review_id);
+    if (row?.status !== 'pending' || row.route !== 'human') return;
+    const agent = findAgent(tx, row.agent_id)!;
+    const review = { id: row.id, agent_name: agent.name, tool_call: JSON.parse(row.tool_call) };
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'review.answer',
+      resource: ownedBy(tx, row),
+      username: row.routed_to === null ? null : usernameOf(row.routed_to),
+      words: (device) => reviewWords(review, device),
+    });
+  }
+
+  /** Who was told that it waits is told that it is over; who was not told yet never hears of it. */
+  #closed(tx: Tx, { id, payload }: Fact<'review_closed'>): void {
+    const answered_by = findReview(tx, payload.review_id)?.answered_by ?? null;
+    for (const row of messagesOfTag(tx, reviewTag(payload.review_id))) {
+      const asked = JSON.parse(row.message) as PushMessage;
+      if (asked.kind === 'closed') continue;
+      if (row.state === 'pending' && row.attempts === 0) {
+        deleteMessage(tx, row.num);
+        continue;
+      }
+      const device = { num: row.subscription_num, id: row.subscription_id };
+      this.#put(tx, device, id, { ...closedWords(asked, answered_by), waiting: waitingFor(tx, row) });
+    }
+  }
+
+  /** Agents of a run are told of by their run. One that fails again and again is told of now and then. */
+  #ended(tx: Tx, { id, payload }: Fact<'session_ended'>): void {
+    if (payload.status !== 'failed') return;
+    const row = findAgent(tx, payload.agent_id);
+    // It may run again by now, or be gone.
+    if (!row || row.run_num !== null || row.session_id !== payload.session_id || row.status !== 'failed') {
+      return;
+    }
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'agent.read',
+      resource: ownedBy(tx, row),
+      username: null,
+      words: () => failureWords(row),
+    });
+  }
+
+  #run(tx: Tx, { id, payload }: Fact<'run_changed'>): void {
+    const run = findRun(tx, payload.run_id);
+    if (!run || run.status !== payload.status || run.attempt !== payload.attempt || !isRunOver(run)) return;
+    const team = findTeam(tx, run.team_id)!;
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'team.read',
+      resource: ownedBy(tx, { owner_id: team.created_by, team_num: team.num }),
+      username: null,
+      words: () => runWords({ ...run, team_name: team.name }),
+    });
+  }
+
+  #tell(tx: Tx, { fact_id, action, resource, username, words }: Told): void {
+    const people = [resource.owner_id, ...(resource.human_ids ?? [])];
+    for (const device of subscriptionsOf(tx, people)) {
+      if (username !== null && device.username !== username) continue;
+      if (decide({ ...device, ip: null }, action, resource) !== 'allow') continue;
+      const said = words({ with_commands: device.with_commands === 1 });
+      if (!isWanted(said, JSON.parse(device.kinds) as PushKind[])) continue;
+      if (said.kind === 'agent_failed' && this.#wasToldLately(tx, device, said.tag)) continue;
+      this.#put(tx, device, fact_id, { ...said, waiting: waitingFor(tx, device) });
+    }
+  }
+
+  #wasToldLately(tx: Tx, device: { num: number }, tag: string): boolean {
+    const before = messageOfTag(tx, device.num, tag);
+    return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
+  }
+
+  #put(
+    tx: Tx,
+    { num, id }: Pick<SubscriptionRow, 'num' | 'id'>,
+    fact_id: number,
+    message: PushMessage,
+  ): void {
+    const now = this.#clock.now();
+    const message_num = putMessage(tx, {
+      ...{ subscription_num: num, tag: message.tag, fact_id, message: JSON.stringify(message) },
+      ...{ state: 'pending', attempts: 0, sent_at: null },
+      ...{ created_at: now, expires_at: now + limits.push_message_ms },
+    });
+    trimMessages(tx, num, limits.push_messages_per_subscription);
+    // A push service is no node; the lane is the device's, so that its messages go in order.
+    this.#outbox.enqueue(tx, MAIN_NODE, id, 'push', { message_num });
+  }
+}
+
+/** As a resource of the policy. */
+function ownedBy(
+  reader: Reader,
+  { owner_id, team_num }: { owner_id: string; team_num: number | null },
+): Owned {
+  return { owner_id, human_ids: team_num === null ? [] : peopleOf(reader, team_num) };
+}
+
+/** As many as the web UI shows them. */
+export function waitingFor(reader: Reader, { user_id, role }: { user_id: string; role: Role }): number {
+  return countWaiting(reader, role === 'root' ? null : user_id, limits.push_waiting_max);
+}

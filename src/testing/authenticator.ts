@@ -1,0 +1,175 @@
+/**
+ * An authenticator and its browser in software: makes passkeys and signs with them as WebAuthn has it, and does any one
+ * thing wrongly where a test says so.
+ */
+import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto';
+import type { LoginResponse, RegistrationResponse } from '../services/passkeys.ts';
+
+export type Algorithm = 'ES256' | 'EdDSA' | 'RS256' | 'ES512';
+
+/** What is other than it should be. */
+export interface Forgery {
+  origin?: string;
+  type?: string;
+  challenge?: string;
+  rp_id?: string;
+  /** Of the authenticator: 1 somebody was there, 4 and was verified. */
+  flags?: number;
+  counter?: number;
+  /** More of what the browser says. */
+  client?: Record<string, unknown>;
+  user_handle?: string | null;
+  /** Signs with a key of its own. */
+  other_key?: true;
+}
+
+const PRESENT_AND_VERIFIED = 0b101;
+const HAS_KEY = 0b0100_0000;
+
+export class Authenticator {
+  readonly id = randomBytes(16).toString('base64url');
+  counter = 0;
+  readonly #origin: string;
+  readonly #algorithm: Algorithm;
+  readonly #key: KeyObject;
+  readonly #cose: Buffer;
+  #user_handle: string | null = null;
+
+  constructor(origin: string, algorithm: Algorithm = 'ES256') {
+    this.#origin = origin;
+    this.#algorithm = algorithm;
+    const { key, cose } = newKey(algorithm);
+    this.#key = key;
+    this.#cose = cose;
+  }
+
+  /** Keeps the user of these options, and answers what the browser sends. */
+  register(
+    options: { challenge: string; rp: { id: string }; user: { id: string } },
+    forged: Forgery = {},
+  ): RegistrationResponse {
+    this.#user_handle = options.user.id;
+    const id = Buffer.from(this.id, 'base64url');
+    const length = Buffer.from([id.length >> 8, id.length & 255]);
+    const key = Buffer.concat([Buffer.alloc(16), length, id, this.#cose]);
+    const data = Buffer.concat([this.#head(options.rp.id, HAS_KEY, forged), key]);
+    const attestation = new Map<string, Cbor>([
+      ['fmt', 'none'],
+      ['attStmt', new Map()],
+      ['authData', data],
+    ]);
+    return {
+      ...this.#credential(),
+      response: {
+        clientDataJSON: this.#client('webauthn.create', options.challenge, forged).toString('base64url'),
+        attestationObject: cbor(attestation).toString('base64url'),
+        transports: ['internal'],
+      },
+    };
+  }
+
+  /** Signs in as the user that it keeps. */
+  login(options: { challenge: string; rpId: string }, forged: Forgery = {}): LoginResponse {
+    const client = this.#client('webauthn.get', options.challenge, forged);
+    const data = this.#head(options.rpId, 0, forged);
+    const signed = Buffer.concat([data, hash('sha256', client, 'buffer')]);
+    const key = forged.other_key ? newKey(this.#algorithm).key : this.#key;
+    const digest = { ES256: 'sha256', RS256: 'sha256', ES512: 'sha512', EdDSA: null }[this.#algorithm];
+    return {
+      ...this.#credential(),
+      response: {
+        clientDataJSON: client.toString('base64url'),
+        authenticatorData: data.toString('base64url'),
+        signature: sign(digest, signed, key).toString('base64url'),
+        userHandle: forged.user_handle === undefined ? this.#user_handle : forged.user_handle,
+      },
+    };
+  }
+
+  #credential() {
+    return { id: this.id, rawId: this.id, type: 'public-key' };
+  }
+
+  #client(type: string, challenge: string, forged: Forgery): Buffer {
+    const said = { type, challenge, origin: this.#origin, crossOrigin: false };
+    const { origin, type: other_type, challenge: other_challenge, client } = forged;
+    return Buffer.from(
+      JSON.stringify({
+        ...said,
+        ...(origin !== undefined && { origin }),
+        ...(other_type !== undefined && { type: other_type }),
+        ...(other_challenge !== undefined && { challenge: other_challenge }),
+        ...client,
+      }),
+    );
+  }
+
+  #head(rp_id: string, flags: number, forged: Forgery): Buffer {
+    const counter = Buffer.alloc(4);
+    counter.writeUInt32BE(forged.counter ?? this.counter);
+    const of_rp = hash('sha256', forged.rp_id ?? rp_id, 'buffer');
+    return Buffer.concat([of_rp, Buffer.from([flags | (forged.flags ?? PRESENT_AND_VERIFIED)]), counter]);
+  }
+}
+
+function newKey(algorithm: Algorithm): { key: KeyObject; cose: Buffer } {
+  const { publicKey, privateKey } = keyPair(algorithm);
+  const part = publicKey.export({ format: 'jwk' });
+  const bytes = (name: 'x' | 'y' | 'n' | 'e') => Buffer.from(part[name]!, 'base64url');
+  const cose: Record<Algorithm, () => [number, Cbor][]> = {
+    ES256: () => [
+      [1, 2],
+      [3, -7],
+      [-1, 1],
+      [-2, bytes('x')],
+      [-3, bytes('y')],
+    ],
+    ES512: () => [
+      [1, 2],
+      [3, -36],
+      [-1, 3],
+      [-2, bytes('x')],
+      [-3, bytes('y')],
+    ],
+    EdDSA: () => [
+      [1, 1],
+      [3, -8],
+      [-1, 6],
+      [-2, bytes('x')],
+    ],
+    RS256: () => [
+      [1, 3],
+      [3, -257],
+      [-1, bytes('n')],
+      [-2, bytes('e')],
+    ],
+  };
+  return { key: privateKey, cose: cbor(new Map(cose[algorithm]())) };
+}
+
+function keyPair(algorithm: Algorithm) {
+  switch (algorithm) {
+    case 'EdDSA':
+      return generateKeyPairSync('ed25519');
+    case 'RS256':
+      return generateKeyPairSync('rsa', { modulusLength: 2048 });
+    default:
+      return generateKeyPairSync('ec', { namedCurve: algorithm === 'ES256' ? 'P-256' : 'P-521' });
+  }
+}
+
+type Cbor = number | string | Uint8Array | Map<number | string, Cbor>;
+
+function cbor(value: Cbor): Buffer {
+  if (typeof value === 'number') return value < 0 ? head(1, -1 - value) : head(0, value);
+  if (typeof value === 'string')
+    return Buffer.concat([head(3, Buffer.byteLength(value)), Buffer.from(value)]);
+  if (value instanceof Uint8Array) return Buffer.concat([head(2, value.length), value]);
+  return Buffer.concat([head(5, value.size), ...[...value].flat().map(cbor)]);
+}
+
+function head(major: number, size: number): Buffer {
+  const kind = major << 5;
+  if (size < 24) return Buffer.from([kind | size]);
+  return size < 256 ? Buffer.from([kind | 24, size]) : Buffer.from([kind | 25, size >> 8, size & 255]);
+}

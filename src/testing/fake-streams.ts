@@ -1,0 +1,152 @@
+/**
+ * A plane's event streams without a network, for whoever reads them with a `fetch` of their own: logs of numbered events
+ * that grow, break in the middle of a frame, forget their beginning, and are only as fast as their readers.
+ */
+export class FakeStreams {
+  /** Every request for a stream, as `path?query` with the position of its header behind a `#`. */
+  readonly asked: string[] = [];
+  /** Nobody answers. */
+  is_down = false;
+  /** Those that are let in; null: everybody. */
+  tokens: Set<string> | null = null;
+  /** Bytes that readers took, by path. */
+  readonly taken = new Map<string, number>();
+  readonly #logs = new Map<string, { first: number; head: number; wake: () => void; grown: Promise<void> }>();
+  readonly #open = new Set<{ path: string; end: (how: 'cut' | 'end') => void }>();
+
+  constructor(agent_ids: readonly string[]) {
+    for (const path of ['/api/events', ...agent_ids.map(pathOf)]) this.#makeLog(path);
+  }
+
+  /** Paths of the connections that are open now. */
+  get open(): string[] {
+    return [...this.#open].map(({ path }) => path).sort();
+  }
+
+  head(agent_id: string): number {
+    return this.#logs.get(pathOf(agent_id))!.head;
+  }
+
+  append(agent_id: string, count: number): void {
+    this.#grow(pathOf(agent_id), count);
+  }
+
+  change(count = 1): void {
+    this.#grow('/api/events', count);
+  }
+
+  /** The first `count` events are not kept any more. */
+  forget(agent_id: string, count: number): void {
+    this.#logs.get(pathOf(agent_id))!.first = count + 1;
+  }
+
+  /** A backup is put back: the log is shorter than it was, and connections are over. */
+  restore(agent_id: string, head: number): void {
+    this.#logs.get(pathOf(agent_id))!.head = head;
+    this.cut();
+  }
+
+  /** Every connection breaks, where there is something to send in the middle of a frame. */
+  cut(): void {
+    for (const { end } of [...this.#open]) end('cut');
+  }
+
+  readonly fetch: typeof fetch = (input, init) => {
+    if (this.is_down) return Promise.reject(new TypeError('down'));
+    const url = new URL(String(input));
+    const headers = new Headers(init?.headers);
+    const last = headers.get('last-event-id');
+    this.asked.push(`${url.pathname.slice('/api/'.length)}${url.search}${last === null ? '' : `#${last}`}`);
+    const token = headers.get('authorization')?.replace('Bearer ', '') ?? '';
+    if (this.tokens?.has(token) === false) return refusal(401, 'invalid token');
+    const log = this.#logs.get(url.pathname);
+    if (!log) return refusal(404, 'agent not found');
+    const after = last ?? url.searchParams.get('after');
+    const tail = url.searchParams.get('tail');
+    const begin = url.pathname === '/api/events' ? log.head : 0;
+    const position = tail === null ? begin : Math.max(0, log.head - Number(tail));
+    return Promise.resolve(
+      new Response(this.#body(url.pathname, after === null ? position : Number(after), init?.signal)),
+    );
+  };
+
+  #makeLog(path: string): void {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#logs.set(path, { first: 1, head: 0, wake: resolve, grown: promise });
+  }
+
+  #grow(path: string, count: number): void {
+    const log = this.#logs.get(path)!;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const { wake } = log;
+    Object.assign(log, { head: log.head + count, wake: resolve, grown: promise });
+    wake();
+  }
+
+  #body(path: string, after: number, signal: AbortSignal | null | undefined): ReadableStream<Uint8Array> {
+    const text = new TextEncoder();
+    const log = this.#logs.get(path)!;
+    let cursor = after;
+    let controller!: ReadableStreamDefaultController<Uint8Array>;
+    const connection = {
+      path,
+      end: (how: 'cut' | 'end') => {
+        if (!this.#open.delete(connection)) return;
+        if (how === 'end') return controller.close();
+        if (cursor < log.head) controller.enqueue(text.encode(frameOf(path, cursor + 1).slice(0, -5)));
+        controller.error(new TypeError('cut'));
+      },
+    };
+    this.#open.add(connection);
+    const send = (words: string) => {
+      this.taken.set(path, (this.taken.get(path) ?? 0) + words.length);
+      controller.enqueue(text.encode(words));
+    };
+    return new ReadableStream({
+      start: (given) => {
+        controller = given;
+        signal?.addEventListener('abort', () => {
+          this.#open.delete(connection);
+          controller.error(signal.reason);
+        });
+        send('retry: 1000\n\n');
+      },
+      pull: async () => {
+        while (cursor === log.head) await log.grown;
+        if (!this.#open.has(connection)) return;
+        if (cursor > log.head) {
+          cursor = log.head;
+          send(errorOf(cursor, 'reset'));
+        } else if (cursor + 1 < log.first) {
+          cursor = log.first - 1;
+          send(errorOf(cursor, 'events_truncated'));
+        } else {
+          const to = Math.min(log.head, cursor + 20);
+          let words = '';
+          while (cursor < to) words += frameOf(path, ++cursor);
+          send(words);
+        }
+      },
+      cancel: () => {
+        this.#open.delete(connection);
+      },
+    });
+  }
+}
+
+function pathOf(agent_id: string): string {
+  return `/api/agents/${agent_id}/events`;
+}
+
+function frameOf(path: string, seq: number): string {
+  const type = path === '/api/events' ? 'agent' : 'output';
+  return `id: ${seq}\nevent: ${type}\ndata: ${JSON.stringify({ type, seq, data: `line ${seq}` })}\n\n`;
+}
+
+function errorOf(position: number, code: string): string {
+  return `id: ${position}\nevent: error\ndata: ${JSON.stringify({ type: 'error', code, seq: position })}\n\n`;
+}
+
+function refusal(status: number, error: string): Promise<Response> {
+  return Promise.resolve(new Response(JSON.stringify({ error }), { status }));
+}

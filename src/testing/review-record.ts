@@ -1,0 +1,27 @@
+/** A permission review's record for tests of what shows it. */
+import type { Review } from '../domain/review.ts';
+import { time } from './agent-record.ts';
+
+export function reviewRecord(fields: Partial<Review> = {}): Review {
+  return {
+    id: 'rev_1',
+    agent_id: 'agt_1',
+    session_id: 'ses_1',
+    team_id: null,
+    run_id: null,
+    origin_actor_id: null,
+    route: 'human',
+    routed_to: null,
+    tool_call: { toolCallId: 'c1', title: 'npm publish', kind: 'execute' },
+    options: [],
+    status: 'pending',
+    decision: null,
+    option_id: null,
+    answered_by: null,
+    delivery: null,
+    created_at: time,
+    answered_at: null,
+    expires_at: null,
+    ...fields,
+  };
+}

@@ -1,0 +1,9 @@
+import { expect, test } from 'vitest';
+import { problems } from '../../domain/problem.ts';
+import { endsSession } from './ends-session.ts';
+
+test('only the two answers about the token itself end a session', () => {
+  const ending = Object.entries(problems).filter(([, make]) => endsSession((make as () => Error)()));
+  expect(ending.map(([name]) => name).sort()).toEqual(['invalidToken', 'missingToken']);
+  expect(endsSession(new Error('invalid token'))).toBe(false);
+});

@@ -1,0 +1,60 @@
+import { QueryClient } from '@tanstack/react-query';
+import { beforeEach, expect, test } from 'vitest';
+import { applyFrame } from './fleet.ts';
+
+type Row = Record<string, unknown>;
+
+const KEY = ['tasks', 'tea_1'];
+const task = (id: string, second: number, more: Row = {}): Row => ({
+  id,
+  team_id: 'tea_1',
+  updated_at: `2026-01-02T03:04:${String(second).padStart(2, '0')}.000Z`,
+  ...more,
+});
+const frame = (record: Row) => ({ id: '1', event: 'task', data: { record } }) as never;
+
+let queries: QueryClient;
+beforeEach(() => {
+  queries = new QueryClient();
+});
+
+/** A reading whose answer comes when the test says so. */
+function reading() {
+  const answer = Promise.withResolvers<Row[]>();
+  const done = queries.fetchQuery({ queryKey: KEY, queryFn: () => answer.promise, staleTime: 0 });
+  return { answer: answer.resolve, done };
+}
+const ids = () => queries.getQueryData<Row[]>(KEY)?.map(({ id, title }) => `${id}${title ?? ''}`);
+const settled = () => new Promise((resolve) => setTimeout(resolve, 5));
+
+test('a change is in the lists that are there, and nothing older takes its place', () => {
+  queries.setQueryData(KEY, [task('a', 1)]);
+  applyFrame(queries, frame(task('b', 2)));
+  applyFrame(queries, frame(task('a', 3, { title: '!' })));
+  applyFrame(queries, frame(task('a', 2)));
+  expect(ids()).toEqual(['b', 'a!']);
+  expect(queries.getQueryData(['task', 'a'])).toMatchObject({ title: '!' });
+});
+
+test('a change is not lost to a list that was being read when it came', async () => {
+  queries.setQueryData(KEY, [task('a', 1), task('c', 1)]);
+  const { answer, done } = reading();
+  applyFrame(queries, frame(task('b', 2)));
+  applyFrame(queries, frame(task('a', 3, { title: '!' })));
+  applyFrame(queries, frame({ id: 'c', team_id: 'tea_1', deleted: true }));
+  expect(ids()).toEqual(['b', 'a!']);
+  answer([task('a', 1), task('c', 1)]);
+  await done;
+  await settled();
+  expect(ids()).toEqual(['b', 'a!']);
+});
+
+test('nor to the first reading of one', async () => {
+  const { answer, done } = reading();
+  applyFrame(queries, frame(task('b', 2)));
+  expect(ids()).toBeUndefined();
+  answer([task('a', 1)]);
+  await done;
+  await settled();
+  expect(ids()).toEqual(['b', 'a']);
+});

@@ -1,0 +1,183 @@
+/**
+ * The graph of a team's or a run's steps. Each node is a button that speaks its step and its status; the graph can be moved
+ * and enlarged, and everything that it shows stands in a table as well (its twin, which the screen offers).
+ */
+import {
+  type Edge,
+  Handle,
+  type Node,
+  type NodeProps,
+  Panel,
+  Position,
+  ReactFlow,
+  ReactFlowProvider,
+  useReactFlow,
+} from '@xyflow/react';
+import '@xyflow/react/dist/base.css';
+import { Maximize, ZoomIn, ZoomOut } from 'lucide-react';
+import { memo, useCallback, useEffect, useMemo, useRef } from 'react';
+import { IconButton } from '../ui/button.tsx';
+import { cx } from '../ui/cx.ts';
+import { Status } from '../ui/status.tsx';
+import './graph.css';
+import { type GraphStep, NODE, planOf, shapeOf } from './layout.ts';
+
+export interface ShownStep extends GraphStep {
+  /** None for the steps of a definition. */
+  status?: string;
+}
+
+export interface StepsGraphProps {
+  steps: readonly ShownStep[];
+  label: string;
+  selected?: string | undefined;
+  onSelect?: (step_key: string) => void;
+}
+
+type StepNode = Node<{
+  step: ShownStep;
+  chosen: boolean;
+  onSelect: ((step_key: string) => void) | undefined;
+}>;
+
+const nodeTypes = { step: memo(StepBox) };
+const fitting = { padding: 0.06, maxZoom: 1, minZoom: 0.05 };
+const nothing = () => {};
+/** A graph of more steps is begun at the one that is looked at: all of them are too many to be drawn at once. */
+const WHOLE_STEPS = 300;
+
+export default function StepsGraph(props: StepsGraphProps) {
+  return (
+    <ReactFlowProvider>
+      <Flow {...props} />
+    </ReactFlowProvider>
+  );
+}
+
+function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
+  const { fitView, zoomIn, zoomOut } = useReactFlow();
+  const shape = shapeOf(steps);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the shape is all that the plan depends on
+  const plan = useMemo(() => planOf(steps), [shape]);
+  const select = useRef(onSelect);
+  select.current = onSelect;
+  const canSelect = onSelect !== undefined;
+  const choose = useCallback((step_key: string) => select.current?.(step_key), []);
+
+  const nodes = useMemo(() => {
+    const drawn = new Map<string, StepNode>();
+    for (const step of steps) {
+      const { name, x, y } = plan.at.get(step.step_key)!;
+      drawn.set(step.step_key, {
+        id: name,
+        type: 'step',
+        position: { x: x - NODE.width / 2, y: y - NODE.height / 2 },
+        ...NODE,
+        data: { step, chosen: step.step_key === selected, onSelect: canSelect ? choose : undefined },
+        // The button in it says everything: its step, its status, its member.
+        ariaRole: 'presentation',
+        domAttributes: { 'aria-roledescription': undefined },
+      });
+    }
+    return [...drawn.values()];
+  }, [steps, plan, selected, canSelect, choose]);
+  const edges = useMemo(
+    () =>
+      plan.arrows.map(
+        ({ from, to }): Edge => ({
+          id: `${plan.at.get(from)!.name} ${plan.at.get(to)!.name}`,
+          source: plan.at.get(from)!.name,
+          target: plan.at.get(to)!.name,
+          // The twin table says what depends on what.
+          domAttributes: { 'aria-hidden': true },
+        }),
+      ),
+    [plan],
+  );
+
+  const isLarge = steps.length > WHOLE_STEPS;
+  const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
+  const first = isLarge && start ? { nodes: [{ id: start.name }], maxZoom: 0.8 } : fitting;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: where another graph begins, not where the selection goes
+  useEffect(() => {
+    const frame = requestAnimationFrame(() => void fitView(first));
+    return () => cancelAnimationFrame(frame);
+  }, [shape, fitView]);
+
+  return (
+    <ReactFlow
+      aria-label={label}
+      nodes={nodes}
+      edges={edges}
+      nodeTypes={nodeTypes}
+      fitView
+      fitViewOptions={first}
+      minZoom={isLarge ? 0.3 : 0.05}
+      maxZoom={2}
+      nodesDraggable={false}
+      nodesConnectable={false}
+      nodesFocusable={false}
+      edgesFocusable={false}
+      elementsSelectable={false}
+      // A node's own button takes the keys.
+      disableKeyboardA11y
+      deleteKeyCode={null}
+      selectionKeyCode={null}
+      panActivationKeyCode={null}
+      zoomOnScroll={false}
+      zoomOnDoubleClick={false}
+      preventScrolling={false}
+      onlyRenderVisibleElements={isLarge}
+      onError={nothing}
+      className="steps-graph"
+    >
+      <Panel position="top-right" className="flex gap-0.5 rounded-md border border-line bg-ground">
+        <IconButton label="Enlarge" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
+        <IconButton label="Make smaller" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
+        <IconButton
+          label={isLarge ? 'Back to the step' : 'Show all'}
+          icon={<Maximize aria-hidden />}
+          onClick={() => void fitView(first)}
+        />
+      </Panel>
+    </ReactFlow>
+  );
+}
+
+function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
+  const { step_key, member_id, status } = step;
+  const look = cx(
+    'flex h-full w-full flex-col justify-center rounded-md border bg-raised px-2 text-left leading-4',
+    chosen ? 'border-accent outline-2 outline-accent' : 'border-line-strong/70',
+    (status === 'pending' || status === 'skipped') && 'border-dashed',
+  );
+  const words = (
+    <>
+      <span className="block w-full truncate font-medium" title={step_key}>
+        {step_key}
+      </span>
+      <span className="flex w-full min-w-0 items-center gap-1.5 text-xs">
+        {status && <Status status={status} className="shrink-0" />}
+        <span className="truncate text-muted">{member_id}</span>
+      </span>
+    </>
+  );
+  return (
+    <>
+      <Handle type="target" position={Position.Left} isConnectable={false} className="invisible" />
+      {onSelect ? (
+        <button
+          type="button"
+          aria-pressed={chosen}
+          onClick={() => onSelect(step_key)}
+          className={cx('pointer-events-auto', look)}
+        >
+          {words}
+        </button>
+      ) : (
+        <div className={look}>{words}</div>
+      )}
+      <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
+    </>
+  );
+}

@@ -1,0 +1,48 @@
+/** Where the page begins. */
+import { QueryClientProvider } from '@tanstack/react-query';
+import { RouterProvider } from '@tanstack/react-router';
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { agentsQuery, queries, reviewsQuery } from './api/queries.ts';
+import { session } from './api/session.ts';
+import { router } from './router.tsx';
+import { applyAppearance } from './shell/appearance.ts';
+import './style.css';
+
+applyAppearance();
+
+// Another person signs in, or this one out: nothing read before may be shown.
+let user_id = session.get()?.user.id;
+session.subscribe(() => {
+  const now = session.get()?.user.id;
+  if (now === user_id) return;
+  user_id = now;
+  queries.clear();
+  void router.invalidate();
+});
+
+// The service was upgraded under an open page: parts that were not yet loaded are gone with the old build.
+const RELOADED = 'svc.reloaded-at';
+addEventListener('vite:preloadError', (event) => {
+  if (Date.now() - Number(sessionStorage.getItem(RELOADED) ?? 0) < 30_000) return;
+  event.preventDefault();
+  sessionStorage.setItem(RELOADED, String(Date.now()));
+  location.reload();
+});
+
+if (import.meta.env.PROD) navigator.serviceWorker?.register('/sw.js').catch(() => {});
+
+// What is surely shown is asked for before anything is drawn: drawing takes a slow phone half a second.
+if (session.get()) {
+  import('./live/streams.ts').then(({ streams }) => streams()).catch(() => {});
+  void queries.prefetchQuery(reviewsQuery);
+  if (/^\/(agents\/?)?$/.test(location.pathname)) void queries.prefetchQuery(agentsQuery);
+}
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <QueryClientProvider client={queries}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+);

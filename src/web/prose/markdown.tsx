@@ -1,0 +1,131 @@
+/**
+ * What an agent says, as Markdown. Raw HTML stays text, nothing is loaded from anywhere, and links lead only to the web with
+ * their whole address in sight. A message that grows renders its last block only.
+ */
+import { ExternalLink, Image } from 'lucide-react';
+import { memo, type ReactNode, useState } from 'react';
+import Markdown, { type Components } from 'react-markdown';
+import remarkGfm from 'remark-gfm';
+import remend from 'remend';
+import { MarkdownBlocks, openFence } from '../transcript/blocks.ts';
+import { ScrollBox } from '../ui/scroll-box.tsx';
+import { CodeBlock } from './code.tsx';
+import { webAddress } from './links.ts';
+
+const plugins = [remarkGfm];
+
+const components: Components = {
+  a: ({ href, children }) => <Address to={href}>{children}</Address>,
+  img: ({ src, alt }) => <Picture src={typeof src === 'string' ? src : undefined} alt={alt} />,
+  pre: ({ node, children }) => {
+    const code = node?.children[0];
+    if (code?.type !== 'element' || code.tagName !== 'code') return <pre>{children}</pre>;
+    const text = code.children.map((child) => (child.type === 'text' ? child.value : '')).join('');
+    const [, language] = /language-(\S+)/.exec(String(code.properties.className ?? '')) ?? [];
+    return <CodeBlock text={text.replace(/\n$/, '')} {...(language && { language })} />;
+  },
+  code: ({ children }) => (
+    <code className="break-words rounded bg-surface px-1 font-mono text-sm">{children}</code>
+  ),
+  table: ({ children }) => (
+    <ScrollBox label="Table" className="my-2">
+      <table className="border-collapse [&_td]:border [&_td]:px-2 [&_th]:border [&_th]:px-2 [&_th]:text-left">
+        {children}
+      </table>
+    </ScrollBox>
+  ),
+  // An agent's headings are no headings of this page.
+  h1: ({ children }) => <p className="mt-3 mb-1 font-semibold text-lg">{children}</p>,
+  h2: ({ children }) => <p className="mt-3 mb-1 font-semibold">{children}</p>,
+  h3: ({ children }) => <p className="mt-2 mb-1 font-semibold">{children}</p>,
+  h4: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
+  h5: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
+  h6: ({ children }) => <p className="mt-2 mb-1 font-medium">{children}</p>,
+  p: ({ children }) => <p className="my-1.5">{children}</p>,
+  ul: ({ children }) => <ul className="my-1.5 list-disc pl-6">{children}</ul>,
+  ol: ({ children, start }) => (
+    <ol start={start} className="my-1.5 list-decimal pl-6">
+      {children}
+    </ol>
+  ),
+  blockquote: ({ children }) => (
+    <blockquote className="my-1.5 border-line-strong border-l-2 pl-3 text-muted">{children}</blockquote>
+  ),
+  hr: () => <hr className="my-3" />,
+  input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
+};
+
+/** A block that is longer, and still grows, is shown as it is: parsing it anew with each word would cost what it is long. */
+const TAIL_CHARS = 8_000;
+
+export function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
+  const [blocks] = useState(() => new MarkdownBlocks());
+  blocks.update(text);
+  const { finished, tail } = blocks;
+  const code = grows ? openFence(tail) : null;
+  return (
+    <div dir="auto" className="min-w-0 break-words text-prose [overflow-wrap:anywhere]">
+      {finished.map((block, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: blocks never change places
+        <MarkdownBlock key={at} text={block} />
+      ))}
+      {code ? (
+        <CodeBlock key={finished.length} text={code.code} language={code.language} />
+      ) : grows && tail.length > TAIL_CHARS ? (
+        <p key={finished.length} className="my-1.5 whitespace-pre-wrap">
+          {tail}
+        </p>
+      ) : (
+        <MarkdownBlock key={finished.length} text={grows ? remend(tail) : tail} />
+      )}
+    </div>
+  );
+}
+
+const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
+  return (
+    <Markdown remarkPlugins={plugins} components={components} urlTransform={(url) => url}>
+      {text}
+    </Markdown>
+  );
+});
+
+/** A link of the agent's; what leads elsewhere than to the web stays text. */
+export function Address({ to, children }: { to: string | undefined; children?: ReactNode }) {
+  const address = webAddress(to);
+  if (address === null) {
+    return (
+      <span>
+        {children}
+        {to && to !== children && !to.startsWith('#') && <span className="text-muted text-sm"> ({to})</span>}
+      </span>
+    );
+  }
+  return (
+    <>
+      <a
+        href={address}
+        target="_blank"
+        rel="noreferrer noopener"
+        title={address}
+        className="break-all underline decoration-line-strong underline-offset-2 hover:decoration-current"
+      >
+        {children}
+        <ExternalLink aria-label="opens elsewhere" className="ml-0.5 inline size-3" />
+      </a>
+      {children !== to && children !== address && (
+        <span className="break-all text-muted text-sm"> {address}</span>
+      )}
+    </>
+  );
+}
+
+/** Never loaded into this page: the picture opens at its own address, by a click. */
+function Picture({ src, alt }: { src: string | undefined; alt: string | undefined }) {
+  return (
+    <span className="inline-flex flex-wrap items-center gap-1 rounded border border-line px-1.5">
+      <Image aria-label="picture" className="size-3.5 text-muted" />
+      <Address to={src}>{alt || src || 'picture'}</Address>
+    </span>
+  );
+}

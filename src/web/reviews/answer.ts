@@ -1,0 +1,69 @@
+/** Answering permission reviews. Whoever is second hears who was first: a state of the card, not an error. */
+import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { Problem } from '../../domain/problem.ts';
+import { call, newKey } from '../api/client.ts';
+import type { ReviewRecord } from '../api/queries.ts';
+
+export type Reply =
+  | { type: 'option'; option_id: string }
+  /** Ends the agent's turn; the agent hears `cancelled`. */
+  | { type: 'cancel_turn' };
+
+interface Asked {
+  review_id: string;
+  agent_id: string;
+}
+
+export function useAnswer(asked: Asked) {
+  const give = useReply();
+  return useMutation({ mutationFn: (reply: Reply) => give(asked, reply) });
+}
+
+/** The same answer, tried again, is one act. */
+export function useReply(): (asked: Asked, reply: Reply) => Promise<void> {
+  const queries = useQueryClient();
+  const keys = useRef(new Map<string, string>());
+  return async (asked, reply) => {
+    const act = JSON.stringify([asked.review_id, reply]);
+    const key = keys.current.get(act) ?? newKey();
+    keys.current.set(act, key);
+    keepReview(queries, await answered(asked, reply, key));
+  };
+}
+
+async function answered(
+  { review_id, agent_id }: Asked,
+  reply: Reply,
+  idempotency_key: string,
+): Promise<ReviewRecord> {
+  const params = { review_id };
+  try {
+    if (reply.type === 'option') {
+      return await call('respondReview', { params, body: { option_id: reply.option_id }, idempotency_key });
+    }
+    if (await cancelsTurn(agent_id)) return await call('getReview', { params });
+    return await call('respondReview', { params, body: { outcome: 'cancelled' }, idempotency_key });
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== 'review_over') throw error;
+    return await call('getReview', { params });
+  }
+}
+
+/** False: there is no turn, or whoever answers may not drive the agent; then only the question can be cancelled. */
+async function cancelsTurn(agent_id: string): Promise<boolean> {
+  try {
+    await call('cancelTurn', { params: { agent_id } });
+    return true;
+  } catch (error) {
+    if (error instanceof Problem && ['conflict', 'forbidden', 'not_found'].includes(error.kind)) return false;
+    throw error;
+  }
+}
+
+function keepReview(queries: QueryClient, review: ReviewRecord): void {
+  queries.setQueryData(['review', review.id], review);
+  queries.setQueryData<ReviewRecord[]>(['reviews'], (rows) =>
+    rows?.map((row) => (row.id === review.id ? review : row)),
+  );
+}

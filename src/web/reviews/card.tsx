@@ -1,0 +1,261 @@
+/**
+ * One permission review: what is asked, everything that is needed to decide, and the agent's own options in its own words
+ * and order. Digits answer only while the focus is inside; a card never takes the focus by itself.
+ */
+import { Link } from '@tanstack/react-router';
+import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
+import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'react';
+import type { AgentRecord } from '../api/queries.ts';
+import { useSession } from '../api/session.ts';
+import { visible } from '../prose/visible.ts';
+import { hasModifier, isTyping } from '../shell/keys.ts';
+import type { Option } from '../transcript/items.ts';
+import { Button } from '../ui/button.tsx';
+import { cx } from '../ui/cx.ts';
+import { useOnline } from '../ui/online.ts';
+import { Refused } from '../ui/states.tsx';
+import { Ago, spanText } from '../ui/time.tsx';
+import { type Reply, useAnswer } from './answer.ts';
+import { Evidence } from './evidence.tsx';
+import { optionGroups, type Question, settledWords } from './question.ts';
+
+export interface ReviewCardProps {
+  question: Question;
+  agent: AgentRecord | undefined;
+  team?: string | undefined;
+  /** Names the agent, where the card does not stand in its conversation. */
+  named?: boolean;
+  className?: string;
+  ref?: Ref<HTMLElement>;
+}
+
+export const ReviewCard = memo(function ReviewCard(props: ReviewCardProps) {
+  return props.question.settled ? <SettledCard {...props} /> : <OpenCard {...props} />;
+});
+
+function OpenCard({ question, agent, team, named, className, ref }: ReviewCardProps) {
+  const id = useId();
+  const online = useOnline();
+  const answer = useAnswer(question);
+  const { call, options } = question;
+  const give = (reply: Reply) => {
+    if (online && !answer.isPending) answer.mutate(reply);
+  };
+  const onKeyDown = (event: KeyboardEvent<HTMLElement>) => {
+    if (hasModifier(event.nativeEvent) || event.repeat || isTyping(event.nativeEvent)) return;
+    const option = /^[1-9]$/.test(event.key) ? options[Number(event.key) - 1] : undefined;
+    if (!option) return;
+    event.preventDefault();
+    event.stopPropagation();
+    give({ type: 'option', option_id: option.option_id });
+  };
+  return (
+    <article
+      ref={ref}
+      tabIndex={-1}
+      aria-labelledby={id}
+      data-review={question.review_id}
+      onKeyDown={onKeyDown}
+      className={cx(
+        'flex min-w-0 flex-col gap-2 rounded-lg border border-needs/70 bg-raised p-3 outline-offset-2 focus:outline-2 focus:outline-accent',
+        className,
+      )}
+    >
+      <header className="flex flex-wrap items-center gap-x-2 text-sm">
+        <span className="inline-flex items-center gap-1 font-medium text-needs">
+          <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
+        </span>
+        {named && <AgentName question={question} agent={agent} />}
+        <span className="ml-auto text-muted">
+          asked <Ago at={question.asked_at} />
+        </span>
+      </header>
+      <p
+        id={id}
+        className={cx(
+          'whitespace-pre-wrap break-words font-medium',
+          call.tool_kind === 'execute' && 'font-mono',
+        )}
+      >
+        <bdi>{visible(call.title) || 'Something that the agent gives no name'}</bdi>
+      </p>
+      <Where question={question} agent={agent} team={team} />
+      {question.too_large !== null && (
+        <p className="text-needs">
+          The agent's words are too large to be shown ({question.too_large} bytes).
+        </p>
+      )}
+      <Evidence call={call} workdir={agent?.workdir} />
+      <Options options={options} disabled={!online || answer.isPending} onChoose={give} />
+      {!online && <p className="text-muted">You are offline: an answer cannot be sent.</p>}
+      <Refused error={answer.error} />
+      <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
+        <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
+        <Button
+          look="quiet"
+          disabled={!online || answer.isPending}
+          onClick={() => give({ type: 'cancel_turn' })}
+        >
+          Cancel turn
+        </Button>
+      </footer>
+    </article>
+  );
+}
+
+function KeysHint({ count }: { count: number }) {
+  if (count === 0) return 'The agent offers no answer.';
+  return (
+    <span className="pointer-coarse:hidden">
+      {count === 1 ? 'Key 1 answers here' : `Keys 1–${Math.min(9, count)} answer here`}
+    </span>
+  );
+}
+
+function Options({
+  options,
+  disabled,
+  onChoose,
+}: {
+  options: readonly Option[];
+  disabled: boolean;
+  onChoose: (reply: Reply) => void;
+}) {
+  const lastingId = useId();
+  return (
+    <div className="flex flex-col gap-x-5 gap-y-4 sm:flex-row sm:flex-wrap sm:items-start">
+      {optionGroups(options).map(({ lasting, options: group }) => (
+        <div key={group[0]!.option_id} className="flex min-w-0 flex-col gap-1">
+          <div className="flex flex-col gap-2 sm:flex-row sm:flex-wrap">
+            {group.map((option) => (
+              <OptionButton
+                key={option.option_id}
+                option={option}
+                digit={options.indexOf(option) + 1}
+                disabled={disabled}
+                describedBy={lasting ? lastingId : undefined}
+                onChoose={onChoose}
+              />
+            ))}
+          </div>
+          {lasting && (
+            <span id={lastingId} className="text-muted text-sm">
+              the agent decides what “always” covers
+            </span>
+          )}
+        </div>
+      ))}
+    </div>
+  );
+}
+
+const optionLooks: Record<string, string> = {
+  allow_once: 'border-completed/70 text-completed',
+  allow_always: 'border-completed/70 border-dashed text-completed',
+  reject_once: 'border-failed/60 text-failed',
+  reject_always: 'border-failed/60 border-dashed text-failed',
+};
+
+function OptionButton({
+  option,
+  digit,
+  disabled,
+  describedBy,
+  onChoose,
+}: {
+  option: Option;
+  digit: number;
+  disabled: boolean;
+  describedBy: string | undefined;
+  onChoose: (reply: Reply) => void;
+}) {
+  const onClick = (event: MouseEvent) => {
+    // The second press of a double click may meet the next card, which has moved to where this one was.
+    if (event.detail <= 1) onChoose({ type: 'option', option_id: option.option_id });
+  };
+  return (
+    <button
+      type="button"
+      disabled={disabled}
+      aria-describedby={describedBy}
+      onClick={onClick}
+      className={cx(
+        'tap inline-flex min-w-0 items-center gap-2 rounded-md border px-3 py-1 text-left font-medium disabled:opacity-50',
+        'hover:bg-surface pointer-coarse:min-h-12 pointer-coarse:justify-center',
+        optionLooks[option.kind] ?? 'border-line-strong/70',
+      )}
+    >
+      {digit <= 9 && (
+        <kbd aria-hidden className="font-normal font-sans text-muted pointer-coarse:hidden">
+          {digit}
+        </kbd>
+      )}
+      <bdi className="min-w-0 break-words">{option.name}</bdi>
+    </button>
+  );
+}
+
+function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'agent' | 'team'>) {
+  const { member, routed_to, team_id } = question;
+  return (
+    <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
+      {agent && (
+        <>
+          <span className="min-w-0 break-all">
+            in <span className="font-mono">{visible(agent.workdir)}</span>
+          </span>
+          <span>on {agent.node_id === 'main' ? 'main' : `node:${agent.node_id}`}</span>
+        </>
+      )}
+      {member !== null && (
+        <span>
+          member {member}
+          {team_id !== null && ` of ${team ?? team_id}`}
+        </span>
+      )}
+      {routed_to !== null && <span>put before {routed_to}</span>}
+    </p>
+  );
+}
+
+function AgentName({ question, agent }: Pick<ReviewCardProps, 'question' | 'agent'>) {
+  return (
+    <Link
+      to="/agents/$agent_id"
+      params={{ agent_id: question.agent_id }}
+      className="tap inline-flex min-w-0 items-center font-medium hover:underline"
+    >
+      <span className="break-all">{agent?.name ?? question.agent_id}</span>
+    </Link>
+  );
+}
+
+function SettledCard({ question, agent, named, className, ref }: ReviewCardProps) {
+  const me = useSession()?.user.username ?? null;
+  const { settled_at, asked_at, settled, call } = question;
+  const Icon = settled?.type === 'chosen' ? Check : CircleSlash;
+  return (
+    <article
+      ref={ref}
+      tabIndex={-1}
+      data-review={question.review_id}
+      aria-label={`${call.title}: ${settledWords(question, me)}`}
+      className={cx(
+        'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
+        className,
+      )}
+    >
+      <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
+      {named && <AgentName question={question} agent={agent} />}
+      <span className="min-w-0 break-words">
+        <bdi>{settledWords(question, me)}</bdi>
+        {settled?.type !== 'over' && settled_at !== null && (
+          <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
+        )}
+      </span>
+      <span className="min-w-0 truncate text-muted" title={visible(call.title)}>
+        <bdi>{visible(call.title)}</bdi>
+      </span>
+    </article>
+  );
+}

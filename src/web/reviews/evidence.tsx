@@ -1,0 +1,37 @@
+/** What a question is about, in full: nobody should allow what they cannot see. */
+import { CodeBlock } from '../prose/code.tsx';
+import { Prose } from '../prose/markdown.tsx';
+import { visible } from '../prose/visible.ts';
+import type { Call } from '../transcript/calls.ts';
+import { DiffView } from './diff-view.tsx';
+import { pathIn } from './paths.ts';
+import { commandIn } from './question.ts';
+import { RawView } from './raw-view.tsx';
+
+export function Evidence({ call, workdir }: { call: Call; workdir: string | undefined }) {
+  const command = commandIn(call);
+  const diffed = new Set(call.content.flatMap((one) => (one.type === 'diff' ? [one.path] : [])));
+  const places = call.locations.filter(({ path }) => !diffed.has(path));
+  return (
+    <div className="flex min-w-0 flex-col gap-1.5">
+      {command !== null && command !== call.title && <CodeBlock text={visible(command)} language="command" />}
+      {places.map(({ path, line }) => (
+        <p key={`${path}:${line}`} className="break-all font-mono text-sm">
+          {pathIn(path, workdir)}
+          {line !== null && `:${line}`}
+        </p>
+      ))}
+      {call.content.map((content, at) => {
+        const key = `${at} ${content.type}`;
+        if (content.type === 'diff') return <DiffView key={key} diff={content} workdir={workdir} />;
+        if (content.type === 'content' && content.part.type === 'text')
+          return <Prose key={key} text={content.part.text} />;
+        if (content.type === 'content')
+          return <RawView key={key} label={content.part.type} value={content.part} />;
+        return <RawView key={key} label={content.type} value={content} />;
+      })}
+      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more are not shown.</p>}
+      {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
+    </div>
+  );
+}

@@ -1,0 +1,105 @@
+import { expect, test } from 'vitest';
+import { reviewRecord } from '../../testing/review-record.ts';
+import type { ReviewRecord } from '../api/queries.ts';
+import { callOf } from '../transcript/calls.ts';
+import type { Permission } from '../transcript/items.ts';
+import { diffLines } from './diff-lines.ts';
+import { pathIn } from './paths.ts';
+import { commandIn, commonOptions, optionGroups, questionIn, questionOf, settledWords } from './question.ts';
+
+const options = [
+  { option_id: 'a', name: 'Allow once', kind: 'allow_once' },
+  { option_id: 'b', name: 'Always', kind: 'allow_always' },
+  { option_id: 'c', name: 'Maybe', kind: 'of_another_world' },
+];
+
+const review = (fields: Partial<ReviewRecord> = {}) => reviewRecord({ options, ...fields });
+
+const item: Permission = {
+  kind: 'permission',
+  key: '5',
+  seq: 5,
+  ts: 1,
+  turn: 1,
+  review_id: 'rev_1',
+  call: callOf({ toolCallId: '1', title: 'npm publish' }),
+  options,
+  outcome: null,
+  answered_by: null,
+  settled_ts: null,
+  undeliverable: false,
+  too_large: null,
+};
+
+const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledWords(questionOf(review(fields)), me);
+
+test('a settled question says what was chosen, by whom, or that it is no longer needed', () => {
+  expect(questionOf(review()).settled).toBeNull();
+  const answered = { status: 'answered', option_id: 'a', answered_by: 'ana' } as const;
+  expect(says(answered)).toBe('Allow once · ana');
+  expect(says(answered, 'leo')).toBe('Answered by ana: Allow once');
+  expect(says({ ...answered, delivery: 'undeliverable' })).toContain('no longer waited');
+  expect(says({ status: 'cancelled', answered_by: 'leo' })).toBe('Turn cancelled · leo');
+  expect(says({ status: 'cancelled' })).toBe('No longer needed');
+  expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
+});
+
+test('an end that either the log or the list tells is an end', () => {
+  const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
+  const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
+  expect(questionIn(item, 'agt_1', undefined).settled).toBeNull();
+  expect(questionIn(answered, 'agt_1', undefined).settled).toMatchObject({ option: 'Allow once', by: 'leo' });
+  expect(questionIn(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
+  const told = review({ status: 'answered', option_id: 'b', answered_by: 'ana' });
+  expect(questionIn(item, 'agt_1', told).settled).toMatchObject({ option: 'Always', by: 'ana' });
+  const gone = { ...item, outcome: { type: 'gone' } as const };
+  expect(questionIn(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
+});
+
+test('options stay in the agent’s order, and lasting ones stand apart', () => {
+  const groups = optionGroups(options);
+  expect(groups.flatMap((group) => group.options)).toEqual(options);
+  expect(groups.map(({ lasting }) => lasting)).toEqual([false, true, false]);
+});
+
+test('many questions are answered together only with a one-time option that all have in the same words', () => {
+  const question = questionOf(review());
+  const other = (names: typeof options) => questionOf(review({ options: names }));
+  expect(commonOptions([question, question]).map(({ name }) => name)).toEqual(['Allow once', 'Maybe']);
+  expect(commonOptions([question, other([{ ...options[0]!, name: 'Yes' }])])).toEqual([]);
+  const twice = other([options[0]!, { ...options[0]!, option_id: 'x' }]);
+  expect(commonOptions([question, twice])).toEqual([]);
+  expect(commonOptions([])).toEqual([]);
+});
+
+test('the command is found where the agent says it', () => {
+  const command = (rawInput: unknown) => commandIn(callOf({ toolCallId: '1', rawInput }));
+  expect(command({ command: 'ls -l' })).toBe('ls -l');
+  expect(command({ command: ['ls', '-l'] })).toBe('ls -l');
+  expect(command({ command: [1] })).toBeNull();
+  expect(command('ls')).toBeNull();
+});
+
+test('a diff has its lines with their numbers, and a gap between what is far apart', () => {
+  const before = Array.from({ length: 30 }, (_, n) => `line ${n + 1}`);
+  const after = before.with(1, 'two').with(25, 'twenty-six');
+  const lines = diffLines(before.join('\n'), after.join('\n'))!;
+  expect(lines.filter(({ kind }) => kind === 'gap')).toHaveLength(1);
+  expect(lines.filter(({ kind }) => kind === 'added')).toEqual([
+    { kind: 'added', text: 'two', number: 2 },
+    { kind: 'added', text: 'twenty-six', number: 26 },
+  ]);
+  expect(lines.find(({ kind }) => kind === 'removed')).toEqual({
+    kind: 'removed',
+    text: 'line 2',
+    number: 2,
+  });
+  expect(diffLines(null, 'a\nb\n')!.map(({ kind }) => kind)).toEqual(['added', 'added']);
+});
+
+test('a path is short inside the folder, and whole outside it', () => {
+  expect(pathIn('/repo/a/b.ts', '/repo')).toBe('a/b.ts');
+  for (const path of ['/reposhop/b.ts', '/etc/passwd', '/repo/../etc/passwd']) {
+    expect(pathIn(path, '/repo')).toBe(path);
+  }
+});

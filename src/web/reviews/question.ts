@@ -1,0 +1,159 @@
+/**
+ * A permission review as its card shows it, whether it comes from the list of reviews or from an agent's log (pure). A review
+ * that the list has is the truth about its answer; the log alone shows old ones.
+ */
+import type { ReviewRecord } from '../api/queries.ts';
+import { type Call, callOf } from '../transcript/calls.ts';
+import type { Option, Permission } from '../transcript/items.ts';
+
+export type Settled =
+  | { readonly type: 'chosen'; readonly option: string; readonly by: string | null }
+  | { readonly type: 'cancelled'; readonly by: string }
+  /** Nobody has to answer any more. */
+  | { readonly type: 'over'; readonly why: 'withdrawn' | 'expired' };
+
+export interface Question {
+  readonly review_id: string;
+  readonly agent_id: string;
+  readonly team_id: string | null;
+  readonly member: string | null;
+  /** Before whom it was put; null: everybody who may answer. */
+  readonly routed_to: string | null;
+  readonly call: Call;
+  readonly options: readonly Option[];
+  /** Unix milliseconds. */
+  readonly asked_at: number;
+  readonly settled_at: number | null;
+  readonly settled: Settled | null;
+  readonly undeliverable: boolean;
+  /** Its size, where the agent's words were too large to be kept. */
+  readonly too_large: number | null;
+}
+
+export function questionOf(review: ReviewRecord): Question {
+  return {
+    review_id: review.id,
+    agent_id: review.agent_id,
+    team_id: review.team_id,
+    member: review.origin_actor_id?.split('@')[0] ?? null,
+    routed_to: review.routed_to,
+    call: callOf(review.tool_call),
+    options: review.options,
+    asked_at: Date.parse(review.created_at),
+    settled_at: review.answered_at === null ? null : Date.parse(review.answered_at),
+    settled: settledOf(review),
+    undeliverable: review.delivery === 'undeliverable',
+    too_large: null,
+  };
+}
+
+function settledOf({ status, option_id, options, answered_by }: ReviewRecord): Settled | null {
+  if (status === 'pending') return null;
+  if (status === 'expired') return { type: 'over', why: 'expired' };
+  if (status === 'answered') {
+    const option = options.find((one) => one.option_id === option_id);
+    return { type: 'chosen', option: option?.name ?? option_id ?? '', by: answered_by };
+  }
+  return answered_by === null ? { type: 'over', why: 'withdrawn' } : { type: 'cancelled', by: answered_by };
+}
+
+/** `review`: what the list has of it. An end that only one of the two tells is an end. */
+export function questionIn(item: Permission, agent_id: string, review: ReviewRecord | undefined): Question {
+  const settled = itemSettled(item);
+  const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
+  if (review) {
+    const question = questionOf(review);
+    if (question.settled || !settled) return question;
+    return { ...question, settled, settled_at };
+  }
+  return {
+    review_id: item.review_id,
+    agent_id,
+    team_id: null,
+    member: null,
+    routed_to: null,
+    call: item.call,
+    options: item.options,
+    asked_at: item.ts * 1000,
+    settled_at,
+    settled,
+    undeliverable: item.undeliverable,
+    too_large: item.too_large,
+  };
+}
+
+function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
+  if (outcome === null) return null;
+  if (outcome.type === 'selected') {
+    return { type: 'chosen', option: outcome.option?.name ?? outcome.option_id, by };
+  }
+  return outcome.type === 'cancelled' && by !== null
+    ? { type: 'cancelled', by }
+    : { type: 'over', why: 'withdrawn' };
+}
+
+/** What a settled card says. `me`: the name of who reads it. */
+export function settledWords({ settled, undeliverable }: Question, me: string | null): string {
+  if (settled === null) return '';
+  const lost = undeliverable ? ' · the agent no longer waited for it' : '';
+  switch (settled.type) {
+    case 'chosen': {
+      const { option, by } = settled;
+      if (by === null || by === me) return [option, by].filter(Boolean).join(' · ') + lost;
+      return `Answered by ${by}: ${option}${lost}`;
+    }
+    case 'cancelled':
+      return `Turn cancelled · ${settled.by}${lost}`;
+    case 'over':
+      return settled.why === 'expired' ? 'No longer needed: nobody answered in time' : 'No longer needed';
+  }
+}
+
+export function isLasting({ kind }: Pick<Option, 'kind'>): boolean {
+  return kind.endsWith('_always');
+}
+
+/** Pieces of the options in the agent's order: where a lasting one begins or ends there is a gap. */
+export function optionGroups(options: readonly Option[]): { lasting: boolean; options: Option[] }[] {
+  const groups: { lasting: boolean; options: Option[] }[] = [];
+  for (const option of options) {
+    const lasting = isLasting(option);
+    if (groups.at(-1)?.lasting === lasting) groups.at(-1)!.options.push(option);
+    else groups.push({ lasting, options: [option] });
+  }
+  return groups;
+}
+
+/** What will be run, where the agent says so apart from the title. */
+export function commandIn({ raw_input }: Call): string | null {
+  const value = raw_input?.value;
+  if (typeof value !== 'object' || value === null) return null;
+  const { command, cmd } = value as { command?: unknown; cmd?: unknown };
+  const told = command ?? cmd;
+  if (typeof told === 'string') return told;
+  return Array.isArray(told) && told.every((word) => typeof word === 'string') ? told.join(' ') : null;
+}
+
+/** The one-time options that every one of these questions has in the same words. */
+export function commonOptions(questions: readonly Question[]): Option[] {
+  const [first, ...others] = questions;
+  if (!first) return [];
+  return first.options.filter(
+    (option) =>
+      !isLasting(option) &&
+      others.every(({ options }) => options.some((one) => isSame(one, option)) && isAlone(option, options)) &&
+      isAlone(option, first.options),
+  );
+}
+
+export function sameOption(option: Option, { options }: Question): Option | undefined {
+  return options.find((one) => isSame(one, option));
+}
+
+function isSame(a: Option, b: Option): boolean {
+  return a.name === b.name && a.kind === b.kind;
+}
+
+function isAlone(option: Option, options: readonly Option[]): boolean {
+  return options.filter((one) => isSame(one, option)).length === 1;
+}

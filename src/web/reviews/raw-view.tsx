@@ -1,0 +1,32 @@
+/** Any JSON, folded until somebody wants to see it. */
+import { useState } from 'react';
+import { visible } from '../prose/visible.ts';
+import { ScrollBox } from '../ui/scroll-box.tsx';
+
+export function RawView({ label, value, cut = false }: { label: string; value: unknown; cut?: boolean }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <details className="min-w-0" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="tap inline-flex cursor-pointer items-center text-muted text-sm">
+        {open ? '▾' : '▸'} {label}
+      </summary>
+      {open && (
+        <ScrollBox label="JSON" className="max-h-80 rounded bg-surface p-2">
+          <pre className="w-max font-mono text-sm" dir="ltr">
+            {visible(jsonOf(value))}
+            {cut && '\n…'}
+          </pre>
+        </ScrollBox>
+      )}
+    </details>
+  );
+}
+
+function jsonOf(value: unknown): string {
+  if (typeof value === 'string') return value;
+  try {
+    return JSON.stringify(value, null, 2) ?? '';
+  } catch {
+    return String(value);
+  }
+}

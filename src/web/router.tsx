@@ -1,0 +1,309 @@
+/** Every view has a URL. Screens are loaded when somebody goes there. */
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  Outlet,
+  redirect,
+} from '@tanstack/react-router';
+import { type EventType, eventTypes } from '../domain/event.ts';
+import { queries } from './api/queries.ts';
+import { session } from './api/session.ts';
+import { loadView } from './screens/agent/views.ts';
+import { Failed, Skeleton } from './ui/states.tsx';
+
+const root = createRootRoute({ component: Outlet });
+
+const join = createRoute({
+  getParentRoute: () => root,
+  path: '/join',
+  component: lazyRouteComponent(() => import('./screens/entry/join.tsx'), 'Join'),
+});
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: '/login',
+  // Only a path of this page: a link must not lead a person elsewhere after signing in. A key that is left out would
+  // stay as it came.
+  validateSearch: (search: Record<string, unknown>): { to?: string | undefined } => ({
+    to: typeof search.to === 'string' && /^\/(?![/\\])/.test(search.to) ? search.to : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./screens/entry/login.tsx'), 'Login'),
+});
+
+const app = createRoute({
+  getParentRoute: () => root,
+  id: 'app',
+  beforeLoad: ({ location }) => {
+    if (session.get()) return;
+    throw redirect({ to: '/login', search: location.href === '/' ? {} : { to: location.href } });
+  },
+  component: lazyRouteComponent(() => import('./shell/shell.tsx'), 'Shell'),
+});
+
+const home = createRoute({
+  getParentRoute: () => app,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/agents' });
+  },
+});
+
+export interface AgentsSearch {
+  show?: 'needs_you' | 'running' | 'failed' | undefined;
+  group?: 'repo' | 'node' | 'team' | undefined;
+  view?: 'cards' | undefined;
+  q?: string | undefined;
+}
+
+const agents = createRoute({
+  getParentRoute: () => app,
+  path: '/agents',
+  validateSearch: (search: Record<string, unknown>): AgentsSearch => ({
+    show: oneOf(search.show, ['needs_you', 'running', 'failed']),
+    group: oneOf(search.group, ['repo', 'node', 'team']),
+    view: oneOf(search.view, ['cards']),
+    q: text(search.q),
+  }),
+  component: lazyRouteComponent(() => import('./screens/agents/agents.tsx'), 'Agents'),
+});
+
+const newAgent = createRoute({
+  getParentRoute: () => app,
+  path: '/agents/new',
+  validateSearch: (search: Record<string, unknown>): { preset?: string | undefined } => ({
+    preset: text(search.preset),
+  }),
+  component: lazyRouteComponent(() => import('./screens/new-agent/new-agent.tsx'), 'NewAgent'),
+});
+
+export const agentTabs = ['conversation', 'output', 'changes', 'events', 'timeline'] as const;
+export type AgentTab = (typeof agentTabs)[number];
+
+const agent = createRoute({
+  getParentRoute: () => app,
+  path: '/agents/$agent_id',
+  component: lazyRouteComponent(() => import('./screens/agent/agent.tsx'), 'Agent'),
+});
+/** The agent's own best view: its conversation, or its output where it has none. */
+const agentHome = createRoute({
+  getParentRoute: () => agent,
+  path: '/',
+  component: lazyRouteComponent(() => import('./screens/agent/agent.tsx'), 'AgentHome'),
+});
+const agentTab = createRoute({
+  getParentRoute: () => agent,
+  path: '/$tab',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): { file?: string | undefined; q?: string | undefined; type?: EventType | undefined } => ({
+    file: text(search.file),
+    q: text(search.q),
+    type: oneOf(search.type, eventTypes),
+  }),
+  loader: async ({ params }) => {
+    const tab = oneOf(params.tab, agentTabs);
+    if (tab) await loadView(tab);
+  },
+  component: lazyRouteComponent(() => import('./screens/agent/agent.tsx'), 'AgentView'),
+});
+
+const approvals = createRoute({
+  getParentRoute: () => app,
+  path: '/approvals',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): {
+    review?: string | undefined;
+    team?: string | undefined;
+    agent?: string | undefined;
+    kind?: string | undefined;
+  } => ({
+    review: text(search.review),
+    team: text(search.team),
+    agent: text(search.agent),
+    kind: text(search.kind),
+  }),
+  component: lazyRouteComponent(() => import('./screens/approvals/approvals.tsx'), 'Approvals'),
+});
+
+const teams = createRoute({
+  getParentRoute: () => app,
+  path: '/teams',
+  component: lazyRouteComponent(() => import('./screens/teams/teams.tsx'), 'Teams'),
+});
+const newTeam = createRoute({
+  getParentRoute: () => app,
+  path: '/teams/new',
+  validateSearch: (search: Record<string, unknown>): { template?: string | undefined } => ({
+    template: text(search.template),
+  }),
+  component: lazyRouteComponent(() => import('./screens/teams/edit.tsx'), 'NewTeam'),
+});
+const team = createRoute({
+  getParentRoute: () => app,
+  path: '/teams/$team_id',
+  component: lazyRouteComponent(() => import('./screens/teams/team.tsx'), 'Team'),
+});
+const editTeam = createRoute({
+  getParentRoute: () => app,
+  path: '/teams/$team_id/edit',
+  component: lazyRouteComponent(() => import('./screens/teams/edit.tsx'), 'EditTeam'),
+});
+const runs = createRoute({
+  getParentRoute: () => app,
+  path: '/runs',
+  validateSearch: (search: Record<string, unknown>): { status?: string | undefined } => ({
+    status: text(search.status),
+  }),
+  component: lazyRouteComponent(() => import('./screens/run/runs.tsx'), 'Runs'),
+});
+const run = createRoute({
+  getParentRoute: () => app,
+  path: '/teams/$team_id/runs/$run_id',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): { step?: string | undefined; member?: string | undefined; view?: string | undefined } => ({
+    step: text(search.step),
+    member: text(search.member),
+    view: text(search.view),
+  }),
+  component: lazyRouteComponent(() => import('./screens/run/run.tsx'), 'Run'),
+});
+
+export interface TasksSearch {
+  team?: string | undefined;
+  task?: string | undefined;
+  view?: 'list' | undefined;
+  /** In the conversation of the task, else in the tasks. */
+  q?: string | undefined;
+  /** A message; only the thread that it is in. */
+  thread?: number | undefined;
+}
+
+const tasks = createRoute({
+  getParentRoute: () => app,
+  path: '/tasks',
+  validateSearch: (search: Record<string, unknown>): TasksSearch => ({
+    team: text(search.team),
+    task: text(search.task),
+    view: oneOf(search.view, ['list']),
+    q: text(search.q),
+    thread: Number.isSafeInteger(search.thread) ? (search.thread as number) : undefined,
+  }),
+  component: lazyRouteComponent(() => import('./screens/tasks/tasks.tsx'), 'Tasks'),
+});
+
+const nodes = createRoute({
+  getParentRoute: () => app,
+  path: '/nodes',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): { node?: string | undefined; register?: true | undefined } => ({
+    node: text(search.node),
+    ...(search.register ? { register: true as const } : {}),
+  }),
+  component: lazyRouteComponent(() => import('./screens/nodes/nodes.tsx'), 'Nodes'),
+});
+const users = createRoute({
+  getParentRoute: () => app,
+  path: '/users',
+  component: lazyRouteComponent(() => import('./screens/users/users.tsx'), 'Users'),
+});
+const audit = createRoute({
+  getParentRoute: () => app,
+  path: '/audit',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): {
+    event?: string | undefined;
+    user_id?: string | undefined;
+    agent_id?: string | undefined;
+    since?: string | undefined;
+    until?: string | undefined;
+  } => ({
+    event: text(search.event),
+    user_id: text(search.user_id),
+    agent_id: text(search.agent_id),
+    since: text(search.since),
+    until: text(search.until),
+  }),
+  component: lazyRouteComponent(() => import('./screens/audit/audit.tsx'), 'Audit'),
+});
+
+const settings = createRoute({
+  getParentRoute: () => app,
+  path: '/settings',
+  beforeLoad: () => {
+    throw redirect({ to: '/settings/$tab', params: { tab: 'account' } });
+  },
+});
+const settingsTab = createRoute({
+  getParentRoute: () => app,
+  path: '/settings/$tab',
+  component: lazyRouteComponent(() => import('./screens/settings/settings.tsx'), 'Settings'),
+});
+const reader = createRoute({
+  getParentRoute: () => app,
+  path: '/reader',
+  validateSearch: (
+    search: Record<string, unknown>,
+  ): { operation?: string | undefined; q?: string | undefined } => ({
+    operation: text(search.operation),
+    q: text(search.q),
+  }),
+  component: lazyRouteComponent(() => import('./screens/reader/reader.tsx'), 'Reader'),
+});
+
+function text(value: unknown): string | undefined {
+  return typeof value === 'string' && value !== ''
+    ? value
+    : typeof value === 'number'
+      ? String(value)
+      : undefined;
+}
+
+function oneOf<const T extends string>(value: unknown, choices: readonly T[]): T | undefined {
+  return choices.find((choice) => choice === value);
+}
+
+export const router = createRouter({
+  routeTree: root.addChildren([
+    join,
+    login,
+    app.addChildren([
+      home,
+      agents,
+      newAgent,
+      agent.addChildren([agentHome, agentTab]),
+      approvals,
+      teams,
+      newTeam,
+      team,
+      editTeam,
+      runs,
+      run,
+      tasks,
+      nodes,
+      users,
+      audit,
+      settings,
+      settingsTab,
+      reader,
+    ]),
+  ]),
+  context: { queries },
+  defaultPreload: 'intent',
+  scrollRestoration: true,
+  defaultPendingMs: 200,
+  defaultPendingComponent: Skeleton,
+  defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
+  defaultNotFoundComponent: () => <Failed error={new Error('There is no such page.')} />,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

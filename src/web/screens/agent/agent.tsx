@@ -1,0 +1,128 @@
+/** One agent: what it is and how it stands, above the view of it that the address names. */
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, Navigate, Outlet, useParams } from '@tanstack/react-router';
+import { CloudOff } from 'lucide-react';
+import { createContext, use, useEffect } from 'react';
+import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
+import { type AgentTab, agentTabs } from '../../router.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Failed, Reading, Skeleton } from '../../ui/states.tsx';
+import { AgentStatus } from '../../ui/status.tsx';
+import { Clock } from '../../ui/time.tsx';
+import { Branch, NodeName } from '../agents/facts.tsx';
+import { endOf, programOf } from '../agents/order.ts';
+import { Acts } from './acts.tsx';
+import { viewOf } from './views.ts';
+
+const ShownAgent = createContext<AgentRecord | null>(null);
+
+export function Agent() {
+  const { agent_id } = useParams({ from: '/app/agents/$agent_id' });
+  const queries = useQueryClient();
+  const read = useQuery({
+    ...agentQuery(agent_id),
+    // The list may know it already: the page need not wait.
+    placeholderData: () => queries.getQueryData(agentsQuery.queryKey)?.find((agent) => agent.id === agent_id),
+  });
+  if (read.data === undefined) {
+    return (
+      <Screen title="Agent">
+        <Reading read={read}>{() => null}</Reading>
+      </Screen>
+    );
+  }
+  return <Shown key={agent_id} agent={read.data} />;
+}
+
+function Shown({ agent }: { agent: AgentRecord }) {
+  const changes = useChanges(agent);
+  return (
+    <Screen
+      title={agent.name}
+      heading={
+        <span className="flex min-w-0 flex-wrap items-center gap-x-3">
+          <span className="min-w-0 max-w-full truncate" title={agent.name}>
+            {agent.name}
+          </span>
+          <AgentStatus agent={agent} className="font-normal text-base" />
+          {agent.status === 'failed' && (
+            <span className="font-normal text-base text-failed">{endOf(agent)}</span>
+          )}
+        </span>
+      }
+      actions={<Acts agent={agent} />}
+      toolbar={
+        <>
+          <nav aria-label="Views" className="flex max-w-full gap-1 overflow-x-auto">
+            {tabsOf(agent).map((tab) => (
+              <Link
+                key={tab}
+                to="/agents/$agent_id/$tab"
+                params={{ agent_id: agent.id, tab }}
+                search={{}}
+                activeOptions={{ includeSearch: false, includeHash: false }}
+                className="tap inline-flex items-center rounded-md px-2.5 text-muted capitalize hover:text-text [&.active]:bg-surface [&.active]:font-medium [&.active]:text-text"
+              >
+                {tab}
+                {tab === 'changes' && changes > 0 && ` ${changes}`}
+              </Link>
+            ))}
+          </nav>
+          <p className="flex min-w-0 flex-wrap items-center gap-x-3 text-muted text-sm max-md:hidden md:ml-auto">
+            <span>{programOf(agent)}</span>
+            <NodeName agent={agent} />
+            <Branch agent={agent} />
+          </p>
+        </>
+      }
+      className="relative flex flex-col overflow-hidden!"
+    >
+      {agent.stale_since && (
+        <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-needs">
+          <CloudOff aria-hidden className="size-4" />
+          <span>
+            node:{agent.node_id} unreachable since <Clock at={agent.stale_since} />: what is shown may be old
+          </span>
+        </p>
+      )}
+      <ShownAgent value={agent}>
+        <Outlet />
+      </ShownAgent>
+    </Screen>
+  );
+}
+
+/** How many files differ; read again whenever the agent begins or ends something. */
+function useChanges({ id, status, activity, stale_since }: AgentRecord): number {
+  const queries = useQueryClient();
+  const { data } = useQuery({ ...changesQuery(id), enabled: !stale_since });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read again when one of these changes
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: ['changes', id] }, { cancelRefetch: false });
+  }, [queries, id, status, activity]);
+  return data?.files.length ?? 0;
+}
+
+function tabsOf({ protocol }: AgentRecord): AgentTab[] {
+  return agentTabs.filter((tab) => tab !== 'conversation' || protocol === 'acp');
+}
+
+export function AgentHome() {
+  const agent = use(ShownAgent);
+  if (!agent) return null;
+  const [tab] = tabsOf(agent);
+  return (
+    <Navigate to="/agents/$agent_id/$tab" params={{ agent_id: agent.id, tab: tab! }} search={{}} replace />
+  );
+}
+
+export function AgentView() {
+  const agent = use(ShownAgent);
+  const { tab } = useParams({ from: '/app/agents/$agent_id/$tab' });
+  if (!agent) return null;
+  const known = agentTabs.find((one) => one === tab);
+  if (known === 'conversation' && !tabsOf(agent).includes(known)) return <AgentHome />;
+  if (!known) return <Failed error={new Error('There is no such view of an agent.')} />;
+  const View = viewOf(known);
+  return <div className="flex min-h-0 flex-1 flex-col">{View ? <View agent={agent} /> : <Skeleton />}</div>;
+}

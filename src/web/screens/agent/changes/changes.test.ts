@@ -1,0 +1,126 @@
+import { describe, expect, test } from 'vitest';
+import { type Comment, commentsIn, promptOf, withComment } from './comments.ts';
+import { changeAt, type FileChange, paired, parsed, placeOf } from './parsed.ts';
+import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
+import { isViewed, viewedIn, withViewed } from './viewed.ts';
+
+const head = 'diff --git a/a b.ts b/a b.ts\nindex 1..2 100644\n--- a/a b.ts\n+++ b/a b.ts\n';
+const change = (diff: string, more: Partial<FileChange> = {}): FileChange => ({
+  path: 'a b.ts',
+  from: null,
+  status: 'modified',
+  additions: 1,
+  deletions: 1,
+  diff,
+  truncated: false,
+  ...more,
+});
+const simple = change(`${head}@@ -1,3 +1,3 @@\n one\n-two\n+2\n three\n`);
+
+describe('a diff', () => {
+  test('is shown as hunks, whose lines have their places', () => {
+    const shown = parsed(simple);
+    expect(shown).toMatchObject({ type: 'hunks', lines: 4 });
+    if (shown.type !== 'hunks') return;
+    expect(shown.hunks[0]!.changes.map((one) => [one.content, placeOf(one)])).toEqual([
+      ['one', { side: 'new', line: 1 }],
+      ['two', { side: 'old', line: 2 }],
+      ['2', { side: 'new', line: 2 }],
+      ['three', { side: 'new', line: 3 }],
+    ]);
+    expect(changeAt(shown.hunks, { side: 'old', line: 2 })?.content).toBe('two');
+    expect(changeAt(shown.hunks, { side: 'old', line: 1 })).toBeNull();
+  });
+
+  test('of a binary file, of a rename alone and of too much text is told, not shown', () => {
+    expect(parsed(change('', { additions: null, deletions: null })).type).toBe('binary');
+    const renamed = 'diff --git a/a b/b\nsimilarity index 100%\nrename from a\nrename to b\n';
+    expect(parsed(change(renamed, { additions: 0, deletions: 0 })).type).toBe('same');
+    expect(parsed(change(simple.diff, { truncated: true })).type).toBe('large');
+    const lines = (count: number) => `${head}@@ -0,0 +1,${count} @@\n${'+x\n'.repeat(count)}`;
+    expect(parsed(change(lines(2_990))).type).toBe('hunks');
+    expect(parsed(change(lines(3_001))).type).toBe('large');
+    expect(parsed(change(`${head}@@ -0,0 +1 @@\n+${'x'.repeat(6_000)}\n`)).type).toBe('large');
+  });
+});
+
+test('side by side, what came stands beside what went', () => {
+  const shown = parsed(change(`${head}@@ -1,5 +1,5 @@\n-a\n-b\n-c\n+1\n+2\n same\n+new\n-d\n`));
+  if (shown.type !== 'hunks') throw new Error('no hunks');
+  const contents = paired(shown.hunks).flatMap(({ changes }) => changes.map((one) => one.content));
+  expect(contents).toEqual(['a', '1', 'b', '2', 'c', 'same', 'new', 'd']);
+});
+
+const comment = (line: number, text: string, more: Partial<Comment> = {}): Comment => ({
+  path: 'a.ts',
+  side: 'new',
+  line,
+  code: `line ${line}`,
+  text,
+  ...more,
+});
+
+describe('comments', () => {
+  test('stand in the order of their lines, one for each', () => {
+    let list = withComment([], comment(9, 'nine'));
+    list = withComment(list, comment(2, 'first'));
+    list = withComment(list, comment(2, ' second '));
+    list = withComment(list, comment(2, 'removed', { side: 'old' }));
+    list = withComment(list, comment(1, 'b', { path: 'b.ts' }));
+    expect(list.map(({ text }) => text)).toEqual(['removed', 'second', 'nine', 'b']);
+    expect(withComment(list, comment(9, ' ')).map(({ text }) => text)).toEqual(['removed', 'second', 'b']);
+  });
+
+  test('go to the agent with the place and the line that they are about', () => {
+    const list = [comment(2, 'Why?'), comment(7, 'Keep it.\nPlease.', { side: 'old' })];
+    expect(promptOf(list)).toBe(
+      '2 comments on your changes:\n\na.ts:2\n> line 2\n\nWhy?\n\na.ts:7 (a line that you removed)\n> line 7\n\nKeep it.\nPlease.',
+    );
+    expect(promptOf(list.slice(0, 1))).toMatch(/^A comment on your changes:\n\na\.ts:2\n/);
+  });
+
+  test('are read again as they were kept, and nothing else is', () => {
+    const kept = { list: [comment(2, 'Why?')], key: 'k' };
+    expect(commentsIn(JSON.stringify(kept))).toEqual(kept);
+    expect(commentsIn(JSON.stringify({ list: [null, { path: 1 }, kept.list[0]], key: 'k' }))).toEqual(kept);
+    for (const text of [null, '', '{', '{}', '{"list":{},"key":"k"}']) expect(commentsIn(text)).toBeNull();
+  });
+});
+
+test('a file stays marked until it changes or the branch moves', () => {
+  const file = { path: '__proto__', additions: 2, deletions: null };
+  const marks = withViewed(viewedIn(null, 'h1'), file, true);
+  const again = viewedIn(JSON.stringify(marks), 'h1');
+  expect(isViewed(again, file)).toBe(true);
+  expect(isViewed(again, { ...file, additions: 3 })).toBe(false);
+  expect(isViewed(again, { ...file, path: 'toString' })).toBe(false);
+  expect(isViewed(viewedIn(JSON.stringify(marks), 'h2'), file)).toBe(false);
+  expect(isViewed(withViewed(again, file, false), file)).toBe(false);
+});
+
+describe('changed files', () => {
+  const files = (...paths: string[]) => paths.map((path) => change('', { path }));
+  const words = (nodes: ReturnType<typeof treeOf>): unknown[] =>
+    nodes.map((node) => (isFolder(node) ? { [node.name]: words(node.children) } : node.path));
+
+  test('stand in their folders, in the order that they are listed in', () => {
+    expect(
+      words(treeOf(files('a.md', 'src/a.ts', 'src/b/c.ts', 'src/b/d.ts', 'src/e.ts', 'test/x.ts'))),
+    ).toEqual([
+      'a.md',
+      { src: ['src/a.ts', { b: ['src/b/c.ts', 'src/b/d.ts'] }, 'src/e.ts'] },
+      { test: ['test/x.ts'] },
+    ]);
+    expect(treeOf([])).toEqual([]);
+  });
+
+  test('of a folder that holds one folder and nothing else stand in one row with it', () => {
+    const tree = treeOf(files('src/web/ui/a.ts', 'src/web/ui/b.ts', 'src2/x.ts'));
+    expect(words(tree)).toEqual([
+      { 'src/web/ui': ['src/web/ui/a.ts', 'src/web/ui/b.ts'] },
+      { src2: ['src2/x.ts'] },
+    ]);
+    expect((tree[0] as Folder).path).toBe('src/web/ui');
+    expect(tree.map(filesIn)).toEqual([2, 1]);
+  });
+});

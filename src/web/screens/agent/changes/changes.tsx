@@ -1,0 +1,209 @@
+/** What an agent changed in its folder: the files, the lines of one of them, and what somebody has to say about these. */
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useNavigate, useSearch } from '@tanstack/react-router';
+import { RefreshCw } from 'lucide-react';
+import { useEffect, useMemo, useRef } from 'react';
+import type { Answered } from '../../../api/client.ts';
+import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
+import { useAgentLog } from '../../../live/agent-log.ts';
+import { appearance } from '../../../shell/appearance.ts';
+import { hasModifier, isTyping } from '../../../shell/keys.ts';
+import { Button, IconButton } from '../../../ui/button.tsx';
+import { cx } from '../../../ui/cx.ts';
+import { Empty, Reading } from '../../../ui/states.tsx';
+import { CommentsBar } from './comments-bar.tsx';
+import { Counts } from './counts.tsx';
+import { FileDiff } from './file-diff.tsx';
+import { FileList } from './file-list.tsx';
+import { useComments, useViewed } from './kept.ts';
+import { useLook } from './look.ts';
+
+/** Tools end in quick succession. */
+const SETTLED_MS = 500;
+
+export function ChangesTab({ agent }: { agent: AgentRecord }) {
+  const read = useQuery({ ...changesQuery(agent.id), staleTime: 0, refetchOnWindowFocus: true });
+  const reload = useReload(agent.id);
+  return (
+    <Reading read={read} rows={4}>
+      {(changes) => <Changes agent={agent} changes={changes} busy={read.isFetching} reload={reload} />}
+    </Reading>
+  );
+}
+
+/** Read again when a tool or a turn has ended. */
+function useReload(agent_id: string): () => void {
+  const queries = useQueryClient();
+  const { view } = useAgentLog(agent_id);
+  const ended = useMemo(
+    () =>
+      view.turns.filter(({ ended_ts }) => ended_ts !== null).length +
+      view.items.filter((item) => item.kind === 'tool' && item.ended_ts !== null).length,
+    [view.turns, view.items],
+  );
+  const reload = () => {
+    void queries.invalidateQueries({ queryKey: ['changes', agent_id] });
+    void queries.invalidateQueries({ queryKey: ['change', agent_id] });
+  };
+  const held = useRef(reload);
+  held.current = reload;
+  useEffect(() => {
+    if (ended === 0) return;
+    const timer = setTimeout(() => held.current(), SETTLED_MS);
+    return () => clearTimeout(timer);
+  }, [ended]);
+  return reload;
+}
+
+interface ChangesProps {
+  agent: AgentRecord;
+  changes: Answered<'getChanges'>;
+  busy: boolean;
+  reload: () => void;
+}
+
+function Changes({ agent, changes, busy, reload }: ChangesProps) {
+  const { git, branch, base, head, files, truncated } = changes;
+  const { file: asked } = useSearch({ from: '/app/agents/$agent_id/$tab' });
+  const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
+  const [comments, setComments] = useComments(agent.id);
+  const viewed = useViewed(agent.id, head);
+  const [look, setLook] = useLook();
+  const scroller = useRef<HTMLDivElement>(null);
+  const list = comments?.list ?? [];
+  // A file that is asked for may be changed no more: then it says so.
+  const path = asked ?? files[0]?.path;
+  const chosen = files.find((each) => each.path === path);
+
+  const open = (next: string | undefined) => {
+    void navigate({ search: (search) => ({ ...search, file: next }), resetScroll: false });
+    scroller.current?.scrollTo({ top: 0 });
+  };
+  const step = (direction: 1 | -1) => {
+    if (hunkBeside(scroller.current, direction)) return;
+    const next = files[files.findIndex((each) => each.path === path) + direction];
+    if (next) open(next.path);
+  };
+  useStepKeys(step);
+
+  const refresh = (
+    <IconButton
+      label="Read again"
+      icon={<RefreshCw aria-hidden className={cx(busy && 'animate-spin')} />}
+      onClick={reload}
+    />
+  );
+  const bar = list.length > 0 && (
+    <CommentsBar agent={agent} comments={comments!} onChange={setComments} onOpen={open} />
+  );
+  if (!git || files.length === 0) {
+    return (
+      <>
+        <div className="scroll-y flex-1">
+          <Empty title={git ? 'No changes yet.' : 'Not a git folder.'} cli={`git -C ${agent.workdir} status`}>
+            {refresh}
+          </Empty>
+        </div>
+        {bar}
+      </>
+    );
+  }
+  return (
+    <>
+      <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-3 py-1 text-muted">
+        <span>
+          {files.length}
+          {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
+        </span>
+        <Counts additions={sumOf(files, 'additions')} deletions={sumOf(files, 'deletions')} />
+        <span
+          className="min-w-0 truncate font-mono text-sm max-md:hidden"
+          title={`${branch ?? 'no branch'}, against ${base ?? 'nothing'}`}
+        >
+          {branch ?? 'no branch'}
+          {base && ` against ${base.slice(0, 8)}`}
+        </span>
+        <span className="ml-auto flex items-center gap-1">
+          {look.is_wide && (
+            <fieldset className="flex">
+              <legend className="sr-only">How the lines stand</legend>
+              {(['unified', 'split'] as const).map((view) => (
+                <Button
+                  key={view}
+                  look="quiet"
+                  aria-pressed={look.view === view}
+                  className={look.view === view ? 'bg-surface text-text!' : ''}
+                  onClick={() => setLook(view)}
+                >
+                  {view}
+                </Button>
+              ))}
+            </fieldset>
+          )}
+          {refresh}
+        </span>
+      </div>
+      <div className="flex min-h-0 flex-1">
+        <FileList
+          files={files}
+          truncated={truncated}
+          chosen={path}
+          viewed={viewed}
+          comments={list}
+          onOpen={open}
+          className={cx('w-full md:w-72', asked !== undefined && 'max-md:hidden')}
+        />
+        <div ref={scroller} className={cx('scroll-y min-w-0 flex-1', asked === undefined && 'max-md:hidden')}>
+          {path !== undefined && (
+            <FileDiff
+              key={path}
+              agent={agent}
+              path={path}
+              listed={chosen}
+              view={look.view}
+              comments={list}
+              onComments={setComments}
+              onBack={() => open(undefined)}
+            />
+          )}
+        </div>
+      </div>
+      {bar}
+    </>
+  );
+}
+
+function sumOf(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
+  return files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
+}
+
+/** Scrolls to the next hunk of the file that is shown, or to the one before; false where there is none. */
+function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
+  if (!scroller) return false;
+  const top = scroller.getBoundingClientRect().top;
+  const at_end = scroller.scrollHeight - scroller.scrollTop - scroller.clientHeight < 2;
+  if (direction === 1 && at_end) return false;
+  const hunks = [...scroller.querySelectorAll<HTMLElement>('.diff-decoration')];
+  const distances = hunks.map((hunk) => hunk.getBoundingClientRect().top - top - HEADER_PX);
+  const distance = direction === 1 ? distances.find((px) => px > 4) : distances.findLast((px) => px < -4);
+  if (distance === undefined) return false;
+  scroller.scrollBy({ top: distance });
+  return true;
+}
+
+/** What stands above the lines and stays there. */
+const HEADER_PX = 40;
+
+function useStepKeys(step: (direction: 1 | -1) => void): void {
+  const held = useRef(step);
+  held.current = step;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (isTyping(event) || hasModifier(event) || !appearance().shortcuts) return;
+      if (event.key === 'n') held.current(1);
+      else if (event.key === 'p') held.current(-1);
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+}

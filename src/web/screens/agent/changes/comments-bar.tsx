@@ -1,0 +1,82 @@
+/** Comments that wait, and the one prompt that they become. */
+import { useMutation } from '@tanstack/react-query';
+import { Send } from 'lucide-react';
+import { call, wordsOf } from '../../../api/client.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { useStreams } from '../../../live/streams.ts';
+import { Button } from '../../../ui/button.tsx';
+import { tell } from '../../../ui/toast.tsx';
+import { type Comment, type Comments, promptOf } from './comments.ts';
+
+export interface CommentsBarProps {
+  agent: AgentRecord;
+  comments: Comments;
+  onChange: (list: readonly Comment[]) => void;
+  onOpen: (path: string) => void;
+}
+
+export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarProps) {
+  const { list, key } = comments;
+  const is_offline = useStreams().badge === 'disconnected';
+  const send = useMutation({
+    mutationFn: () =>
+      call('promptAgent', {
+        params: { agent_id: agent.id },
+        body: { text: promptOf(list) },
+        idempotency_key: key,
+      }),
+    onSuccess: ({ queued }) => {
+      onChange([]);
+      tell(queued ? 'Comments wait for the turn that goes on' : 'Comments sent to the agent');
+    },
+  });
+  const why_not = reason(agent, is_offline);
+  const paths = [...new Set(list.map(({ path }) => path))];
+  return (
+    <section
+      aria-label="Comments"
+      className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-t bg-surface px-3 py-2"
+    >
+      <span className="font-medium">
+        {list.length} {list.length === 1 ? 'comment' : 'comments'}
+      </span>
+      <span className="flex min-w-0 flex-1 flex-wrap gap-x-2 text-sm">
+        {paths.slice(0, 5).map((path) => (
+          <button
+            key={path}
+            type="button"
+            title={path}
+            onClick={() => onOpen(path)}
+            className="tap max-w-48 truncate font-mono text-muted underline"
+          >
+            {path.slice(path.lastIndexOf('/') + 1)}
+          </button>
+        ))}
+      </span>
+      <Button onClick={() => onChange([])} disabled={send.isPending}>
+        Discard
+      </Button>
+      <Button
+        look="primary"
+        icon={<Send aria-hidden />}
+        busy={send.isPending}
+        disabled={why_not !== null}
+        onClick={() => send.mutate()}
+      >
+        Send to agent
+      </Button>
+      {(send.error || why_not) && (
+        <p role="status" className="w-full text-sm">
+          {send.error ? <span className="text-failed">{wordsOf(send.error)}</span> : why_not}
+        </p>
+      )}
+    </section>
+  );
+}
+
+function reason({ protocol, status }: AgentRecord, is_offline: boolean): string | null {
+  if (protocol !== 'acp')
+    return 'Only an agent that speaks ACP can be told something. The comments stay here.';
+  if (status !== 'running') return 'The agent does not run. The comments stay here until it does.';
+  return is_offline ? 'This browser is offline. The comments stay here.' : null;
+}

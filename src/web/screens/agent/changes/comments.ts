@@ -1,0 +1,62 @@
+/** Comments on lines of a change, until they go to the agent as one prompt (pure). */
+import type { Place } from './parsed.ts';
+
+export interface Comment extends Place {
+  readonly path: string;
+  /** The line itself, as it was commented on. */
+  readonly code: string;
+  readonly text: string;
+}
+
+export interface Comments {
+  readonly list: readonly Comment[];
+  /** Of sending them: the same until they change. */
+  readonly key: string;
+}
+
+export function isAt(comment: Comment, path: string, { side, line }: Place): boolean {
+  return comment.path === path && comment.side === side && comment.line === line;
+}
+
+/** One comment for each line; without words there is none. */
+export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
+  const others = list.filter((one) => !isAt(one, comment.path, comment));
+  const text = comment.text.trim();
+  return text === '' ? others : [...others, { ...comment, text }].sort(inOrder);
+}
+
+function inOrder(a: Comment, b: Comment): number {
+  if (a.path !== b.path) return a.path < b.path ? -1 : 1;
+  return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
+}
+
+/** What the agent is told. */
+export function promptOf(list: readonly Comment[]): string {
+  const what = list.length === 1 ? 'A comment' : `${list.length} comments`;
+  const each = list.map(({ path, line, side, code, text }) => {
+    const where = side === 'old' ? `${path}:${line} (a line that you removed)` : `${path}:${line}`;
+    return `${where}\n> ${code}\n\n${text}`;
+  });
+  return [`${what} on your changes:`, ...each].join('\n\n');
+}
+
+/** What a browser kept, whatever became of it. */
+export function commentsIn(text: string | null): Comments | null {
+  if (text === null) return null;
+  try {
+    const { list, key } = JSON.parse(text) as Comments;
+    if (typeof key !== 'string' || !Array.isArray(list)) return null;
+    return { list: (list as unknown[]).filter(isComment), key };
+  } catch {
+    return null;
+  }
+}
+
+function isComment(value: unknown): value is Comment {
+  const { path, side, line, code, text } = (value ?? {}) as Partial<Record<keyof Comment, unknown>>;
+  return (
+    [path, code, text].every((word) => typeof word === 'string') &&
+    (side === 'old' || side === 'new') &&
+    Number.isInteger(line)
+  );
+}

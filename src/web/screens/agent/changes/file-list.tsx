@@ -1,0 +1,153 @@
+/** The files that differ, in their folders. What somebody has looked at is marked, until it changes again. */
+import { ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
+import { useMemo, useState } from 'react';
+import { cx } from '../../../ui/cx.ts';
+import type { Comment } from './comments.ts';
+import { Counts } from './counts.tsx';
+import type { useViewed } from './kept.ts';
+import type { ChangedFile } from './parsed.ts';
+import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
+
+export interface FileListProps {
+  files: readonly ChangedFile[];
+  truncated: boolean;
+  chosen: string | undefined;
+  viewed: ReturnType<typeof useViewed>;
+  comments: readonly Comment[];
+  onOpen: (path: string) => void;
+  className: string;
+}
+
+export function FileList({ files, truncated, chosen, viewed, comments, onOpen, className }: FileListProps) {
+  const tree = useMemo(() => treeOf(files), [files]);
+  const [closed, setClosed] = useState<ReadonlySet<string>>(new Set());
+  const show = (nodes: (Folder | ChangedFile)[], depth: number) =>
+    nodes.map((node) =>
+      isFolder(node) ? (
+        <li key={`${node.path}/`}>
+          <FolderRow
+            folder={node}
+            depth={depth}
+            is_open={!closed.has(node.path)}
+            onToggle={() => setClosed(toggled(closed, node.path))}
+          />
+          {!closed.has(node.path) && <ul>{show(node.children, depth + 1)}</ul>}
+        </li>
+      ) : (
+        <File
+          key={node.path}
+          file={node}
+          depth={depth}
+          is_chosen={node.path === chosen}
+          is_viewed={viewed.is(node)}
+          onView={(next) => viewed.set(node, next)}
+          comments={comments.filter(({ path }) => path === node.path).length}
+          onOpen={() => onOpen(node.path)}
+        />
+      ),
+    );
+  return (
+    <nav aria-label="Changed files" className={cx('scroll-y shrink-0 border-line md:border-r', className)}>
+      <ul>{show(tree, 0)}</ul>
+      {truncated && <p className="px-3 py-2 text-muted">More files differ than are listed here.</p>}
+    </nav>
+  );
+}
+
+function toggled(set: ReadonlySet<string>, one: string): Set<string> {
+  const next = new Set(set);
+  if (!next.delete(one)) next.add(one);
+  return next;
+}
+
+/** So much further in for each folder; deeper ones stand no further in. */
+const INDENT = ['', 'ml-3', 'ml-6', 'ml-9', 'ml-12'];
+const indentOf = (depth: number) => INDENT[Math.min(depth, INDENT.length - 1)]!;
+
+interface FolderRowProps {
+  folder: Folder;
+  depth: number;
+  is_open: boolean;
+  onToggle: () => void;
+}
+
+function FolderRow({ folder, depth, is_open, onToggle }: FolderRowProps) {
+  const Chevron = is_open ? ChevronDown : ChevronRight;
+  return (
+    <button
+      type="button"
+      aria-expanded={is_open}
+      title={folder.path}
+      onClick={onToggle}
+      className="tap flex w-full items-center border-line border-b py-1 pr-3 pl-2 text-left text-muted text-sm hover:text-text"
+    >
+      <span className={cx('flex min-w-0 flex-1 items-center gap-1', indentOf(depth))}>
+        <Chevron aria-hidden className="size-3.5 shrink-0" />
+        <span className="truncate">{folder.name}</span>
+      </span>
+      {!is_open && <span>{filesIn(folder)}</span>}
+    </button>
+  );
+}
+
+interface FileProps {
+  file: ChangedFile;
+  depth: number;
+  is_chosen: boolean;
+  is_viewed: boolean;
+  onView: (viewed: boolean) => void;
+  comments: number;
+  onOpen: () => void;
+}
+
+function File({ file, depth, is_chosen, is_viewed, onView, comments, onOpen }: FileProps) {
+  const { path, from, status, additions, deletions } = file;
+  const name = path.slice(path.lastIndexOf('/') + 1);
+  return (
+    <li
+      className={cx(
+        'flex items-center gap-2 border-line border-b pr-3 [content-visibility:auto] [contain-intrinsic-size:auto_46px]',
+        is_chosen && 'md:bg-surface',
+      )}
+    >
+      <label
+        className={cx(
+          'tap inline-flex min-w-8 items-center justify-center self-stretch pl-2',
+          indentOf(depth),
+        )}
+      >
+        <span className="sr-only">Viewed: {path}</span>
+        <input
+          type="checkbox"
+          className="size-4"
+          title="Viewed"
+          checked={is_viewed}
+          onChange={(event) => onView(event.target.checked)}
+        />
+      </label>
+      <button
+        type="button"
+        onClick={onOpen}
+        aria-current={is_chosen || undefined}
+        title={from === null ? path : `${from} → ${path}`}
+        className="tap flex min-w-0 flex-1 flex-col items-start py-1 text-left"
+      >
+        <span className={cx('max-w-full truncate', is_viewed ? 'text-muted' : 'font-medium')}>{name}</span>
+        <span className="max-w-full truncate text-muted text-sm">
+          {status.replaceAll('_', ' ')}
+          {from !== null && ` from ${from}`}
+        </span>
+      </button>
+      {comments > 0 && (
+        <span className="inline-flex items-center gap-1 text-muted text-sm">
+          <MessageSquare aria-hidden className="size-3.5" />
+          {comments}
+          <span className="sr-only"> comments</span>
+        </span>
+      )}
+      <span className="text-sm">
+        <Counts additions={additions} deletions={deletions} />
+      </span>
+    </li>
+  );
+}

@@ -1,0 +1,52 @@
+/** What one person noted about an agent's changes, in this browser: comments that wait, and files that were looked at. */
+import { useCallback, useSyncExternalStore } from 'react';
+import { newKey } from '../../../api/client.ts';
+import { useSession } from '../../../api/session.ts';
+import { type Comment, type Comments, commentsIn } from './comments.ts';
+import { isViewed, type Viewed, viewedIn, withViewed } from './viewed.ts';
+
+const listeners = new Set<() => void>();
+
+function useKept(kind: string, agent_id: string): [string | null, (text: string | null) => void] {
+  const user = useSession()?.user.id ?? '';
+  const place = `svc.${kind}.${user}.${agent_id}`;
+  const text = useSyncExternalStore(subscribe, () => localStorage.getItem(place));
+  const set = useCallback(
+    (next: string | null) => {
+      if (next === null) localStorage.removeItem(place);
+      else localStorage.setItem(place, next);
+      for (const listener of listeners) listener();
+    },
+    [place],
+  );
+  return [text, set];
+}
+
+function subscribe(listener: () => void): () => void {
+  listeners.add(listener);
+  window.addEventListener('storage', listener);
+  return () => {
+    listeners.delete(listener);
+    window.removeEventListener('storage', listener);
+  };
+}
+
+export function useComments(agent_id: string): [Comments | null, (list: readonly Comment[]) => void] {
+  const [text, set] = useKept('comments', agent_id);
+  const change = (list: readonly Comment[]) =>
+    set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments));
+  return [commentsIn(text), change];
+}
+
+/** Marks hold for a state of the branch, and for as long as a file does not change any more. */
+export function useViewed(
+  agent_id: string,
+  head: string | null,
+): { is: (file: Viewed) => boolean; set: (file: Viewed, viewed: boolean) => void } {
+  const [text, setText] = useKept('viewed', agent_id);
+  const marks = viewedIn(text, head);
+  return {
+    is: (file) => isViewed(marks, file),
+    set: (file, viewed) => setText(JSON.stringify(withViewed(marks, file, viewed))),
+  };
+}

@@ -1,0 +1,22 @@
+/** Whether old and new lines stand below each other or side by side; the latter only where there is room for it. */
+import { useState, useSyncExternalStore } from 'react';
+
+export type View = 'unified' | 'split';
+
+const KEY = 'svc.diff';
+const wide = globalThis.matchMedia?.('(min-width: 1100px)');
+
+export function useLook(): [{ view: View; is_wide: boolean }, (view: View) => void] {
+  const is_wide = useSyncExternalStore(subscribe, () => wide.matches);
+  const [wanted, setWanted] = useState<View>(localStorage.getItem(KEY) === 'split' ? 'split' : 'unified');
+  const set = (view: View) => {
+    localStorage.setItem(KEY, view);
+    setWanted(view);
+  };
+  return [{ view: is_wide ? wanted : 'unified', is_wide }, set];
+}
+
+function subscribe(listener: () => void): () => void {
+  wide.addEventListener('change', listener);
+  return () => wide.removeEventListener('change', listener);
+}

@@ -1,0 +1,94 @@
+/** A unified diff as hunks, or why it is not shown as such (pure). */
+import parser, { type Change, type Hunk } from 'gitdiff-parser';
+import type { Answered } from '../../../api/client.ts';
+
+export type FileChange = Answered<'getChange'>;
+export type ChangedFile = Answered<'getChanges'>['files'][number];
+
+/** Tables of more lines make a page slow. */
+const LINES_MAX = 3_000;
+/** Longer lines are no source that people read. */
+const LINE_CHARS_MAX = 5_000;
+
+export type Parsed =
+  | { readonly type: 'hunks'; readonly hunks: Hunk[]; readonly lines: number }
+  | { readonly type: 'binary' }
+  /** Nothing of its text differs. */
+  | { readonly type: 'same' }
+  | { readonly type: 'large' };
+
+export function parsed({ diff, truncated, additions }: FileChange): Parsed {
+  if (additions === null) return { type: 'binary' };
+  if (truncated || isLarge(diff)) return { type: 'large' };
+  let hunks: Hunk[] = [];
+  try {
+    hunks = parser.parse(diff).flatMap((file) => file.hunks);
+  } catch {
+    // Whatever it is, it is no diff that this page can show.
+    return { type: 'large' };
+  }
+  if (hunks.length === 0) return { type: 'same' };
+  const lines = hunks.reduce((sum, hunk) => sum + hunk.changes.length, 0);
+  return { type: 'hunks', hunks, lines };
+}
+
+function isLarge(diff: string): boolean {
+  let lines = 0;
+  let begin = 0;
+  for (let end = diff.indexOf('\n'); end !== -1; end = diff.indexOf('\n', begin)) {
+    if (++lines > LINES_MAX || end - begin > LINE_CHARS_MAX) return true;
+    begin = end + 1;
+  }
+  return diff.length - begin > LINE_CHARS_MAX;
+}
+
+/** Lines that went and lines that came in their place, in pairs: side by side they stand in one row. */
+export function paired(hunks: readonly Hunk[]): Hunk[] {
+  return hunks.map((hunk) => ({ ...hunk, changes: pairs(hunk.changes) }));
+}
+
+function pairs(changes: readonly Change[]): Change[] {
+  const all: Change[] = [];
+  for (let at = 0; at < changes.length; ) {
+    const gone = runFrom(changes, at, 'delete');
+    const came = runFrom(changes, at + gone.length, 'insert');
+    for (let n = 0; n < Math.max(gone.length, came.length); n++) {
+      all.push(...gone.slice(n, n + 1), ...came.slice(n, n + 1));
+    }
+    at += gone.length + came.length;
+    const kept = runFrom(changes, at, 'normal');
+    all.push(...kept);
+    at += kept.length;
+  }
+  return all;
+}
+
+function runFrom(changes: readonly Change[], from: number, type: Change['type']): Change[] {
+  let to = from;
+  while (changes[to]?.type === type) to++;
+  return changes.slice(from, to);
+}
+
+export type Side = 'old' | 'new';
+
+export interface Place {
+  readonly side: Side;
+  readonly line: number;
+}
+
+/** Where a line of a diff stands: in the file as it is now, or, where it was taken out, as it was. */
+export function placeOf(change: Change): Place {
+  if (change.type === 'normal') return { side: 'new', line: change.newLineNumber };
+  return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };
+}
+
+export function changeAt(hunks: readonly Hunk[], { side, line }: Place): Change | null {
+  for (const { changes } of hunks) {
+    const found = changes.find((change) => {
+      const place = placeOf(change);
+      return place.side === side && place.line === line;
+    });
+    if (found) return found;
+  }
+  return null;
+}

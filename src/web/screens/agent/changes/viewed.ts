@@ -1,0 +1,34 @@
+/** Marks of files that somebody has looked at (pure). A mark falls when the file changes again. */
+
+export interface Viewed {
+  readonly path: string;
+  readonly additions: number | null;
+  readonly deletions: number | null;
+}
+
+export interface Marks {
+  readonly head: string | null;
+  readonly files: Readonly<Record<string, string>>;
+}
+
+export function viewedIn(text: string | null, head: string | null): Marks {
+  try {
+    const kept = JSON.parse(text ?? '') as Partial<Marks>;
+    if (kept.head === head && typeof kept.files === 'object' && kept.files)
+      return { head, files: kept.files };
+  } catch {}
+  return { head, files: {} };
+}
+
+export function isViewed({ files }: Marks, file: Viewed): boolean {
+  return Object.hasOwn(files, file.path) && files[file.path] === stateOf(file);
+}
+
+export function withViewed({ head, files }: Marks, file: Viewed, viewed: boolean): Marks {
+  const others = Object.entries(files).filter(([path]) => path !== file.path);
+  return { head, files: Object.fromEntries(viewed ? [...others, [file.path, stateOf(file)]] : others) };
+}
+
+function stateOf({ additions, deletions }: Viewed): string {
+  return `+${additions ?? '?'}-${deletions ?? '?'}`;
+}

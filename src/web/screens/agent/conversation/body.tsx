@@ -1,0 +1,60 @@
+/** What a message holds: text as Markdown, and whatever else was put into it. Nothing of it is loaded from elsewhere. */
+import { File } from 'lucide-react';
+import { CodeBlock } from '../../../prose/code.tsx';
+import { Address, Prose } from '../../../prose/markdown.tsx';
+import { RawView } from '../../../reviews/raw-view.tsx';
+import type { Body, Part } from '../../../transcript/parts.ts';
+
+export function BodyView({ body, grows }: { body: Body; grows: boolean }) {
+  return (
+    <>
+      {body.parts.map((part, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
+        <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
+      ))}
+      {body.cut > 0 && <p className="text-muted">{body.cut} more characters are not shown.</p>}
+    </>
+  );
+}
+
+/** Pictures that a browser draws and does nothing else with. */
+const drawn = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+
+export function PartView({ part, grows = false }: { part: Part; grows?: boolean }) {
+  switch (part.type) {
+    case 'text':
+      return <Prose text={part.text} grows={grows} />;
+    case 'image':
+      if (part.data !== null && drawn.includes(part.mime_type)) {
+        return (
+          <img
+            src={`data:${part.mime_type};base64,${part.data}`}
+            alt="From the conversation"
+            className="my-1 max-h-96 max-w-full rounded border border-line"
+          />
+        );
+      }
+      return <Elsewhere label={`picture (${part.mime_type})`} uri={part.uri} />;
+    case 'audio':
+      return <Elsewhere label={`sound (${part.mime_type})`} uri={part.uri} />;
+    case 'link':
+      return <Elsewhere label={part.title ?? part.name} uri={part.uri} />;
+    case 'resource':
+      return part.text === null ? (
+        <Elsewhere label={part.mime_type ?? 'file'} uri={part.uri} />
+      ) : (
+        <CodeBlock text={part.text} language={part.uri} />
+      );
+    case 'unknown':
+      return <RawView label="unrecognised content" value={part.raw.value} cut={part.raw.cut} />;
+  }
+}
+
+function Elsewhere({ label, uri }: { label: string; uri: string | null }) {
+  return (
+    <p className="flex flex-wrap items-center gap-1">
+      <File aria-hidden className="size-3.5 text-muted" />
+      {uri === null ? label : <Address to={uri}>{label}</Address>}
+    </p>
+  );
+}

@@ -1,0 +1,181 @@
+/** The conversation as it scrolls: the rows in the window, the way back to what is live, and links to events. */
+import { useRouterState } from '@tanstack/react-router';
+import { ArrowDown } from 'lucide-react';
+import { memo, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { hasModifier, isTyping } from '../../../shell/keys.ts';
+import type { View } from '../../../transcript/transcript.ts';
+import { Button } from '../../../ui/button.tsx';
+import { cx } from '../../../ui/cx.ts';
+import { RowView } from './row.tsx';
+import { itemAt, type Row, rowsOf, sameRow, seqIn } from './rows.ts';
+import type { Folder } from './tool.tsx';
+import { useWindow } from './window.ts';
+
+export function TranscriptList({
+  view,
+  agent,
+  end,
+  toEnd,
+}: {
+  view: View;
+  agent: AgentRecord;
+  /** Stands after the last item. */
+  end: ReactNode;
+  /** Is given the way to the end. */
+  toEnd: RefObject<(() => void) | null>;
+}) {
+  const { items, left_out } = view;
+  const frame = useWindow({ left_out, total: items.length });
+  const { start, live, goLive } = frame;
+  const shown = useMemo(() => items.slice(start, frame.end), [items, start, frame.end]);
+  const rows = useMemo(() => rowsOf(shown), [shown]);
+  const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
+  const target = useTarget(view, frame);
+  useEnd(goLive);
+  useEffect(() => {
+    toEnd.current = goLive;
+  }, [toEnd, goLive]);
+  const after = items[frame.end - 1]?.seq;
+  return (
+    <div className="relative min-h-0 flex-1">
+      <div
+        ref={frame.scroller}
+        onScroll={frame.onScroll}
+        role="log"
+        aria-live="off"
+        aria-label="Conversation"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be in reach of the keys
+        tabIndex={0}
+        className="scroll-y h-full"
+      >
+        <div ref={frame.content} className="mx-auto flex max-w-4xl flex-col gap-2 px-3 py-3 md:px-4">
+          {frame.hasOlder ? (
+            <Edge key={`older ${start}`} onSight={frame.showOlder}>
+              Earlier
+            </Edge>
+          ) : (
+            left_out > 0 && <p className="text-muted">Earlier items are in Events.</p>
+          )}
+          {rows.map((row) => (
+            <MemoRow key={row.key} row={row} folder={folder} agent={agent} marked={isMarked(row, target)} />
+          ))}
+          {frame.end < items.length ? (
+            <Edge key={`newer ${after}`} onSight={frame.showNewer}>
+              Later
+            </Edge>
+          ) : (
+            end
+          )}
+        </div>
+      </div>
+      {!live && (
+        <Button
+          onClick={goLive}
+          className="absolute bottom-3 left-1/2 min-w-32 -translate-x-1/2 rounded-full bg-raised shadow-overlay"
+          icon={<ArrowDown aria-hidden />}
+        >
+          {frame.news > 0 ? `${frame.news} new` : 'To the end'}
+        </Button>
+      )}
+    </div>
+  );
+}
+
+/** More comes in when it is seen; it is a button too. */
+function Edge({ onSight, children }: { onSight: () => void; children: ReactNode }) {
+  const ref = useRef<HTMLButtonElement>(null);
+  const latest = useRef(onSight);
+  latest.current = onSight;
+  useEffect(() => {
+    const observer = new IntersectionObserver((entries) => {
+      if (entries.some(({ isIntersecting }) => isIntersecting)) latest.current();
+    });
+    observer.observe(ref.current!);
+    return () => observer.disconnect();
+  }, []);
+  return (
+    <Button ref={ref} look="quiet" onClick={onSight}>
+      {children}
+    </Button>
+  );
+}
+
+interface RowProps {
+  row: Row;
+  folder: Folder;
+  agent: AgentRecord;
+  marked: boolean;
+}
+
+const MemoRow = memo(
+  function MemoRow({ row, folder, agent, marked }: RowProps) {
+    const item = row.type === 'item' ? row.item : row.reads[0]!;
+    return (
+      <div
+        id={item.key === String(item.seq) ? `e${item.seq}` : undefined}
+        data-row
+        className={cx(
+          'group relative min-w-0 rounded',
+          marked && 'bg-marked outline-2 outline-needs outline-offset-4',
+        )}
+      >
+        <RowView row={row} folder={folder} agent={agent} />
+        <a
+          href={`#e${item.seq}`}
+          title={new Date(item.ts * 1000).toLocaleString()}
+          aria-label={`Link to event ${item.seq}`}
+          className="absolute top-0 right-0 rounded bg-ground px-1 text-muted text-sm opacity-0 focus:opacity-100 group-hover:opacity-100 max-md:hidden"
+        >
+          #{item.seq}
+        </a>
+      </div>
+    );
+  },
+  (a, b) =>
+    sameRow(a.row, b.row) &&
+    a.folder === b.folder &&
+    a.marked === b.marked &&
+    // Only questions show more of the agent than its folder.
+    (a.agent === b.agent || a.row.type === 'reads' || a.row.item.kind !== 'permission'),
+);
+
+function isMarked(row: Row, seq: number | null): boolean {
+  if (seq === null) return false;
+  return row.type === 'item' ? row.item.seq === seq : row.reads.some((item) => item.seq === seq);
+}
+
+/** The item that the address names: brought into sight once it is there. Answers the number of its first event. */
+function useTarget(
+  { items, last_seq }: View,
+  { show, scroller }: ReturnType<typeof useWindow>,
+): number | null {
+  const hash = useRouterState({ select: ({ location }) => location.hash });
+  const wanted = seqIn(hash);
+  const [found, setFound] = useState<{ wanted: number; seq: number } | null>(null);
+  const done = useRef<number | null>(null);
+  useEffect(() => {
+    if (wanted === null || wanted === done.current || last_seq < wanted) return;
+    const item = itemAt(items, wanted) ?? items[0];
+    if (!item) return;
+    done.current = wanted;
+    setFound({ wanted, seq: item.seq });
+    show(items.indexOf(item));
+  }, [wanted, items, last_seq, show]);
+  useEffect(() => {
+    if (found) scroller.current?.querySelector(`#e${found.seq}`)?.scrollIntoView({ block: 'center' });
+  }, [found, scroller]);
+  return found !== null && found.wanted === wanted ? found.seq : null;
+}
+
+function useEnd(goLive: () => void): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'End' || hasModifier(event) || isTyping(event)) return;
+      event.preventDefault();
+      goLive();
+    };
+    document.addEventListener('keydown', onKey);
+    return () => document.removeEventListener('keydown', onKey);
+  }, [goLive]);
+}

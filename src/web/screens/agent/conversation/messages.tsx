@@ -1,0 +1,81 @@
+/** What is said: by people, by the agent, and by the agent to itself. */
+import { Brain, ChevronDown, ChevronRight } from 'lucide-react';
+import { type ReactNode, useState } from 'react';
+import type { Printed, Spoken, UserMessage } from '../../../transcript/items.ts';
+import { ScrollBox } from '../../../ui/scroll-box.tsx';
+import { BodyView } from './body.tsx';
+import { Took } from './took.tsx';
+
+export function Said({ item }: { item: UserMessage }) {
+  return (
+    <div className="rounded-lg bg-surface px-3 py-1.5">
+      <p className="font-medium text-muted text-sm">
+        {item.prompt_id === null ? 'Told to the agent' : 'You'}
+      </p>
+      <BodyView body={item.body} grows={false} />
+      {item.too_large !== null && (
+        <p className="text-muted">This prompt is too large to be shown ({item.too_large} bytes).</p>
+      )}
+    </div>
+  );
+}
+
+export function Message({ item }: { item: Spoken }) {
+  return <BodyView body={item.body} grows={item.ended_ts === null} />;
+}
+
+/** One line; whoever opens it keeps it open. */
+function Folded({ line, children }: { line: ReactNode; children: () => ReactNode }) {
+  const [open, setOpen] = useState(false);
+  const Chevron = open ? ChevronDown : ChevronRight;
+  return (
+    <div className="text-muted">
+      <button
+        type="button"
+        aria-expanded={open}
+        onClick={() => setOpen(!open)}
+        className="tap inline-flex items-center gap-1.5 hover:text-text"
+      >
+        <Chevron aria-hidden className="size-3.5" />
+        {line}
+      </button>
+      {open && children()}
+    </div>
+  );
+}
+
+export function Thought({ item }: { item: Spoken }) {
+  const line = (
+    <>
+      <Brain aria-hidden className="size-3.5" />
+      <span>
+        {item.ended_ts === null ? 'Thinking… ' : 'Thought for '}
+        <Took from={item.ts} to={item.ended_ts} />
+      </span>
+    </>
+  );
+  return (
+    <Folded line={line}>
+      {() => (
+        <div className="border-line border-l-2 pl-3">
+          <BodyView body={item.body} grows={item.ended_ts === null} />
+        </div>
+      )}
+    </Folded>
+  );
+}
+
+export function PrintedLines({ item }: { item: Printed }) {
+  return (
+    <Folded line={`printed ${item.lines} ${item.lines === 1 ? 'line' : 'lines'} beside the conversation`}>
+      {() => (
+        <ScrollBox label="Lines" className="max-h-80 rounded bg-surface p-2">
+          <pre className="w-max font-mono text-sm" dir="ltr">
+            {item.text}
+            {item.cut > 0 && `\n… ${item.cut} more characters`}
+          </pre>
+        </ScrollBox>
+      )}
+    </Folded>
+  );
+}

@@ -1,0 +1,146 @@
+/** What was said and waits for its turn: to be changed or taken back until then. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Pencil, X } from 'lucide-react';
+import { memo, useEffect, useId, useState } from 'react';
+import { call, newKey, wordsOf } from '../../../api/client.ts';
+import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
+import { bodyOf, textOf } from '../../../transcript/parts.ts';
+import { Button, IconButton } from '../../../ui/button.tsx';
+import { inputClass } from '../../../ui/field.tsx';
+import { Refused } from '../../../ui/states.tsx';
+
+const AGAIN_MS = 15_000;
+
+/** `turns`: changes whenever a prompt may have begun or ended. */
+export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord; turns: string }) {
+  const queries = useQueryClient();
+  const running = agent.status === 'running';
+  const { data: prompts = [] } = useQuery({
+    ...promptsQuery(agent.id),
+    // What others let wait is told by no stream.
+    refetchInterval: agent.activity === 'working' ? AGAIN_MS : false,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: read again when one of these changes
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: ['prompts', agent.id] });
+  }, [queries, agent.id, turns, running]);
+  const [edited, setEdited] = useState<Edited | null>(null);
+  const waiting: Edited[] = prompts
+    .filter(({ state }) => state === 'queued')
+    .map(({ id, content }) => ({ prompt_id: id, text: textOf(bodyOf(content)) }));
+  // What is being changed stays here, though its turn may have come meanwhile.
+  const is_sent = edited !== null && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
+  const shown = is_sent ? [edited, ...waiting] : waiting;
+  if (shown.length === 0) return null;
+  return (
+    <ul aria-label="Waiting prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
+      {shown.map((prompt) => (
+        <li key={prompt.prompt_id} className="min-w-0 rounded-md border border-line px-2 text-sm">
+          {edited?.prompt_id === prompt.prompt_id ? (
+            <Editor agent_id={agent.id} edited={edited} is_sent={is_sent} onEdit={setEdited} />
+          ) : (
+            <Waiting agent_id={agent.id} prompt={prompt} onEdit={setEdited} />
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+});
+
+interface Edited {
+  prompt_id: string;
+  text: string;
+}
+
+function Waiting({
+  agent_id,
+  prompt,
+  onEdit,
+}: {
+  agent_id: string;
+  prompt: Edited;
+  onEdit: (edited: Edited) => void;
+}) {
+  const queries = useQueryClient();
+  const remove = useMutation({
+    mutationFn: () => call('deletePrompt', { params: { agent_id, prompt_id: prompt.prompt_id } }),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['prompts', agent_id] }),
+  });
+  return (
+    <>
+      <div className="flex min-w-0 items-center gap-2">
+        <span className="shrink-0 text-muted">queued</span>
+        <span className="min-w-0 flex-1 truncate" title={prompt.text}>
+          {prompt.text}
+        </span>
+        <IconButton label="Change" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
+        <IconButton
+          label="Take back"
+          icon={<X aria-hidden />}
+          busy={remove.isPending}
+          onClick={() => remove.mutate()}
+        />
+      </div>
+      {remove.isError && (
+        <p role="alert" className="pb-1 text-failed">
+          {wordsOf(remove.error)}
+        </p>
+      )}
+    </>
+  );
+}
+
+/** Once its turn has come, what was written here can still be said, as a prompt of its own. */
+function Editor({
+  agent_id,
+  edited,
+  is_sent,
+  onEdit,
+}: {
+  agent_id: string;
+  edited: Edited;
+  is_sent: boolean;
+  onEdit: (edited: Edited | null) => void;
+}) {
+  const queries = useQueryClient();
+  const id = useId();
+  const [key] = useState(newKey);
+  const save = useMutation({
+    mutationFn: async ({ prompt_id, text }: Edited) => {
+      const body = { text };
+      if (is_sent) await call('promptAgent', { params: { agent_id }, body, idempotency_key: key });
+      else await call('editPrompt', { params: { agent_id, prompt_id }, body });
+    },
+    onSuccess: () => onEdit(null),
+    onSettled: () => queries.invalidateQueries({ queryKey: ['prompts', agent_id] }),
+  });
+  return (
+    <form
+      className="flex flex-col gap-1 py-1"
+      onSubmit={(event) => {
+        event.preventDefault();
+        save.mutate(edited);
+      }}
+    >
+      <label htmlFor={id} className="text-muted">
+        {is_sent ? 'This prompt was sent as it was. Say this too?' : 'Prompt that waits'}
+      </label>
+      <textarea
+        id={id}
+        rows={3}
+        value={edited.text}
+        onChange={(event) => onEdit({ ...edited, text: event.target.value })}
+        className={inputClass}
+      />
+      <Refused error={save.error} />
+      <span className="flex justify-end gap-2">
+        <Button look="quiet" onClick={() => onEdit(null)}>
+          {is_sent ? 'Discard' : 'Keep as it was'}
+        </Button>
+        <Button type="submit" busy={save.isPending} disabled={edited.text.trim() === ''}>
+          {is_sent ? 'Send' : 'Save'}
+        </Button>
+      </span>
+    </form>
+  );
+}

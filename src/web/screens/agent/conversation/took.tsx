@@ -1,0 +1,19 @@
+/** How long something has taken so far, or took: seconds since 1970, as the log has them. */
+import { spanText, useNow } from '../../../ui/time.tsx';
+
+export function Took({ from, to }: { from: number; to: number | null }) {
+  return to === null ? (
+    <Ticking from={from} />
+  ) : (
+    <span className="whitespace-nowrap">{spent(to - from)}</span>
+  );
+}
+
+function Ticking({ from }: { from: number }) {
+  const now = useNow();
+  return <span className="whitespace-nowrap">{spanText(now - from * 1000)}</span>;
+}
+
+export function spent(seconds: number): string {
+  return seconds < 10 ? `${Math.max(0, seconds).toFixed(1)} s` : spanText(seconds * 1000);
+}

@@ -1,0 +1,207 @@
+/** A tool call: one row that changes, folded unless it runs or has failed. */
+import { Link } from '@tanstack/react-router';
+import {
+  ArrowLeftRight,
+  Brain,
+  ChevronDown,
+  ChevronRight,
+  FileText,
+  Globe,
+  type LucideIcon,
+  Pencil,
+  Search,
+  SquareTerminal,
+  Trash2,
+  Wrench,
+} from 'lucide-react';
+import { type ReactNode, useId, useState } from 'react';
+import { visible } from '../../../prose/visible.ts';
+import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
+import { pathIn } from '../../../reviews/paths.ts';
+import { commandIn } from '../../../reviews/question.ts';
+import { RawView } from '../../../reviews/raw-view.tsx';
+import type { Call, CallContent, Diff } from '../../../transcript/calls.ts';
+import type { Tool } from '../../../transcript/items.ts';
+import { Status } from '../../../ui/status.tsx';
+import { PartView } from './body.tsx';
+import { Took } from './took.tsx';
+
+const icons: Record<string, LucideIcon> = {
+  read: FileText,
+  edit: Pencil,
+  delete: Trash2,
+  move: ArrowLeftRight,
+  search: Search,
+  execute: SquareTerminal,
+  think: Brain,
+  fetch: Globe,
+};
+
+export interface Folder {
+  agent_id: string;
+  /** Paths below it are shown without it. */
+  workdir: string;
+}
+
+export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
+  const { call, status } = item;
+  const [wanted, setWanted] = useState<boolean | null>(null);
+  const open = wanted ?? ((status === 'in_progress' || status === 'failed') && hasBody(call));
+  const [place] = call.locations;
+  return (
+    <Folded
+      open={open}
+      onToggle={() => setWanted(!open)}
+      icon={icons[call.tool_kind] ?? Wrench}
+      kind={call.tool_kind}
+      title={visible(call.title)}
+      facts={
+        <>
+          <Counts added={item.added} removed={item.removed} />
+          <Status status={status} className="text-sm" />
+          {(status === 'in_progress' || item.ended_ts !== null) && (
+            <span className="text-muted text-sm">
+              <Took from={item.ts} to={item.ended_ts} />
+            </span>
+          )}
+        </>
+      }
+      hint={place && !call.title.includes(place.path) ? pathIn(place.path, folder.workdir) : null}
+    >
+      <ToolBody item={item} folder={folder} />
+    </Folded>
+  );
+}
+
+/** Reads that follow on each other. */
+export function ReadsRow({ reads, folder }: { reads: readonly Tool[]; folder: Folder }) {
+  const [open, setOpen] = useState(false);
+  return (
+    <Folded
+      open={open}
+      onToggle={() => setOpen(!open)}
+      icon={FileText}
+      kind="read"
+      title={`read ${reads.length} files`}
+      facts={<Status status="completed" className="text-sm" />}
+      hint={null}
+    >
+      {reads.map((item) => (
+        <ToolRow key={item.key} item={item} folder={folder} />
+      ))}
+    </Folded>
+  );
+}
+
+function Folded({
+  open,
+  onToggle,
+  icon: Icon,
+  kind,
+  title,
+  facts,
+  hint,
+  children,
+}: {
+  open: boolean;
+  onToggle: () => void;
+  icon: LucideIcon;
+  kind: string;
+  title: string;
+  facts: ReactNode;
+  hint: string | null;
+  children: ReactNode;
+}) {
+  const id = useId();
+  const Chevron = open ? ChevronDown : ChevronRight;
+  return (
+    <div className="min-w-0">
+      <button
+        type="button"
+        aria-expanded={open}
+        aria-controls={open ? id : undefined}
+        onClick={onToggle}
+        className="tap flex w-full min-w-0 items-center gap-1.5 rounded text-left hover:bg-surface"
+      >
+        <Chevron aria-hidden className="size-3.5 shrink-0 text-muted" />
+        <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
+        <span className="sr-only">{kind} </span>
+        <span className="min-w-0 flex-1 truncate" title={title}>
+          <bdi>{title.split('\n')[0]}</bdi>
+          {hint !== null && <span className="text-muted"> {hint}</span>}
+        </span>
+        <span className="inline-flex shrink-0 items-center gap-x-2">{facts}</span>
+      </button>
+      {open && (
+        <div id={id} className="ml-1.5 flex min-w-0 flex-col gap-1.5 border-line border-l-2 py-1 pl-3">
+          {children}
+        </div>
+      )}
+    </div>
+  );
+}
+
+function hasBody(call: Call): boolean {
+  const { content, locations, raw_input, raw_output } = call;
+  return content.length + locations.length > 0 || raw_input !== null || raw_output !== null;
+}
+
+function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
+  const { call } = item;
+  const command = commandIn(call);
+  return (
+    <>
+      {command !== null && <p className="break-words font-mono text-sm">{visible(command)}</p>}
+      {call.locations.length > 0 && (
+        <ul className="font-mono text-muted text-sm">
+          {call.locations.map(({ path, line }) => (
+            <li key={`${path}:${line}`} className="break-all">
+              {pathIn(path, folder.workdir)}
+              {line !== null && `:${line}`}
+            </li>
+          ))}
+        </ul>
+      )}
+      {call.content.map((content, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: contents have no other name
+        <Content key={at} content={content} folder={folder} done={item.status === 'completed'} />
+      ))}
+      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more are not shown.</p>}
+      {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
+      {call.raw_output && <RawView label="Output" value={call.raw_output.value} cut={call.raw_output.cut} />}
+    </>
+  );
+}
+
+/** `done`: what it changed is in the folder. */
+function Content({ content, folder, done }: { content: CallContent; folder: Folder; done: boolean }) {
+  switch (content.type) {
+    case 'content':
+      return <PartView part={content.part} />;
+    case 'diff':
+      return (
+        <DiffView
+          diff={content}
+          workdir={folder.workdir}
+          elsewhere={done && <InChanges diff={content} folder={folder} />}
+        />
+      );
+    case 'terminal':
+      return <p className="text-muted">in the agent's own terminal {content.terminal_id}</p>;
+    case 'unknown':
+      return <RawView label="unrecognised content" value={content.raw.value} cut={content.raw.cut} />;
+  }
+}
+
+function InChanges({ diff, folder }: { diff: Diff; folder: Folder }) {
+  return (
+    <Link
+      to="/agents/$agent_id/$tab"
+      params={{ agent_id: folder.agent_id, tab: 'changes' }}
+      search={{ file: pathIn(diff.path, folder.workdir) }}
+      className="underline"
+    >
+      Open in Changes
+    </Link>
+  );
+}

@@ -1,0 +1,78 @@
+/** Deleting an agent, with what becomes of its folder. */
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useId, useState } from 'react';
+import { call } from '../../api/client.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Refused } from '../../ui/states.tsx';
+
+export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const id = useId();
+  const [all, setAll] = useState(false);
+  const running = agent.status === 'running';
+  const worktree = agent.worktree_mode === 'create_worktree';
+  const leave = () => {
+    queries.setQueryData<AgentRecord[]>(['agents'], (rows) => rows?.filter((row) => row.id !== agent.id));
+    void navigate({ to: '/agents', search: {} });
+  };
+  const remove = useMutation({
+    mutationFn: () =>
+      call('deleteAgent', {
+        params: { agent_id: agent.id },
+        query: { ...(running && { force: true }), ...(all && { delete_worktree: true }) },
+      }),
+    onSuccess: (answer) => {
+      if (!answer) leave();
+    },
+  });
+  const kept = remove.data?.worktree_kept;
+  if (kept) {
+    return (
+      <Dialog open onClose={leave} title={`${agent.name} is deleted`}>
+        <p>Its worktree is kept: {kept.reason}</p>
+        <p className="mt-2 break-all font-mono text-sm">{kept.workdir}</p>
+        <div className="mt-3 flex justify-end">
+          <Button onClick={leave}>Back to agents</Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog open onClose={onClose} title={`Delete ${agent.name}?`}>
+      <div className="flex flex-col gap-3">
+        {running && <p>It is running: it is stopped first, with everything that it started.</p>}
+        <p>Its log and its conversation are deleted.</p>
+        {worktree ? (
+          <>
+            <p>Its worktree is deleted too, unless it holds work that is not committed or not pushed.</p>
+            <label htmlFor={id} className="tap flex items-center gap-2">
+              <input
+                id={id}
+                type="checkbox"
+                checked={all}
+                onChange={(event) => setAll(event.target.checked)}
+                className="size-6 shrink-0"
+              />
+              Delete the worktree whatever it holds
+            </label>
+          </>
+        ) : (
+          <p>The folder that it worked in stays as it is.</p>
+        )}
+        <Refused error={remove.error} />
+        <div className="flex justify-end gap-2">
+          <Button look="quiet" onClick={onClose}>
+            Keep it
+          </Button>
+          <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
+            {remove.isPending ? 'Deleting…' : 'Delete'}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}

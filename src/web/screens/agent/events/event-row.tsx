@@ -1,0 +1,100 @@
+/** One event: a line, and on demand all of it. */
+import { ArrowLeft, ArrowRight, ChevronRight } from 'lucide-react';
+import { memo, type Ref } from 'react';
+import type { EventRecord } from '../../../../domain/event.ts';
+import { Copy } from '../../../ui/copy.tsx';
+import { cx } from '../../../ui/cx.ts';
+import { Clock } from '../../../ui/time.tsx';
+import { jsonOf, summaryOf } from './summary.ts';
+
+export interface EventRowProps {
+  event: EventRecord;
+  index: number;
+  is_open: boolean;
+  is_marked: boolean;
+  onToggle: (seq: number) => void;
+  onMark: (seq: number) => void;
+  ref: Ref<HTMLLIElement>;
+}
+
+export const EventRow = memo(function EventRow(props: EventRowProps) {
+  const { event, index, is_open, is_marked, onToggle, onMark, ref } = props;
+  const { seq, ts, type } = event;
+  const { what, direction, text } = summaryOf(event);
+  return (
+    <li
+      ref={ref}
+      data-index={index}
+      data-seq={seq}
+      data-marked={is_marked || undefined}
+      className={cx('border-line border-b', is_marked && 'bg-marked')}
+    >
+      <div className="flex items-baseline">
+        <a
+          href={`#e${seq}`}
+          aria-label={`Event ${seq}`}
+          onClick={(click) => {
+            if (click.metaKey || click.ctrlKey) return;
+            click.preventDefault();
+            onMark(seq);
+          }}
+          className="tap inline-flex min-w-14 shrink-0 items-center justify-end pl-2 text-muted hover:text-text hover:underline"
+        >
+          {seq}
+        </a>
+        <button
+          type="button"
+          aria-expanded={is_open}
+          onClick={() => onToggle(seq)}
+          className="tap flex min-w-0 flex-1 flex-wrap items-baseline gap-x-3 px-2 text-left md:flex-nowrap"
+        >
+          <ChevronRight
+            aria-hidden
+            className={cx(
+              'size-3.5 shrink-0 self-center text-muted transition-transform',
+              is_open && 'rotate-90',
+            )}
+          />
+          <span className="shrink-0 text-muted">
+            <Clock at={ts * 1000} />
+          </span>
+          <span className={cx('w-20 shrink-0', type === 'error' ? 'text-failed' : 'text-muted')}>{type}</span>
+          <span className="min-w-0 shrink-0 truncate font-medium md:w-60">
+            {direction && <Direction direction={direction} />}
+            <span className={cx(what === 'stderr' && 'text-failed')}>{what}</span>
+          </span>
+          <span className="min-w-0 flex-1 truncate font-mono text-sm max-md:w-full max-md:flex-none">
+            {text}
+          </span>
+        </button>
+      </div>
+      {is_open && <Whole event={event} />}
+    </li>
+  );
+});
+
+function Direction({ direction }: { direction: 'to_agent' | 'from_agent' }) {
+  const Icon = direction === 'to_agent' ? ArrowRight : ArrowLeft;
+  return (
+    <>
+      <Icon aria-hidden className="mr-1 inline size-3.5 align-[-2px] text-muted" />
+      <span className="sr-only">{direction === 'to_agent' ? 'to the agent' : 'from the agent'}</span>
+    </>
+  );
+}
+
+function Whole({ event }: { event: EventRecord }) {
+  const json = jsonOf(event);
+  return (
+    <div className="flex flex-col items-start gap-2 px-3 pb-2">
+      <pre
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+        tabIndex={0}
+        className="max-h-96 w-full overflow-auto whitespace-pre-wrap break-all rounded bg-surface p-2 font-mono text-sm"
+      >
+        {json}
+      </pre>
+      <Copy text={json} label="Copy JSON" />
+    </div>
+  );
+}

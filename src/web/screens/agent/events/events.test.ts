@@ -1,0 +1,84 @@
+import { describe, expect, test } from 'vitest';
+import {
+  answers,
+  ended,
+  fromAgent,
+  numbered,
+  printed,
+  prompts,
+  says,
+  told,
+  wants,
+} from '../../../transcript/testing.ts';
+import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
+import { jsonOf, summaryOf } from './summary.ts';
+
+const events = (first: number, last: number) =>
+  numbered(
+    Array.from({ length: last - first + 1 }, () => printed('x\n')),
+    first,
+  );
+const seqs = (stretch: { events: readonly { seq: number }[] }) => stretch.events.map(({ seq }) => seq);
+
+describe('a stretch of a log', () => {
+  test('grows at both ends, and holds nothing twice', () => {
+    let stretch = withNewer(nothing, events(10, 12), true);
+    stretch = withOlder(stretch, events(7, 10), true);
+    stretch = withNewer(stretch, events(12, 14), false);
+    expect(seqs(stretch)).toEqual([7, 8, 9, 10, 11, 12, 13, 14]);
+    expect(stretch).toMatchObject({ older: true, newer: false });
+  });
+
+  test('gives up the other end where it grows too long, and knows that it did', () => {
+    const full = withNewer(nothing, events(101, 100 + EVENTS_MAX), false);
+    const back = withOlder(full, events(91, 100), false);
+    expect([seqs(back)[0], seqs(back).at(-1), back.events.length]).toEqual([91, 90 + EVENTS_MAX, EVENTS_MAX]);
+    expect(back).toMatchObject({ older: false, newer: true });
+    const on = withNewer(full, events(101 + EVENTS_MAX, 105 + EVENTS_MAX), false);
+    expect([seqs(on)[0], seqs(on).at(-1)]).toEqual([106, 105 + EVENTS_MAX]);
+    expect(on).toMatchObject({ older: true, newer: false });
+  });
+});
+
+describe('an event in one line', () => {
+  test.each([
+    ['output', printed('one\ntwo\n', { stream: 'stderr' }), 'stderr', null, 'one ⏎ two'],
+    [
+      'a status',
+      ended('failed', { exit_code: 3, reason: 'exit' }),
+      'failed',
+      null,
+      'before: running · exit 3 · exit',
+    ],
+    ['an error', told('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
+    ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
+    ['a message', says('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
+    ['a question', wants('rev_1', { title: 'Run it' }), 'session/request_permission', 'from_agent', 'Run it'],
+    ['an answer', answers({ result: { stopReason: 'end_turn' } }), 'answer to ?', 'from_agent', 'end_turn'],
+  ])('%s', (_, fields, what, direction, text) => {
+    expect(summaryOf(numbered([fields])[0]!)).toEqual({ what, direction, text });
+  });
+
+  test('whatever an agent sends', () => {
+    for (const payload of [null, 7, 'x', [], {}, { method: 7 }, { method: 'session/update', params: [] }]) {
+      expect(summaryOf(numbered([fromAgent(payload)])[0]!).direction).toBe('from_agent');
+    }
+  });
+
+  test('without anything that moves a cursor or reorders text', () => {
+    const [event] = numbered([printed('a\x1b]52;c;aGk=\x07b\u202ec\x1b[31md\n')]);
+    expect(summaryOf(event!).text).toBe('ab<U+202E>cd');
+  });
+
+  test('cut where it is long', () => {
+    const [event] = numbered([printed('x'.repeat(10_000))]);
+    expect(summaryOf(event!).text).toBe(`${'x'.repeat(300)}…`);
+  });
+});
+
+test('the JSON of an event is JSON, and reads in its own order', () => {
+  const [event] = numbered([printed('\u202e\u2066\u0085')]);
+  const text = jsonOf(event!);
+  expect(text).toContain('\\u202e\\u2066\\u0085');
+  expect(JSON.parse(text)).toEqual(event);
+});

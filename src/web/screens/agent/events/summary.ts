@@ -1,0 +1,99 @@
+/** What an event is in one line (pure). Everything in it comes from an agent: control characters are taken out or shown. */
+import type { EventRecord } from '../../../../domain/event.ts';
+import { plainText } from '../../../transcript/ansi.ts';
+import { type Fields, fieldsOf, rawOf, rawText, recordsOf, wordOf } from '../../../transcript/reading.ts';
+
+const TEXT_MAX = 300;
+
+export interface Summary {
+  /** Which kind of its type. */
+  readonly what: string;
+  /** Of a message of the protocol. */
+  readonly direction: 'to_agent' | 'from_agent' | null;
+  readonly text: string;
+}
+
+export function summaryOf(event: EventRecord): Summary {
+  switch (event.type) {
+    case 'output':
+      return told(wordOf(event.stream) ?? '', wordOf(event.data) ?? 'bytes that are no text');
+    case 'status':
+      return told(wordOf(event.status) ?? '', statusText(event));
+    case 'acp_event':
+      return { ...message(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
+    case 'error':
+      return told(wordOf(event.code) ?? '', wordOf(event.error) ?? '');
+    default:
+      return told('', '');
+  }
+}
+
+/** As JSON, in which nothing reorders what one reads. */
+export function jsonOf(event: EventRecord): string {
+  return rawText(rawOf(event)).replace(
+    /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+}
+
+function told(what: string, text: string): Summary {
+  return { what: line(what), direction: null, text: line(text) };
+}
+
+function line(text: string): string {
+  const head = text
+    .slice(0, TEXT_MAX)
+    .trim()
+    .replace(/\s*\n\s*/g, ' ⏎ ');
+  return plainText(head) + (text.length > TEXT_MAX ? '…' : '');
+}
+
+function statusText({ previous_status, reason, exit_code, exit_signal }: EventRecord): string {
+  const parts = [
+    wordOf(previous_status) && `before: ${wordOf(previous_status)}`,
+    typeof exit_code === 'number' && `exit ${exit_code}`,
+    wordOf(exit_signal) && `signal ${wordOf(exit_signal)}`,
+    wordOf(reason),
+  ];
+  return parts.filter(Boolean).join(' · ');
+}
+
+function message(event: EventRecord): Omit<Summary, 'direction'> {
+  const payload = fieldsOf(event.payload);
+  const method = wordOf(payload.method) ?? wordOf(event.method);
+  if (method === null) return told(`answer to ${wordOf(event.response_to) ?? '?'}`, answerText(payload));
+  const params = fieldsOf(payload.params);
+  if (method === 'session/update') {
+    const update = fieldsOf(params.update);
+    return told(wordOf(update.sessionUpdate) ?? method, updateText(update));
+  }
+  return told(method, paramsText(params));
+}
+
+function answerText({ result, error }: Fields): string {
+  const { message: words } = fieldsOf(error);
+  return wordOf(words) ?? wordOf(fieldsOf(result).stopReason) ?? shortly(result);
+}
+
+function updateText(update: Fields): string {
+  const { content, title, status, entries } = update;
+  if (Array.isArray(entries))
+    return recordsOf(entries)
+      .map((entry) => wordOf(entry.content))
+      .join(' · ');
+  const words = [wordOf(title), wordOf(status), wordOf(fieldsOf(content).text)];
+  const text = words.filter((word) => word !== null).join(' · ');
+  return text === '' ? shortly(update) : text;
+}
+
+function paramsText({ prompt, toolCall, ...rest }: Fields): string {
+  if (Array.isArray(prompt))
+    return recordsOf(prompt)
+      .map((part) => wordOf(part.text) ?? wordOf(part.type))
+      .join(' ');
+  return wordOf(fieldsOf(toolCall).title) ?? shortly(rest);
+}
+
+function shortly(value: unknown): string {
+  return value === undefined ? '' : rawText(rawOf(value, TEXT_MAX)).replace(/\s+/g, ' ');
+}

@@ -1,0 +1,16 @@
+/** Labels as people write them: one a line, `key=value` (pure). */
+export function labelsText(labels: Record<string, string>): string {
+  return Object.entries(labels)
+    .map(([key, value]) => `${key}=${value}`)
+    .join('\n');
+}
+
+export function labelsIn(text: string): Record<string, string> {
+  const lines = text.split('\n').filter((line) => line.trim() !== '');
+  return Object.fromEntries(
+    lines.map((line) => {
+      const [key = '', ...value] = line.split('=');
+      return [key.trim(), value.join('=').trim()];
+    }),
+  );
+}

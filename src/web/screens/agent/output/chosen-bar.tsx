@@ -1,0 +1,26 @@
+/** What can be done with the lines that were chosen. */
+import { X } from 'lucide-react';
+import type { Lines } from '../../../transcript/lines.ts';
+import { IconButton } from '../../../ui/button.tsx';
+import { Copy } from '../../../ui/copy.tsx';
+import { fragmentOf, type Range } from './range.ts';
+
+export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Range; onClear: () => void }) {
+  const { from, to } = range;
+  const is_gone = to < lines.first && lines.last > 0;
+  return (
+    <div className="flex flex-wrap items-center gap-2 border-line border-b bg-marked px-3 py-1">
+      <span className="min-w-0 flex-1">
+        {from === to ? `Line ${from}` : `Lines ${from} to ${to}`}
+        {is_gone && ` · this page holds only lines from ${lines.first} on; the download has all`}
+      </span>
+      <Copy key={`text ${fragmentOf(range)}`} text={lines.copy(from, to)} label="Copy lines" />
+      <Copy
+        key={`link ${fragmentOf(range)}`}
+        text={`${location.origin}${location.pathname}#${fragmentOf(range)}`}
+        label="Copy link"
+      />
+      <IconButton label="Clear the choice" icon={<X aria-hidden />} onClick={onClear} />
+    </div>
+  );
+}

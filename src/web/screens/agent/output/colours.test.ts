@@ -1,0 +1,56 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { colours, contrast, styleOf, themes } from './colours.ts';
+
+const named = Object.keys(themes.light.named);
+const hex = fc.integer({ min: 0, max: 0xffffff }).map((colour) => `#${colour.toString(16).padStart(6, '0')}`);
+const usual = { bold: false, dim: false, italic: false, underline: false, strike: false, text: 'x' };
+
+describe('colours of output', () => {
+  test.each(['light', 'dark'] as const)(
+    'are readable in the %s theme, whatever a program chooses',
+    (name) => {
+      const theme = themes[name];
+      const colour = fc.option(fc.oneof(fc.constantFrom(...named), hex));
+      fc.assert(
+        fc.property(colour, colour, fc.boolean(), (fg, bg, dim) => {
+          const shown = colours({ fg, bg, dim }, theme);
+          const text = shown.fg ?? theme.text;
+          expect(contrast(text, shown.bg ?? theme.ground)).toBeGreaterThanOrEqual(4.5);
+        }),
+      );
+    },
+  );
+
+  test('the named ones stay as the themes have them', () => {
+    for (const theme of [themes.light, themes.dark]) {
+      for (const [name, colour] of Object.entries(theme.named)) {
+        expect([name, colours({ fg: name, bg: null, dim: false }, theme).fg]).toEqual([name, colour]);
+      }
+    }
+  });
+
+  test('text without any is left to the page', () => {
+    expect(styleOf({ ...usual, fg: null, bg: null })).toBeUndefined();
+    expect(colours({ fg: null, bg: null, dim: false }, themes.light)).toEqual({ fg: null, bg: null });
+  });
+
+  test('what is no colour is none', () => {
+    expect(colours({ fg: 'url(https://example.com/)', bg: null, dim: false }, themes.dark).fg).toBeNull();
+  });
+
+  test('black and white are as far apart as can be', () => {
+    expect(contrast('#000000', '#ffffff')).toBeCloseTo(21);
+    expect(contrast('#777777', '#777777')).toBe(1);
+  });
+
+  test('both themes are said in one style', () => {
+    const style = styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true });
+    expect(style).toEqual({
+      color: `light-dark(${themes.light.named.red}, ${themes.dark.named.red})`,
+      fontWeight: 600,
+      textDecoration: 'underline',
+    });
+    expect(styleOf({ ...usual, fg: 'red', bg: null, bold: true, underline: true })).toBe(style);
+  });
+});

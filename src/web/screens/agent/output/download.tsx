@@ -1,0 +1,93 @@
+/** Everything that a session wrote, as a file. It is fetched with the session's token, which an address must not hold. */
+import { useMutation, useQuery } from '@tanstack/react-query';
+import { Download as Icon } from 'lucide-react';
+import { useState } from 'react';
+import { open, wordsOf } from '../../../api/client.ts';
+import { type AgentRecord, sessionsQuery } from '../../../api/queries.ts';
+import { Button } from '../../../ui/button.tsx';
+import { Dialog } from '../../../ui/dialog.tsx';
+import { Field } from '../../../ui/field.tsx';
+import { Select } from '../../../ui/select.tsx';
+import { bytesText, fileName, save } from './save.ts';
+
+type Stream = 'both' | 'stdout' | 'stderr';
+
+export function Download({ agent }: { agent: AgentRecord }) {
+  const [is_open, setOpen] = useState(false);
+  return (
+    <>
+      <Button look="quiet" icon={<Icon aria-hidden />} onClick={() => setOpen(true)}>
+        <span className="max-sm:sr-only">Download</span>
+      </Button>
+      <Dialog open={is_open} onClose={() => setOpen(false)} title="Download output">
+        <Choice agent={agent} onDone={() => setOpen(false)} />
+      </Dialog>
+    </>
+  );
+}
+
+function Choice({ agent, onDone }: { agent: AgentRecord; onDone: () => void }) {
+  const { id: agent_id, name } = agent;
+  const read = useQuery(sessionsQuery(agent_id));
+  const sessions = read.data ?? [];
+  const [chosen, setChosen] = useState<string | null>(null);
+  const [stream, setStream] = useState<Stream>('both');
+  const session = sessions.find(({ id }) => id === chosen) ?? sessions[0];
+  const fetching = useMutation({
+    mutationFn: async () => {
+      const query = {
+        ...(session && { session_id: session.id }),
+        ...(stream !== 'both' && { stream }),
+      };
+      const response = await open('getOutput', { params: { agent_id }, query });
+      save(await response.blob(), fileName(name, session?.number ?? 1, stream));
+    },
+    onSuccess: onDone,
+  });
+  const error = fetching.error ?? read.error;
+  return (
+    <form
+      className="flex flex-col gap-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        fetching.mutate();
+      }}
+    >
+      <Field label="Session">
+        {(control) => (
+          <Select
+            {...control}
+            value={session?.id ?? ''}
+            onChange={setChosen}
+            choices={sessions.map(({ id, number, state, stdout_bytes, stderr_bytes }) => ({
+              value: id,
+              label: `${number} · ${state} · ${bytesText(stdout_bytes + stderr_bytes)}`,
+            }))}
+          />
+        )}
+      </Field>
+      <Field label="Stream">
+        {(control) => (
+          <Select
+            {...control}
+            value={stream}
+            onChange={(value) => setStream(value as Stream)}
+            choices={[
+              { value: 'both', label: 'stdout and stderr, as they came' },
+              { value: 'stdout', label: 'stdout' },
+              { value: 'stderr', label: 'stderr' },
+            ]}
+          />
+        )}
+      </Field>
+      {error && (
+        <p role="alert" className="text-failed">
+          {wordsOf(error)}
+        </p>
+      )}
+      <Button look="primary" type="submit" busy={fetching.isPending} disabled={!session}>
+        {fetching.isPending ? 'Downloading…' : 'Download'}
+      </Button>
+    </form>
+  );
+}

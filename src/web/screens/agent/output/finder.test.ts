@@ -1,0 +1,102 @@
+import { describe, expect, test } from 'vitest';
+import type { Span } from '../../../transcript/ansi.ts';
+import { Lines } from '../../../transcript/lines.ts';
+import { numbered, printed } from '../../../transcript/testing.ts';
+import { Finder, matchesIn, piecesOf, step } from './finder.ts';
+
+function printing() {
+  const lines = new Lines();
+  let seq = 0;
+  const print = (text: string, more: Record<string, unknown> = {}) => {
+    lines.add(numbered([printed(text, more)], ++seq));
+  };
+  return { lines, print };
+}
+
+const wanted = { text: 'needle', regex: false, exact: false };
+const spans = (...texts: string[]) => texts.map((text) => ({ text }) as Span);
+
+describe('looking for words', () => {
+  test('finds what was there, and what comes later', () => {
+    const { lines, print } = printing();
+    print('a needle\nhay\nNEEDLE\n');
+    const finder = new Finder(lines, wanted);
+    expect(finder.update()).toEqual({ lines: [1, 3], error: null });
+    print('hay\nneedle\n');
+    expect(finder.update().lines).toEqual([1, 3, 5]);
+    expect(finder.update().lines).toEqual([1, 3, 5]);
+  });
+
+  test('a line that grows is looked at again', () => {
+    const { lines, print } = printing();
+    print('nee', { partial: true });
+    print('needle on stderr\n', { stream: 'stderr' });
+    const finder = new Finder(lines, wanted);
+    expect(finder.update().lines).toEqual([2]);
+    print('dle', { partial: true });
+    expect(finder.update().lines).toEqual([1, 2]);
+    print(' and more\nneedle\n');
+    expect(finder.update().lines).toEqual([1, 2, 3]);
+  });
+
+  test('lines that the page no longer holds are not found any more', () => {
+    const { lines, print } = printing();
+    print('needle\n');
+    const finder = new Finder(lines, wanted);
+    expect(finder.update().lines).toEqual([1]);
+    for (let at = 0; at < 210; at++) print('hay\n'.repeat(1000));
+    expect(lines.first).toBeGreaterThan(1);
+    expect(finder.update().lines).toEqual([]);
+  });
+
+  test('upper and lower case differ where that is wanted, and a pattern may be one', () => {
+    const { lines, print } = printing();
+    print('Needle 12\nneedle ab\n');
+    expect(new Finder(lines, { ...wanted, exact: true }).update().lines).toEqual([2]);
+    expect(new Finder(lines, { text: 'needle \\d', regex: true, exact: false }).update().lines).toEqual([1]);
+    expect(new Finder(lines, { text: '(', regex: true, exact: false }).update().error).toContain('(');
+  });
+
+  test('the next match follows the line, and after the last one comes the first', () => {
+    expect(step([3, 8, 20], 3, 1)).toBe(8);
+    expect(step([3, 8, 20], 20, 1)).toBe(3);
+    expect(step([3, 8, 20], 8, -1)).toBe(3);
+    expect(step([3, 8, 20], 3, -1)).toBe(20);
+    expect(step([], 3, 1)).toBeNull();
+  });
+});
+
+describe('matches in a line', () => {
+  test('are all of them', () => {
+    expect(matchesIn('a needle, a Needle', /needle/i)).toEqual([
+      [2, 8],
+      [12, 18],
+    ]);
+    expect(matchesIn('abc', /x*/)).toEqual([]);
+  });
+
+  test('go over changes of colour', () => {
+    const cut = piecesOf(spans('a nee', 'dle b'), /needle/);
+    expect(cut.map(({ text, hit }) => [text, hit])).toEqual([
+      ['a ', false],
+      ['nee', true],
+      ['dle', true],
+      [' b', false],
+    ]);
+  });
+
+  test('take nothing from the text', () => {
+    const line = spans('one two', ' two', '', ' three');
+    expect(
+      piecesOf(line, /two/)
+        .map(({ text }) => text)
+        .join(''),
+    ).toBe('one two two three');
+    expect(piecesOf(line, /four/).map(({ text, hit }) => [text, hit])).toEqual([
+      ['one two', false],
+      [' two', false],
+      ['', false],
+      [' three', false],
+    ]);
+  });
+});

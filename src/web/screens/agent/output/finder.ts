@@ -1,0 +1,86 @@
+/** Looking for words in output that goes on: what was looked at once is not looked at again, except lines that have grown. */
+import type { Span } from '../../../transcript/ansi.ts';
+import { bounds } from '../../../transcript/bounds.ts';
+import type { Found, Lines } from '../../../transcript/lines.ts';
+
+export interface Wanted {
+  readonly text: string;
+  readonly regex: boolean;
+  /** Upper and lower case differ. */
+  readonly exact: boolean;
+}
+
+export class Finder {
+  readonly #lines: Lines;
+  readonly #wanted: Wanted;
+  #found: number[] = [];
+  #looked = 0;
+  /** Lines that were not complete when they were looked at. */
+  readonly #open = new Set<number>();
+
+  constructor(lines: Lines, wanted: Wanted) {
+    this.#lines = lines;
+    this.#wanted = wanted;
+  }
+
+  update(): Found {
+    const { first, last } = this.#lines;
+    const open = [...this.#open].filter((n) => n >= first);
+    this.#open.clear();
+    const kept = this.#found.filter((n) => n >= first && !open.includes(n));
+    const again = open.flatMap((n) => this.#look(n, n).lines);
+    const { lines, error } = this.#look(this.#looked + 1, last);
+    this.#found =
+      again.length > 0 ? [...kept, ...again].sort((a, b) => a - b).concat(lines) : kept.concat(lines);
+    this.#looked = last;
+    return { lines: this.#found, error };
+  }
+
+  #look(from: number, to: number): Found {
+    for (let n = Math.max(from, this.#lines.first); n <= to; n++) {
+      if (this.#lines.at(n)?.open) this.#open.add(n);
+    }
+    const { text, regex, exact } = this.#wanted;
+    return this.#lines.find(text, { regex, case: exact, from, to });
+  }
+}
+
+/** The next match after a line, or the one before it; at the end it goes on at the other one. */
+export function step(found: readonly number[], n: number, direction: 1 | -1): number | null {
+  const at = direction === 1 ? found.find((each) => each > n) : found.findLast((each) => each < n);
+  return at ?? (direction === 1 ? found[0] : found.at(-1)) ?? null;
+}
+
+/** Where a text matches, at most so often: [from, to) of each match. */
+export function matchesIn(text: string, pattern: RegExp): [number, number][] {
+  const all: [number, number][] = [];
+  for (const match of text.matchAll(new RegExp(pattern, `${pattern.flags}g`))) {
+    if (match[0] !== '') all.push([match.index, match.index + match[0].length]);
+    if (all.length >= bounds.parts) break;
+  }
+  return all;
+}
+
+export interface Piece {
+  readonly span: Span;
+  readonly text: string;
+  readonly hit: boolean;
+}
+
+/** The spans of a line, cut where a match begins and ends: a match may go over a change of colour. */
+export function piecesOf(spans: readonly Span[], pattern: RegExp): Piece[] {
+  const matches = matchesIn(spans.map(({ text }) => text).join(''), pattern);
+  const cuts = matches.flat();
+  const pieces: Piece[] = [];
+  let begin = 0;
+  for (const span of spans) {
+    const end = begin + span.text.length;
+    const edges = [begin, ...cuts.filter((cut) => cut > begin && cut < end), end];
+    for (const [at, from] of edges.slice(0, -1).entries()) {
+      const hit = matches.some(([first, last]) => from >= first && from < last);
+      pieces.push({ span, text: span.text.slice(from - begin, edges[at + 1]! - begin), hit });
+    }
+    begin = end;
+  }
+  return pieces;
+}

@@ -1,0 +1,100 @@
+/** One line of output. As few elements as can be: there are many of it. */
+import { memo, type Ref } from 'react';
+import { spansOf } from '../../../transcript/ansi.ts';
+import type { Line } from '../../../transcript/lines.ts';
+import { cx } from '../../../ui/cx.ts';
+import { styleOf } from './colours.ts';
+import { piecesOf } from './finder.ts';
+
+export interface LineRowProps {
+  line: Line;
+  index: number;
+  /** What is looked for. */
+  pattern: RegExp | null;
+  /** It belongs to the chosen range. */
+  chosen: boolean;
+  /** The match that one has gone to. */
+  current: boolean;
+  wrap: boolean;
+  times: boolean;
+  /** Of the numbers' column, in characters. */
+  digits: number;
+  ref?: Ref<HTMLDivElement> | undefined;
+}
+
+export const LineRow = memo(function LineRow(props: LineRowProps) {
+  const { line, index, pattern, chosen, current, wrap, times, digits, ref } = props;
+  const is_error = line.stream === 'stderr';
+  return (
+    <div
+      ref={ref}
+      data-index={index}
+      data-line={line.n}
+      data-chosen={chosen || undefined}
+      className={cx(
+        'flex min-w-full border-l-2',
+        wrap ? 'min-h-5' : 'h-5',
+        is_error ? 'border-l-failed' : 'border-l-transparent',
+        chosen || current ? 'bg-marked' : is_error && 'bg-removed',
+      )}
+    >
+      <a
+        href={`#L${line.n}`}
+        tabIndex={-1}
+        className="shrink-0 select-none px-2 text-right text-muted hover:text-text hover:underline"
+        style={{ minWidth: `calc(${digits}ch + 16px)` }}
+      >
+        {line.n}
+      </a>
+      {times && (
+        <time
+          className="shrink-0 select-none pr-3 text-muted"
+          dateTime={new Date(line.ts * 1000).toISOString()}
+        >
+          {timeOf(line.ts)}
+        </time>
+      )}
+      {is_error && (
+        <span className="shrink-0 select-none pr-2 font-semibold text-failed" title="stderr">
+          !
+        </span>
+      )}
+      <span className={cx('pr-3', wrap ? 'min-w-0 whitespace-pre-wrap break-all' : 'whitespace-pre')}>
+        {textOf(line, pattern, current)}
+      </span>
+    </div>
+  );
+});
+
+function textOf(line: Line, pattern: RegExp | null, current: boolean) {
+  const spans = spansOf(line.raw, line.carry);
+  const pieces = pattern
+    ? piecesOf(spans, pattern)
+    : spans.map((span) => ({ span, text: span.text, hit: false }));
+  let from = 0;
+  return pieces.map(({ span, text, hit }) => {
+    const [key, style] = [from, styleOf(span)];
+    from += text.length;
+    if (text === '') return null;
+    if (hit) {
+      return (
+        <mark key={key} className={current ? 'bg-needs text-ground' : 'bg-needs/30 text-text'}>
+          {text}
+        </mark>
+      );
+    }
+    if (!style) return text;
+    return (
+      <span key={key} style={style}>
+        {text}
+      </span>
+    );
+  });
+}
+
+function timeOf(ts: number): string {
+  const date = new Date(ts * 1000);
+  const two = (n: number) => String(n).padStart(2, '0');
+  const ms = String(date.getMilliseconds()).padStart(3, '0');
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
+}

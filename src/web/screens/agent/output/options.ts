@@ -1,0 +1,27 @@
+/** How lines are shown: kept in this browser. */
+import { useState } from 'react';
+
+const KEY = 'svc.output';
+
+export interface Options {
+  wrap: boolean;
+  times: boolean;
+}
+
+export function useOptions(): [Options, (change: Partial<Options>) => void] {
+  const [options, setOptions] = useState(read);
+  const change = (fields: Partial<Options>) => {
+    const next = { ...options, ...fields };
+    setOptions(next);
+    localStorage.setItem(KEY, JSON.stringify(next));
+  };
+  return [options, change];
+}
+
+function read(): Options {
+  let kept: Partial<Options> = {};
+  try {
+    kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Options>;
+  } catch {}
+  return { wrap: kept.wrap === true, times: kept.times === true };
+}

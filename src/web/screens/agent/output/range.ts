@@ -1,0 +1,30 @@
+/** Ranges of lines, as they stand in addresses: `L200`, `L200-L240`. */
+
+export interface Range {
+  readonly from: number;
+  readonly to: number;
+}
+
+/** Of an address's fragment, or of what somebody typed; null where it names no lines. */
+export function rangeOf(text: string): Range | null {
+  const found = /^\s*#?L?(\d{1,9})(?:\s*[-–]\s*L?(\d{1,9}))?\s*$/i.exec(text);
+  if (!found) return null;
+  const a = Number(found[1]);
+  const b = found[2] === undefined ? a : Number(found[2]);
+  const range = { from: Math.min(a, b), to: Math.max(a, b) };
+  return range.from < 1 ? null : range;
+}
+
+export function fragmentOf({ from, to }: Range): string {
+  return from === to ? `L${from}` : `L${from}-L${to}`;
+}
+
+/** From the line where it began to another one. */
+export function reaching(range: Range | null, n: number): Range {
+  if (!range) return { from: n, to: n };
+  return n < range.from ? { from: n, to: range.to } : { from: range.from, to: n };
+}
+
+export function isIn(range: Range | null, n: number): boolean {
+  return range !== null && n >= range.from && n <= range.to;
+}

@@ -1,0 +1,26 @@
+/** Files that a page gives to the person in front of it. */
+
+export function save(content: Blob, name: string): void {
+  const url = URL.createObjectURL(content);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = name;
+  document.body.append(link);
+  link.click();
+  link.remove();
+  // The browser has begun to read it by then.
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+}
+
+/** A name that every system takes. */
+export function fileName(agent: string, session: number, stream: 'both' | 'stdout' | 'stderr'): string {
+  const word = agent.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '') || 'agent';
+  return `${word.slice(0, 80)}-${session}${stream === 'both' ? '' : `-${stream}`}.log`;
+}
+
+export function bytesText(bytes: number): string {
+  const units = ['B', 'KB', 'MB', 'GB', 'TB'];
+  let [amount, at] = [bytes, 0];
+  while (amount >= 999.5 && at < units.length - 1) [amount, at] = [amount / 1000, at + 1];
+  return `${at === 0 || amount >= 99.5 ? Math.round(amount) : amount.toFixed(1)} ${units[at]}`;
+}

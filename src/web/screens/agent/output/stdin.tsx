@@ -1,0 +1,62 @@
+/** A line for the agent's standard input. */
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useRef } from 'react';
+import { call, newKey, wordsOf } from '../../../api/client.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { useStreams } from '../../../live/streams.ts';
+import { Button } from '../../../ui/button.tsx';
+import { useDraft } from '../../../ui/drafts.ts';
+import { inputClass } from '../../../ui/field.tsx';
+
+export function Stdin({ agent }: { agent: AgentRecord }) {
+  const { id: agent_id } = agent;
+  const [text, setText] = useDraft(`stdin.${agent_id}`);
+  const is_offline = useStreams().badge === 'disconnected';
+  const act = useRef<{ what: string; key: string } | null>(null);
+  const send = useMutation({
+    mutationFn: (body: { data: string; eof: boolean }) => {
+      // The same words sent again after a failure are the same act.
+      const what = JSON.stringify(body);
+      if (act.current?.what !== what) act.current = { what, key: newKey() };
+      return call('sendInput', { params: { agent_id }, body, idempotency_key: act.current.key });
+    },
+    onSuccess: (_, { eof }) => {
+      act.current = null;
+      if (!eof) setText('');
+    },
+  });
+  const why_not =
+    agent.status !== 'running' ? 'The agent does not run.' : is_offline ? 'This browser is offline.' : null;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (why_not === null && !send.isPending) send.mutate({ data: `${text}\n`, eof: false });
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-wrap items-center gap-2 border-line border-t px-3 py-2">
+      <input
+        aria-label="Standard input"
+        aria-describedby="stdin-says"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        placeholder="A line for the agent’s standard input"
+        spellCheck={false}
+        autoComplete="off"
+        className={`${inputClass} w-auto! min-w-40 flex-1 font-mono text-sm`}
+      />
+      <Button type="submit" look="primary" busy={send.isPending} disabled={why_not !== null}>
+        Send
+      </Button>
+      <Button
+        busy={send.isPending}
+        disabled={why_not !== null}
+        title="Closes the agent’s standard input"
+        onClick={() => send.mutate({ data: '', eof: true })}
+      >
+        End of input
+      </Button>
+      <p id="stdin-says" role="status" className="w-full text-sm empty:hidden">
+        {send.error ? <span className="text-failed">{wordsOf(send.error)}</span> : why_not}
+      </p>
+    </form>
+  );
+}

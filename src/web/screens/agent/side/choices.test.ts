@@ -1,0 +1,36 @@
+import type { SessionConfigOption } from '@agentclientprotocol/sdk';
+import { expect, test } from 'vitest';
+import { settingsOf } from './choices.ts';
+
+const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask', description: 'Asks' }] };
+const model: SessionConfigOption = {
+  id: 'model',
+  name: 'Model',
+  type: 'select',
+  currentValue: 'gone',
+  options: [{ group: 'g', name: 'Large', options: [{ value: 'l1', name: 'One' }] }],
+};
+
+test('what can be set keeps the agent’s order, with the mode before it', () => {
+  const thinks: SessionConfigOption = { id: 'thinks', name: 'Thinks', type: 'boolean', currentValue: true };
+  const settings = settingsOf(modes, [model, thinks]);
+  expect(settings.map(({ option_id }) => option_id)).toEqual([null, 'model', 'thinks']);
+  expect(settings[2]!.control).toEqual({ type: 'switch', on: true });
+});
+
+test('a mode that is an option is there once', () => {
+  const mode: SessionConfigOption = { ...model, id: 'mode', category: 'mode' };
+  expect(settingsOf(modes, [mode]).map(({ option_id }) => option_id)).toEqual(['mode']);
+  expect(settingsOf(null, [])).toEqual([]);
+});
+
+test('groups are named, and a value that is not offered stays in sight', () => {
+  expect(settingsOf(null, [model])[0]!.control).toEqual({
+    type: 'choice',
+    value: 'gone',
+    choices: [
+      { value: 'gone', label: 'gone' },
+      { value: 'l1', label: 'Large · One' },
+    ],
+  });
+});

@@ -1,0 +1,50 @@
+/** What can be set at an agent, in its own order (pure). */
+import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
+import type { Choice } from '../../../ui/select.tsx';
+
+export interface Setting {
+  /** Null: the mode. */
+  option_id: string | null;
+  name: string;
+  description: string | null;
+  control: { type: 'choice'; value: string; choices: Choice[] } | { type: 'switch'; on: boolean };
+}
+
+/** Modes are what came before options: where an option is the mode, they are the same thing twice. */
+export function settingsOf(
+  modes: SessionModeState | null,
+  options: readonly SessionConfigOption[],
+): Setting[] {
+  const settings = options.flatMap(settingOf);
+  const is_option = options.some(({ category }) => category === 'mode');
+  if (modes === null || is_option || modes.availableModes.length === 0) return settings;
+  const choices = modes.availableModes.map(({ id, name }) => ({ value: id, label: name }));
+  const value = modes.currentModeId;
+  const mode: Setting = {
+    option_id: null,
+    name: 'Mode',
+    description: modes.availableModes.find(({ id }) => id === value)?.description ?? null,
+    control: { type: 'choice', value, choices: withCurrent(choices, value) },
+  };
+  return [mode, ...settings];
+}
+
+function settingOf(option: SessionConfigOption): Setting[] {
+  const about = { option_id: option.id, name: option.name, description: option.description ?? null };
+  if (option.type === 'boolean') {
+    return [{ ...about, control: { type: 'switch', on: option.currentValue === true } }];
+  }
+  if (option.type !== 'select' || !Array.isArray(option.options)) return [];
+  const choices = option.options.flatMap((one) =>
+    'options' in one
+      ? one.options.map(({ value, name }) => ({ value, label: `${one.name} · ${name}` }))
+      : [{ value: one.value, label: one.name }],
+  );
+  const value = String(option.currentValue);
+  return [{ ...about, control: { type: 'choice', value, choices: withCurrent(choices, value) } }];
+}
+
+/** An agent may be set to something that it does not offer. */
+function withCurrent(choices: Choice[], value: string): Choice[] {
+  return choices.some((choice) => choice.value === value) ? choices : [{ value, label: value }, ...choices];
+}

@@ -1,0 +1,47 @@
+/** The files that an agent changed, each a way into Changes. */
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
+import { visible } from '../../../prose/visible.ts';
+import { Counts } from '../../../reviews/diff-view.tsx';
+import type { Turn } from '../../../transcript/items.ts';
+
+const SHOWN = 12;
+const AGAIN_MS = 10_000;
+
+export function Files({ agent, turn }: { agent: AgentRecord; turn: Turn | undefined }) {
+  const { data: changes } = useQuery({
+    ...changesQuery(agent.id),
+    // Whatever writes into a folder tells nobody.
+    refetchInterval: turn?.ended_ts === null ? AGAIN_MS : false,
+  });
+  if (!changes?.git || changes.files.length === 0) return null;
+  return (
+    <section aria-label="Files">
+      <h2 className="font-medium">Files {changes.files.length}</h2>
+      <ul>
+        {changes.files.slice(0, SHOWN).map(({ path, additions, deletions, status }) => (
+          <li key={path}>
+            <Link
+              to="/agents/$agent_id/$tab"
+              params={{ agent_id: agent.id, tab: 'changes' }}
+              search={{ file: path }}
+              title={`${visible(path)} (${status})`}
+              className="tap flex min-w-0 items-center justify-between gap-2 hover:underline"
+            >
+              <span className="min-w-0 truncate">
+                <bdi>{visible(path)}</bdi>
+              </span>
+              <Counts added={additions ?? 0} removed={deletions ?? 0} />
+            </Link>
+          </li>
+        ))}
+      </ul>
+      {changes.files.length > SHOWN && (
+        <Link to="/agents/$agent_id/$tab" params={{ agent_id: agent.id, tab: 'changes' }} search={{}}>
+          {changes.files.length - SHOWN} more
+        </Link>
+      )}
+    </section>
+  );
+}

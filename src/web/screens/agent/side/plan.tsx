@@ -1,0 +1,38 @@
+/** What the agent means to do, as it said last. */
+import { visible } from '../../../prose/visible.ts';
+import type { Plan as PlanOf } from '../../../transcript/settings.ts';
+import { cx } from '../../../ui/cx.ts';
+
+const marks: Record<string, { mark: string; word: string; className: string }> = {
+  completed: { mark: '✓', word: 'done', className: 'text-completed' },
+  in_progress: { mark: '◐', word: 'under way', className: 'text-running' },
+  pending: { mark: '○', word: 'to do', className: 'text-muted' },
+};
+
+export function Plan({ plan }: { plan: PlanOf | null }) {
+  if (plan === null || plan.total === 0) return null;
+  return (
+    <section aria-label="Plan">
+      <h2 className="font-medium">
+        Plan {plan.done}/{plan.total}
+      </h2>
+      <ol className="flex flex-col gap-0.5">
+        {plan.entries.map(({ content, status }, at) => {
+          const { mark, word, className } = marks[status] ?? { mark: '·', word: status, className: '' };
+          return (
+            // biome-ignore lint/suspicious/noArrayIndexKey: the whole plan is told each time
+            <li key={at} className="flex gap-1.5">
+              <span aria-hidden className={cx('w-4 shrink-0', className)}>
+                {mark}
+              </span>
+              <span className={cx('min-w-0 break-words', status === 'completed' && 'text-muted')}>
+                <bdi>{visible(content)}</bdi>
+                <span className="sr-only"> ({word})</span>
+              </span>
+            </li>
+          );
+        })}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,67 @@
+/** Mode, model and whatever else the agent lets be set. What it set is what it says, not what was asked for. */
+import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
+import { useMutation } from '@tanstack/react-query';
+import { call, wordsOf } from '../../../api/client.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { Field } from '../../../ui/field.tsx';
+import { Select } from '../../../ui/select.tsx';
+import { type Setting, settingsOf } from './choices.ts';
+
+export function SettingsOf({
+  agent,
+  modes,
+  options,
+}: {
+  agent: AgentRecord;
+  modes: SessionModeState | null;
+  options: readonly SessionConfigOption[];
+}) {
+  const settings = settingsOf(modes, options);
+  if (settings.length === 0) return null;
+  return (
+    <section aria-label="Settings" className="flex flex-col gap-2">
+      {settings.map((setting) => (
+        <SettingField key={setting.option_id ?? 'the mode'} agent={agent} setting={setting} />
+      ))}
+      {agent.status !== 'running' && <p className="text-muted text-sm">Can be set while the agent runs.</p>}
+    </section>
+  );
+}
+
+function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting }) {
+  const { option_id, name, description, control } = setting;
+  const set = useMutation({
+    mutationFn: (value: string | boolean) =>
+      call('setAgentConfig', {
+        params: { agent_id: agent.id },
+        body: option_id === null ? { mode_id: String(value) } : { options: { [option_id]: value } },
+      }),
+  });
+  const disabled = agent.status !== 'running' || set.isPending;
+  // Shown until the agent says what it has set.
+  const wanted = set.isPending ? set.variables : undefined;
+  return (
+    <Field label={name} hint={description ?? undefined} error={set.isError && wordsOf(set.error)}>
+      {(field) =>
+        control.type === 'choice' ? (
+          <Select
+            {...field}
+            choices={control.choices}
+            value={typeof wanted === 'string' ? wanted : control.value}
+            disabled={disabled}
+            onChange={(value) => set.mutate(value)}
+          />
+        ) : (
+          <input
+            {...field}
+            type="checkbox"
+            className="size-6 self-start"
+            checked={typeof wanted === 'boolean' ? wanted : control.on}
+            disabled={disabled}
+            onChange={(event) => set.mutate(event.target.checked)}
+          />
+        )
+      }
+    </Field>
+  );
+}

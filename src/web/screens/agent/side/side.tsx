@@ -1,0 +1,99 @@
+/** Beside a conversation: its plan, the files it changed, its budget, and what can be set. On a phone a line, and a sheet. */
+import { PanelRight } from 'lucide-react';
+import { memo, useState } from 'react';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { visible } from '../../../prose/visible.ts';
+import type { View } from '../../../transcript/transcript.ts';
+import { Dialog } from '../../../ui/dialog.tsx';
+import { Branch, NodeName } from '../../agents/facts.tsx';
+import { programOf } from '../../agents/order.ts';
+import { Files } from './files.tsx';
+import { Plan } from './plan.tsx';
+import { SettingsOf } from './settings.tsx';
+import { UsageGauge } from './usage.tsx';
+import { useWidth } from './width.tsx';
+
+interface SideProps {
+  agent: AgentRecord;
+  view: View;
+}
+
+/** At the right of a wide screen. */
+export function SidePanel({ agent, view }: SideProps) {
+  const { width, handle } = useWidth();
+  return (
+    <>
+      {handle}
+      <aside
+        aria-label="About this conversation"
+        style={{ width }}
+        className="scroll-y hidden shrink-0 border-line border-l p-3 lg:block"
+      >
+        <Details agent={agent} view={view} />
+      </aside>
+    </>
+  );
+}
+
+/** On a narrow one a line that says how far it is, and opens the rest. */
+export function SideBar({ agent, view }: SideProps) {
+  const [open, setOpen] = useState(false);
+  const { plan, usage } = view;
+  const now = plan?.entries.find(({ status }) => status === 'in_progress')?.content;
+  return (
+    <div className="shrink-0 border-line border-b lg:hidden">
+      <button
+        type="button"
+        onClick={() => setOpen(true)}
+        className="tap flex w-full min-w-0 items-center gap-3 px-3 text-left text-muted"
+      >
+        <PanelRight aria-hidden className="size-4 shrink-0" />
+        {plan && plan.total > 0 ? (
+          <span className="min-w-0 flex-1 truncate">
+            Plan {plan.done}/{plan.total}
+            {now && ` · ${visible(now)}`}
+          </span>
+        ) : (
+          <span className="flex-1">Files and settings</span>
+        )}
+        {usage && usage.size > 0 && <span>{Math.round((100 * usage.used) / usage.size)}% context</span>}
+      </button>
+      <Dialog open={open} onClose={() => setOpen(false)} title={agent.name}>
+        <Details agent={agent} view={view} />
+      </Dialog>
+    </div>
+  );
+}
+
+/** Speech changes nothing here. */
+const Details = memo(
+  function Details({ agent, view }: SideProps) {
+    return (
+      <div className="flex flex-col gap-4">
+        {view.title && <p className="break-words font-medium">{view.title}</p>}
+        <Plan plan={view.plan} />
+        <Files agent={agent} turn={view.turns.at(-1)} />
+        <UsageGauge usage={view.usage} />
+        <SettingsOf agent={agent} modes={view.modes} options={view.config_options} />
+        <section aria-label="Where">
+          <h2 className="font-medium">Where</h2>
+          <p className="text-muted">
+            {programOf(agent)} on <NodeName agent={agent} />
+          </p>
+          <Branch agent={agent} />
+          <p className="break-all font-mono text-muted text-sm">{visible(agent.workdir)}</p>
+        </section>
+        {view.agent && (
+          <p className="text-muted text-sm">
+            {view.agent.title ?? view.agent.name} {view.agent.version}
+          </p>
+        )}
+      </div>
+    );
+  },
+  (a, b) =>
+    a.agent === b.agent &&
+    (['title', 'plan', 'turns', 'usage', 'modes', 'config_options', 'agent'] as const).every(
+      (key) => a.view[key] === b.view[key],
+    ),
+);

@@ -1,0 +1,132 @@
+/** The bars: one lane below the other, all on one line of time. */
+import { Link } from '@tanstack/react-router';
+import { cx } from '../../../ui/cx.ts';
+import { spanText } from '../../../ui/time.tsx';
+import { type Entry, type Lane, lanes } from './entries.ts';
+import { rowsOf, type Scale } from './scale.ts';
+
+const ROW_PX = 28;
+const LEAST_PX = 6;
+/** Wide enough for words. */
+const WORDS_PX = 48;
+
+const looks: Record<Lane, { title: string; className: string }> = {
+  sessions: { title: 'Sessions', className: 'bg-surface border-line-strong text-text' },
+  turns: { title: 'Turns', className: 'bg-running/20 border-running text-text' },
+  tools: { title: 'Tools', className: 'bg-completed/20 border-completed text-text' },
+  waits: { title: 'Waits for you', className: 'bg-needs/20 border-needs border-dashed text-text' },
+  troubles: { title: 'Troubles', className: 'bg-failed/20 border-failed text-text' },
+};
+
+export interface BarsProps {
+  agent_id: string;
+  entries: readonly Entry[];
+  scale: Scale;
+  /** What somebody points at. */
+  onShow: (key: string) => void;
+}
+
+export function Bars({ agent_id, entries, scale, onShow }: BarsProps) {
+  return (
+    <section
+      aria-label="Timeline"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      tabIndex={0}
+      className="overflow-x-auto pb-2"
+    >
+      <div className="relative" style={{ width: scale.width }}>
+        <Axis scale={scale} />
+        {lanes.map((lane) => {
+          const mine = entries.filter((entry) => entry.lane === lane);
+          return (
+            mine.length > 0 && (
+              <LaneRow
+                key={lane}
+                lane={lane}
+                entries={mine}
+                agent_id={agent_id}
+                scale={scale}
+                onShow={onShow}
+              />
+            )
+          );
+        })}
+      </div>
+    </section>
+  );
+}
+
+/** When each stretch began, and how long those are that were folded. */
+function Axis({ scale }: { scale: Scale }) {
+  return (
+    <div className="h-6 text-muted text-xs">
+      {scale.segments.map(({ from, to, folded, x, width }) => (
+        <span
+          key={from}
+          className={cx(
+            'absolute top-0 overflow-hidden whitespace-nowrap',
+            folded ? 'bottom-0 border-line border-x border-dashed bg-surface/60 text-center' : 'h-6',
+          )}
+          style={{ left: x, width }}
+          title={folded ? `nothing for ${spanText((to - from) * 1000)}` : undefined}
+        >
+          {folded
+            ? spanText((to - from) * 1000)
+            : width > WORDS_PX && new Date(from * 1000).toLocaleTimeString()}
+        </span>
+      ))}
+    </div>
+  );
+}
+
+function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane: Lane }) {
+  const bars = entries.map((entry) => {
+    const x = scale.at(entry.from);
+    return { entry, x, width: Math.max(LEAST_PX, scale.at(entry.to) - x) };
+  });
+  const rows = rowsOf(bars);
+  const { title, className } = looks[lane];
+  return (
+    <div className="relative">
+      <h3 className="sticky left-0 w-fit pt-2 text-muted text-sm">{title}</h3>
+      <ul className="relative" style={{ height: (Math.max(...rows) + 1) * ROW_PX }}>
+        {bars.map(({ entry, x, width }, at) => (
+          <li
+            key={entry.key}
+            className="absolute"
+            style={{ left: x, width, top: rows[at]! * ROW_PX, height: ROW_PX - 3 }}
+          >
+            <Link
+              to="/agents/$agent_id/$tab"
+              params={{ agent_id, tab: 'events' }}
+              search={{}}
+              hash={`e${entry.seq}`}
+              preload={false}
+              aria-label={labelOf(entry)}
+              title={labelOf(entry)}
+              onMouseEnter={() => onShow(entry.key)}
+              onFocus={() => onShow(entry.key)}
+              className={cx(
+                'block size-full overflow-hidden whitespace-nowrap rounded border px-1 text-sm leading-[23px]',
+                entry.failed ? looks.troubles.className : className,
+                entry.open && 'border-r-0 rounded-r-none',
+              )}
+            >
+              {width > WORDS_PX && (
+                <>
+                  {entry.failed && '✕ '}
+                  {entry.label}
+                </>
+              )}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function labelOf({ label, from, to, open, failed }: Entry): string {
+  const took = to > from ? `, ${spanText((to - from) * 1000)}` : '';
+  return `${label}${failed ? ', failed' : ''}${took}${open ? ', goes on' : ''}`;
+}

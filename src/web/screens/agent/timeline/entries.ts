@@ -1,0 +1,107 @@
+/** What took its time in an agent's life, as bars of a few lanes (pure). */
+import { isFinal } from '../../../../domain/agent.ts';
+import type { StatusChange } from '../../../transcript/items.ts';
+import { toolSpans, waitSpans } from '../../../transcript/spans.ts';
+import type { View } from '../../../transcript/transcript.ts';
+import { noticeTone, stopWords } from '../../../transcript/words.ts';
+
+export const lanes = ['sessions', 'turns', 'tools', 'waits', 'troubles'] as const;
+export type Lane = (typeof lanes)[number];
+
+export interface Entry {
+  readonly key: string;
+  readonly lane: Lane;
+  readonly label: string;
+  /** The event that it began with. */
+  readonly seq: number;
+  /** Unix seconds. */
+  readonly from: number;
+  readonly to: number;
+  /** It goes on. */
+  readonly open: boolean;
+  readonly failed: boolean;
+}
+
+/** Of each lane the newest. */
+const LANE_MAX = 400;
+
+export function entriesOf(view: View, now: number): Entry[] {
+  const all = [
+    ...sessions(view, now),
+    ...turns(view, now),
+    ...tools(view, now),
+    ...waits(view, now),
+    ...troubles(view),
+  ];
+  const kept = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
+  return kept.sort((a, b) => a.from - b.from || a.seq - b.seq);
+}
+
+function sessions({ sessions: all, items }: View, now: number): Entry[] {
+  const ends = new Map<string, StatusChange>();
+  for (const item of items) {
+    if (item.kind === 'status' && item.session_id !== null && isFinal(item.status))
+      ends.set(item.session_id, item);
+  }
+  return all.map(({ session_id, first_seq, started_ts }, at) => {
+    const end = ends.get(session_id);
+    const to = end?.ts ?? all[at + 1]?.started_ts ?? null;
+    const how = end ? ` · ${end.status}${end.exit_code === null ? '' : `, exit ${end.exit_code}`}` : '';
+    return {
+      ...placed(`session ${session_id}`, first_seq, started_ts, to, now),
+      lane: 'sessions',
+      label: `Session ${at + 1}${how}`,
+      failed: end?.status === 'failed',
+    };
+  });
+}
+
+function turns({ turns: all }: View, now: number): Entry[] {
+  return all.map(({ n, prompt_seq, started_ts, ended_ts, stop_reason }) => {
+    const words = ended_ts === null ? null : stopWords(stop_reason);
+    return {
+      ...placed(`turn ${n}`, prompt_seq, started_ts, ended_ts, now),
+      lane: 'turns',
+      label: `Turn ${n}${words ? ` · ${words.text}` : ''}`,
+      failed: words?.tone === 'failure',
+    };
+  });
+}
+
+function tools({ items }: View, now: number): Entry[] {
+  const failed = new Set(
+    items.flatMap((item) => (item.kind === 'tool' && item.status === 'failed' ? item.key : [])),
+  );
+  return toolSpans(items).map(({ key, seq, label, started_ts, ended_ts }) => ({
+    ...placed(`tool ${key}`, seq, started_ts, ended_ts, now),
+    lane: 'tools',
+    label,
+    failed: failed.has(key),
+  }));
+}
+
+function waits({ items }: View, now: number): Entry[] {
+  return waitSpans(items).map(({ key, seq, label, started_ts, ended_ts }) => ({
+    ...placed(`wait ${key}`, seq, started_ts, ended_ts, now),
+    lane: 'waits',
+    label: `Permission: ${label}`,
+    failed: false,
+  }));
+}
+
+function troubles({ items }: View): Entry[] {
+  return items.flatMap((item) =>
+    item.kind === 'notice' && noticeTone(item.code) !== 'plain'
+      ? {
+          ...placed(`trouble ${item.key}`, item.seq, item.ts, item.ts, item.ts),
+          lane: 'troubles' as const,
+          label: item.text || item.code,
+          failed: noticeTone(item.code) === 'failure',
+        }
+      : [],
+  );
+}
+
+function placed(key: string, seq: number, from: number, to: number | null, now: number) {
+  return { key, seq, from, to: Math.max(from, to ?? now), open: to === null };
+}

@@ -1,0 +1,104 @@
+/** Time as a line on which nothing lasts long: where nothing happens for a while, it is folded to a mark (pure). */
+import type { Entry } from './entries.ts';
+
+export const IDLE_S = 30;
+/** A folded stretch, and the least of any other. */
+const FOLD_PX = 40;
+const LEAST_PX = 8;
+
+export interface Segment {
+  readonly from: number;
+  readonly to: number;
+  readonly folded: boolean;
+  readonly x: number;
+  readonly width: number;
+}
+
+export interface Scale {
+  readonly segments: readonly Segment[];
+  readonly width: number;
+  /** Where an instant stands. */
+  readonly at: (ts: number) => number;
+}
+
+/** `moments`: when something else happened that is no bar, such as words of the agent. */
+export function scaleOf(entries: readonly Entry[], moments: readonly number[], width: number): Scale {
+  const parts = partsOf(entries, moments);
+  const folds = parts.filter(({ folded }) => folded).length;
+  const busy_s = parts.reduce((sum, { folded, from, to }) => sum + (folded ? 0 : to - from), 0);
+  const room = Math.max(width - folds * FOLD_PX, (parts.length - folds) * LEAST_PX);
+  const segments: Segment[] = [];
+  let x = 0;
+  for (const part of parts) {
+    const share = busy_s === 0 ? room : ((part.to - part.from) / busy_s) * room;
+    const own = part.folded ? FOLD_PX : Math.max(LEAST_PX, share);
+    segments.push({ ...part, x, width: own });
+    x += own;
+  }
+  return { segments, width: x, at: (ts) => position(segments, ts) };
+}
+
+function position(segments: readonly Segment[], ts: number): number {
+  const segment = segments.find(({ to }) => ts <= to) ?? segments.at(-1);
+  if (!segment) return 0;
+  const { from, to, x, width } = segment;
+  const share = to === from ? 0 : (ts - from) / (to - from);
+  return x + Math.min(1, Math.max(0, share)) * width;
+}
+
+type Part = Pick<Segment, 'from' | 'to' | 'folded'>;
+
+function partsOf(entries: readonly Entry[], moments: readonly number[]): Part[] {
+  // A session or a turn lasts whether something happens or not, and so does a question.
+  const has_more = entries.some(({ lane }) => lane === 'turns' || lane === 'tools');
+  const works = entries.filter(({ lane }) => lane === 'tools' || (lane === 'sessions' && !has_more));
+  const busy = merged(works.map(({ from, to }) => ({ from, to })));
+  // Also a tool that waits for somebody does nothing.
+  const waits = merged(entries.filter(({ lane }) => lane === 'waits'));
+  const points = [...new Set([...entries.flatMap(({ from, to }) => [from, to]), ...moments])].sort(
+    (a, b) => a - b,
+  );
+  const parts: Part[] = [];
+  for (const [at, to] of points.entries()) {
+    const from = points[at - 1];
+    if (from === undefined) continue;
+    const folded = to - from > IDLE_S && (!isWithin(busy, from, to) || isWithin(waits, from, to));
+    const last = parts.at(-1);
+    if (last && !last.folded && !folded) parts[parts.length - 1] = { ...last, to };
+    else parts.push({ from, to, folded });
+  }
+  return parts.length > 0 || points.length === 0
+    ? parts
+    : [{ from: points[0]!, to: points[0]!, folded: false }];
+}
+
+interface Interval {
+  readonly from: number;
+  readonly to: number;
+}
+
+function merged(intervals: readonly Interval[]): Interval[] {
+  const all: Interval[] = [];
+  for (const next of intervals.toSorted((a, b) => a.from - b.from)) {
+    const last = all.at(-1);
+    if (last && next.from <= last.to)
+      all[all.length - 1] = { from: last.from, to: Math.max(last.to, next.to) };
+    else all.push(next);
+  }
+  return all;
+}
+
+function isWithin(intervals: readonly Interval[], from: number, to: number): boolean {
+  return intervals.some((each) => each.from <= from && each.to >= to);
+}
+
+/** Bars that overlap stand below each other: the row of each. */
+export function rowsOf(bars: readonly { x: number; width: number }[]): number[] {
+  const ends: number[] = [];
+  return bars.map(({ x, width }) => {
+    const free = ends.findIndex((end) => end <= x);
+    const row = free === -1 ? ends.length : free;
+    ends[row] = x + width;
+    return row;
+  });
+}

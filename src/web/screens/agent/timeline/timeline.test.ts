@@ -1,0 +1,133 @@
+import { describe, expect, test } from 'vitest';
+import type { EventRecord } from '../../../../domain/event.ts';
+import {
+  calls,
+  changes,
+  ended,
+  numbered,
+  prompts,
+  says,
+  stops,
+  told,
+  wants,
+} from '../../../transcript/testing.ts';
+import { Transcript } from '../../../transcript/transcript.ts';
+import { type Entry, entriesOf } from './entries.ts';
+import { rowsOf, scaleOf } from './scale.ts';
+
+/** Each with its second. */
+function viewAt(...told_at: [number, Record<string, unknown>][]) {
+  const transcript = new Transcript();
+  const events = numbered(told_at.map(([, fields]) => fields));
+  transcript.take(events.map((event, at): EventRecord => ({ ...event, ts: told_at[at]![0] })));
+  return transcript.view;
+}
+
+const entry = (lane: Entry['lane'], from: number, to: number): Entry => ({
+  key: `${lane} ${from}`,
+  lane,
+  label: lane,
+  seq: from,
+  from,
+  to,
+  open: false,
+  failed: false,
+});
+
+describe('bars of a life', () => {
+  test('are its sessions, turns, tools, waits and troubles, each with the event that began it', () => {
+    const view = viewAt(
+      [10, { type: 'status', status: 'running', previous_status: 'created' }],
+      [20, prompts('Do it')],
+      [21, calls('c1', { status: 'in_progress' })],
+      [25, changes('c1', { status: 'failed' })],
+      [26, wants('rev_1', { toolCallId: 'c2', title: 'Write' })],
+      [27, told('turn_lost')],
+      [30, stops('end_turn')],
+      [40, ended('failed', { exit_code: 3 })],
+    );
+    const bars = entriesOf(view, 100).map(({ lane, from, to, seq }) => [lane, from, to, seq]);
+    expect(bars).toContainEqual(['sessions', 10, 40, 1]);
+    expect(bars).toContainEqual(['tools', 21, 25, 3]);
+    expect(bars).toContainEqual(['troubles', 27, 27, 6]);
+    expect(bars.filter(([lane]) => lane === 'turns')).toEqual([['turns', 20, 27, 2]]);
+    expect(bars.find(([lane]) => lane === 'waits')?.slice(0, 2)).toEqual(['waits', 26]);
+    const failed = entriesOf(view, 100).filter((each) => each.failed);
+    expect(failed.map(({ lane }) => lane).sort()).toEqual(['sessions', 'tools', 'troubles']);
+    expect(entriesOf(view, 100)[0]?.label).toBe('Session 1 · failed, exit 3');
+  });
+
+  test('last until now while they go on', () => {
+    const view = viewAt([10, prompts('Do it')], [11, says('I am')]);
+    const turn = entriesOf(view, 50).find(({ lane }) => lane === 'turns');
+    expect(turn).toMatchObject({ from: 10, to: 50, open: true });
+  });
+});
+
+describe('the line of time', () => {
+  test('folds what is longer than half a minute and has nothing in it', () => {
+    const scale = scaleOf(
+      [entry('turns', 0, 1000), entry('tools', 0, 20), entry('tools', 980, 1000)],
+      [],
+      840,
+    );
+    expect(scale.segments.map(({ from, to, folded }) => [from, to, folded])).toEqual([
+      [0, 20, false],
+      [20, 980, true],
+      [980, 1000, false],
+    ]);
+    expect(scale.segments.map(({ width }) => width)).toEqual([400, 40, 400]);
+    expect([0, 10, 20, 500, 980, 1000].map(scale.at)).toEqual([0, 200, 400, 420, 440, 840]);
+  });
+
+  test('does not fold a tool that takes long, nor a pause with words in it', () => {
+    expect(scaleOf([entry('tools', 0, 600)], [], 800).segments.map(({ folded }) => folded)).toEqual([false]);
+    const words = [25, 50, 75];
+    expect(scaleOf([entry('turns', 0, 100)], words, 800).segments.map(({ folded }) => folded)).toEqual([
+      false,
+    ]);
+    expect(scaleOf([entry('turns', 0, 100)], [], 800).segments.map(({ folded }) => folded)).toEqual([true]);
+  });
+
+  test('folds the time for which a tool waits for somebody', () => {
+    const scale = scaleOf([entry('tools', 0, 640), entry('waits', 20, 620)], [], 840);
+    expect(scale.segments.map(({ from, to, folded }) => [from, to, folded])).toEqual([
+      [0, 20, false],
+      [20, 620, true],
+      [620, 640, false],
+    ]);
+  });
+
+  test('keeps the length of sessions where nothing else is known', () => {
+    const scale = scaleOf([entry('sessions', 0, 600), entry('sessions', 6000, 6600)], [], 840);
+    expect(scale.segments.map(({ folded }) => folded)).toEqual([false, true, false]);
+  });
+
+  test('is there for a single instant, and for nothing at all', () => {
+    expect(scaleOf([entry('troubles', 5, 5)], [], 500)).toMatchObject({ width: 500 });
+    expect(scaleOf([], [], 500)).toMatchObject({ width: 0, segments: [] });
+    expect(scaleOf([], [], 500).at(7)).toBe(0);
+  });
+
+  test('never goes backwards', () => {
+    const bars = [
+      entry('tools', 0, 1),
+      entry('waits', 50, 400),
+      entry('tools', 400, 401),
+      entry('turns', 0, 500),
+    ];
+    const scale = scaleOf(bars, [], 300);
+    const xs = Array.from({ length: 501 }, (_, ts) => scale.at(ts));
+    expect(xs.every((x, at) => at === 0 || x >= xs[at - 1]!)).toBe(true);
+  });
+});
+
+test('bars that overlap stand in rows of their own', () => {
+  const bars = [
+    { x: 0, width: 10 },
+    { x: 5, width: 10 },
+    { x: 10, width: 5 },
+    { x: 12, width: 5 },
+  ];
+  expect(rowsOf(bars)).toEqual([0, 1, 0, 2]);
+});

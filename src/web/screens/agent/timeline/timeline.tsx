@@ -1,0 +1,148 @@
+/** Where an agent's time went: sessions, turns, tools, waits and troubles as bars, with idle time folded; and the same as a table. */
+import { Link } from '@tanstack/react-router';
+import { ZoomIn, ZoomOut } from 'lucide-react';
+import { useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { AgentRecord } from '../../../api/queries.ts';
+import { useAgentLog } from '../../../live/agent-log.ts';
+import type { View } from '../../../transcript/transcript.ts';
+import { IconButton } from '../../../ui/button.tsx';
+import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
+import { Clock, spanText, useNow } from '../../../ui/time.tsx';
+import { Bars } from './bars.tsx';
+import { type Entry, entriesOf } from './entries.ts';
+import { scaleOf } from './scale.ts';
+
+const ZOOM_MAX = 32;
+
+export function TimelineTab({ agent }: { agent: AgentRecord }) {
+  const log = useAgentLog(agent.id);
+  if (log.view.sessions.length > 0) return <Timeline agent={agent} view={log.view} />;
+  if (log.failure !== null) return <Failed error={new Error(log.failure)} />;
+  if (log.view.last_seq < agent.last_seq) return <Skeleton />;
+  return <Empty title="This agent has not run yet." cli={`svc agents start ${agent.id}`} />;
+}
+
+function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
+  const ticking = Math.floor(useNow() / 1000);
+  // What is over does not grow.
+  const now = agent.status === 'running' ? ticking : view.sessions.at(-1)!.started_ts;
+  const [zoom, setZoom] = useState(1);
+  const [room, measured] = useWidth();
+  const entries = useMemo(() => entriesOf(view, now), [view, now]);
+  const moments = useMemo(() => momentsOf(view), [view]);
+  const scale = useMemo(
+    () => scaleOf(entries, moments, Math.max(320, room) * zoom),
+    [entries, moments, room, zoom],
+  );
+  const [shown, setShown] = useState<string | null>(null);
+  const entry = entries.find(({ key }) => key === shown) ?? entries.at(-1);
+  return (
+    <div className="scroll-y min-h-0 flex-1">
+      <div className="flex items-center gap-2 px-3 py-1">
+        <p className="min-w-0 flex-1 truncate text-muted">{entry && wordsOf(entry)}</p>
+        <IconButton
+          label="Smaller"
+          icon={<ZoomOut aria-hidden />}
+          disabled={zoom === 1}
+          onClick={() => setZoom(zoom / 2)}
+        />
+        <IconButton
+          label="Larger"
+          icon={<ZoomIn aria-hidden />}
+          disabled={zoom >= ZOOM_MAX}
+          onClick={() => setZoom(zoom * 2)}
+        />
+      </div>
+      <div ref={measured} className="px-3">
+        <Bars agent_id={agent.id} entries={entries} scale={scale} onShow={setShown} />
+      </div>
+      <Table agent_id={agent.id} entries={entries} />
+    </div>
+  );
+}
+
+/** When the agent said something. */
+function momentsOf({ items }: View): number[] {
+  return items.flatMap((item) =>
+    item.kind === 'agent_message' || item.kind === 'thought' ? [item.ts, item.ended_ts ?? item.ts] : item.ts,
+  );
+}
+
+function wordsOf({ label, from, to, open }: Entry): string {
+  const time = new Date(from * 1000).toLocaleTimeString();
+  const took = to > from || open ? ` · ${lasted({ from, to })}${open ? ' so far' : ''}` : '';
+  return `${time}${took} · ${label}`;
+}
+
+function lasted({ from, to }: { from: number; to: number }): string {
+  const seconds = to - from;
+  return seconds < 10 ? `${seconds.toFixed(1)} s` : spanText(seconds * 1000);
+}
+
+function useWidth(): [number, { current: HTMLDivElement | null }] {
+  const measured = useRef<HTMLDivElement>(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const element = measured.current;
+    if (!element) return;
+    // Within its padding.
+    const observer = new ResizeObserver(([entry]) => setWidth(Math.floor(entry!.contentRect.width)));
+    observer.observe(element);
+    return () => observer.disconnect();
+  }, []);
+  return [width, measured];
+}
+
+const laneWords = { sessions: 'session', turns: 'turn', tools: 'tool', waits: 'wait', troubles: 'trouble' };
+
+/** Newest last, as the bars are. */
+function Table({ agent_id, entries }: { agent_id: string; entries: readonly Entry[] }) {
+  return (
+    <details className="mt-3 border-line border-t">
+      <summary className="tap flex cursor-pointer items-center px-3 text-muted">As a table</summary>
+      <div className="overflow-x-auto px-3 pb-3">
+        <table className="w-full text-left">
+          <caption className="sr-only">Where the agent’s time went</caption>
+          <thead>
+            <tr className="text-muted">
+              {['What', 'Kind', 'Began', 'Took', 'Event'].map((title) => (
+                <th key={title} scope="col" className="py-1 pr-3 font-medium">
+                  {title}
+                </th>
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {entries.map((entry) => (
+              <tr key={entry.key} className="border-line border-t align-baseline">
+                <th scope="row" className="max-w-96 truncate py-1 pr-3 font-normal" title={entry.label}>
+                  {entry.label}
+                  {entry.failed && <span className="text-failed"> failed</span>}
+                </th>
+                <td className="pr-3 text-muted">{laneWords[entry.lane]}</td>
+                <td className="pr-3">
+                  <Clock at={entry.from * 1000} />
+                </td>
+                <td className="whitespace-nowrap pr-3">
+                  {lasted(entry)}
+                  {entry.open && ' so far'}
+                </td>
+                <td>
+                  <Link
+                    to="/agents/$agent_id/$tab"
+                    params={{ agent_id, tab: 'events' }}
+                    search={{}}
+                    hash={`e${entry.seq}`}
+                    className="tap inline-flex items-center underline"
+                  >
+                    #{entry.seq}
+                  </Link>
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,168 @@
+/** All agents: what needs somebody first. A table on a desk, cards on a phone or by choice. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { LayoutGrid, List, Network, Plus } from 'lucide-react';
+import { lazy, Suspense, useMemo, useState } from 'react';
+import { agentsQuery, reviewsQuery, teamsQuery } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
+import type { AgentsSearch } from '../../router.tsx';
+import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { inputClass } from '../../ui/field.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Select } from '../../ui/select.tsx';
+import { Empty, Reading } from '../../ui/states.tsx';
+import { AgentCards } from './cards.tsx';
+import { StartDemo } from './demo.tsx';
+import { chosen, counts, grouped } from './order.ts';
+import { AgentRows } from './rows.tsx';
+
+const JoinNodeDialog = lazy(async () => ({
+  default: (await import('../nodes/join-node.tsx')).JoinNodeDialog,
+}));
+
+const filters = [
+  { show: undefined, label: 'all' },
+  { show: 'needs_you', label: 'needs you' },
+  { show: 'running', label: 'running' },
+  { show: 'failed', label: 'failed' },
+] as const;
+
+const groupings = [
+  { value: '', label: 'no groups' },
+  { value: 'repo', label: 'by repository' },
+  { value: 'node', label: 'by node' },
+  { value: 'team', label: 'by team' },
+];
+
+export function Agents() {
+  const search = useSearch({ from: '/app/agents' });
+  const navigate = useNavigate({ from: '/agents' });
+  // Silence is no event: what became quiet shows at the next reading.
+  const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
+  const { data: reviews = [] } = useQuery(reviewsQuery);
+  const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
+  const numbers = useMemo(() => counts(read.data ?? []), [read.data]);
+  const groups = useMemo(
+    () =>
+      grouped(
+        chosen(read.data ?? [], search),
+        search.group,
+        new Map(teams.map((team) => [team.id, team.name])),
+      ),
+    [read.data, search, teams],
+  );
+  const shown = groups.reduce((sum, group) => sum + group.agents.length, 0);
+  const change = (next: AgentsSearch) => {
+    void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
+  };
+  const cards = search.view === 'cards';
+  const is_root = useSession()?.user.role === 'root';
+  const [joining, setJoining] = useState(false);
+  return (
+    <Screen
+      title="Agents"
+      actions={
+        <>
+          {is_root && (
+            <Button look="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
+              Join node with token
+            </Button>
+          )}
+          <StartDemo />
+          <Link to="/agents/new" search={{}} className={buttonClass('primary')}>
+            <Plus aria-hidden /> New agent
+          </Link>
+        </>
+      }
+      toolbar={
+        <>
+          <nav aria-label="Show" className="flex flex-wrap gap-1">
+            {filters.map(({ show, label }) => (
+              <Link
+                key={label}
+                to="/agents"
+                search={{ ...search, show }}
+                replace
+                aria-current={search.show === show ? 'true' : undefined}
+                className={cx(
+                  'tap inline-flex items-center gap-1 rounded-full border px-2.5',
+                  search.show === show ? 'border-accent font-medium' : 'text-muted hover:text-text',
+                )}
+              >
+                {label}
+                {show && <span className="min-w-4 text-right">{numbers[show]}</span>}
+              </Link>
+            ))}
+          </nav>
+          <input
+            type="search"
+            data-filter
+            aria-label="Filter agents"
+            placeholder="Filter  /"
+            value={search.q ?? ''}
+            onChange={(event) => change({ q: event.target.value || undefined })}
+            className={cx(inputClass, 'min-w-28 flex-1 sm:max-w-56')}
+          />
+          <Select
+            aria-label="Group"
+            choices={groupings}
+            value={search.group ?? ''}
+            onChange={(group) => change({ group: (group || undefined) as AgentsSearch['group'] })}
+            className="w-auto max-w-36"
+          />
+          <span className="hidden md:inline-flex">
+            <IconButton
+              label={cards ? 'Show a table' : 'Show cards'}
+              icon={cards ? <List aria-hidden /> : <LayoutGrid aria-hidden />}
+              onClick={() => change({ view: cards ? undefined : 'cards' })}
+            />
+          </span>
+        </>
+      }
+    >
+      <Reading read={read}>
+        {(agents) =>
+          agents.length === 0 ? (
+            <Empty
+              title="No agents yet."
+              cli="svc agents create hello --command 'echo hello' --start --follow"
+            >
+              <StartDemo look="primary" />
+              <Link to="/agents/new" search={{}} className={buttonClass()}>
+                New agent
+              </Link>
+            </Empty>
+          ) : shown === 0 ? (
+            <Empty title="No agent is like that.">
+              <Link to="/agents" search={{}} className={buttonClass()}>
+                Show all {agents.length}
+              </Link>
+            </Empty>
+          ) : (
+            groups.map((group) => (
+              <section key={group.name} aria-label={group.name || 'Agents'}>
+                {group.name && (
+                  <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
+                    {group.name}
+                  </h2>
+                )}
+                <div className={cards ? 'hidden' : 'hidden md:block'}>
+                  <AgentRows agents={group.agents} reviews={reviews} />
+                </div>
+                <div className={cards ? '' : 'md:hidden'}>
+                  <AgentCards agents={group.agents} reviews={reviews} />
+                </div>
+              </section>
+            ))
+          )
+        }
+      </Reading>
+      {joining && (
+        <Suspense>
+          <JoinNodeDialog open onClose={() => setJoining(false)} />
+        </Suspense>
+      )}
+    </Screen>
+  );
+}

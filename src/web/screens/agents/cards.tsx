@@ -1,0 +1,47 @@
+import { Link } from '@tanstack/react-router';
+import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import { AgentStatus } from '../../ui/status.tsx';
+import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
+import { programOf } from './order.ts';
+
+export function AgentCards({ agents, reviews }: { agents: AgentRecord[]; reviews: ReviewRecord[] }) {
+  return (
+    <ul className="grid gap-2 p-2 sm:grid-cols-2 md:p-3 lg:grid-cols-3">
+      {agents.map((agent) => {
+        const ask = askOf(agent, reviews);
+        return (
+          <li
+            key={agent.id}
+            data-row
+            className="flex min-w-0 flex-col gap-1 rounded-lg border border-line bg-raised p-3"
+          >
+            <div className="flex items-center justify-between gap-2">
+              <AgentStatus agent={agent} />
+              <span className="text-muted text-sm">
+                <Since agent={agent} />
+              </span>
+            </div>
+            <Link
+              to="/agents/$agent_id"
+              params={{ agent_id: agent.id }}
+              className="tap flex items-center font-medium hover:underline"
+            >
+              <span className="truncate">{agent.name}</span>
+            </Link>
+            <p className="line-clamp-2 break-words text-sm">
+              <Now agent={agent} ask={ask} />
+            </p>
+            <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
+              <span>{programOf(agent)}</span>
+              <NodeName agent={agent} />
+              <Branch agent={agent} />
+            </p>
+            <div className="mt-1 flex justify-end gap-2">
+              <NextStep agent={agent} ask={ask} />
+            </div>
+          </li>
+        );
+      })}
+    </ul>
+  );
+}

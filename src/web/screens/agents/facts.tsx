@@ -1,0 +1,121 @@
+/** The small facts about an agent that rows and cards share. */
+import { Link } from '@tanstack/react-router';
+import { GitBranch } from 'lucide-react';
+import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import { Button, buttonClass } from '../../ui/button.tsx';
+import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
+import { useAgentAct } from './actions.ts';
+import { endOf } from './order.ts';
+
+const QUIET_MS = 10 * 60_000;
+
+/** Which agent asks what, and for how long. */
+export function askOf(agent: AgentRecord, reviews: readonly ReviewRecord[]): ReviewRecord | undefined {
+  return reviews.findLast((review) => review.agent_id === agent.id && review.status === 'pending');
+}
+
+/** In the agent's words, one line of them. */
+export function askText(review: ReviewRecord): string {
+  const { title, kind } = review.tool_call;
+  const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'something';
+  return text.split('\n')[0]!.slice(0, 200);
+}
+
+export function NodeName({ agent }: { agent: AgentRecord }) {
+  const remote = agent.node_id !== 'main';
+  return (
+    <span className={agent.stale_since ? 'text-needs' : undefined}>
+      {remote ? `node:${agent.node_id}` : 'main'}
+      {agent.stale_since && (
+        <>
+          {' unreachable since '}
+          <Clock at={agent.stale_since} />
+        </>
+      )}
+    </span>
+  );
+}
+
+export function Branch({ agent }: { agent: AgentRecord }) {
+  if (agent.worktree_branch === null) return null;
+  return (
+    <span className="inline-flex min-w-0 max-w-full items-center gap-1" title={agent.worktree_branch}>
+      <GitBranch aria-label="branch" className="size-3.5 shrink-0" />
+      <span className="truncate">{agent.worktree_branch}</span>
+    </span>
+  );
+}
+
+/** How long it has run, is silent, or when it ended. */
+export function Since({ agent }: { agent: AgentRecord }) {
+  if (agent.status === 'running' && agent.started_at !== null) {
+    return (
+      <span>
+        <Duration from={agent.started_at} to={null} />
+        {agent.last_event_at !== null && !agent.pending_reviews && <Quiet since={agent.last_event_at} />}
+      </span>
+    );
+  }
+  return agent.ended_at === null ? <Ago at={agent.created_at} /> : <Ago at={agent.ended_at} />;
+}
+
+function Quiet({ since }: { since: string }) {
+  const silent = useNow() - Date.parse(since);
+  if (silent < QUIET_MS) return null;
+  return <span className="ml-2 text-muted">quiet {Math.floor(silent / 60_000)}m</span>;
+}
+
+/** What is asked, or how it ended: the one line that a person reads first. */
+export function Now({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | undefined }) {
+  if (ask) {
+    return (
+      <span className="text-needs">
+        asks: {askText(ask)} <Ago at={ask.created_at} suffix="" />
+      </span>
+    );
+  }
+  if (agent.pending === 'start') return <span className="text-muted">starting…</span>;
+  if (agent.status === 'failed') return <span className="text-failed">{endOf(agent)}</span>;
+  return null;
+}
+
+/** The one thing to do now. */
+export function NextStep({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | undefined }) {
+  const act = useAgentAct(agent);
+  if (ask) {
+    return (
+      <Link to="/approvals" search={{ review: ask.id }} className={buttonClass('primary')}>
+        Review
+        <span className="sr-only"> {agent.name}</span>
+      </Link>
+    );
+  }
+  // Who does not see the row hears whose button it is.
+  const of = <span className="sr-only"> {agent.name}</span>;
+  if (agent.status === 'running') {
+    return (
+      <Button busy={act.isPending} onClick={() => act.mutate('stop')}>
+        {act.isPending ? 'Stopping…' : 'Stop'}
+        {of}
+      </Button>
+    );
+  }
+  return (
+    <>
+      {agent.status === 'failed' && (
+        <Link
+          to="/agents/$agent_id/$tab"
+          params={{ agent_id: agent.id, tab: 'output' }}
+          className={buttonClass('quiet')}
+        >
+          Log
+          {of}
+        </Link>
+      )}
+      <Button busy={act.isPending} onClick={() => act.mutate('start')}>
+        {act.isPending ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
+        {of}
+      </Button>
+    </>
+  );
+}

@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { agentRecord } from '../../../testing/agent-record.ts';
+import { byAttention, chosen, counts, endOf, grouped, programOf } from './order.ts';
+
+const agent = (name: string, fields: Partial<ReturnType<typeof agentRecord>> = {}) =>
+  agentRecord({ id: `agt_${name}`, name, ...fields });
+
+test('what needs a person comes first, then what failed, then what runs', () => {
+  const agents = [
+    agent('done', { status: 'completed' }),
+    agent('works', { status: 'running' }),
+    agent('new', { status: 'created' }),
+    agent('broke', { status: 'failed' }),
+    agent('asks', { status: 'running', pending_reviews: 1 }),
+    agent('stopped', { status: 'cancelled' }),
+  ];
+  expect(agents.sort(byAttention).map(({ name }) => name)).toEqual([
+    'asks',
+    'broke',
+    'works',
+    'new',
+    'done',
+    'stopped',
+  ]);
+  expect(counts(agents)).toEqual({ needs_you: 1, running: 2, failed: 1 });
+});
+
+test('every word of the filter must be found, in whatever field', () => {
+  const agents = [
+    agent('api', { node_id: 'gpu-1', command: '/usr/bin/codex --x', argv: null }),
+    agent('web', { node_id: 'gpu-1', status: 'running', worktree_branch: 'svc/web' }),
+  ];
+  const names = (wanted: Parameters<typeof chosen>[1]) => chosen(agents, wanted).map(({ name }) => name);
+  expect(names({ q: 'GPU codex' })).toEqual(['api']);
+  expect(names({ q: 'gpu' })).toHaveLength(2);
+  expect(names({ q: 'svc/web' })).toEqual(['web']);
+  expect(names({ show: 'running' })).toEqual(['web']);
+  expect(names({ show: 'failed', q: 'gpu' })).toEqual([]);
+});
+
+test('groups keep the order of attention, and name what has none', () => {
+  const agents = [
+    agent('a', { worktree_repo: '/home/ana/code/shop', team_id: 'team_1' }),
+    agent('b', { node_id: 'gpu-1' }),
+    agent('c', { worktree_repo: '/home/ana/code/shop' }),
+  ];
+  const names = (by: Parameters<typeof grouped>[1]) =>
+    grouped(agents, by, new Map([['team_1', 'Shop']])).map(
+      (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
+    );
+  expect(names('repo')).toEqual(['shop: a,c', 'no repository: b']);
+  expect(names('node')).toEqual(['main: a,c', 'gpu-1: b']);
+  expect(names('team')).toEqual(['Shop: a', 'no team: b,c']);
+  expect(names(undefined)).toEqual([': a,b,c']);
+});
+
+test('a program and an end are said in few words', () => {
+  expect(programOf({ preset: 'claude', argv: null, command: 'x' })).toBe('claude');
+  expect(programOf({ preset: null, argv: ['/opt/bin/agent', 'run'], command: 'x' })).toBe('agent');
+  expect(programOf({ preset: null, argv: null, command: ' npm test' })).toBe('npm');
+  expect(programOf({ preset: null, argv: null, command: 'n=0; while :; do :; done' })).toBe('sh');
+  expect(programOf({ preset: null, argv: null, command: 'for i in 1 2; do echo $i; done' })).toBe('sh');
+  expect(endOf(agent('a', { exit_code: 137, reason: 'exit_code' }))).toBe('exit 137');
+  expect(endOf(agent('a', { exit_signal: 'SIGKILL', reason: 'signal' }))).toBe('SIGKILL');
+  expect(endOf(agent('a', { reason: 'host_restarted' }))).toBe('host restarted');
+});

@@ -1,0 +1,74 @@
+import { Link } from '@tanstack/react-router';
+import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import { AgentStatus } from '../../ui/status.tsx';
+import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
+import { programOf } from './order.ts';
+
+export function AgentRows({ agents, reviews }: { agents: AgentRecord[]; reviews: ReviewRecord[] }) {
+  return (
+    <table className="w-full table-fixed border-collapse">
+      <colgroup>
+        <col className="w-48" />
+        <col />
+        <col className="w-28" />
+        <col className="w-1/4" />
+        <col className="w-32" />
+        <col className="w-40" />
+      </colgroup>
+      <thead className="sr-only">
+        <tr>
+          <th scope="col">Status</th>
+          <th scope="col">Name</th>
+          <th scope="col">Program</th>
+          <th scope="col">Where</th>
+          <th scope="col">Time</th>
+          <th scope="col">Actions</th>
+        </tr>
+      </thead>
+      <tbody>
+        {agents.map((agent) => {
+          const ask = askOf(agent, reviews);
+          return (
+            <tr
+              key={agent.id}
+              data-row
+              className="group h-11 border-line border-b hover:bg-surface [&>td]:px-2 [&>td]:py-1"
+            >
+              <td className="pl-4!">
+                <AgentStatus agent={agent} />
+              </td>
+              <th scope="row" className="text-left font-normal">
+                <Link
+                  to="/agents/$agent_id"
+                  params={{ agent_id: agent.id }}
+                  className="block truncate font-medium hover:underline"
+                  title={agent.name}
+                >
+                  {agent.name}
+                </Link>
+                <span className="block truncate text-sm">
+                  <Now agent={agent} ask={ask} />
+                </span>
+              </th>
+              <td className="truncate text-muted">{programOf(agent)}</td>
+              <td className="text-muted text-sm">
+                <span className="block truncate">
+                  <NodeName agent={agent} />
+                </span>
+                <Branch agent={agent} />
+              </td>
+              <td className="text-right text-muted">
+                <Since agent={agent} />
+              </td>
+              <td className="pr-4!">
+                <div className="flex justify-end gap-1">
+                  <NextStep agent={agent} ask={ask} />
+                </div>
+              </td>
+            </tr>
+          );
+        })}
+      </tbody>
+    </table>
+  );
+}

@@ -1,0 +1,64 @@
+/** Many questions with one answer: only a one-time option that all of them have in the same words. */
+import { useMutation } from '@tanstack/react-query';
+import { wordsOf } from '../../api/client.ts';
+import { useReply } from '../../reviews/answer.ts';
+import { commonOptions, type Question, sameOption } from '../../reviews/question.ts';
+import type { Option } from '../../transcript/items.ts';
+import { Button } from '../../ui/button.tsx';
+import { useOnline } from '../../ui/online.ts';
+
+/** `questions`: those that are selected and open. */
+export function AnswerMany({ questions, onDone }: { questions: readonly Question[]; onDone: () => void }) {
+  const reply = useReply();
+  const online = useOnline();
+  const answer = useMutation({
+    mutationFn: async (option: Option) => {
+      for (const question of questions) {
+        const { option_id } = sameOption(option, question)!;
+        await reply(question, { type: 'option', option_id });
+      }
+    },
+    onSuccess: onDone,
+  });
+  const options = commonOptions(questions);
+  // They get fewer while they are answered, one after the other.
+  if (questions.length < 2 && !answer.isPending && !answer.isError) return null;
+  return (
+    <section
+      aria-label="Answer together"
+      className="sticky bottom-0 z-10 flex flex-wrap items-center gap-2 border-line border-t bg-raised px-3 py-2 md:px-4"
+    >
+      <span>{questions.length} selected</span>
+      {options.map((option) => (
+        <Button
+          key={option.option_id}
+          disabled={!online}
+          busy={answer.isPending}
+          onClick={() => answer.mutate(option)}
+        >
+          <bdi>{option.name}</bdi>
+        </Button>
+      ))}
+      {options.length === 0 && (
+        <span className="text-muted">
+          These have no one-time option in the same words: answer them one by one.
+        </span>
+      )}
+      {!online && <span className="text-muted">You are offline: answers cannot be sent.</span>}
+      <Button
+        look="quiet"
+        onClick={() => {
+          answer.reset();
+          onDone();
+        }}
+      >
+        Select none
+      </Button>
+      {answer.isError && (
+        <p role="alert" className="w-full text-failed">
+          {wordsOf(answer.error)}
+        </p>
+      )}
+    </section>
+  );
+}

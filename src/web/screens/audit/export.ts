@@ -1,0 +1,17 @@
+/** What the filter selects as a file of one record a line. The token goes in a header, never in the file's address. */
+import { all } from '../../api/client.ts';
+import { type AuditSearch, queryOf } from './records.ts';
+
+export async function exportAudit(search: AuditSearch): Promise<void> {
+  const records = await all('listAudit', { query: queryOf(search) });
+  const blob = new Blob(
+    records.map((record) => `${JSON.stringify(record)}\n`),
+    { type: 'application/x-ndjson' },
+  );
+  const url = URL.createObjectURL(blob);
+  const link = document.createElement('a');
+  link.href = url;
+  link.download = `audit-${new Date().toISOString().slice(0, 19).replaceAll(':', '')}.ndjson`;
+  link.click();
+  URL.revokeObjectURL(url);
+}

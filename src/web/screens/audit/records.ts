@@ -1,0 +1,38 @@
+/** Audit records as they are read: newest first, page by page into the past, while new ones come at the top. Pure. */
+import type { AuditRecord } from '../../api/queries.ts';
+
+export interface AuditSearch {
+  event?: string | undefined;
+  user_id?: string | undefined;
+  agent_id?: string | undefined;
+  since?: string | undefined;
+  until?: string | undefined;
+}
+
+export interface AuditPage {
+  items: AuditRecord[];
+  next_cursor?: string | undefined;
+}
+
+/** Records of `newest` that are newer than all that is known; null where `newest` ends before what is known begins. */
+export function newerThan(known: readonly AuditPage[], newest: readonly AuditRecord[]): AuditRecord[] | null {
+  const top = known.find(({ items }) => items.length > 0)?.items[0]?.id ?? -1;
+  const newer = newest.filter(({ id }) => id > top);
+  return top !== -1 && newer.length === newest.length && newest.length > 0 ? null : newer;
+}
+
+/** What the API is asked for: a time as people give it becomes an instant. */
+export function queryOf({ since, until, ...rest }: AuditSearch): AuditSearch {
+  return {
+    ...rest,
+    ...(since && { since: instantOf(since) }),
+    ...(until && { until: instantOf(until) }),
+  };
+}
+
+/** A day or a time of this place (`2026-11-22`, `2026-11-22T10:31`) as an instant; anything else as it is, for the server to refuse. */
+function instantOf(text: string): string {
+  if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$/.test(text)) return text;
+  const time = new Date(text.includes('T') ? text : `${text}T00:00`);
+  return Number.isNaN(time.getTime()) ? text : time.toISOString();
+}

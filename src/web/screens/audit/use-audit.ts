@@ -1,0 +1,59 @@
+/**
+ * The audit log as a list that grows at both ends: older records when somebody scrolls there, new ones by asking every
+ * few seconds while the page is looked at, because no stream carries them.
+ */
+import { type InfiniteData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useMemo } from 'react';
+import { call } from '../../api/client.ts';
+import type { AuditRecord } from '../../api/queries.ts';
+import { type AuditPage, type AuditSearch, newerThan, queryOf } from './records.ts';
+
+const PAGE = 100;
+const EVERY_MS = 3000;
+
+export function useAudit(search: AuditSearch) {
+  const queries = useQueryClient();
+  const key = ['audit', search];
+  const read = useInfiniteQuery({
+    queryKey: key,
+    queryFn: ({ pageParam, signal }) => readPage(search, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next_cursor,
+  });
+  // What lies in the past does not grow.
+  const grows = search.until === undefined;
+  const newest = useQuery({
+    queryKey: ['audit-newest', search],
+    enabled: grows && read.isSuccess,
+    refetchInterval: EVERY_MS,
+    staleTime: 0,
+    gcTime: 0,
+    queryFn: async ({ signal }) => {
+      const { items } = await readPage(search, undefined, signal);
+      const known = queries.getQueryData<InfiniteData<AuditPage, string | undefined>>(key);
+      if (!known) return null;
+      const newer = newerThan(known.pages, items);
+      // More came than one page holds: begin again at the top.
+      if (newer === null) await queries.resetQueries({ queryKey: key });
+      else if (newer.length > 0) {
+        queries.setQueryData(key, {
+          pages: [{ items: newer }, ...known.pages],
+          pageParams: [undefined, ...known.pageParams],
+        });
+      }
+      return null;
+    },
+  });
+  const records = useMemo(() => read.data?.pages.flatMap(({ items }) => items), [read.data]);
+  return { read, records, live: grows && !newest.isError };
+}
+
+async function readPage(
+  search: AuditSearch,
+  cursor: string | undefined,
+  signal: AbortSignal,
+): Promise<AuditPage> {
+  const query = { ...queryOf(search), limit: PAGE, ...(cursor !== undefined && { cursor }) };
+  const answer = await call('listAudit', { query, signal });
+  return answer as { items: AuditRecord[]; next_cursor?: string };
+}

@@ -1,0 +1,67 @@
+/** Signing in. Where the person wanted to go survives it. */
+import { useMutation } from '@tanstack/react-query';
+import { Navigate, useRouter, useSearch } from '@tanstack/react-router';
+import { type FormEvent, lazy, Suspense, useState } from 'react';
+import { call, wordsOf } from '../../api/client.ts';
+import { session, useSession } from '../../api/session.ts';
+import { useScreenTitle } from '../../shell/title.ts';
+import { Button } from '../../ui/button.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { Door } from './door.tsx';
+
+/** After the form: who has a password need not wait for it, nor for its failure. */
+const PasskeyDoor = lazy(() => import('../../passkeys/door.tsx').catch(() => ({ default: () => null })));
+
+export function Login() {
+  useScreenTitle('Sign in');
+  const { to = '/agents' } = useSearch({ from: '/login' });
+  const router = useRouter();
+  const signed_in = useSession() !== null;
+  const [username, setUsername] = useState('');
+  const [password, setPassword] = useState('');
+  const login = useMutation({
+    mutationFn: () => call('login', { body: { username: username.trim(), password } }),
+    onSuccess: (answer) => {
+      session.begin(answer);
+      router.history.push(to);
+    },
+  });
+  if (signed_in && login.isIdle) return <Navigate to={to} replace />;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    login.mutate();
+  };
+  return (
+    <Door title="Sign in">
+      <form onSubmit={submit} className="flex flex-col gap-3">
+        <TextField
+          label="Username"
+          name="username"
+          autoComplete="username webauthn"
+          autoCapitalize="none"
+          spellCheck={false}
+          required
+          autoFocus
+          value={username}
+          onText={setUsername}
+        />
+        <TextField
+          label="Password"
+          error={login.error && wordsOf(login.error)}
+          name="password"
+          type="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onText={setPassword}
+        />
+        <Button type="submit" look="primary" busy={login.isPending} className="mt-1">
+          Sign in
+        </Button>
+      </form>
+      <Suspense fallback={null}>
+        <PasskeyDoor />
+      </Suspense>
+    </Door>
+  );
+}

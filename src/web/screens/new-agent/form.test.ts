@@ -1,0 +1,67 @@
+import { expect, test } from 'vitest';
+import type { PresetRecord } from '../../api/queries.ts';
+import { bodyOf, derivedFolder, EMPTY, needsCommand, placed, suggestName } from './form.ts';
+
+const demo = { id: 'demo', protocol: 'acp', argv: ['svc', 'demo-agent'] } as PresetRecord;
+const plain = { id: 'plain', protocol: 'plain', argv: null } as PresetRecord;
+
+test('a name comes from what is worked on, with the first number that is free', () => {
+  const draft = { ...EMPTY, repo: '/home/ana/code/shop/' };
+  expect(suggestName(draft, [])).toBe('shop-1');
+  expect(suggestName(draft, ['shop-1', 'shop-2'])).toBe('shop-3');
+  expect(suggestName({ ...EMPTY, where: 'folder', workdir: '/w/api' }, [])).toBe('api-1');
+  expect(suggestName({ ...EMPTY, where: 'empty' }, [])).toBe('demo-1');
+});
+
+test('the folder is shown before it is made', () => {
+  expect(derivedFolder(EMPTY, '/data/worktrees', 'shop-1')).toBe('/data/worktrees/shop-1-…');
+  expect(derivedFolder(EMPTY, null, 'shop-1')).toBe(null);
+  expect(derivedFolder({ ...EMPTY, workdir: '/w/x' }, '/data', 'shop-1')).toBe('/w/x');
+  expect(derivedFolder({ ...EMPTY, where: 'folder', workdir: '/w/x' }, '/data', 'shop-1')).toBe('/w/x');
+});
+
+test('only what belongs to the choice is asked for', () => {
+  const draft = { ...EMPTY, repo: '/code/shop', ref: ' main ', prompt: 'Go', env: 'A=1\n\nB=x=y' };
+  expect(bodyOf(draft, demo, 'shop-1')).toEqual({
+    body: {
+      name: 'shop-1',
+      preset: 'demo',
+      command: null,
+      node_id: 'main',
+      worktree_mode: 'create_worktree',
+      worktree_repo: '/code/shop',
+      worktree_ref: 'main',
+      workdir: null,
+      prompt: 'Go',
+      env: { A: '1', B: 'x=y' },
+      restart_policy: 'never',
+      stdin: false,
+    },
+  });
+  const folder = bodyOf(
+    { ...draft, where: 'folder', workdir: '/w', command: 'make', restart: true },
+    plain,
+    'x',
+  );
+  expect(folder).toMatchObject({
+    body: {
+      worktree_mode: 'use_existing',
+      worktree_repo: null,
+      worktree_ref: null,
+      workdir: '/w',
+      prompt: null,
+    },
+  });
+  expect(bodyOf({ ...draft, env: 'A=1\noops' }, demo, 'x')).toEqual({
+    problems: { env: 'line 2 is not NAME=value' },
+  });
+  expect([needsCommand(demo), needsCommand(plain)]).toEqual([false, true]);
+});
+
+test('a refusal stands at the field that it is about', () => {
+  expect(placed('workdir is required')).toEqual({ workdir: 'workdir is required' });
+  expect(placed('worktree_repo must be within allowed safe paths')).toHaveProperty('repo');
+  expect(placed('command is required')).toHaveProperty('command');
+  expect(placed('agent node not found')).toHaveProperty('node_id');
+  expect(placed('not enough disk space')).toHaveProperty('form');
+});

@@ -1,0 +1,112 @@
+/** What the form of a new agent holds, what it asks the service for, and where a refusal belongs. */
+import type { PresetRecord } from '../../api/queries.ts';
+import type { NewAgentBody } from '../../shell/start-agent.ts';
+
+/** `worktree`: a branch of its own in a new worktree of `repo`. `folder`: `workdir` as it is. `empty`: a new empty folder. */
+export type Where = 'worktree' | 'folder' | 'empty';
+
+export interface Draft {
+  preset: string;
+  name: string;
+  where: Where;
+  repo: string;
+  ref: string;
+  workdir: string;
+  node_id: string;
+  prompt: string;
+  command: string;
+  /** `NAME=value`, one a line. */
+  env: string;
+  restart: boolean;
+  stdin: boolean;
+}
+
+export const EMPTY: Draft = {
+  preset: 'demo',
+  name: '',
+  where: 'worktree',
+  repo: '',
+  ref: '',
+  workdir: '',
+  node_id: 'main',
+  prompt: '',
+  command: '',
+  env: '',
+  restart: false,
+  stdin: false,
+};
+
+export type Problems = Partial<Record<keyof Draft | 'form', string>>;
+
+/** The preset's own command, where the draft gives none. */
+export function needsCommand(preset: PresetRecord | undefined): boolean {
+  return preset === undefined || preset.argv === null;
+}
+
+export function speaksAcp(preset: PresetRecord | undefined): boolean {
+  return preset?.protocol === 'acp';
+}
+
+/** A name nobody has to think of: what it works on, or what it is, with the first free number. */
+export function suggestName(draft: Draft, taken: readonly string[]): string {
+  const path = draft.where === 'worktree' ? draft.repo : draft.where === 'folder' ? draft.workdir : '';
+  const base = path.split('/').filter(Boolean).at(-1) ?? draft.preset;
+  for (let n = 1; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`;
+}
+
+/** The folder that will be made, as far as it is known before its id is; null where the node decides. */
+export function derivedFolder(draft: Draft, root: string | null, name: string): string | null {
+  if (draft.where === 'folder') return draft.workdir || null;
+  if (draft.workdir) return draft.workdir;
+  return root === null ? null : `${root}/${name}-…`;
+}
+
+export function bodyOf(
+  draft: Draft,
+  preset: PresetRecord | undefined,
+  name: string,
+): { body: NewAgentBody } | { problems: Problems } {
+  const env: Record<string, string> = {};
+  for (const [at, line] of draft.env.split('\n').entries()) {
+    if (line.trim() === '') continue;
+    const equals = line.indexOf('=');
+    if (equals < 1) return { problems: { env: `line ${at + 1} is not NAME=value` } };
+    env[line.slice(0, equals).trim()] = line.slice(equals + 1);
+  }
+  const command = draft.command.trim();
+  return {
+    body: {
+      name,
+      preset: preset?.id ?? null,
+      command: command || null,
+      node_id: draft.node_id,
+      worktree_mode: draft.where === 'folder' ? 'use_existing' : 'create_worktree',
+      worktree_repo: draft.where === 'worktree' ? draft.repo : null,
+      worktree_ref: draft.where === 'worktree' && draft.ref.trim() ? draft.ref.trim() : null,
+      workdir: draft.workdir.trim() || null,
+      prompt: speaksAcp(preset) && draft.prompt.trim() ? draft.prompt : null,
+      env,
+      restart_policy: draft.restart ? 'on_failure' : 'never',
+      stdin: draft.stdin,
+    },
+  };
+}
+
+const places: readonly [RegExp, keyof Draft][] = [
+  [/^worktree_repo/, 'repo'],
+  [/^worktree_ref/, 'ref'],
+  [/^workdir/, 'workdir'],
+  [/^(command|argv|preset)/, 'command'],
+  [/^name/, 'name'],
+  [/^env/, 'env'],
+  [/^prompt/, 'prompt'],
+  [/node/, 'node_id'],
+];
+
+/** The server's words beside the field that they are about. */
+export function placed(message: string): Problems {
+  return { [places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form']: message };
+}
+
+/** Safe paths are named where a folder was refused for not being in one. */
+export const OUTSIDE = 'workdir path must be within allowed safe paths';

@@ -1,0 +1,38 @@
+/**
+ * The form as it was left: what is being written, and what was chosen last. The environment is never kept: it may hold
+ * secrets.
+ */
+import { useState } from 'react';
+import { useDraft } from '../../ui/drafts.ts';
+import { type Draft, EMPTY } from './form.ts';
+
+const KEPT_CHOICES = ['preset', 'where', 'repo', 'node_id'] as const;
+
+/** `given`: what stands for what was never chosen. */
+export function useFormDraft(given: Partial<Draft>): [Draft, (draft: Draft) => void, () => void] {
+  const [written, setWritten] = useDraft('new-agent');
+  const [chosen, setChosen] = useDraft('new-agent.choices');
+  const [env, setEnv] = useState('');
+  const draft: Draft = { ...EMPTY, ...given, ...parsed(chosen), ...parsed(written), env };
+  // A repository that is known only after the form has been left empty.
+  if (draft.repo === '') draft.repo = given.repo ?? '';
+  const keep = (next: Draft) => {
+    setEnv(next.env);
+    const { env: _, ...rest } = next;
+    setWritten(JSON.stringify(rest));
+  };
+  const forget = () => {
+    setChosen(JSON.stringify(Object.fromEntries(KEPT_CHOICES.map((key) => [key, draft[key]]))));
+    setWritten('');
+    setEnv('');
+  };
+  return [draft, keep, forget];
+}
+
+function parsed(text: string): Partial<Draft> {
+  try {
+    return text === '' ? {} : (JSON.parse(text) as Partial<Draft>);
+  } catch {
+    return {};
+  }
+}

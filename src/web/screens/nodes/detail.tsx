@@ -1,0 +1,112 @@
+/** One registered node: what is known of it, whether it can be reached, and what can be done. */
+import { useMutation } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { type ReactNode, useState } from 'react';
+import { call, wordsOf } from '../../api/client.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Ago } from '../../ui/time.tsx';
+import { useBoundAgents, useNodesAgain } from './data.ts';
+import type { NodeRecord } from './health.ts';
+import { NodeStatus } from './status.tsx';
+import { TestConnection } from './test-connection.tsx';
+
+/** So many are named; the others are counted. */
+const NAMED = 8;
+
+export function NodeDetail({
+  node,
+  onClose,
+  ...ways
+}: {
+  node: NodeRecord;
+  onClose: () => void;
+  onEdit: () => void;
+  onJoin: () => void;
+  onRegister: (id: string) => void;
+}) {
+  const facts: [string, ReactNode][] = [
+    ['Status', <NodeStatus key="status" status={node.status} />],
+    ['Id', node.id],
+    ['Target', node.grpc_target],
+    ['TLS name', node.tls_server_name ?? 'the host of the target'],
+    ['Root', node.default_worktree_root ?? 'the node’s own'],
+    ['Version', node.version ?? 'not known'],
+    ['Last seen', node.last_seen_at === null ? 'never' : <Ago key="seen" at={node.last_seen_at} />],
+  ];
+  return (
+    <Dialog open onClose={onClose} title={node.name} wide>
+      <div className="flex flex-col gap-4">
+        <dl className="grid grid-cols-[auto_minmax(0,1fr)] gap-x-4 gap-y-1">
+          {facts.map(([name, value]) => (
+            <div key={name} className="contents">
+              <dt className="text-muted">{name}</dt>
+              <dd className="break-words">{value}</dd>
+            </div>
+          ))}
+        </dl>
+        <TestConnection node={node} {...ways} />
+        <div className="flex flex-wrap items-center gap-2 border-line border-t pt-3">
+          <Button onClick={ways.onEdit}>Edit</Button>
+          <DeleteNode node={node} onDeleted={onClose} />
+        </div>
+      </div>
+    </Dialog>
+  );
+}
+
+/** Not while agents are bound to it, and then it says which. */
+function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => void }) {
+  const agents = useBoundAgents(node.id);
+  const again = useNodesAgain();
+  const [asked, setAsked] = useState(false);
+  const remove = useMutation({
+    mutationFn: () => call('deleteAgentNode', { params: { node_id: node.id } }),
+    onSuccess: () => {
+      again();
+      onDeleted();
+    },
+  });
+  // The record counts all of them, also those that came since the list was read.
+  const bound = Math.max(agents.length, node.agents);
+  return (
+    <>
+      {asked ? (
+        <>
+          <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
+            {remove.isPending ? 'Deleting…' : `Delete ${node.id}`}
+          </Button>
+          <Button onClick={() => setAsked(false)}>Keep it</Button>
+        </>
+      ) : (
+        <Button
+          look="danger"
+          disabled={bound > 0}
+          aria-describedby={bound > 0 ? 'bound-agents' : undefined}
+          onClick={() => setAsked(true)}
+        >
+          Delete…
+        </Button>
+      )}
+      {bound > 0 && (
+        <p id="bound-agents" className="min-w-0 break-words text-muted text-sm">
+          {bound === 1 ? 'An agent is bound to it: ' : `${bound} agents are bound to it: `}
+          {agents.slice(0, NAMED).map(({ id, name }, at) => (
+            <span key={id}>
+              {at > 0 && ', '}
+              <Link to="/agents/$agent_id" params={{ agent_id: id }} className="underline">
+                {name}
+              </Link>
+            </span>
+          ))}
+          {bound > NAMED && ` and ${bound - NAMED} more`}
+        </p>
+      )}
+      {remove.error && (
+        <p role="alert" className="text-failed text-sm">
+          {wordsOf(remove.error)}
+        </p>
+      )}
+    </>
+  );
+}

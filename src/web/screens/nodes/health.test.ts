@@ -1,0 +1,66 @@
+import { expect, test } from 'vitest';
+import { type Check, fixOf, type HealthReport, nodeFieldOf, stepsOf } from './health.ts';
+
+const report = (checks: Check[]): HealthReport => ({
+  ...{ node_id: 'gpu-1', status: 'unreachable', latency_ms: null, version: null, uptime_seconds: null },
+  ...{ agents: null, clock_skew_ms: null, disk: null, checks },
+});
+const failed = (name: Check['name'], error: string): Check => ({ name, ok: false, ms: 1, error });
+const node = { grpc_target: 'https://gpu.lan:8081', tls_server_name: null };
+
+test('steps that a test did not get to are shown as such; a root that is not registered is no step', () => {
+  const checks = [
+    { name: 'dns' as const, ok: true, ms: 1 },
+    failed('tcp', 'failed to connect to remote node'),
+  ];
+  const steps = stepsOf(report(checks), { default_worktree_root: null });
+  expect(steps.map(({ title, check }) => [title, check?.ok])).toEqual([
+    ['DNS', true],
+    ['TCP', false],
+    ['TLS', undefined],
+    ['Auth', undefined],
+    ['Version', undefined],
+  ]);
+  expect(stepsOf(report([]), { default_worktree_root: '/srv' })).toHaveLength(6);
+});
+
+test('what is wrong with the target is mended there', () => {
+  for (const name of ['dns', 'tcp', 'tls'] as const) {
+    expect(fixOf(failed(name, 'failed to connect to remote node'), node)).toMatchObject({ kind: 'edit' });
+  }
+});
+
+test('a certificate that does not hold: another TLS name where one was given, else a join', () => {
+  const check = failed('tls', 'certificate verify failed');
+  expect(fixOf(check, node)).toMatchObject({ kind: 'join' });
+  expect(fixOf(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
+    label: 'Use gpu.lan as TLS name',
+    kind: 'change',
+    changes: { tls_server_name: null },
+  });
+});
+
+test('a node that says another id can be registered as that', () => {
+  const check = failed('tls', 'node id mismatch: registered gpu-1, node says gpu-2');
+  expect(fixOf(check, node)).toMatchObject({ kind: 'register', id: 'gpu-2' });
+});
+
+test('what nobody can mend from here offers nothing', () => {
+  expect(fixOf(failed('auth', 'unauthorized'), node)).toBe(null);
+  expect(fixOf(failed('version', 'version skew'), node)).toBe(null);
+});
+
+test('words of the server stand beside what they are about', () => {
+  const places = [
+    ['agent node id is reserved', 'id'],
+    ['agent node id or name already exists', 'id'],
+    ['id must be 1 to 64 of a-z', 'id'],
+    ['grpc_target must be https://<host>:<port>', 'grpc_target'],
+    ['tls_server_name must be a host name', 'tls_server_name'],
+    ['default_worktree_root must be an absolute path', 'default_worktree_root'],
+    ['name is required', 'name'],
+    ['internal grpc client not available', 'form'],
+  ];
+  for (const [words, field] of places) expect(nodeFieldOf(words!, true)).toBe(field);
+  expect(nodeFieldOf('agent node id or name already exists', false)).toBe('name');
+});

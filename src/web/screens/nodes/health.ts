@@ -1,0 +1,71 @@
+/** The steps of a connection test, and what would mend the one that failed (pure). */
+import type { Answered } from '../../api/client.ts';
+
+export type NodeRecord = Answered<'getAgentNode'>;
+export type HealthReport = Answered<'getAgentNodeHealth'>;
+export type Check = HealthReport['checks'][number];
+
+const titles: Record<Check['name'], string> = {
+  dns: 'DNS',
+  tcp: 'TCP',
+  tls: 'TLS',
+  auth: 'Auth',
+  version: 'Version',
+  worktree_root: 'Worktree root',
+};
+
+export interface Step {
+  title: string;
+  /** Null: the test did not get so far. */
+  check: Check | null;
+}
+
+/** All steps that the test has for this node, in order. */
+export function stepsOf(report: HealthReport, node: Pick<NodeRecord, 'default_worktree_root'>): Step[] {
+  const names = Object.keys(titles) as Check['name'][];
+  return names
+    .filter((name) => name !== 'worktree_root' || node.default_worktree_root !== null)
+    .map((name) => ({ title: titles[name], check: report.checks.find((one) => one.name === name) ?? null }));
+}
+
+/** One thing to press that is likely to help, beside trying again. */
+export type Fix =
+  | {
+      label: string;
+      kind: 'change';
+      changes: Partial<Pick<NodeRecord, 'tls_server_name' | 'default_worktree_root'>>;
+    }
+  | { label: string; kind: 'register'; id: string }
+  | { label: string; kind: 'edit' | 'join' };
+
+export function fixOf(
+  { name, error = '' }: Check,
+  node: Pick<NodeRecord, 'grpc_target' | 'tls_server_name'>,
+): Fix | null {
+  const said = /node says (\S+)$/.exec(error)?.[1];
+  if (said !== undefined) return { label: `Register it as ${said}`, kind: 'register', id: said };
+  if (name === 'worktree_root') {
+    const changes = { default_worktree_root: null };
+    return { label: 'Use the node’s own root', kind: 'change', changes };
+  }
+  if (error === 'certificate verify failed') {
+    if (node.tls_server_name === null) return { label: 'Join it with a token', kind: 'join' };
+    const host = hostOf(node.grpc_target);
+    return { label: `Use ${host} as TLS name`, kind: 'change', changes: { tls_server_name: null } };
+  }
+  return name === 'dns' || name === 'tcp' || name === 'tls' ? { label: 'Edit target', kind: 'edit' } : null;
+}
+
+function hostOf(target: string): string {
+  return URL.canParse(target) ? new URL(target).hostname : target;
+}
+
+export type NodeField = 'id' | 'name' | 'grpc_target' | 'tls_server_name' | 'default_worktree_root' | 'form';
+
+/** Beside which field the server's words belong. A taken id or name is said of the id, where one is asked for. */
+export function nodeFieldOf(message: string, is_new: boolean): NodeField {
+  if (message.startsWith('agent node id or name')) return is_new ? 'id' : 'name';
+  if (message.startsWith('agent node id')) return 'id';
+  const fields = ['grpc_target', 'tls_server_name', 'default_worktree_root', 'name', 'id'] as const;
+  return fields.find((field) => new RegExp(`^${field}\\b`).test(message)) ?? 'form';
+}

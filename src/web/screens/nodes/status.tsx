@@ -1,0 +1,19 @@
+/** How a link is, as an icon, a word and a colour. */
+import { Check, CircleAlert, CircleDashed, type LucideIcon, Unplug } from 'lucide-react';
+
+const looks: Record<string, [LucideIcon, colour: string]> = {
+  connecting: [CircleDashed, 'text-muted'],
+  connected: [Check, 'text-completed'],
+  suspect: [CircleAlert, 'text-needs'],
+  unreachable: [Unplug, 'text-failed'],
+};
+
+export function NodeStatus({ status }: { status: string }) {
+  const [Icon, colour] = looks[status] ?? [CircleDashed, 'text-muted'];
+  return (
+    <span className={`inline-flex items-center gap-1 whitespace-nowrap ${colour}`}>
+      <Icon aria-hidden className="size-3.5 shrink-0" />
+      {status}
+    </span>
+  );
+}

@@ -1,0 +1,155 @@
+/** The API's own description, as far as the reader reads it, and what can be asked of it. Pure. */
+
+export interface Schema {
+  $ref?: string;
+  type?: string | string[];
+  format?: string;
+  description?: string;
+  enum?: unknown[];
+  const?: unknown;
+  default?: unknown;
+  examples?: unknown[];
+  minimum?: number;
+  properties?: Record<string, Schema>;
+  required?: string[];
+  items?: Schema;
+  anyOf?: Schema[];
+  oneOf?: Schema[];
+  additionalProperties?: Schema | boolean;
+}
+
+export interface Parameter {
+  name: string;
+  in: 'path' | 'query' | 'header';
+  required?: boolean;
+  description?: string;
+  schema: Schema;
+}
+
+interface Content {
+  schema?: Schema;
+  /** What one `data:` line of an event stream is. */
+  'x-data-schema'?: Schema;
+}
+
+export interface Answer {
+  $ref?: string;
+  description?: string;
+  content?: Record<string, Content>;
+}
+
+interface Spec {
+  operationId: string;
+  tags: string[];
+  summary: string;
+  description?: string;
+  parameters?: Parameter[];
+  requestBody?: { content: Record<string, Content> };
+  responses: Record<string, Answer>;
+  security?: unknown[];
+  'x-root-only'?: boolean;
+}
+
+export interface Description {
+  info: { title: string; version: string; description?: string };
+  tags: { name: string }[];
+  paths: Record<string, Record<string, Spec>>;
+  components: { schemas: Record<string, Schema>; responses: Record<string, Answer> };
+}
+
+export interface Operation {
+  id: string;
+  method: string;
+  path: string;
+  spec: Spec;
+}
+
+const methods = ['get', 'post', 'put', 'patch', 'delete'];
+
+export function operationsOf({ paths }: Description): Operation[] {
+  return Object.entries(paths).flatMap(([path, item]) =>
+    Object.entries(item)
+      .filter(([method]) => methods.includes(method))
+      .map(([method, spec]) => ({ id: spec.operationId, method: method.toUpperCase(), path, spec })),
+  );
+}
+
+/** By tag, in the description's order; only those that hold every word. */
+export function groupsOf(
+  { tags }: Description,
+  operations: readonly Operation[],
+  sought: string,
+): { name: string; operations: Operation[] }[] {
+  const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
+  const found = operations.filter(({ id, method, path, spec }) => {
+    const text = `${id} ${method} ${path} ${spec.summary}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+  return tags
+    .map(({ name }) => ({ name, operations: found.filter(({ spec }) => spec.tags[0] === name) }))
+    .filter((group) => group.operations.length > 0);
+}
+
+/** The schema that a reference stands for, with its name. */
+export function resolved(api: Description, schema: Schema): { name: string | null; schema: Schema } {
+  const name = schema.$ref?.split('/').at(-1);
+  return name ? { name, schema: api.components.schemas[name] ?? {} } : { name: null, schema };
+}
+
+export function responseOf(api: Description, response: Answer): Answer {
+  const name = response.$ref?.split('/').at(-1);
+  return name ? (api.components.responses[name] ?? {}) : response;
+}
+
+export function bodyOf({ spec }: Operation): Schema | undefined {
+  return spec.requestBody?.content['application/json']?.schema;
+}
+
+/** What a type is in a few words. */
+export function typeWords(api: Description, given: Schema): string {
+  const { name, schema } = resolved(api, given);
+  if (name) return name;
+  if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
+  if ('const' in schema) return JSON.stringify(schema.const);
+  const variants = schema.anyOf ?? schema.oneOf;
+  if (variants) return variants.map((variant) => typeWords(api, variant)).join(' | ');
+  if (schema.type === 'array') return `list of ${typeWords(api, schema.items ?? {})}`;
+  if (typeof schema.additionalProperties === 'object' && !schema.properties) {
+    return `map of ${typeWords(api, schema.additionalProperties)}`;
+  }
+  const type = [schema.type ?? 'anything'].flat().join(' | ');
+  return schema.format ? `${type}, ${schema.format}` : type;
+}
+
+/** A value to begin with: the schema's own example, else what it requires. */
+export function exampleOf(api: Description, given: Schema, depth = 0): unknown {
+  const { schema } = resolved(api, given);
+  if (schema.examples && schema.examples.length > 0) return schema.examples[0];
+  if ('default' in schema) return schema.default;
+  if ('const' in schema) return schema.const;
+  if (schema.enum) return schema.enum[0];
+  const variant = (schema.anyOf ?? schema.oneOf)?.[0];
+  if (variant) return exampleOf(api, variant, depth + 1);
+  switch ([schema.type].flat()[0]) {
+    case 'object': {
+      // A type may hold itself.
+      if (depth > 8) return {};
+      const entries = (schema.required ?? []).map((key) => [
+        key,
+        exampleOf(api, schema.properties?.[key] ?? {}, depth + 1),
+      ]);
+      return Object.fromEntries(entries);
+    }
+    case 'array':
+      return [];
+    case 'integer':
+    case 'number':
+      return schema.minimum ?? 0;
+    case 'boolean':
+      return false;
+    case 'null':
+      return null;
+    default:
+      return '';
+  }
+}

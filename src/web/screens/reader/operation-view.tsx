@@ -1,0 +1,88 @@
+/** One operation: what it is, a form that calls it, what it takes and what it answers. */
+import {
+  type Answer,
+  bodyOf,
+  type Description,
+  exampleOf,
+  type Operation,
+  responseOf,
+} from './description.ts';
+import { Prose } from './prose.tsx';
+import type { Filled } from './request.ts';
+import { SchemaTree } from './schema-tree.tsx';
+import { TryIt } from './try-it.tsx';
+
+export function OperationView({
+  api,
+  operation,
+  filled,
+  onFill,
+}: {
+  api: Description;
+  operation: Operation;
+  filled: Filled;
+  onFill: (filled: Filled) => void;
+}) {
+  const { spec, method, path } = operation;
+  const body = bodyOf(operation);
+  return (
+    <article className="flex min-w-0 flex-col gap-4">
+      <header className="flex flex-col gap-1">
+        <h2 className="font-semibold text-lg">{spec.summary}</h2>
+        <p className="flex flex-wrap items-baseline gap-2">
+          <b className="font-mono text-sm">{method}</b>
+          <code className="break-all font-mono">{path}</code>
+          <span className="text-muted text-sm">{operation.id}</span>
+        </p>
+        {spec['x-root-only'] && <p className="text-muted">Root only.</p>}
+        {spec.security?.length === 0 && <p className="text-muted">Needs no token.</p>}
+        {spec.description && (
+          <p className="text-prose">
+            <Prose text={spec.description} />
+          </p>
+        )}
+      </header>
+      <TryIt api={api} operation={operation} filled={filled} onFill={onFill} />
+      {body && (
+        <section className="flex flex-col gap-1">
+          <h3 className="font-semibold text-prose">Body</h3>
+          <SchemaTree api={api} schema={body} />
+        </section>
+      )}
+      <section className="flex flex-col gap-1">
+        <h3 className="font-semibold text-prose">Answers</h3>
+        {Object.entries(spec.responses).map(([status, response]) => (
+          <AnswerView key={status} api={api} status={status} answer={responseOf(api, response)} />
+        ))}
+      </section>
+    </article>
+  );
+}
+
+function AnswerView({ api, status, answer }: { api: Description; status: string; answer: Answer }) {
+  const good = status < '400';
+  const [type, content] = Object.entries(answer.content ?? {})[0] ?? [];
+  const schema = content?.['x-data-schema'] ?? content?.schema;
+  return (
+    <details open={good} className="border-line border-t py-1">
+      <summary className="tap cursor-pointer content-center">
+        <b className={good ? 'text-completed' : 'text-failed'}>{status}</b>{' '}
+        {good && <span className="text-muted">{type}</span>}
+      </summary>
+      <div className="flex flex-col gap-1 pl-4">
+        {answer.description && (
+          <p>
+            <Prose text={answer.description} />
+          </p>
+        )}
+        {good && schema && <SchemaTree api={api} schema={schema} answer />}
+      </div>
+    </details>
+  );
+}
+
+/** The form of an operation that nobody has touched. */
+export function unfilled(api: Description, operation: Operation): Filled {
+  const body = bodyOf(operation);
+  return { values: {}, body: body ? JSON.stringify(exampleOf(api, body), null, 2) : '' };
+}

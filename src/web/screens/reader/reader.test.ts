@@ -1,0 +1,78 @@
+import { readFileSync } from 'node:fs';
+import { describe, expect, it } from 'vitest';
+import { bodyOf, type Description, exampleOf, groupsOf, operationsOf, typeWords } from './description.ts';
+import { curlOf, requestOf } from './request.ts';
+
+const api = JSON.parse(
+  readFileSync(new URL('../../../../openapi.json', import.meta.url), 'utf8'),
+) as Description;
+const operations = operationsOf(api);
+const operation = (id: string) => operations.find((each) => each.id === id)!;
+
+describe('the reader', () => {
+  it('knows every operation of the API once, and shows each under a tag', () => {
+    const ids = operations.map(({ id }) => id);
+    expect(ids.length).toBeGreaterThan(80);
+    expect(new Set(ids).size).toBe(ids.length);
+    const shown = groupsOf(api, operations, '').flatMap((group) => group.operations.map(({ id }) => id));
+    expect(shown.toSorted()).toEqual(ids.toSorted());
+  });
+
+  it('finds operations by words of name, path and summary', () => {
+    const found = groupsOf(api, operations, 'AUDIT get').flatMap((group) => group.operations);
+    expect(found.map(({ id }) => id)).toEqual(['listAudit', 'verifyAudit']);
+  });
+
+  it('has a body to begin with for every operation that takes one', () => {
+    for (const each of operations) {
+      const schema = bodyOf(each);
+      if (schema) expect([each.id, typeof exampleOf(api, schema)]).toEqual([each.id, 'object']);
+    }
+    expect(exampleOf(api, bodyOf(operation('login'))!)).toEqual({ username: '', password: '' });
+  });
+
+  it('says types in words', () => {
+    const types = [
+      { type: 'array', items: { $ref: '#/components/schemas/Agent' } },
+      { anyOf: [{ type: 'string' }, { type: 'null' }] },
+      { enum: ['a', 'b'] },
+      { type: 'object', additionalProperties: { type: 'string' } },
+    ];
+    expect(types.map((type) => typeWords(api, type))).toEqual([
+      'list of Agent',
+      'string | null',
+      '"a" | "b"',
+      'map of string',
+    ]);
+  });
+
+  it('ends with a type that holds itself', () => {
+    const Node = { type: 'object', required: ['next'], properties: { next: { $ref: '#/Node' } } };
+    const endless = { ...api, components: { schemas: { Node }, responses: {} } };
+    expect(JSON.stringify(exampleOf(endless, { $ref: '#/Node' }))).toContain('{}');
+  });
+});
+
+describe('a request', () => {
+  it('puts each parameter where it belongs, and leaves empty ones out', () => {
+    const values = { agent_id: 'a/b', tail: '10', after: '', 'Last-Event-ID': '7' };
+    expect(requestOf(operation('followAgent'), { values, body: '' })).toEqual({
+      path: '/api/agents/a%2Fb/events?tail=10',
+      headers: { 'Last-Event-ID': '7' },
+      body: undefined,
+    });
+  });
+
+  it('is not made of an incomplete path or a body that is no JSON', () => {
+    expect(() => requestOf(operation('getAgent'), { values: {}, body: '' })).toThrow('agent_id is required');
+    expect(() => requestOf(operation('createAgent'), { values: {}, body: '{' })).toThrow();
+  });
+
+  it('as a line for a shell says what was written, and no token', () => {
+    const request = requestOf(operation('login'), { values: {}, body: `{"username":"o'hara"}` });
+    expect(curlOf('http://h', 'POST', request)).toBe(
+      `curl -N -X POST -H "Authorization: Bearer $SVC_TOKEN" -H 'content-type: application/json' ` +
+        `--data-raw '{"username":"o'\\''hara"}' 'http://h/api/login'`,
+    );
+  });
+});

@@ -1,0 +1,108 @@
+/** A schema as a tree: each field with its type, what it requires, and what it holds. */
+import { type Description, resolved, type Schema, typeWords } from './description.ts';
+import { Prose } from './prose.tsx';
+
+export function SchemaTree({
+  api,
+  schema: given,
+  answer = false,
+  seen = [],
+}: {
+  api: Description;
+  schema: Schema;
+  /** In an answer fields are there unless they are optional; in a request it is the other way round. */
+  answer?: boolean;
+  /** Names above this one: a type that holds itself is only named. */
+  seen?: readonly string[];
+}) {
+  const { name, schema } = resolved(api, given);
+  if (name && seen.includes(name)) return <code className="font-mono text-sm">{name}</code>;
+  const view = { api, answer, seen: name ? [...seen, name] : seen };
+  const variants = schema.anyOf ?? schema.oneOf;
+  if (variants) {
+    return (
+      <div>
+        <span className="text-muted">one of</span>
+        <ul className={branch}>
+          {variants.map((variant, at) => (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a description does not change
+            <li key={at}>
+              <SchemaTree {...view} schema={variant} />
+            </li>
+          ))}
+        </ul>
+      </div>
+    );
+  }
+  if (schema.type === 'array' && schema.items) {
+    return (
+      <div>
+        <span className="text-muted">list of</span> <SchemaTree {...view} schema={schema.items} />
+      </div>
+    );
+  }
+  const fields = Object.entries(schema.properties ?? {});
+  if (fields.length === 0)
+    return <code className="break-words font-mono text-sm">{typeWords(api, given)}</code>;
+  const list = (
+    <ul className={branch}>
+      {fields.map(([key, field]) => (
+        <Field
+          key={key}
+          {...view}
+          name={key}
+          given={field}
+          required={schema.required?.includes(key) ?? false}
+        />
+      ))}
+    </ul>
+  );
+  if (!name) return list;
+  return (
+    <details open={seen.length === 0}>
+      <summary className="tap cursor-pointer content-center font-mono text-sm">{name}</summary>
+      {list}
+    </details>
+  );
+}
+
+const branch = 'flex flex-col gap-1 border-line border-l pl-3';
+
+function Field({
+  api,
+  name,
+  given,
+  required,
+  answer,
+  seen,
+}: {
+  api: Description;
+  name: string;
+  given: Schema;
+  required: boolean;
+  answer: boolean;
+  seen: readonly string[];
+}) {
+  const { schema } = resolved(api, given);
+  const inner = schema.type === 'array' && schema.items ? schema.items : given;
+  const deeper = resolved(api, inner).schema;
+  return (
+    <li>
+      <code className="font-medium font-mono text-sm">{name}</code>{' '}
+      <span className="break-words text-muted text-sm">{typeWords(api, given)}</span>
+      {!answer && required && <span className="text-needs text-sm"> required</span>}
+      {answer && !required && <span className="text-muted text-sm"> optional</span>}
+      {'default' in schema && (
+        <span className="text-muted text-sm"> default {JSON.stringify(schema.default)}</span>
+      )}
+      {given.description && (
+        <div className="text-muted">
+          <Prose text={given.description} />
+        </div>
+      )}
+      {(deeper.properties || deeper.anyOf?.some((variant) => resolved(api, variant).schema.properties)) && (
+        <SchemaTree api={api} schema={inner} answer={answer} seen={seen} />
+      )}
+    </li>
+  );
+}

@@ -1,0 +1,205 @@
+/** A form that calls an operation with the session's token, and what came of it. */
+import { type FormEvent, useState } from 'react';
+import { wordsOf } from '../../api/client.ts';
+import { Button } from '../../ui/button.tsx';
+import { Copy } from '../../ui/copy.tsx';
+import { Field, inputClass } from '../../ui/field.tsx';
+import { Select } from '../../ui/select.tsx';
+import { type Description, type Operation, type Parameter, typeWords } from './description.ts';
+import { Prose } from './prose.tsx';
+import { curlOf, type Filled, type Request, requestOf } from './request.ts';
+import { type Sent, useSending } from './sending.ts';
+
+export function TryIt({
+  api,
+  operation,
+  filled,
+  onFill,
+}: {
+  api: Description;
+  operation: Operation;
+  filled: Filled;
+  onFill: (filled: Filled) => void;
+}) {
+  const { spec, method } = operation;
+  const { sent, send, stop } = useSending(operation);
+  const [wrong, setWrong] = useState<string | null>(null);
+  const going = sent?.state === 'sending' || sent?.state === 'reading';
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    let request: Request;
+    try {
+      request = requestOf(operation, filled);
+    } catch (error) {
+      setWrong(wordsOf(error));
+      return;
+    }
+    setWrong(null);
+    void send(request);
+  };
+  let curl: string | null = null;
+  try {
+    curl = curlOf(location.origin, method, requestOf(operation, filled));
+  } catch {
+    // Not complete yet.
+  }
+  return (
+    <section className="flex flex-col gap-3">
+      <h3 className="font-semibold text-prose">Try it</h3>
+      <form onSubmit={submit} className="flex flex-col gap-3">
+        {spec.parameters && spec.parameters.length > 0 && (
+          <div className="grid gap-3 sm:grid-cols-2">
+            {spec.parameters.map((parameter) => (
+              <ParameterField
+                key={`${parameter.in} ${parameter.name}`}
+                api={api}
+                parameter={parameter}
+                value={filled.values[parameter.name] ?? ''}
+                onChange={(value) =>
+                  onFill({ ...filled, values: { ...filled.values, [parameter.name]: value } })
+                }
+              />
+            ))}
+          </div>
+        )}
+        {spec.requestBody && (
+          <Field label="Body (JSON)">
+            {(control) => (
+              <textarea
+                {...control}
+                spellCheck={false}
+                rows={Math.min(16, Math.max(3, filled.body.split('\n').length))}
+                value={filled.body}
+                onChange={(event) => onFill({ ...filled, body: event.target.value })}
+                className={`${inputClass} font-mono`}
+              />
+            )}
+          </Field>
+        )}
+        {wrong && (
+          <p role="alert" className="text-failed">
+            {wrong}
+          </p>
+        )}
+        <div className="flex flex-wrap items-center gap-2">
+          <Button type="submit" look={method === 'DELETE' ? 'danger' : 'primary'} busy={going}>
+            Send
+          </Button>
+          {going && <Button onClick={stop}>Stop</Button>}
+          {curl && <Copy text={curl} label="Copy as curl" />}
+          <span className="text-muted text-sm">with your own rights</span>
+        </div>
+      </form>
+      {sent && <Outcome sent={sent} />}
+    </section>
+  );
+}
+
+function ParameterField({
+  api,
+  parameter,
+  value,
+  onChange,
+}: {
+  api: Description;
+  parameter: Parameter;
+  value: string;
+  onChange: (value: string) => void;
+}) {
+  const { name, in: place, required, description, schema } = parameter;
+  const choices = schema.enum ?? (schema.type === 'boolean' ? ['true', 'false'] : null);
+  return (
+    <Field
+      label={name}
+      hint={
+        <>
+          {place}, {typeWords(api, schema)}
+          {required && <span className="text-needs"> required</span>}
+          {description && (
+            <>
+              . <Prose text={description} />
+            </>
+          )}
+        </>
+      }
+    >
+      {(control) =>
+        choices ? (
+          <Select
+            {...control}
+            required={required}
+            choices={['', ...choices.map(String)].map((each) => ({ value: each, label: each || '–' }))}
+            value={value}
+            onChange={onChange}
+          />
+        ) : (
+          <input
+            {...control}
+            required={required}
+            spellCheck={false}
+            autoComplete="off"
+            value={value}
+            onChange={(event) => onChange(event.target.value)}
+            className={`${inputClass} font-mono`}
+          />
+        )
+      }
+    </Field>
+  );
+}
+
+const states: Record<Sent['state'], string> = {
+  sending: 'Sending…',
+  reading: 'Receiving…',
+  done: '',
+  stopped: 'Stopped.',
+  failed: '',
+};
+
+function Outcome({ sent }: { sent: Sent }) {
+  const { state, status, status_text, ms, headers, text, cut, error } = sent;
+  const good = status !== undefined && status < 400;
+  return (
+    <div className="flex min-w-0 flex-col gap-2 rounded-lg border border-line p-3">
+      <p role="status" className="flex flex-wrap gap-x-3">
+        {status !== undefined && (
+          <b className={good ? 'text-completed' : 'text-failed'}>
+            {status} {status_text}
+          </b>
+        )}
+        {ms !== undefined && <span className="text-muted">{ms} ms</span>}
+        {error && <span className="text-failed">{error}</span>}
+        <span className="text-muted">{states[state]}</span>
+      </p>
+      {headers && headers.length > 0 && (
+        <details>
+          <summary className="tap cursor-pointer content-center text-muted">{headers.length} headers</summary>
+          <dl className="font-mono text-sm">
+            {headers.map(([name, value]) => (
+              <div key={name} className="flex gap-2">
+                <dt className="shrink-0 text-muted">{name}</dt>
+                <dd className="min-w-0 break-all">{value}</dd>
+              </div>
+            ))}
+          </dl>
+        </details>
+      )}
+      {text !== '' && (
+        <>
+          <div className="flex items-center justify-between gap-2 text-muted text-sm">
+            <span>{cut && 'The end of a long answer'}</span>
+            <Copy text={text} />
+          </div>
+          <section
+            aria-label="Answer"
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys
+            tabIndex={0}
+            className="scroll-y max-h-[60dvh] rounded bg-surface p-2"
+          >
+            <pre className="whitespace-pre-wrap break-all font-mono text-sm">{text}</pre>
+          </section>
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,25 @@
+/**
+ * Something that a person does once. Its key stays the same while the same is tried again, so that a lost answer does not
+ * make it happen twice.
+ */
+import { useMutation } from '@tanstack/react-query';
+import { useRef } from 'react';
+import { newKey } from '../../api/client.ts';
+
+export function useAct<A, R>(
+  act: (args: A, idempotency_key: string) => Promise<R>,
+  onDone?: (result: R, args: A) => void,
+) {
+  const held = useRef<{ of: string; key: string } | null>(null);
+  return useMutation({
+    mutationFn: (args: A) => {
+      const of = JSON.stringify(args) ?? '';
+      if (held.current?.of !== of) held.current = { of, key: newKey() };
+      return act(args, held.current.key);
+    },
+    onSuccess: (result, args) => {
+      held.current = null;
+      onDone?.(result, args);
+    },
+  });
+}

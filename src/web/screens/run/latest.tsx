@@ -1,0 +1,115 @@
+/** The end of an agent's log in few lines, live; the whole of it is on the agent's own page. */
+import { type ReactNode, useLayoutEffect, useRef } from 'react';
+import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
+import { visible } from '../../prose/visible.ts';
+import type { Item } from '../../transcript/items.ts';
+import { textOf } from '../../transcript/parts.ts';
+import { stopWords } from '../../transcript/words.ts';
+import { Status } from '../../ui/status.tsx';
+
+const ITEMS = 60;
+const LINES = 200;
+const CHARS = 8000;
+const ASKED_CHARS = 280;
+
+export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversation' | 'output' }) {
+  const log = useAgentLog(agent_id);
+  if (log.gone) return <Note>The agent is not there any more.</Note>;
+  return (
+    <>
+      {log.failure !== null && (
+        <p role="status" className="px-3 pt-2 text-needs">
+          {log.failure}
+        </p>
+      )}
+      <End>{kind === 'output' ? <Output log={log} /> : <Conversation log={log} />}</End>
+    </>
+  );
+}
+
+/** Stays at the end, unless somebody reads above it. */
+function End({ children }: { children: ReactNode }) {
+  const box = useRef<HTMLElement>(null);
+  const atEnd = useRef(true);
+  useLayoutEffect(() => {
+    if (box.current && atEnd.current) box.current.scrollTop = box.current.scrollHeight;
+  });
+  return (
+    <section
+      ref={box}
+      aria-label="The latest"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+      tabIndex={0}
+      onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
+        atEnd.current = scrollHeight - scrollTop - clientHeight < 24;
+      }}
+      className="scroll-y max-h-80 px-3 py-2"
+    >
+      {children}
+    </section>
+  );
+}
+
+function Note({ children }: { children: ReactNode }) {
+  return <p className="px-3 py-4 text-center text-muted">{children}</p>;
+}
+
+function Conversation({ log }: { log: AgentLog }) {
+  const items = log.view.items.filter(isTold);
+  if (items.length === 0) return <Note>Nothing was said yet.</Note>;
+  return (
+    <ol className="flex flex-col gap-2">
+      {items.slice(-ITEMS).map((item) => (
+        <li key={item.key} className="min-w-0 break-words">
+          <Line item={item} />
+        </li>
+      ))}
+    </ol>
+  );
+}
+
+const told = ['user_message', 'agent_message', 'tool', 'stop', 'notice'] as const;
+type Told = Item & { kind: (typeof told)[number] };
+
+/** Thoughts and what the agent printed have their place on its own page; its questions stand above. */
+function isTold(item: Item): item is Told {
+  return (told as readonly string[]).includes(item.kind);
+}
+
+function Line({ item }: { item: Told }) {
+  switch (item.kind) {
+    case 'tool':
+      return (
+        <span className="flex flex-wrap items-center gap-x-2 text-sm">
+          <code className="min-w-0 break-all font-mono">{visible(item.call.title)}</code>
+          <Status status={item.status} />
+        </span>
+      );
+    case 'user_message': {
+      const text = visible(textOf(item.body));
+      return (
+        <details className="rounded bg-surface px-2 py-1">
+          <summary className="cursor-pointer text-muted text-sm">
+            asked: {text.slice(0, ASKED_CHARS)}
+            {text.length > ASKED_CHARS && '…'}
+          </summary>
+          <p className="mt-1 whitespace-pre-wrap">{text.slice(0, CHARS)}</p>
+        </details>
+      );
+    }
+    case 'agent_message':
+      return <p className="whitespace-pre-wrap text-prose">{visible(textOf(item.body)).slice(-CHARS)}</p>;
+    case 'stop':
+      return <p className="text-muted text-sm">{stopWords(item.reason).text}</p>;
+    case 'notice':
+      return <p className="text-muted text-sm">{visible(item.text)}</p>;
+  }
+}
+
+function Output({ log: { lines } }: { log: AgentLog }) {
+  if (lines.last === 0) return <Note>It printed nothing yet.</Note>;
+  const text = lines.copy(Math.max(lines.first, lines.last - LINES), lines.last);
+  return (
+    <pre className="whitespace-pre-wrap break-words font-mono text-sm">{visible(text).slice(-CHARS)}</pre>
+  );
+}

@@ -1,0 +1,107 @@
+/** What actors of a run wrote to each other: from whom, to whom, what it says, and whether it was dealt with. */
+import { useQuery } from '@tanstack/react-query';
+import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
+import { useState } from 'react';
+import type { Answered } from '../../api/client.ts';
+import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
+import { visible } from '../../prose/visible.ts';
+import { Button } from '../../ui/button.tsx';
+import { Reading } from '../../ui/states.tsx';
+import { Clock } from '../../ui/time.tsx';
+import { actorName, type MembersRecord, pretty } from './facts.ts';
+
+type MailHead = Extract<Answered<'listRunMail'>, { items: unknown }>['items'][number];
+
+const FIRST = 30;
+
+const looks: Record<string, { icon: LucideIcon; word: string; colour: string }> = {
+  pending: { icon: Circle, word: 'pending', colour: 'text-muted' },
+  delivered: { icon: Check, word: 'delivered', colour: 'text-running' },
+  acknowledged: { icon: CheckCheck, word: 'acknowledged', colour: 'text-completed' },
+  dead_letter: { icon: MailX, word: 'dead letter', colour: 'text-failed' },
+};
+
+export function RunMail({
+  run,
+  live,
+  members,
+}: {
+  run: RunRecord;
+  live: boolean;
+  members: MembersRecord | undefined;
+}) {
+  const pending = members
+    ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
+    : new Map<string, number>();
+  const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
+  return (
+    <section aria-label="Mailbox" className="min-w-0 rounded-md border border-line">
+      <h2 className="border-line border-b px-3 py-1.5 font-medium">
+        Mailbox {waiting > 0 && <span className="font-normal text-muted">{waiting} not dealt with</span>}
+      </h2>
+      <RunMailList run={run} live={live} />
+    </section>
+  );
+}
+
+/** All of it, or what one actor gets and sends. */
+export function RunMailList({ run, live, of }: { run: RunRecord; live: boolean; of?: string }) {
+  const mail = useQuery(runMailQuery(run.id, live));
+  const [shown, setShown] = useState(FIRST);
+  return (
+    <Reading read={mail} rows={2}>
+      {(all) => {
+        const heads =
+          of === undefined ? all : all.filter((one) => one.from_actor_id === of || one.to_actor_id === of);
+        if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail.</p>;
+        return (
+          <div className="scroll-y max-h-80">
+            {heads.length > shown && (
+              <div className="flex justify-center p-2">
+                <Button onClick={() => setShown(shown + FIRST)}>Show earlier</Button>
+              </div>
+            )}
+            <ol>
+              {heads.slice(-shown).map((head) => (
+                <Letter key={head.id} head={head} />
+              ))}
+            </ol>
+          </div>
+        );
+      }}
+    </Reading>
+  );
+}
+
+function Letter({ head }: { head: MailHead }) {
+  const { data, error } = useQuery(mailQuery(head.id));
+  const { icon: Icon, word, colour } = looks[head.status] ?? looks.pending!;
+  return (
+    <li className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
+      <p className="flex flex-wrap items-center gap-x-1.5 text-sm">
+        <span className="text-muted">
+          <Clock at={head.created_at} />
+        </span>
+        <b className="max-w-40 truncate font-medium" title={head.from_actor_id}>
+          {actorName(head.from_actor_id)}
+        </b>
+        <ArrowRight aria-label="to" className="size-3 text-muted" />
+        <b className="max-w-40 truncate font-medium" title={head.to_actor_id}>
+          {actorName(head.to_actor_id)}
+        </b>
+        <span className={`ml-auto inline-flex items-center gap-1 ${colour}`}>
+          <Icon aria-hidden className="size-3.5" />
+          {word}
+        </span>
+      </p>
+      <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
+        {data ? wordsOfMail(data.payload) : error ? 'It could not be read.' : ' '}
+      </p>
+      {head.reason && <p className="break-words text-failed text-sm">{head.reason}</p>}
+    </li>
+  );
+}
+
+function wordsOfMail(payload: Record<string, unknown>): string {
+  return visible(typeof payload.text === 'string' ? payload.text : pretty(payload));
+}

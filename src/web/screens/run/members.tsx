@@ -1,0 +1,67 @@
+/** Who takes part, where a run has no steps (yet). */
+import type { UseQueryResult } from '@tanstack/react-query';
+import type { RunRecord } from '../../api/queries.ts';
+import { cx } from '../../ui/cx.ts';
+import { Reading } from '../../ui/states.tsx';
+import { Status } from '../../ui/status.tsx';
+import type { MembersRecord } from './facts.ts';
+
+export function Members({
+  members,
+  run,
+  selected,
+  onSelect,
+}: {
+  members: UseQueryResult<MembersRecord>;
+  run: RunRecord;
+  selected: string | undefined;
+  onSelect: (member_id: string) => void;
+}) {
+  return (
+    <section aria-label="Members" className="min-w-0 rounded-md border border-line">
+      <h2 className="border-line border-b px-3 py-1.5 font-medium">Members</h2>
+      <Reading read={members} rows={3}>
+        {(read) => (
+          <ul>
+            {everyone(read).map((member) => {
+              const { member_id } = member;
+              const known = run.spec.members.find((one) => one.member_id === member_id);
+              return (
+                <li
+                  key={member.actor_id}
+                  className={cx(
+                    'flex flex-wrap items-center gap-x-3 border-line border-t px-3 py-1 first:border-t-0',
+                    member_id !== null && member_id === selected && 'bg-marked',
+                  )}
+                >
+                  {member_id === null ? (
+                    <span className="tap inline-flex items-center font-medium">
+                      {member.actor_id.replace('user:', '')}
+                    </span>
+                  ) : (
+                    <button
+                      type="button"
+                      aria-pressed={member_id === selected}
+                      onClick={() => onSelect(member_id)}
+                      className="tap max-w-full truncate font-medium hover:underline"
+                    >
+                      {member_id}
+                    </button>
+                  )}
+                  <span className="text-muted">{member.role}</span>
+                  {member.status && <Status status={member.status} />}
+                  <span className="min-w-0 truncate text-muted">{known?.description}</span>
+                </li>
+              );
+            })}
+          </ul>
+        )}
+      </Reading>
+    </section>
+  );
+}
+
+/** The leader first, once. */
+export function everyone({ leader, members }: MembersRecord): MembersRecord['members'] {
+  return [leader, ...members.filter(({ actor_id }) => actor_id !== leader.actor_id)];
+}

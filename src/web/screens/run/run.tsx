@@ -1,0 +1,176 @@
+/** One run: its graph, its timeline, its members and its mail, which all share one selection. */
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
+import { TriangleAlert } from 'lucide-react';
+import { useEffect } from 'react';
+import { isRunOver } from '../../../domain/run.ts';
+import {
+  type RunRecord,
+  reviewsQuery,
+  runMembersQuery,
+  runQuery,
+  stepsQuery,
+  teamQuery,
+} from '../../api/queries.ts';
+import { Screen } from '../../ui/screen.tsx';
+import { Reading, Skeleton } from '../../ui/states.tsx';
+import { Status } from '../../ui/status.tsx';
+import { Duration } from '../../ui/time.tsx';
+import { likelyStep, type StepRecord, titleOf } from './facts.ts';
+import { RunMail } from './mail.tsx';
+import { MemberPanel } from './member-panel.tsx';
+import { Members } from './members.tsx';
+import { Questions } from './questions.tsx';
+import { RunButtons } from './run-buttons.tsx';
+import { StepPanel } from './step-panel.tsx';
+import { StepsView } from './steps-view.tsx';
+import { Timeline } from './timeline-view.tsx';
+import { Json } from './value.tsx';
+
+export interface Selection {
+  step?: string | undefined;
+  member?: string | undefined;
+}
+
+export function Run() {
+  const { run_id } = useParams({ from: '/app/teams/$team_id/runs/$run_id' });
+  const run = useQuery(runQuery(run_id));
+  if (run.data) return <RunScreen run={run.data} />;
+  return (
+    <Screen title="Run">
+      <Reading read={run}>{() => null}</Reading>
+    </Screen>
+  );
+}
+
+function RunScreen({ run }: { run: RunRecord }) {
+  const { id: run_id, team_id } = run;
+  const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
+  const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
+  const queries = useQueryClient();
+  const live = !isRunOver(run);
+  const team = useQuery(teamQuery(team_id));
+  const read = useQuery(stepsQuery(team_id, run_id));
+  const members = useQuery(runMembersQuery(run_id, live));
+  const { data: reviews = [] } = useQuery(reviewsQuery);
+  const own = reviews.filter((review) => review.run_id === run_id);
+  const waiting = own.filter(({ status }) => status === 'pending');
+
+  // A restart takes added steps away, which nothing else tells of.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: ['steps', run_id] });
+  }, [run.attempt, run_id, queries]);
+
+  const steps = read.data ?? [];
+  const step = chosenStep(steps, search);
+  const member_id =
+    step?.member_id ?? search.member ?? run.spec.leader_member_id ?? run.spec.members[0]?.member_id;
+  const select = (next: Selection) =>
+    void navigate({
+      search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
+      replace: true,
+    });
+
+  const name = team.data?.name ?? team_id;
+  const title = titleOf(run);
+  return (
+    <Screen
+      title={`Run ${run.number} · ${name}`}
+      heading={
+        <span className="flex min-w-0 flex-wrap items-center gap-x-3">
+          <span className="min-w-0 truncate">
+            Run {run.number} ·{' '}
+            <Link to="/teams/$team_id" params={{ team_id }} className="hover:underline">
+              {name}
+            </Link>
+          </span>
+          <span className="flex items-center gap-2 font-normal text-base">
+            <Status status={run.status} />
+            {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
+            {run.attempt > 1 && <span className="text-muted">attempt {run.attempt}</span>}
+          </span>
+        </span>
+      }
+      actions={<RunButtons run={run} steps={steps.length} ready={read.data !== undefined} />}
+    >
+      <div className="flex flex-col gap-3 p-3 md:px-4">
+        {title && <p className="break-words text-prose">{title}</p>}
+        {run.attention && (
+          <p
+            role="status"
+            className="flex items-start gap-2 rounded-md border border-line bg-marked px-3 py-2"
+          >
+            <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-needs" />
+            <span className="min-w-0 break-words">{run.attention}</span>
+          </p>
+        )}
+        {run.error && (
+          <p className="break-words rounded-md border border-line bg-removed px-3 py-2 text-failed">
+            {run.error}
+          </p>
+        )}
+        <Questions reviews={waiting} team={team.data?.name} />
+        <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
+          <div className="flex min-w-0 flex-col gap-3">
+            {read.data === undefined ? (
+              <Reading read={read}>{() => <Skeleton rows={4} />}</Reading>
+            ) : steps.length > 0 ? (
+              <StepsView
+                steps={steps}
+                selected={step?.step_key}
+                onSelect={(key) => select({ step: key })}
+                view={search.view}
+                onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
+              />
+            ) : (
+              <Members
+                members={members}
+                run={run}
+                selected={member_id}
+                onSelect={(one) => select({ member: one })}
+              />
+            )}
+            <Timeline
+              run={run}
+              steps={steps}
+              reviews={own}
+              selected={{ step: step?.step_key, member: member_id }}
+              onSelect={select}
+            />
+            <Results run={run} />
+          </div>
+          <div className="flex min-w-0 flex-col gap-3">
+            {step && <StepPanel key={step.step_key} run={run} step={step} />}
+            {member_id !== undefined && (
+              <MemberPanel
+                run={run}
+                member_id={member_id}
+                step={step}
+                members={members.data}
+                onMember={(one) => select({ member: one })}
+              />
+            )}
+            <RunMail run={run} live={live} members={members.data} />
+          </div>
+        </div>
+      </div>
+    </Screen>
+  );
+}
+
+/** The one in the URL; of a member its likeliest one; else the likeliest of all. */
+function chosenStep(steps: readonly StepRecord[], { step, member }: Selection): StepRecord | undefined {
+  if (step !== undefined) return steps.find(({ step_key }) => step_key === step);
+  if (member !== undefined) return likelyStep(steps.filter(({ member_id }) => member_id === member));
+  return likelyStep(steps);
+}
+
+function Results({ run }: { run: RunRecord }) {
+  return (
+    <section aria-label="Input and result" className="flex min-w-0 flex-col gap-3">
+      {run.output !== null && run.output !== undefined && <Json label="Result" value={run.output} open />}
+      {Object.keys(run.input).length > 0 && <Json label="Input" value={run.input} />}
+    </section>
+  );
+}

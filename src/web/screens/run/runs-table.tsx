@@ -1,0 +1,89 @@
+/** Runs as a table, as stacked rows on a phone. Long lists draw what is in sight. */
+import { Link } from '@tanstack/react-router';
+import { useState } from 'react';
+import type { RunRecord } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { Status } from '../../ui/status.tsx';
+import { TableHead } from '../../ui/table-head.tsx';
+import { Ago, Duration } from '../../ui/time.tsx';
+import { titleOf } from './facts.ts';
+
+const FIRST = 100;
+
+const columns = [
+  { label: 'Status', className: 'w-36' },
+  { label: 'Asked for' },
+  { label: 'Took', className: 'w-24' },
+  { label: 'Begun', className: 'w-28' },
+];
+
+export function RunsTable({
+  runs,
+  nameOf,
+}: {
+  runs: readonly RunRecord[];
+  /** Where runs of several teams stand together. */
+  nameOf?: (team_id: string) => string;
+}) {
+  const [shown, setShown] = useState(FIRST);
+  return (
+    <>
+      <table className="w-full table-fixed border-collapse max-md:block">
+        <TableHead
+          columns={[{ label: 'Run', className: nameOf ? 'w-56' : 'w-24' }, ...columns]}
+          className="max-md:sr-only"
+        />
+        <tbody className="max-md:block">
+          {runs.slice(0, shown).map((run) => (
+            <Row key={run.id} run={run} name={nameOf?.(run.team_id)} />
+          ))}
+        </tbody>
+      </table>
+      {runs.length > shown && (
+        <div className="flex justify-center p-3">
+          <Button onClick={() => setShown(shown + FIRST)}>Show {runs.length - shown} more</Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
+  const why = run.error ?? run.attention;
+  return (
+    <tr className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4">
+      <th scope="row" className="min-w-0 truncate text-left font-normal">
+        <Link
+          to="/teams/$team_id/runs/$run_id"
+          params={{ team_id: run.team_id, run_id: run.id }}
+          className="tap inline-flex max-w-full items-center font-medium hover:underline"
+        >
+          <span className="truncate">
+            {name !== undefined && `${name} · `}Run {run.number}
+          </span>
+        </Link>
+      </th>
+      <td className="max-md:flex max-md:items-center">
+        <Status status={run.status} className="align-middle" />
+        {run.attempt > 1 && <span className="ml-1 text-muted text-sm">#{run.attempt}</span>}
+      </td>
+      <td className="min-w-0 max-md:order-last max-md:w-full">
+        <div className="truncate" title={titleOf(run) ?? undefined}>
+          {titleOf(run) ?? <span className="text-muted">no title</span>}
+          {why && (
+            <span className={run.error ? 'text-failed' : 'text-needs'} title={why}>
+              {' '}
+              · {why}
+            </span>
+          )}
+        </div>
+      </td>
+      <td className="text-muted max-md:flex max-md:items-center">
+        {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
+      </td>
+      <td className="text-muted max-md:flex max-md:items-center">
+        <Ago at={run.created_at} />
+      </td>
+    </tr>
+  );
+}

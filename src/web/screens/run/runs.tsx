@@ -1,0 +1,76 @@
+/** The runs of all teams, newest first. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { runStatuses } from '../../../domain/run.ts';
+import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
+import { buttonClass } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { Screen } from '../../ui/screen.tsx';
+import { Empty, Failed, Reading, Skeleton } from '../../ui/states.tsx';
+import { RunsTable } from './runs-table.tsx';
+
+export function Runs() {
+  const { status } = useSearch({ from: '/app/runs' });
+  const navigate = useNavigate();
+  const teams = useQuery(teamsQuery);
+  const reads = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
+  const names = new Map((teams.data ?? []).map(({ id, name }) => [id, name]));
+  const every = reads
+    .flatMap(({ data }) => data ?? [])
+    .sort((a, b) => b.created_at.localeCompare(a.created_at));
+  const failed = reads.find(({ error, data }) => error && data === undefined);
+  const isPending = reads.some((read) => read.isPending);
+
+  const filters = (
+    <fieldset className="flex flex-wrap gap-1">
+      <legend className="sr-only">Show</legend>
+      {[undefined, ...runStatuses].map((one) => {
+        const count = countOf(every, one);
+        if (one !== undefined && count === 0 && one !== status) return null;
+        return (
+          <button
+            key={one ?? 'all'}
+            type="button"
+            aria-pressed={status === one}
+            onClick={() => void navigate({ to: '/runs', search: { status: one }, replace: true })}
+            className={cx(
+              'tap rounded-full border px-2.5',
+              status === one ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
+            )}
+          >
+            {one?.replace('_', ' ') ?? 'all'} {count}
+          </button>
+        );
+      })}
+    </fieldset>
+  );
+
+  return (
+    <Screen title="Runs" toolbar={every.length > 0 && filters}>
+      <Reading read={teams}>
+        {() =>
+          failed ? (
+            <Failed error={failed.error} retry={() => void failed.refetch()} />
+          ) : every.length > 0 ? (
+            <RunsTable
+              runs={status === undefined ? every : every.filter((run) => run.status === status)}
+              nameOf={(team_id) => names.get(team_id) ?? team_id}
+            />
+          ) : isPending ? (
+            <Skeleton />
+          ) : (
+            <Empty title="Nothing was run yet." cli="svc runs create TEAM --input '{…}'">
+              <Link to="/teams" className={buttonClass('primary')}>
+                Teams
+              </Link>
+            </Empty>
+          )
+        }
+      </Reading>
+    </Screen>
+  );
+}
+
+function countOf(runs: readonly RunRecord[], status: string | undefined): number {
+  return status === undefined ? runs.length : runs.filter((run) => run.status === status).length;
+}

@@ -1,0 +1,32 @@
+/** A value of the run's, folded; as the JSON or the text that it is. */
+import { visible } from '../../prose/visible.ts';
+import { Copy } from '../../ui/copy.tsx';
+import { pretty } from './facts.ts';
+
+/** More than this is not drawn: it is to be copied. */
+const SHOWN_CHARS = 20_000;
+
+export function Json({ label, value, open }: { label: string; value: unknown; open?: boolean }) {
+  const text = pretty(value);
+  return (
+    <details open={open} className="min-w-0 rounded-md border border-line">
+      <summary className="tap flex cursor-pointer items-center px-3 py-1 font-medium text-sm">
+        {label}
+      </summary>
+      <div className="flex min-w-0 flex-col items-start gap-2 border-line border-t p-3">
+        <section
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+          tabIndex={0}
+          aria-label={label}
+          className="max-h-80 w-full overflow-auto"
+        >
+          <pre className="whitespace-pre-wrap break-words font-mono text-sm">
+            {visible(text.slice(0, SHOWN_CHARS))}
+            {text.length > SHOWN_CHARS && '\n…'}
+          </pre>
+        </section>
+        <Copy text={text} />
+      </div>
+    </details>
+  );
+}

@@ -1,0 +1,56 @@
+/** How it looks in this browser. */
+import { setAppearance, useAppearance } from '../../shell/appearance.ts';
+import { Section } from './section.tsx';
+
+const themes = [
+  { value: 'system', label: 'As the system' },
+  { value: 'light', label: 'Light' },
+  { value: 'dark', label: 'Dark' },
+] as const;
+
+export function AppearanceSettings() {
+  const { theme } = useAppearance();
+  return (
+    <>
+      <Section title="Theme" about="Kept in this browser.">
+        <fieldset className="flex flex-wrap gap-2">
+          <legend className="sr-only">Theme</legend>
+          {themes.map(({ value, label }) => (
+            <label
+              key={value}
+              className="tap flex items-center gap-2 rounded-md border border-line-strong/60 px-3 has-checked:border-accent has-checked:bg-surface has-focus-visible:outline-2 has-focus-visible:outline-accent"
+            >
+              <input
+                type="radio"
+                name="theme"
+                value={value}
+                checked={theme === value}
+                onChange={() => setAppearance({ theme: value })}
+                className="accent-accent"
+              />
+              {label}
+            </label>
+          ))}
+        </fieldset>
+      </Section>
+      <ShortcutSwitch />
+    </>
+  );
+}
+
+export function ShortcutSwitch() {
+  const { shortcuts } = useAppearance();
+  return (
+    <Section title="Single keys">
+      <label className="tap flex items-center gap-2">
+        <input
+          type="checkbox"
+          checked={shortcuts}
+          onChange={(event) => setAppearance({ shortcuts: event.target.checked })}
+          className="size-4 accent-accent"
+        />
+        Keys without a modifier do something, while nobody types
+      </label>
+    </Section>
+  );
+}

@@ -1,0 +1,153 @@
+/** Every setting of the service, where its value comes from, and changing those that can change while it runs. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Pencil } from 'lucide-react';
+import { type FormEvent, useState } from 'react';
+import { call, wordsOf } from '../../api/client.ts';
+import { configQuery, type SettingRecord } from '../../api/queries.ts';
+import { Button, IconButton } from '../../ui/button.tsx';
+import { Field, inputClass } from '../../ui/field.tsx';
+import { Select } from '../../ui/select.tsx';
+import { Empty, Reading } from '../../ui/states.tsx';
+import { formOf, readValue, textOf } from './config-value.ts';
+import { Section } from './section.tsx';
+
+export function Config() {
+  const read = useQuery(configQuery);
+  const [sought, setSought] = useState('');
+  return (
+    <Section
+      title="Configuration"
+      about="A flag wins over the environment, that over what is changed here, that over the file."
+    >
+      <input
+        type="search"
+        data-filter
+        aria-label="Filter settings"
+        placeholder="Filter"
+        value={sought}
+        onChange={(event) => setSought(event.target.value)}
+        className={inputClass}
+      />
+      <Reading read={read} rows={10}>
+        {(settings) => {
+          const words = sought.trim().toLowerCase();
+          const found = settings.filter(({ key, description }) =>
+            `${key} ${description}`.toLowerCase().includes(words),
+          );
+          if (found.length === 0) return <Empty title="No setting is called so." cli="svc config show" />;
+          return (
+            <ul className="rounded-lg border border-line">
+              {found.map((setting) => (
+                <Setting key={setting.key} setting={setting} />
+              ))}
+            </ul>
+          );
+        }}
+      </Reading>
+    </Section>
+  );
+}
+
+function Setting({ setting }: { setting: SettingRecord }) {
+  const { key, description, origin, source, live } = setting;
+  const [editing, setEditing] = useState(false);
+  return (
+    <li className="flex flex-col gap-1 border-line px-3 py-2 not-first:border-t">
+      <div className="flex items-start gap-3">
+        <div className="min-w-0 flex-1">
+          <h3 className="break-all font-medium font-mono text-sm">{key}</h3>
+          <p className="text-muted text-sm">{description}</p>
+        </div>
+        {live && !editing && (
+          <IconButton
+            label={`Change ${key}`}
+            icon={<Pencil aria-hidden />}
+            onClick={() => setEditing(true)}
+          />
+        )}
+      </div>
+      {editing ? (
+        <Editing setting={setting} onDone={() => setEditing(false)} />
+      ) : (
+        <p className="flex flex-wrap items-baseline gap-x-3">
+          <Value value={setting.value} />
+          <span className="min-w-0 break-all text-muted text-sm">
+            {origin}
+            {source && ` · ${source}`}
+          </span>
+        </p>
+      )}
+    </li>
+  );
+}
+
+function Value({ value }: { value: unknown }) {
+  if (value === null || (Array.isArray(value) && value.length === 0)) {
+    return <span className="text-muted">{value === null ? 'unset' : 'empty'}</span>;
+  }
+  return <code className="min-w-0 whitespace-pre-line break-all font-mono text-sm">{textOf(value)}</code>;
+}
+
+function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => void }) {
+  const { key, value, origin } = setting;
+  const form = formOf(value);
+  const [text, setText] = useState(textOf(value));
+  const queries = useQueryClient();
+  const change = useMutation({
+    // Null takes the live value away, so that the next origin counts again.
+    mutationFn: (to: unknown) => call('updateConfig', { body: { [key]: to } }),
+    onSuccess: (settings) => {
+      queries.setQueryData(configQuery.queryKey, settings);
+      onDone();
+    },
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    change.mutate(readValue(text, form));
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-2">
+      <Field
+        label={`New value of ${key}`}
+        error={change.error && wordsOf(change.error)}
+        hint={form === 'list' ? 'One in each line' : undefined}
+      >
+        {(control) => {
+          if (form === 'switch') {
+            const choices = ['true', 'false'].map((each) => ({ value: each, label: each }));
+            return <Select {...control} choices={choices} value={text} onChange={setText} />;
+          }
+          const shared = {
+            ...control,
+            // The person has just asked to change this.
+            autoFocus: true,
+            spellCheck: false,
+            autoComplete: 'off',
+            value: text,
+            className: `${inputClass} font-mono`,
+          };
+          return form === 'list' ? (
+            <textarea {...shared} rows={4} onChange={(event) => setText(event.target.value)} />
+          ) : (
+            <input
+              {...shared}
+              inputMode={form === 'number' ? 'numeric' : 'text'}
+              onChange={(event) => setText(event.target.value)}
+            />
+          );
+        }}
+      </Field>
+      <div className="flex flex-wrap gap-2">
+        <Button type="submit" look="primary" busy={change.isPending}>
+          Save
+        </Button>
+        {origin === 'live' && (
+          <Button disabled={change.isPending} onClick={() => change.mutate(null)}>
+            Take back
+          </Button>
+        )}
+        <Button onClick={onDone}>Cancel</Button>
+      </div>
+    </form>
+  );
+}

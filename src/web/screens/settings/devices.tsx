@@ -1,0 +1,102 @@
+/** Where one is signed in, and ending that. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { LogOut } from 'lucide-react';
+import { call, type ItemOf, wordsOf } from '../../api/client.ts';
+import { signInsQuery } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { deviceName } from '../../ui/device-name.ts';
+import { Reading } from '../../ui/states.tsx';
+import { Ago, Clock } from '../../ui/time.tsx';
+import { Section } from './section.tsx';
+import { SignOut } from './sign-out.tsx';
+
+type SignIn = ItemOf<'listSignIns'>;
+
+export function Devices() {
+  const read = useQuery(signInsQuery);
+  const end = useEnd();
+  const others = (read.data ?? []).filter(({ current }) => !current);
+  return (
+    <Section
+      title="Where you are signed in"
+      actions={
+        others.length > 0 && (
+          <Button
+            look="danger"
+            icon={<LogOut aria-hidden />}
+            busy={end.isPending}
+            onClick={() => end.mutate(others)}
+          >
+            Sign out everywhere else
+          </Button>
+        )
+      }
+    >
+      {end.error && (
+        <p role="alert" className="text-failed">
+          {wordsOf(end.error)}
+        </p>
+      )}
+      <Reading read={read} rows={3}>
+        {(sign_ins) => (
+          <ul className="rounded-lg border border-line">
+            {sign_ins.toSorted(currentFirst).map((sign_in) => (
+              <Device key={sign_in.id} sign_in={sign_in} />
+            ))}
+          </ul>
+        )}
+      </Reading>
+    </Section>
+  );
+}
+
+function Device({ sign_in }: { sign_in: SignIn }) {
+  const end = useEnd();
+  const name = deviceName(sign_in.user_agent);
+  return (
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-line px-3 py-1.5 not-first:border-t">
+      <div className="min-w-0 flex-1">
+        <p className="flex min-w-0 gap-2">
+          <span className="truncate font-medium" title={sign_in.user_agent ?? undefined}>
+            {name}
+          </span>
+          {sign_in.current && <span className="shrink-0 text-completed">this device</span>}
+        </p>
+        <p className="text-muted text-sm">
+          {sign_in.ip ?? 'unknown address'} · used <Ago at={sign_in.last_used_at} /> · signed in{' '}
+          <Clock at={sign_in.created_at} />
+        </p>
+        {end.error && (
+          <p role="alert" className="text-failed text-sm">
+            {wordsOf(end.error)}
+          </p>
+        )}
+      </div>
+      {sign_in.current ? (
+        <SignOut />
+      ) : (
+        <Button
+          busy={end.isPending}
+          onClick={() => end.mutate([sign_in])}
+          aria-label={`Sign out on ${name}, ${sign_in.ip ?? 'unknown address'}`}
+        >
+          Sign out
+        </Button>
+      )}
+    </li>
+  );
+}
+
+function useEnd() {
+  const queries = useQueryClient();
+  return useMutation({
+    mutationFn: async (sign_ins: readonly SignIn[]) => {
+      for (const { id } of sign_ins) await call('endSignIn', { params: { sign_in_id: id } });
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: signInsQuery.queryKey }),
+  });
+}
+
+function currentFirst(a: SignIn, b: SignIn): number {
+  return Number(b.current) - Number(a.current);
+}

@@ -1,0 +1,236 @@
+/** One's own passkeys. Adding and removing one may want to see the password once more. */
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Pencil, Plus, Trash2 } from 'lucide-react';
+import { useState } from 'react';
+import { Problem } from '../../../domain/problem.ts';
+import { type Answered, call, wordsOf } from '../../api/client.ts';
+import { meQuery, passkeyPlaceQuery } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
+import { Hindered } from '../../passkeys/hindered.tsx';
+import { here, hindrance } from '../../passkeys/place.ts';
+import { ActForm } from '../../ui/act-form.tsx';
+import { Button, IconButton } from '../../ui/button.tsx';
+import { deviceName } from '../../ui/device-name.ts';
+import { Dialog } from '../../ui/dialog.tsx';
+import { TextField } from '../../ui/field.tsx';
+import { placed } from '../../ui/placed.ts';
+import { Empty, Reading } from '../../ui/states.tsx';
+import { Ago } from '../../ui/time.tsx';
+import { Section } from './section.tsx';
+
+type Passkey = Answered<'getMe'>['passkeys'][number];
+type Act = { act: 'add' } | { act: 'rename' | 'remove'; passkey: Passkey };
+
+export function Passkeys() {
+  const read = useQuery(meQuery);
+  const { data: place } = useQuery(passkeyPlaceQuery);
+  const [act, setAct] = useState<Act | null>(null);
+  const close = () => setAct(null);
+  const hindered = place && hindrance(place, here());
+  return (
+    <Section
+      title="Passkeys"
+      about="Sign in with a fingerprint, a face or the PIN of a device. Your password stays good as well."
+      actions={
+        place &&
+        !hindered && (
+          <Button icon={<Plus aria-hidden />} onClick={() => setAct({ act: 'add' })}>
+            Add a passkey
+          </Button>
+        )
+      }
+    >
+      {hindered && <Hindered hindrance={hindered} />}
+      <Reading read={read} rows={2}>
+        {({ passkeys }) =>
+          passkeys.length === 0 ? (
+            <Empty title="No passkeys." />
+          ) : (
+            <ul className="rounded-lg border border-line">
+              {passkeys.map((passkey) => (
+                <li
+                  key={passkey.id}
+                  className="flex items-center gap-1 border-line px-3 py-1.5 not-first:border-t"
+                >
+                  <div className="min-w-0 flex-1">
+                    <p className="truncate font-medium" title={passkey.name}>
+                      {passkey.name}
+                    </p>
+                    <p className="text-muted text-sm">
+                      added <Ago at={passkey.created_at} /> ·{' '}
+                      {passkey.last_used_at ? (
+                        <>
+                          used <Ago at={passkey.last_used_at} />
+                        </>
+                      ) : (
+                        'never used'
+                      )}
+                    </p>
+                  </div>
+                  <IconButton
+                    label={`Rename ${passkey.name}`}
+                    icon={<Pencil aria-hidden />}
+                    onClick={() => setAct({ act: 'rename', passkey })}
+                  />
+                  <IconButton
+                    label={`Remove ${passkey.name}`}
+                    icon={<Trash2 aria-hidden />}
+                    onClick={() => setAct({ act: 'remove', passkey })}
+                  />
+                </li>
+              ))}
+            </ul>
+          )
+        }
+      </Reading>
+      {act?.act === 'add' && <AddPasskey onClose={close} />}
+      {act?.act === 'rename' && <RenamePasskey passkey={act.passkey} onClose={close} />}
+      {act?.act === 'remove' && <RemovePasskey passkey={act.passkey} onClose={close} />}
+    </Section>
+  );
+}
+
+function AddPasskey({ onClose }: { onClose: () => void }) {
+  const [name, setName] = useState(() => deviceName(navigator.userAgent));
+  const act = useAct({
+    act: async (current_password) => {
+      const { addPasskey } = await import('../../passkeys/ceremony.ts');
+      await addPasskey({ name: name.trim(), ...current_password });
+    },
+    wordsOf: async (error) => (await import('../../passkeys/ceremony.ts')).passkeyWords(error),
+    onDone: onClose,
+  });
+  return (
+    <Dialog open onClose={onClose} title="Add a passkey">
+      <ActForm act="Add passkey" busy={act.busy} error={act.rest} onSubmit={act.submit} onCancel={onClose}>
+        <NameField value={name} onChange={setName} error={act.of_name} />
+        {act.password}
+      </ActForm>
+    </Dialog>
+  );
+}
+
+function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
+  const [name, setName] = useState(passkey.name);
+  const queries = useQueryClient();
+  const rename = useMutation({
+    mutationFn: () =>
+      call('renamePasskey', { params: { passkey_id: passkey.id }, body: { name: name.trim() } }),
+    onSuccess: () => {
+      void queries.invalidateQueries({ queryKey: meQuery.queryKey });
+      onClose();
+    },
+  });
+  const wrong = placed(rename.error, ['name']);
+  return (
+    <Dialog open onClose={onClose} title={`Rename ${passkey.name}`}>
+      <ActForm
+        act="Rename"
+        busy={rename.isPending}
+        error={wrong.rest}
+        onSubmit={() => rename.mutate()}
+        onCancel={onClose}
+      >
+        <NameField value={name} onChange={setName} error={wrong.name} />
+      </ActForm>
+    </Dialog>
+  );
+}
+
+function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
+  const act = useAct({
+    act: (body) => call('deletePasskey', { params: { passkey_id: passkey.id }, body }),
+    wordsOf: async (error) => wordsOf(error),
+    onDone: onClose,
+  });
+  return (
+    <Dialog
+      open
+      onClose={onClose}
+      title={`Remove ${passkey.name}?`}
+      description="It signs nobody in from now on. The device may go on offering it until it is removed there too."
+    >
+      <ActForm
+        act="Remove passkey"
+        look="danger"
+        busy={act.busy}
+        error={act.rest}
+        onSubmit={act.submit}
+        onCancel={onClose}
+      >
+        {act.password}
+      </ActForm>
+    </Dialog>
+  );
+}
+
+/** An act for which the service may want the password; it is asked for only then. */
+function useAct(options: {
+  act: (current_password: { current_password?: string }) => Promise<unknown>;
+  wordsOf: (error: unknown) => Promise<string>;
+  onDone: () => void;
+}) {
+  const username = useSession()?.user.username ?? '';
+  const [wanted, setWanted] = useState(false);
+  const [password, setPassword] = useState('');
+  const [said, setSaid] = useState<string | null>(null);
+  const queries = useQueryClient();
+  const run = useMutation({
+    mutationFn: () => options.act(wanted ? { current_password: password } : {}),
+    onMutate: () => setSaid(null),
+    onSuccess: () => {
+      void queries.invalidateQueries({ queryKey: meQuery.queryKey });
+      options.onDone();
+    },
+    onError: async (error) => {
+      if (error instanceof Problem && error.code === 'password_required' && !wanted) setWanted(true);
+      else setSaid(await options.wordsOf(error));
+    },
+  });
+  const of_password = said === 'invalid username or password';
+  const of_name = said?.startsWith('name ') ?? false;
+  return {
+    busy: run.isPending,
+    submit: () => run.mutate(),
+    of_name: of_name ? (said ?? undefined) : undefined,
+    rest: of_password || of_name ? undefined : (said ?? undefined),
+    password: wanted && (
+      <>
+        <input type="hidden" name="username" autoComplete="username" value={username} />
+        <TextField
+          label="Current password"
+          error={of_password && said}
+          hint="It was not given within the last ten minutes."
+          type="password"
+          autoComplete="current-password"
+          required
+          autoFocus
+          value={password}
+          onText={setPassword}
+        />
+      </>
+    ),
+  };
+}
+
+function NameField({
+  value,
+  onChange,
+  error,
+}: {
+  value: string;
+  onChange: (name: string) => void;
+  error?: string | undefined;
+}) {
+  return (
+    <TextField
+      label="Name"
+      error={error}
+      hint="To tell it from the others"
+      required
+      autoComplete="off"
+      value={value}
+      onText={onChange}
+    />
+  );
+}

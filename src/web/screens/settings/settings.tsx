@@ -1,0 +1,77 @@
+/** One's own account and this browser; for root also how the service is configured. Each tab has an address. */
+import { Link, useParams } from '@tanstack/react-router';
+import { LogOut } from 'lucide-react';
+import type { ComponentType } from 'react';
+import { useSession } from '../../api/session.ts';
+import { KeySheet } from '../../shell/key-sheet.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Failed } from '../../ui/states.tsx';
+import { Account } from './account.tsx';
+import { AppearanceSettings, ShortcutSwitch } from './appearance.tsx';
+import { Config } from './config.tsx';
+import { Devices } from './devices.tsx';
+import { Notifications } from './notifications.tsx';
+import { Passkeys } from './passkeys.tsx';
+import { SignOut } from './sign-out.tsx';
+import { Tokens } from './tokens.tsx';
+
+interface Tab {
+  label: string;
+  view: ComponentType;
+  root?: true;
+}
+
+const tabs: Record<string, Tab> = {
+  account: { label: 'Account', view: Account },
+  passkeys: { label: 'Passkeys', view: Passkeys },
+  tokens: { label: 'API tokens', view: Tokens },
+  devices: { label: 'Devices', view: Devices },
+  notifications: { label: 'Notifications', view: Notifications },
+  appearance: { label: 'Appearance', view: AppearanceSettings },
+  shortcuts: { label: 'Keys', view: Keys },
+  config: { label: 'Configuration', view: Config, root: true },
+};
+
+export function Settings() {
+  const { tab } = useParams({ from: '/app/settings/$tab' });
+  const root = useSession()?.user.role === 'root';
+  const shown = Object.hasOwn(tabs, tab) ? tabs[tab] : undefined;
+  return (
+    <Screen
+      title={shown ? `Settings: ${shown.label}` : 'Settings'}
+      heading="Settings"
+      actions={<SignOut icon={<LogOut aria-hidden />} />}
+      toolbar={
+        <nav aria-label="Settings" className="-mb-2 flex max-w-full gap-1 overflow-x-auto">
+          {Object.entries(tabs)
+            .filter(([, each]) => root || !each.root)
+            .map(([name, { label }]) => (
+              <Link
+                key={name}
+                to="/settings/$tab"
+                params={{ tab: name }}
+                className="tap flex shrink-0 items-center border-transparent border-b-2 px-2 text-muted -outline-offset-2 hover:text-text [&.active]:border-accent [&.active]:text-text"
+              >
+                {label}
+              </Link>
+            ))}
+        </nav>
+      }
+    >
+      <div className="mx-auto flex w-full max-w-4xl flex-col gap-6 p-3 md:p-4">
+        {!shown && <Failed error={new Error('There is no such page.')} />}
+        {shown?.root && !root && <Failed error={new Error('root required')} />}
+        {shown && (root || !shown.root) && <shown.view />}
+      </div>
+    </Screen>
+  );
+}
+
+function Keys() {
+  return (
+    <>
+      <ShortcutSwitch />
+      <KeySheet />
+    </>
+  );
+}

@@ -1,0 +1,150 @@
+/** A task on the board, and the parts of it that lists and conversations show too. */
+import { Link, useNavigate } from '@tanstack/react-router';
+import { Ellipsis, TriangleAlert, UserRound } from 'lucide-react';
+import type { KeyboardEvent } from 'react';
+import type { TaskRecord } from '../../api/queries.ts';
+import { Button, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { Menu } from '../../ui/menu.tsx';
+import { Status } from '../../ui/status.tsx';
+import { beside, columns, labelOf, type TaskStatus } from './columns.ts';
+import type { Refusal, ShownTask } from './shown.ts';
+
+/** What a card that is dragged is known by, so that nothing else can be dropped here. */
+export const DRAGGED = 'application/x-svc-task';
+
+export interface CardProps {
+  shown: ShownTask;
+  open_id: string | undefined;
+  refusal: Refusal | null;
+  onMove: (task: TaskRecord, status: TaskStatus) => void;
+  onEdit: (task: TaskRecord) => void;
+}
+
+export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
+  const { task, team_name } = shown;
+  const refused = refusal?.task_id === task.id ? refusal : null;
+  return (
+    <li
+      data-row
+      data-task={task.id}
+      draggable
+      onDragStart={(event) => {
+        event.dataTransfer.setData(DRAGGED, task.id);
+        event.dataTransfer.effectAllowed = 'move';
+      }}
+      className={cx(
+        'min-w-0 rounded-md border bg-raised p-2',
+        open_id === task.id ? 'border-accent' : 'border-line',
+      )}
+    >
+      <div className="flex items-start gap-1">
+        <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} />
+        <TaskMenu task={task} onMove={onMove} onEdit={onEdit} />
+      </div>
+      {team_name !== null && <p className="truncate text-muted text-sm">{team_name}</p>}
+      <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
+        <TaskFacts shown={shown} />
+      </p>
+      {refused && (
+        <div role="alert" className="mt-1 flex flex-col items-start gap-1 text-sm">
+          <p className="break-words text-failed">{refused.words}</p>
+          {task.status !== refused.status && (
+            <Button onClick={() => onMove(task, refused.status)}>
+              Move to {labelOf(refused.status)} all the same
+            </Button>
+          )}
+        </div>
+      )}
+    </li>
+  );
+}
+
+/** Opens the task; with Shift and an arrow it goes to the column beside. */
+export function TaskLink({
+  task,
+  onMove,
+  is_open,
+}: {
+  task: TaskRecord;
+  onMove: (task: TaskRecord, status: TaskStatus) => void;
+  is_open: boolean;
+}) {
+  const onKey = (event: KeyboardEvent) => {
+    if (!event.shiftKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
+    event.preventDefault();
+    const status = beside(task.status, event.key === 'ArrowLeft' ? -1 : 1);
+    if (status) onMove(task, status);
+  };
+  return (
+    <Link
+      from="/tasks"
+      to="/tasks"
+      search={(old) => ({ ...old, task: task.id, q: undefined, thread: undefined })}
+      aria-current={is_open ? 'true' : undefined}
+      aria-keyshortcuts="Shift+ArrowLeft Shift+ArrowRight"
+      onKeyDown={onKey}
+      draggable={false}
+      className="tap block min-w-0 flex-1 break-words font-medium hover:underline"
+    >
+      <span className="text-muted">#{task.number}</span> {task.title}
+    </Link>
+  );
+}
+
+export function TaskMenu({
+  task,
+  onMove,
+  onEdit,
+}: {
+  task: TaskRecord;
+  onMove: (task: TaskRecord, status: TaskStatus) => void;
+  onEdit: (task: TaskRecord) => void;
+}) {
+  const navigate = useNavigate();
+  const { team_id, run_id } = task;
+  return (
+    <Menu
+      trigger={<IconButton label={`Move or change #${task.number}`} icon={<Ellipsis aria-hidden />} />}
+      items={[
+        ...columns.map(({ status, label }) => ({
+          label: `Move to ${label}`,
+          disabled: status === task.status,
+          onSelect: () => onMove(task, status),
+        })),
+        { label: 'Edit…', onSelect: () => onEdit(task) },
+        run_id !== null && {
+          label: 'Open its run',
+          onSelect: () =>
+            void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id, run_id }, search: {} }),
+        },
+      ]}
+    />
+  );
+}
+
+/** Who has it, how its run is, and whether somebody is asked something there. */
+export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
+  return (
+    <>
+      {task.assignee_member_id !== null && (
+        <span className="inline-flex min-w-0 items-center gap-1">
+          <UserRound aria-label="assigned to" className="size-3.5 shrink-0" />
+          <span className="truncate">{task.assignee_member_id}</span>
+        </span>
+      )}
+      {run && (
+        <span className="inline-flex items-center gap-1">
+          run {run.number} <Status status={run.status} />
+        </span>
+      )}
+      {waiting > 0 && (
+        <span className="inline-flex items-center gap-1 text-needs">
+          <TriangleAlert aria-hidden className="size-3.5" />
+          {waiting}
+          <span className="sr-only"> {waiting === 1 ? 'approval waits' : 'approvals wait'}</span>
+        </span>
+      )}
+    </>
+  );
+}

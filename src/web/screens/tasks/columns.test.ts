@@ -1,0 +1,56 @@
+import { expect, test } from 'vitest';
+import type { ReviewRecord, TaskRecord } from '../../api/queries.ts';
+import { beside, columns, latestFirst, matching, onBoard, waitingIn } from './columns.ts';
+
+const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
+  ...{ id: `task_${number}`, number, team_id: 'team_1', title: `Task ${number}`, description: '' },
+  ...{
+    status: 'open',
+    assignee_member_id: null,
+    conversation_id: `conv_${number}`,
+    run_id: null,
+    version: 1,
+  },
+  ...{ created_by: 'usr_1', created_at: '2026-01-01T00:00:00Z', updated_at: `2026-01-01T00:00:0${number}Z` },
+  ...more,
+});
+const numbers = (tasks: TaskRecord[]) => tasks.map(({ number }) => number);
+
+test('every task stands in the column of its status, those that changed last first', () => {
+  const tasks = [task(1), task(2, { status: 'completed' }), task(3), task(4, { status: 'in_review' })];
+  const shown = onBoard(tasks).map(({ label, tasks }) => [label, numbers(tasks)]);
+  expect(shown).toEqual([
+    ['To do', [3, 1]],
+    ['Doing', []],
+    ['Needs you', [4]],
+    ['Done', [2]],
+    ['Cancelled', []],
+  ]);
+  expect(numbers(latestFirst([task(1, { updated_at: '2027-01-01T00:00:00Z' }), task(2)]))).toEqual([1, 2]);
+});
+
+test('a step to the right and one to the left lead back; the ends lead nowhere', () => {
+  expect(beside('open', -1)).toBe(null);
+  expect(beside('cancelled', 1)).toBe(null);
+  for (const { status } of columns.slice(1)) expect(beside(beside(status, -1)!, 1)).toBe(status);
+});
+
+test('a filter needs all its words, and knows numbers', () => {
+  const tasks = [
+    task(1, { title: 'Add gift cards' }),
+    task(17, { assignee_member_id: 'api', updated_at: '' }),
+    task(2, { description: 'with gift wrap' }),
+  ];
+  expect(numbers(matching(tasks, 'GIFT'))).toEqual([1, 2]);
+  expect(numbers(matching(tasks, 'gift wrap'))).toEqual([2]);
+  expect(numbers(matching(tasks, '#17'))).toEqual([17]);
+  expect(numbers(matching(tasks, 'api'))).toEqual([17]);
+  expect(numbers(matching(tasks, ' '))).toEqual([1, 17, 2]);
+});
+
+test('only questions of the run that wait are counted', () => {
+  const review = (run_id: string | null, status: string) => ({ run_id, status }) as ReviewRecord;
+  const reviews = [review('run_1', 'pending'), review('run_1', 'answered'), review('run_2', 'pending')];
+  expect(waitingIn([...reviews, review(null, 'pending')], 'run_1')).toBe(1);
+  expect(waitingIn([review(null, 'pending')], null)).toBe(0);
+});

@@ -1,0 +1,52 @@
+/** The columns of the board: what stands in each, and where a task can go from there (pure). */
+import type { ReviewRecord, TaskRecord } from '../../api/queries.ts';
+
+export type TaskStatus = TaskRecord['status'];
+
+export const columns = [
+  { status: 'open', label: 'To do' },
+  { status: 'in_progress', label: 'Doing' },
+  { status: 'in_review', label: 'Needs you' },
+  { status: 'completed', label: 'Done' },
+  { status: 'cancelled', label: 'Cancelled' },
+] as const satisfies readonly { status: TaskStatus; label: string }[];
+
+export function labelOf(status: TaskStatus): string {
+  return columns.find((column) => column.status === status)?.label ?? status;
+}
+
+/** Each with its tasks, those that changed last first. */
+export function onBoard(
+  tasks: readonly TaskRecord[],
+): { status: TaskStatus; label: string; tasks: TaskRecord[] }[] {
+  const newest = latestFirst(tasks);
+  return columns.map((column) => ({
+    ...column,
+    tasks: newest.filter(({ status }) => status === column.status),
+  }));
+}
+
+export function latestFirst(tasks: readonly TaskRecord[]): TaskRecord[] {
+  return tasks.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at) || b.number - a.number);
+}
+
+/** The column beside; null at the end. */
+export function beside(status: TaskStatus, step: -1 | 1): TaskStatus | null {
+  const at = columns.findIndex((column) => column.status === status);
+  return at === -1 ? null : (columns[at + step]?.status ?? null);
+}
+
+/** All words occur in what a card shows; `#17` and `17` are its number. */
+export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] {
+  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  return tasks.filter(({ number, title, description, assignee_member_id }) => {
+    const text = `#${number} ${title} ${description} ${assignee_member_id ?? ''}`.toLowerCase();
+    return words.every((word) => text.includes(word));
+  });
+}
+
+/** How many questions of the run wait for an answer. */
+export function waitingIn(reviews: readonly ReviewRecord[], run_id: string | null): number {
+  if (run_id === null) return 0;
+  return reviews.filter((review) => review.run_id === run_id && review.status === 'pending').length;
+}

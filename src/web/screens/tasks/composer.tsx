@@ -1,0 +1,167 @@
+/** Saying something: to whom, and what. What is written stays until it is sent, and is sent once. */
+import { useMutation } from '@tanstack/react-query';
+import { X } from 'lucide-react';
+import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { useActKey } from '../../api/act-key.ts';
+import { call, wordsOf } from '../../api/client.ts';
+import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
+import { hasModifier, MOD } from '../../shell/keys.ts';
+import { Button, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { useDraft } from '../../ui/drafts.ts';
+import { inputClass } from '../../ui/field.tsx';
+import { useOnline } from '../../ui/online.ts';
+import { Select } from '../../ui/select.tsx';
+import { glimpse, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
+
+const routes: readonly { route: MessageRoute; label: string }[] = [
+  { route: 'to_leader', label: 'Leader' },
+  { route: 'to_member', label: 'Member' },
+  { route: 'broadcast', label: 'Everyone' },
+];
+
+export function Composer({
+  task,
+  team,
+  answered,
+  onAnswer,
+  onSent,
+}: {
+  task: TaskRecord;
+  team: TeamRecord;
+  answered: MessageRecord | null;
+  onAnswer: (message: MessageRecord | null) => void;
+  onSent: (message: MessageRecord) => void;
+}) {
+  const [text, setText] = useDraft(`task.${task.id}`);
+  const written = useRef(text);
+  written.current = text;
+  const [route, setRoute] = useState<MessageRoute>(
+    team.spec.leader_member_id === null ? 'broadcast' : 'to_leader',
+  );
+  const [member, setMember] = useState('');
+  const area = useRef<HTMLTextAreaElement>(null);
+  const keyOf = useActKey();
+  const is_offline = !useOnline();
+  const reply_to = answered?.id;
+  useEffect(() => {
+    if (reply_to !== undefined) area.current?.focus();
+  }, [reply_to]);
+
+  const send = useMutation({
+    mutationFn: (said: { text: string; nth: number }) => {
+      const body = {
+        route,
+        text: said.text,
+        ...(route === 'to_member' && { to_actor_id: member }),
+        ...(reply_to !== undefined && { reply_to }),
+      };
+      const params = { team_id: task.team_id, task_id: task.id };
+      return call('sendMessage', { params, body, idempotency_key: keyOf([said.nth, body]) });
+    },
+    onSuccess: (message, said) => {
+      nth.current++;
+      // What was written on meanwhile stays.
+      if (written.current === said.text) setText('');
+      onSent(message);
+    },
+  });
+  /** The same words may be said twice. */
+  const nth = useRef(0);
+  const submit = () => {
+    if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+    event.preventDefault();
+    submit();
+  };
+  const words = send.error ? wordsOf(send.error) : null;
+  const place = words === null ? null : placeOf(words);
+  const wrong = (field: typeof place) =>
+    place === field ? { 'aria-invalid': true as const, 'aria-describedby': `said-${field}-${task.id}` } : {};
+  const said = (field: typeof place) =>
+    place === field && (
+      <p id={`said-${field}-${task.id}`} role="alert" className="break-words text-failed text-sm">
+        {words}
+      </p>
+    );
+  return (
+    <form
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+      className="flex shrink-0 flex-col gap-2 border-line border-t p-3"
+    >
+      {answered && (
+        <p className="flex items-center gap-1 text-muted text-sm">
+          <span className="min-w-0 truncate">
+            Reply to {nameOf(answered.from_actor_id)}: {glimpse(answered)}
+          </span>
+          <IconButton label="No reply" icon={<X aria-hidden />} onClick={() => onAnswer(null)} />
+        </p>
+      )}
+      <div className="flex flex-wrap items-center gap-2">
+        <fieldset className="flex flex-wrap items-center gap-1" {...wrong('route')}>
+          <legend className="sr-only">To</legend>
+          {routes.map((each) => (
+            <label
+              key={each.route}
+              className={cx(
+                'tap inline-flex cursor-pointer items-center rounded-full border px-2.5 has-focus-visible:outline-2 has-focus-visible:outline-accent',
+                route === each.route ? 'border-accent font-medium' : 'text-muted hover:text-text',
+              )}
+            >
+              <input
+                type="radio"
+                name={`route-${task.id}`}
+                value={each.route}
+                checked={route === each.route}
+                onChange={() => setRoute(each.route)}
+                className="sr-only"
+              />
+              {each.label}
+            </label>
+          ))}
+        </fieldset>
+        {route === 'to_member' && (
+          <span className="w-40">
+            <Select
+              aria-label="Member"
+              {...wrong('member')}
+              value={member}
+              onChange={setMember}
+              choices={[
+                { value: '', label: 'who?' },
+                ...receivers(team).map((id) => ({ value: id, label: nameOf(id) })),
+              ]}
+            />
+          </span>
+        )}
+      </div>
+      {said('route')}
+      {said('member')}
+      <div className="flex items-end gap-2">
+        <textarea
+          ref={area}
+          aria-label="Message"
+          {...wrong('text')}
+          rows={Math.min(8, Math.max(2, text.split('\n').length))}
+          value={text}
+          onChange={(event) => setText(event.target.value)}
+          onKeyDown={onKey}
+          placeholder={`Message  ${MOD} ⏎`}
+          className={cx(inputClass, 'resize-none text-prose')}
+        />
+        <Button type="submit" look="primary" busy={send.isPending} disabled={is_offline}>
+          {send.isPending ? 'Sending…' : 'Send'}
+        </Button>
+      </div>
+      {said('text')}
+      {is_offline && (
+        <p className="text-muted text-sm">Offline: what you write is kept until you can send it.</p>
+      )}
+    </form>
+  );
+}

@@ -1,0 +1,196 @@
+/** A task as a conversation: how it stands and what can be done, what was said, and what to say. */
+import { Link } from '@tanstack/react-router';
+import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
+import { useEffect, useRef, useState } from 'react';
+import { wordsOf } from '../../api/client.ts';
+import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
+import type { TasksSearch } from '../../router.tsx';
+import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { inputClass } from '../../ui/field.tsx';
+import { Select } from '../../ui/select.tsx';
+import { Failed, Skeleton } from '../../ui/states.tsx';
+import { TaskFacts } from './card.tsx';
+import { columns, type TaskStatus } from './columns.ts';
+import { Composer } from './composer.tsx';
+import { isRunOpen, useConversation, useStartRun } from './data.ts';
+import { Messages } from './messages.tsx';
+import type { Refusal, ShownTask } from './shown.ts';
+import type { MessageRecord } from './talk.ts';
+
+const SEARCH_AFTER_MS = 250;
+
+export function Conversation({
+  shown,
+  team,
+  search,
+  change,
+  refusal,
+  onMove,
+  onEdit,
+  onClose,
+}: {
+  shown: ShownTask;
+  team: TeamRecord;
+  search: TasksSearch;
+  change: (next: TasksSearch) => void;
+  refusal: Refusal | null;
+  onMove: (task: TaskRecord, status: TaskStatus) => void;
+  onEdit: (task: TaskRecord) => void;
+  onClose: () => void;
+}) {
+  const { task } = shown;
+  const { q, thread } = search;
+  const { read, messages, tell } = useConversation(task, { q, thread });
+  const [answered, setAnswered] = useState<MessageRecord | null>(null);
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => heading.current?.focus(), []);
+  return (
+    <section
+      aria-label={`Task #${task.number}`}
+      onKeyDown={(event) => {
+        // What is open over the page has an Escape of its own.
+        const inside = event.currentTarget.contains(event.target as Node);
+        if (event.key === 'Escape' && inside && !event.defaultPrevented) onClose();
+      }}
+      className="flex min-h-0 min-w-0 flex-1 flex-col"
+    >
+      <header className="flex shrink-0 flex-col gap-1 border-line border-b px-3 py-2">
+        <div className="flex items-start gap-1">
+          <IconButton label="Back to the tasks" icon={<ArrowLeft aria-hidden />} onClick={onClose} />
+          <h2
+            ref={heading}
+            tabIndex={-1}
+            className="tap line-clamp-3 min-w-0 flex-1 break-words py-0.5 font-semibold text-lg outline-none"
+          >
+            <span className="text-muted">#{task.number}</span> {task.title}
+          </h2>
+          <IconButton label="Edit" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />
+        </div>
+        <div className="flex min-w-0 flex-wrap items-center gap-2 text-muted text-sm">
+          <span className="w-32">
+            <Select
+              aria-label="Status"
+              value={task.status}
+              onChange={(status) => onMove(task, status as TaskStatus)}
+              choices={columns.map(({ status, label }) => ({ value: status, label }))}
+            />
+          </span>
+          <TaskFacts shown={shown} />
+          <span className="ml-auto">
+            <TaskRun shown={shown} />
+          </span>
+        </div>
+        {refusal && (
+          <p role="alert" className="text-failed text-sm">
+            {refusal.words}
+          </p>
+        )}
+        {task.description !== '' && (
+          <details className="text-sm">
+            <summary className="tap cursor-pointer py-1 text-muted">Description</summary>
+            <p className="max-h-48 overflow-y-auto whitespace-pre-wrap break-words text-prose">
+              {task.description}
+            </p>
+          </details>
+        )}
+        <div className="flex items-center gap-2">
+          <SearchBox q={q} onSearch={(next) => change({ q: next })} />
+          {thread !== undefined && (
+            <Button icon={<X aria-hidden />} onClick={() => change({ thread: undefined })}>
+              Thread only
+            </Button>
+          )}
+        </div>
+      </header>
+      {read.data ? (
+        <Messages
+          // Other words, other places to scroll to.
+          key={`${q ?? ''} ${thread ?? ''}`}
+          task={task}
+          messages={messages}
+          is_searched={q !== undefined || thread !== undefined}
+          has_older={read.hasNextPage}
+          is_reading={read.isFetchingNextPage}
+          onOlder={() => void read.fetchNextPage()}
+          onAnswer={setAnswered}
+          onThread={(id) => change({ thread: id, q: undefined })}
+        />
+      ) : (
+        <div className="flex-1">
+          {read.error ? (
+            <Failed error={read.error} retry={() => void read.refetch()} />
+          ) : (
+            <Skeleton rows={5} height="h-12" />
+          )}
+        </div>
+      )}
+      <Composer
+        task={task}
+        team={team}
+        answered={answered}
+        onAnswer={setAnswered}
+        onSent={(message) => {
+          tell([message]);
+          setAnswered(null);
+        }}
+      />
+    </section>
+  );
+}
+
+function TaskRun({ shown: { task, run } }: { shown: ShownTask }) {
+  const start = useStartRun(task);
+  const { team_id, run_id } = task;
+  return (
+    <span className="inline-flex flex-wrap items-center gap-2">
+      {start.error && (
+        <span role="alert" className="text-failed">
+          {wordsOf(start.error)}
+        </span>
+      )}
+      {run_id !== null && (
+        <Link
+          to="/teams/$team_id/runs/$run_id"
+          params={{ team_id, run_id }}
+          search={{}}
+          className={buttonClass()}
+        >
+          {run ? `Open run ${run.number}` : 'Open run'}
+        </Link>
+      )}
+      {(run_id === null || (run && !isRunOpen(run))) && (
+        <Button busy={start.isPending} onClick={() => start.mutate()}>
+          {start.isPending ? 'Starting…' : 'Start run'}
+        </Button>
+      )}
+    </span>
+  );
+}
+
+/** Asks the server when somebody pauses. */
+function SearchBox({ q, onSearch }: { q: string | undefined; onSearch: (q: string | undefined) => void }) {
+  const [text, setText] = useState(q ?? '');
+  const search = useRef(onSearch);
+  search.current = onSearch;
+  useEffect(() => setText(q ?? ''), [q]);
+  useEffect(() => {
+    if (text === (q ?? '')) return;
+    const timer = setTimeout(() => search.current(text || undefined), SEARCH_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [text, q]);
+  return (
+    <label className="relative min-w-0 flex-1">
+      <span className="sr-only">Search this conversation</span>
+      <Search aria-hidden className="absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-muted" />
+      <input
+        type="search"
+        data-filter
+        placeholder="Search this conversation"
+        value={text}
+        onChange={(event) => setText(event.target.value)}
+        className={cx(inputClass, 'pl-7')}
+      />
+    </label>
+  );
+}

@@ -1,0 +1,235 @@
+/** A new task, or other words for one. What was written stays in this browser until it is saved. */
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
+import { useActKey } from '../../api/act-key.ts';
+import { call, wordsOf } from '../../api/client.ts';
+import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
+import { hasModifier } from '../../shell/keys.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { Select } from '../../ui/select.tsx';
+import { putTask, readAfterConflict, useFields } from './data.ts';
+import { taskFieldOf } from './talk.ts';
+
+interface Fields extends Record<string, string> {
+  title: string;
+  description: string;
+  assignee: string;
+}
+
+const bodyOf = ({ title, description, assignee }: Fields) => ({
+  title,
+  description,
+  assignee_member_id: assignee === '' ? null : assignee,
+});
+
+export function NewTask({
+  teams,
+  team_id,
+  onClose,
+  onMade,
+}: {
+  teams: readonly TeamRecord[];
+  team_id: string | undefined;
+  onClose: () => void;
+  onMade: (task: TaskRecord) => void;
+}) {
+  const queries = useQueryClient();
+  const [chosen, setChosen] = useState(team_id ?? teams[0]!.id);
+  const team = teams.find(({ id }) => id === chosen) ?? teams[0]!;
+  const [fields, setFields] = useFields<Fields>('task.new', { title: '', description: '', assignee: '' });
+  const keyOf = useActKey();
+  const create = useMutation({
+    mutationFn: () => {
+      const body = bodyOf(fields);
+      const params = { team_id: team.id };
+      return call('createTask', { params, body, idempotency_key: keyOf([team.id, body]) });
+    },
+    onSuccess: (task) => {
+      putTask(queries, task);
+      setFields(null);
+      onMade(task);
+    },
+  });
+  return (
+    <Dialog open onClose={onClose} title="New task">
+      <TaskForm
+        team={team}
+        fields={fields}
+        onChange={setFields}
+        error={create.error}
+        busy={create.isPending}
+        label={create.isPending ? 'Creating…' : 'Create task'}
+        onSubmit={() => create.mutate()}
+      >
+        {teams.length > 1 && (
+          <Field label="Team">
+            {(control) => (
+              <Select
+                {...control}
+                value={team.id}
+                onChange={(id) => {
+                  setChosen(id);
+                  setFields({ assignee: '' });
+                }}
+                choices={teams.map(({ id, name }) => ({ value: id, label: name }))}
+              />
+            )}
+          </Field>
+        )}
+      </TaskForm>
+    </Dialog>
+  );
+}
+
+export function EditTask({
+  task,
+  team,
+  onClose,
+}: {
+  task: TaskRecord;
+  team: TeamRecord;
+  onClose: () => void;
+}) {
+  const queries = useQueryClient();
+  // What the words that are written here were made from: not what the task becomes meanwhile.
+  const [base, setBase] = useState(task);
+  const [theirs, setTheirs] = useState<TaskRecord | null>(null);
+  const [fields, setFields] = useFields<Fields>(`task.edit.${task.id}`, {
+    title: base.title,
+    description: base.description,
+    assignee: base.assignee_member_id ?? '',
+  });
+  const save = useMutation({
+    mutationFn: () => {
+      const { team_id, id } = task;
+      const body = { ...bodyOf(fields), version: base.version };
+      return call('updateTask', { params: { team_id, task_id: id }, body });
+    },
+    onSuccess: (saved) => {
+      putTask(queries, saved);
+      setFields(null);
+      onClose();
+    },
+    onError: async (error) => {
+      const now = await readAfterConflict(queries, task, error).catch(() => null);
+      if (!now) return;
+      // Kept as written, also where it was as the task had been.
+      setFields(fields);
+      setTheirs(now);
+      setBase(now);
+    },
+  });
+  return (
+    <Dialog open onClose={onClose} title={`Edit #${task.number}`}>
+      <TaskForm
+        team={team}
+        fields={fields}
+        onChange={setFields}
+        error={save.error}
+        busy={save.isPending}
+        label={save.isPending ? 'Saving…' : theirs ? 'Save mine' : 'Save'}
+        onSubmit={() => save.mutate()}
+      >
+        {theirs && (
+          <div className="rounded-md border border-line bg-surface p-2">
+            <p className="text-sm">Now it says:</p>
+            <p className="break-words font-medium">{theirs.title}</p>
+            <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{theirs.description}</p>
+            <p className="text-muted text-sm">
+              {theirs.assignee_member_id === null
+                ? 'assigned to nobody'
+                : `assigned to ${theirs.assignee_member_id}`}
+            </p>
+            <Button
+              className="mt-2"
+              onClick={() => {
+                setFields(null);
+                setTheirs(null);
+                save.reset();
+              }}
+            >
+              Take theirs
+            </Button>
+          </div>
+        )}
+      </TaskForm>
+    </Dialog>
+  );
+}
+
+function TaskForm({
+  team,
+  fields,
+  onChange,
+  error,
+  busy,
+  label,
+  onSubmit,
+  children,
+}: {
+  team: TeamRecord;
+  fields: Fields;
+  onChange: (next: Partial<Fields>) => void;
+  error: unknown;
+  busy: boolean;
+  label: string;
+  onSubmit: () => void;
+  children: ReactNode;
+}) {
+  const words = error ? wordsOf(error) : '';
+  const place = words && taskFieldOf(words);
+  const submit = (event?: FormEvent) => {
+    event?.preventDefault();
+    if (!busy) onSubmit();
+  };
+  const onKey = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+    event.preventDefault();
+    submit();
+  };
+  const members = team.spec.members.map(({ member_id }) => ({ value: member_id, label: member_id }));
+  return (
+    <form onSubmit={submit} onKeyDown={onKey} className="flex flex-col gap-3">
+      {children}
+      <TextField
+        label="Title"
+        error={place === 'title' && words}
+        autoFocus
+        value={fields.title}
+        onText={(text) => onChange({ title: text })}
+        autoComplete="off"
+      />
+      <Field label="Description" error={place === 'description' && words}>
+        {(control) => (
+          <textarea
+            {...control}
+            rows={5}
+            value={fields.description}
+            onChange={(event) => onChange({ description: event.target.value })}
+            className={inputClass}
+          />
+        )}
+      </Field>
+      <Field label="Assignee" error={place === 'assignee' && words}>
+        {(control) => (
+          <Select
+            {...control}
+            value={fields.assignee}
+            onChange={(assignee) => onChange({ assignee })}
+            choices={[{ value: '', label: 'nobody' }, ...members]}
+          />
+        )}
+      </Field>
+      {place === 'form' && (
+        <p role="alert" className="text-failed">
+          {words}
+        </p>
+      )}
+      <Button type="submit" look="primary" busy={busy} className="self-start">
+        {label}
+      </Button>
+    </form>
+  );
+}

@@ -1,0 +1,22 @@
+/** How a task stands, in the words of the board. */
+import { Ban, Check, Circle, CircleDot, type LucideIcon, TriangleAlert } from 'lucide-react';
+import { cx } from '../../ui/cx.ts';
+import { labelOf, type TaskStatus } from './columns.ts';
+
+const looks: Record<TaskStatus, [LucideIcon, colour: string]> = {
+  open: [Circle, 'text-muted'],
+  in_progress: [CircleDot, 'text-running'],
+  in_review: [TriangleAlert, 'text-needs'],
+  completed: [Check, 'text-completed'],
+  cancelled: [Ban, 'text-muted'],
+};
+
+export function TaskStatusWord({ status, className }: { status: TaskStatus; className?: string }) {
+  const [Icon, colour] = looks[status];
+  return (
+    <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
+      <Icon aria-hidden className="size-3.5 shrink-0" />
+      {labelOf(status)}
+    </span>
+  );
+}

@@ -1,0 +1,84 @@
+import { expect, test } from 'vitest';
+import {
+  belonging,
+  besideText,
+  glimpse,
+  inOrder,
+  type MessageRecord,
+  nameOf,
+  pieces,
+  placeOf,
+  receiverOf,
+  taskFieldOf,
+} from './talk.ts';
+
+const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord => ({
+  ...{ id, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
+  ...{ from_actor_id: 'user:ana', route: 'broadcast', to_actor_id: null, payload: { text: `${id}` } },
+  ...{ text: `${id}`, reply_to: null, thread: id, created_at: '2026-01-01T00:00:00Z' },
+  ...more,
+});
+const ids = (messages: readonly MessageRecord[]) => messages.map(({ id }) => id);
+
+test('pages from the end and what was told since make one conversation, each message once', () => {
+  const pages = [
+    [message(9), message(7)],
+    [message(4), message(2)],
+  ];
+  expect(ids(inOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
+});
+
+test('that a run took a message is known, whichever was heard first', () => {
+  const waits = message(1);
+  const taken = message(1, { run_id: 'run_1' });
+  expect(inOrder([[waits]], [taken])).toEqual([taken]);
+  expect(inOrder([[taken]], [waits])).toEqual([taken]);
+});
+
+test('a search shows nothing that it did not find, a thread nothing of others', () => {
+  const told = [message(3, { thread: 1 }), message(4)];
+  expect(ids(belonging(told, [], {}))).toEqual([3, 4]);
+  expect(ids(belonging(told, [], { thread: 1 }))).toEqual([3]);
+  expect(ids(belonging(told, [message(4)], { q: 'words' }))).toEqual([4]);
+});
+
+test('actors go by the names that people know', () => {
+  expect([nameOf('dev@team_1'), nameOf('user:ana'), nameOf('user:a@b.c'), nameOf('lead')]).toEqual([
+    ...['dev', 'ana', 'a@b.c', 'lead'],
+  ]);
+  expect(receiverOf({ route: 'broadcast', to_actor_id: null })).toBe('everyone');
+  expect(receiverOf({ route: 'to_member', to_actor_id: 'dev@team_1' })).toBe('dev');
+});
+
+test('of a payload everything is shown, its text once', () => {
+  expect(besideText(message(1))).toBe(null);
+  expect(besideText(message(1, { payload: { text: 'a', n: 1 }, text: 'a' }))).toBe('{\n  "n": 1\n}');
+  expect(besideText(message(1, { payload: { n: 1 }, text: null }))).toBe('{\n  "n": 1\n}');
+  expect(besideText(message(1, { payload: {}, text: null }))).toBe('{}');
+  expect(besideText(message(1, { payload: { text: 7 }, text: null }))).toBe('{\n  "text": 7\n}');
+});
+
+test('only addresses of the web become links, whole, and no text gets lost', () => {
+  const text = 'see https://a.example/b?c=1#d, (http://x.example). javascript:alert(1) https://[ <b>';
+  const parts = pieces(text);
+  expect(parts.map(({ text }) => text).join('')).toBe(text);
+  expect(parts.flatMap(({ href }) => href ?? [])).toEqual(['https://a.example/b?c=1#d', 'http://x.example']);
+  expect(parts.every(({ text, href }) => href === null || href === text)).toBe(true);
+  expect(new Set(parts.map(({ at }) => at)).size).toBe(parts.length);
+});
+
+test('a glimpse is one short line', () => {
+  expect(glimpse({ text: 'a\n  b', payload: {} })).toBe('a b');
+  expect(glimpse({ text: 'x'.repeat(500), payload: {} })).toHaveLength(80);
+  expect(glimpse({ text: null, payload: { n: 1 } })).toBe('{"n":1}');
+});
+
+test('words of the server stand beside what they are about', () => {
+  expect(placeOf('route=to_leader requires a leader member in spec.members')).toBe('route');
+  expect(placeOf('to_actor_id is required when route=to_member')).toBe('member');
+  expect(placeOf('unknown actor: nobody')).toBe('member');
+  expect(placeOf('text is required')).toBe('text');
+  expect(taskFieldOf('title is required')).toBe('title');
+  expect(taskFieldOf('assignee_member_id must reference a defined member')).toBe('assignee');
+  expect(taskFieldOf('task changed concurrently; reload and retry')).toBe('form');
+});

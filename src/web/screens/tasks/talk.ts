@@ -1,0 +1,103 @@
+/** What a conversation shows of its messages (pure). */
+import type { ItemOf } from '../../api/client.ts';
+import type { TeamRecord } from '../../api/queries.ts';
+
+export type MessageRecord = ItemOf<'listMessages'>;
+export type MessageRoute = MessageRecord['route'];
+
+/** Oldest first, each once: what was read newest first, page by page, and what was told since. */
+export function inOrder(
+  pages: readonly (readonly MessageRecord[])[],
+  told: readonly MessageRecord[],
+): MessageRecord[] {
+  const known = new Map<number, MessageRecord>();
+  for (const message of [...pages.flat(), ...told]) {
+    // A message changes once in its life, when a run takes it.
+    if (known.get(message.id)?.run_id == null) known.set(message.id, message);
+  }
+  return [...known.values()].sort((a, b) => a.id - b.id);
+}
+
+/** What was told that belongs to what is shown: anything, the thread, or of a search only what it found. */
+export function belonging(
+  told: readonly MessageRecord[],
+  read: readonly MessageRecord[],
+  shown: { thread?: number | undefined; q?: string | undefined },
+): MessageRecord[] {
+  if (shown.q) {
+    const found = new Set(read.map(({ id }) => id));
+    return told.filter(({ id }) => found.has(id));
+  }
+  return shown.thread === undefined ? [...told] : told.filter(({ thread }) => thread === shown.thread);
+}
+
+/** `dev@team_1` is `dev` here, `user:ana` is `ana`. */
+export function nameOf(actor_id: string): string {
+  if (actor_id.startsWith('user:')) return actor_id.slice('user:'.length);
+  return actor_id.split('@')[0]!;
+}
+
+export function receiverOf({ route, to_actor_id }: Pick<MessageRecord, 'route' | 'to_actor_id'>): string {
+  if (route === 'broadcast') return 'everyone';
+  return to_actor_id === null ? 'the leader' : nameOf(to_actor_id);
+}
+
+/** The first words of a message, for those that answer it. */
+export function glimpse(message: Pick<MessageRecord, 'text' | 'payload'>): string {
+  const text = (message.text ?? JSON.stringify(message.payload)).replace(/\s+/g, ' ').trim();
+  return text.length > 80 ? `${text.slice(0, 79)}…` : text;
+}
+
+/** What a payload says beside its text; null: nothing. */
+export function besideText({ payload, text }: Pick<MessageRecord, 'payload' | 'text'>): string | null {
+  const { text: _, ...others } = payload;
+  const rest = text === null ? payload : others;
+  return Object.keys(rest).length === 0 && text !== null ? null : JSON.stringify(rest, null, 2);
+}
+
+interface Piece {
+  /** Where in the text it begins. */
+  at: number;
+  text: string;
+  /** Null: no link. */
+  href: string | null;
+}
+
+/** Text, cut where an address of the web stands; nothing else becomes a link. */
+export function pieces(text: string): Piece[] {
+  const parts: Piece[] = [];
+  let from = 0;
+  const plain = (until: number) => {
+    if (until > from) parts.push({ at: from, text: text.slice(from, until), href: null });
+  };
+  for (const match of text.matchAll(/https?:\/\/[^\s<>"'`\\]+/g)) {
+    const address = match[0].replace(/[.,;:!?)\]}]+$/, '');
+    if (!URL.canParse(address)) continue;
+    plain(match.index);
+    parts.push({ at: match.index, text: address, href: address });
+    from = match.index + address.length;
+  }
+  plain(text.length);
+  return parts;
+}
+
+/** Whom `to_member` can name. */
+export function receivers({ spec, human_members }: Pick<TeamRecord, 'spec' | 'human_members'>): string[] {
+  return [...spec.members.map(({ member_id }) => member_id), ...human_members.map((name) => `user:${name}`)];
+}
+
+export type ComposerField = 'route' | 'member' | 'text';
+
+/** Beside which control the server's words about a message belong. */
+export function placeOf(message: string): ComposerField {
+  if (message.startsWith('route')) return 'route';
+  return /^(to_actor_id|unknown actor)/.test(message) ? 'member' : 'text';
+}
+
+export type TaskField = 'title' | 'description' | 'assignee' | 'form';
+
+export function taskFieldOf(message: string): TaskField {
+  if (message.startsWith('title')) return 'title';
+  if (message.startsWith('description')) return 'description';
+  return message.startsWith('assignee_member_id') ? 'assignee' : 'form';
+}

@@ -1,0 +1,270 @@
+/** What teams are asked to do: as a board or a list, and one of them as a conversation. */
+import { useQuery } from '@tanstack/react-query';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { Columns3, List, Plus } from 'lucide-react';
+import { useEffect, useMemo, useRef, useState } from 'react';
+import { wordsOf } from '../../api/client.ts';
+import { reviewsQuery, type TaskRecord, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import type { TasksSearch } from '../../router.tsx';
+import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { inputClass } from '../../ui/field.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Select } from '../../ui/select.tsx';
+import { Empty, Reading } from '../../ui/states.tsx';
+import { Board } from './board.tsx';
+import { labelOf, matching, type TaskStatus, waitingIn } from './columns.ts';
+import { Conversation } from './conversation.tsx';
+import { useMove, useRunsOf, useTasksOf } from './data.ts';
+import { EditTask, NewTask } from './edit.tsx';
+import { TaskList } from './list.tsx';
+import type { Refusal, ShownTask } from './shown.ts';
+
+export function Tasks() {
+  const search = useSearch({ from: '/app/tasks' });
+  const navigate = useNavigate({ from: '/tasks' });
+  const teams = useQuery(teamsQuery);
+  const [dialog, setDialog] = useState<'new' | TaskRecord | null>(null);
+  const change = (next: TasksSearch, replace = true) => {
+    void navigate({ search: (old) => ({ ...old, ...next }), replace });
+  };
+  const all = teams.data ?? [];
+  const chosen = search.team === undefined ? all : all.filter(({ id }) => id === search.team);
+  const open = search.task !== undefined;
+  const list = search.view === 'list';
+  const edited = dialog !== null && dialog !== 'new' ? dialog : null;
+  const team_of_edited = all.find(({ id }) => id === edited?.team_id);
+  return (
+    <Screen
+      title="Tasks"
+      actions={
+        all.length > 0 && (
+          <Button
+            look="primary"
+            icon={<Plus aria-hidden />}
+            onClick={() => setDialog('new')}
+            className={cx(open && 'max-lg:hidden')}
+          >
+            New task
+          </Button>
+        )
+      }
+      toolbar={
+        all.length > 0 && (
+          <div className={cx('flex min-w-0 flex-1 flex-wrap items-center gap-2', open && 'hidden lg:flex')}>
+            <span className="w-36 sm:w-44">
+              <Select
+                aria-label="Team"
+                value={search.team ?? ''}
+                onChange={(team) => change({ team: team || undefined, task: undefined, q: undefined })}
+                choices={[
+                  { value: '', label: 'all teams' },
+                  ...all.map(({ id, name }) => ({ value: id, label: name })),
+                ]}
+              />
+            </span>
+            {!open && (
+              <input
+                type="search"
+                data-filter
+                aria-label="Filter tasks"
+                placeholder="Filter  /"
+                value={search.q ?? ''}
+                onChange={(event) => change({ q: event.target.value || undefined })}
+                className={cx(inputClass, 'min-w-20 flex-1 basis-0 sm:max-w-56')}
+              />
+            )}
+            {!open && (
+              <IconButton
+                label={list ? 'Show a board' : 'Show a list'}
+                icon={list ? <Columns3 aria-hidden /> : <List aria-hidden />}
+                onClick={() => change({ view: list ? undefined : 'list' })}
+              />
+            )}
+          </div>
+        )
+      }
+    >
+      <Reading read={teams}>
+        {(teams) =>
+          teams.length === 0 ? (
+            <Empty
+              title="A task is what a team is asked to do. There is no team yet."
+              cli="svc teams create …"
+            >
+              <Link to="/teams/new" search={{}} className={buttonClass('primary')}>
+                New team
+              </Link>
+            </Empty>
+          ) : chosen.length === 0 ? (
+            <Empty title="team not found">
+              <Button onClick={() => change({ team: undefined, task: undefined })}>Show all teams</Button>
+            </Empty>
+          ) : (
+            <TasksOf
+              // Another set of teams is another set of readings.
+              key={search.team ?? ''}
+              teams={chosen}
+              search={search}
+              change={change}
+              onNew={() => setDialog('new')}
+              onEdit={setDialog}
+            />
+          )
+        }
+      </Reading>
+      {dialog === 'new' && (
+        <NewTask
+          teams={all}
+          team_id={search.team}
+          onClose={() => setDialog(null)}
+          onMade={({ id }) => {
+            setDialog(null);
+            change({ task: id, q: undefined, thread: undefined }, false);
+          }}
+        />
+      )}
+      {edited && team_of_edited && (
+        <EditTask task={edited} team={team_of_edited} onClose={() => setDialog(null)} />
+      )}
+    </Screen>
+  );
+}
+
+function TasksOf({
+  teams,
+  search,
+  change,
+  onNew,
+  onEdit,
+}: {
+  teams: readonly TeamRecord[];
+  search: TasksSearch;
+  change: (next: TasksSearch, replace?: boolean) => void;
+  onNew: () => void;
+  onEdit: (task: TaskRecord) => void;
+}) {
+  const read = useTasksOf(teams);
+  const runs = useRunsOf(read.data ?? []);
+  const { data: reviews = [] } = useQuery(reviewsQuery);
+  const { moved, refusal, onMove } = useMoves();
+  const open_id = search.task;
+  const shown = useMemo(() => {
+    const names = new Map(teams.map(({ id, name }) => [id, name]));
+    return (read.data ?? []).map(
+      (task): ShownTask => ({
+        task,
+        team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
+        run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
+        waiting: waitingIn(reviews, task.run_id),
+      }),
+    );
+  }, [read.data, teams, runs, reviews]);
+  const kept = useMemo(() => {
+    if (open_id !== undefined || !search.q) return shown;
+    const found = new Set(
+      matching(
+        shown.map(({ task }) => task),
+        search.q,
+      ).map(({ id }) => id),
+    );
+    return shown.filter(({ task }) => found.has(task.id));
+  }, [shown, open_id, search.q]);
+  const open = shown.find(({ task }) => task.id === open_id);
+  const cards = { open_id, refusal, onMove, onEdit };
+  const close = () => {
+    const id = open_id;
+    change({ task: undefined, q: undefined, thread: undefined }, false);
+    requestAnimationFrame(() => focusTask(id));
+  };
+  return (
+    <div className="flex h-full">
+      <div
+        className={cx(
+          'min-w-0 overflow-auto',
+          open_id === undefined ? 'flex-1' : 'hidden w-80 shrink-0 border-line border-r lg:block',
+        )}
+      >
+        <Reading read={read}>
+          {(tasks) =>
+            tasks.length === 0 ? (
+              <Empty title="Nothing is asked of a team yet." cli="svc tasks create TEAM 'Add gift cards'">
+                <Button look="primary" onClick={onNew}>
+                  New task
+                </Button>
+              </Empty>
+            ) : kept.length === 0 ? (
+              <Empty title="No task is like that.">
+                <Button onClick={() => change({ q: undefined })}>Show all {tasks.length}</Button>
+              </Empty>
+            ) : search.view === 'list' && open_id === undefined ? (
+              <TaskList tasks={kept} {...cards} />
+            ) : (
+              <Board tasks={kept} narrow={open_id !== undefined} {...cards} />
+            )
+          }
+        </Reading>
+      </div>
+      {open ? (
+        <Conversation
+          key={open.task.id}
+          shown={open}
+          team={teams.find(({ id }) => id === open.task.team_id)!}
+          search={search}
+          change={change}
+          onMove={onMove}
+          refusal={refusal?.task_id === open.task.id ? refusal : null}
+          onEdit={onEdit}
+          onClose={close}
+        />
+      ) : (
+        open_id !== undefined &&
+        read.data && (
+          <div className="flex-1">
+            <Empty title="task not found">
+              <Button onClick={close}>Show all tasks</Button>
+            </Empty>
+          </div>
+        )
+      )}
+      <p aria-live="polite" className="sr-only">
+        {moved}
+      </p>
+    </div>
+  );
+}
+
+/** Moving tasks: what was moved keeps the focus, and what was refused says so in its place. */
+function useMoves() {
+  const [refusal, setRefusal] = useState<Refusal | null>(null);
+  const [moved, setMoved] = useState('');
+  const move = useMove({
+    onMoved: ({ number, status }) => setMoved(`#${number} is in ${labelOf(status)}`),
+    onRefused: ({ id }, status, error) => setRefusal({ task_id: id, status, words: wordsOf(error) }),
+  });
+  const refocus = useRef<string | null>(null);
+  useEffect(() => {
+    // A card in another column is another element: the one that had the focus is gone.
+    if (refocus.current === null || holdsFocus(refocus.current)) return;
+    if (document.activeElement === document.body) focusTask(refocus.current);
+    refocus.current = null;
+  });
+  const onMove = (task: TaskRecord, status: TaskStatus) => {
+    if (task.status === status) return;
+    setRefusal(null);
+    refocus.current = holdsFocus(task.id) ? task.id : null;
+    move.mutate({ task, status });
+  };
+  return { moved, refusal, onMove };
+}
+
+/** It, or the menu that it opened. */
+function holdsFocus(task_id: string): boolean {
+  const focused = document.activeElement;
+  return focused?.closest(`[data-task="${CSS.escape(task_id)}"], [role="menu"]`) != null;
+}
+
+function focusTask(task_id: string | undefined): void {
+  if (task_id !== undefined)
+    document.querySelector<HTMLElement>(`[data-task="${CSS.escape(task_id)}"] a`)?.focus();
+}

@@ -1,0 +1,87 @@
+/** Somebody else saved the team meanwhile: what theirs has that mine has not, and the other way round. */
+import { diffLines } from 'diff';
+import { useMemo } from 'react';
+import type { TeamRecord } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { parse, textOf, write } from './document.ts';
+
+const CONTEXT = 3;
+
+export function Conflict({
+  theirs,
+  mine,
+  busy,
+  onKeep,
+  onTake,
+}: {
+  theirs: TeamRecord;
+  mine: string;
+  busy: boolean;
+  onKeep: () => void;
+  onTake: () => void;
+}) {
+  const lines = useMemo(() => linesOf(textOf(theirs), mine), [theirs, mine]);
+  return (
+    <section
+      aria-label="Both versions"
+      className="m-3 flex min-w-0 flex-col gap-2 rounded-md border border-needs p-3 md:mx-4"
+    >
+      <p role="alert" className="font-medium">
+        team definition changed concurrently; reload and retry
+      </p>
+      <p className="text-muted">
+        Version {theirs.version} was saved meanwhile. Lines with − are only in theirs, lines with + only in
+        yours.
+      </p>
+      <section
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+        tabIndex={0}
+        aria-label="Theirs and yours"
+        className="max-h-72 overflow-auto rounded border border-line font-mono text-sm"
+      >
+        {lines.map(({ kind, text }, index) => (
+          <pre
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines may be equal, and their order is all they are
+            key={index}
+            className={`px-2 ${kind === '+' ? 'bg-added' : kind === '−' ? 'bg-removed' : 'text-muted'}`}
+          >
+            {kind} {text}
+          </pre>
+        ))}
+      </section>
+      <div className="flex flex-wrap gap-2">
+        <Button look="primary" busy={busy} onClick={onKeep}>
+          Keep mine on top of theirs
+        </Button>
+        <Button disabled={busy} onClick={onTake}>
+          Take theirs
+        </Button>
+      </div>
+    </section>
+  );
+}
+
+interface Line {
+  kind: '+' | '−' | ' ';
+  text: string;
+}
+
+/** Changed lines with a few around them. */
+function linesOf(theirs: string, mine: string): Line[] {
+  // How somebody breaks lines is no difference.
+  const { doc } = parse(mine);
+  const lines = diffLines(theirs, doc ? write(doc) : mine).flatMap(({ value, added, removed }) =>
+    value
+      .replace(/\n$/, '')
+      .split('\n')
+      .map((text): Line => ({ kind: added ? '+' : removed ? '−' : ' ', text })),
+  );
+  const near = new Set<number>();
+  for (const [index, { kind }] of lines.entries()) {
+    if (kind !== ' ') for (let by = -CONTEXT; by <= CONTEXT; by++) near.add(index + by);
+  }
+  return lines.flatMap((line, index): Line[] => {
+    if (near.has(index)) return [line];
+    return near.has(index - 1) ? [{ kind: ' ', text: '…' }] : [];
+  });
+}

@@ -1,0 +1,166 @@
+import { describe, expect, test } from 'vitest';
+import {
+  at,
+  type Doc,
+  drawable,
+  freeName,
+  parse,
+  put,
+  removeStep,
+  renameMember,
+  renameStep,
+  write,
+} from './document.ts';
+import { faultIn, placeOf } from './faults.ts';
+
+const team = (): Doc => ({
+  name: 'site',
+  spec: {
+    leader_member_id: 'lead',
+    members: [{ member_id: 'lead' }, { member_id: 'api', agent: { command: 'make' } }],
+    steps: [
+      { step_key: 'a', member_id: 'api' },
+      { step_key: 'b', member_id: 'lead', depends_on: ['a'] },
+      { step_key: 'c', depends_on: ['a', 'b'] },
+    ],
+  },
+});
+
+describe('a document', () => {
+  test('is what its text says, and its text what it is', () => {
+    expect(parse(write(team())).doc).toEqual(team());
+  });
+
+  test('that is no JSON, or no object, says what is wrong', () => {
+    expect(parse('{"name": ').fault).not.toBeNull();
+    expect(parse('[]').fault).toBe('The definition must be an object.');
+  });
+
+  test('is changed in one place; everything else, also what nobody knows, keeps its place', () => {
+    const before = { first: 1, name: 'site', __proto__x: [1], spec: { odd: true } };
+    const after = put(before, ['name'], 'shop');
+    expect(Object.entries(after)).toEqual([
+      ['first', 1],
+      ['name', 'shop'],
+      ['__proto__x', [1]],
+      ['spec', { odd: true }],
+    ]);
+    expect(before.name).toBe('site');
+  });
+
+  test('makes what is missing on the way, and takes away what has no value', () => {
+    const made = put({}, ['spec', 'members', 0, 'member_id'], 'a');
+    expect(made).toEqual({ spec: { members: [{ member_id: 'a' }] } });
+    expect(put(made, ['spec', 'members', 0], undefined)).toEqual({ spec: { members: [] } });
+  });
+});
+
+describe('another name', () => {
+  test('of a member is taken over by its steps and by who leads', () => {
+    const doc = renameMember(team(), 0, 'chief');
+    expect(at(doc, ['spec', 'leader_member_id'])).toBe('chief');
+    expect(at(doc, ['spec', 'steps', 1, 'member_id'])).toBe('chief');
+    expect(at(doc, ['spec', 'steps', 0, 'member_id'])).toBe('api');
+  });
+
+  test('of a step is taken over by what waits for it', () => {
+    const doc = renameStep(team(), 0, 'begin');
+    expect(drawable(doc).map(({ depends_on }) => depends_on)).toEqual([[], ['begin'], ['begin', 'b']]);
+  });
+
+  test('of one of two with one name changes nothing else', () => {
+    const doc = put(team(), ['spec', 'members', 1, 'member_id'], 'lead');
+    expect(at(renameMember(doc, 1, 'api'), ['spec', 'leader_member_id'])).toBe('lead');
+  });
+});
+
+test('nothing waits for a step that is taken away', () => {
+  expect(drawable(removeStep(team(), 0)).map(({ step_key, depends_on }) => [step_key, depends_on])).toEqual([
+    ['b', []],
+    ['c', ['b']],
+  ]);
+});
+
+test('a new name is one that nobody has', () => {
+  expect(freeName('step', ['step-2'])).toBe('step-3');
+});
+
+test('what can be drawn is drawn: steps without a member go to who leads', () => {
+  expect(
+    drawable({ spec: { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }, 7, { step_key: '' }] } }),
+  ).toEqual([{ step_key: 'a', member_id: 'm', depends_on: [] }]);
+});
+
+describe('the place of a message', () => {
+  test.each<[string, (doc: Doc) => Doc, string]>([
+    ['team name is required', (doc) => put(doc, ['name'], ''), 'name'],
+    ['team name already exists', (doc) => doc, 'name'],
+    [
+      'spec.members[].member_id is required',
+      (doc) => put(doc, ['spec', 'members', 1, 'member_id'], ''),
+      'spec.members.1.member_id',
+    ],
+    [
+      'spec.members[].member_id must be unique',
+      (doc) => put(doc, ['spec', 'members', 1, 'member_id'], 'lead'),
+      'spec.members.1.member_id',
+    ],
+    [
+      'spec.members[].agent needs command, argv or a preset that runs one',
+      (doc) => put(doc, ['spec', 'members', 1, 'agent'], {}),
+      'spec.members.1.agent',
+    ],
+    [
+      'step_key is required',
+      (doc) => put(doc, ['spec', 'steps', 2, 'step_key'], ' '),
+      'spec.steps.2.step_key',
+    ],
+    [
+      'spec.steps[].depends_on must reference a defined step',
+      (doc) => put(doc, ['spec', 'steps', 1, 'depends_on'], ['nobody']),
+      'spec.steps.1.depends_on',
+    ],
+    [
+      'spec.steps[].max_attempts must be an integer from 1 to 100',
+      (doc) => put(doc, ['spec', 'steps', 1, 'max_attempts'], 0),
+      'spec.steps.1.max_attempts',
+    ],
+    [
+      'spec.members[].agent.workdir must be a string',
+      (doc) => put(doc, ['spec', 'members', 1, 'agent', 'workdir'], 5),
+      'spec.members.1.agent.workdir',
+    ],
+    [
+      'spec.steps must not contain a dependency cycle',
+      (doc) => put(doc, ['spec', 'steps', 1, 'depends_on'], ['c']),
+      'spec.steps.1.depends_on',
+    ],
+    ['spec.leader_member_id must reference a defined member', (doc) => doc, 'spec.leader_member_id'],
+  ])('%s', (message, spoil, place) => {
+    expect(placeOf(message, spoil(team()))?.join('.')).toBe(place);
+  });
+
+  test('is nowhere for what is not about the definition', () => {
+    expect(placeOf('user not found', team())).toBeNull();
+    expect(placeOf('team definition changed concurrently; reload and retry', team())).toBeNull();
+  });
+});
+
+describe('what is said while somebody types', () => {
+  test('is nothing of a good definition, or of one whose fields are not there yet', () => {
+    expect(faultIn(team())).toBeNull();
+    expect(faultIn({ spec: { members: [{}] } })).toBeNull();
+    expect(faultIn({})).toBeNull();
+  });
+
+  test("is the service's own words, with the place", () => {
+    expect(faultIn(put(team(), ['spec', 'steps', 0, 'depends_on'], ['c']))).toEqual({
+      path: ['spec', 'steps', 0, 'depends_on'],
+      message: 'spec.steps must not contain a dependency cycle',
+    });
+    expect(faultIn(put(team(), ['spec', 'steps', 1, 'member_id'], 'nobody'))).toEqual({
+      path: ['spec', 'steps', 1, 'member_id'],
+      message: 'spec.steps[].member_id must reference a defined member',
+    });
+  });
+});

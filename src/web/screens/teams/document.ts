@@ -1,0 +1,153 @@
+/**
+ * A team's definition as one JSON text, which a form and a text field edit. The text is the truth: the form reads it and
+ * writes it anew, and where it is no JSON (yet) it stays as it was typed. Pure.
+ */
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
+export type Doc = { [key: string]: Json };
+export type Path = readonly (string | number)[];
+
+export type Parsed = { doc: Doc; fault: null } | { doc: null; fault: string };
+
+export function parse(text: string): Parsed {
+  let value: Json;
+  try {
+    value = JSON.parse(text) as Json;
+  } catch (error) {
+    return { doc: null, fault: (error as Error).message };
+  }
+  return isObject(value)
+    ? { doc: value, fault: null }
+    : { doc: null, fault: 'The definition must be an object.' };
+}
+
+export function write(doc: Doc): string {
+  return `${JSON.stringify(doc, null, 2)}\n`;
+}
+
+/** What of a team can be changed. */
+export function textOf(team: {
+  name: string;
+  description: string;
+  human_members: string[];
+  spec: object;
+}): string {
+  const { name, description, human_members, spec } = team;
+  return write({ name, description, human_members, spec: spec as Doc });
+}
+
+export function isObject(value: unknown): value is Doc {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function at(doc: Json | undefined, path: Path): Json | undefined {
+  let value: Json | undefined = doc;
+  for (const part of path) {
+    if (Array.isArray(value) && typeof part === 'number') value = value[part];
+    else if (isObject(value) && typeof part === 'string' && Object.hasOwn(value, part)) value = value[part];
+    else return undefined;
+  }
+  return value;
+}
+
+/** The document with another value there; undefined takes it away. What is missing on the way is made. */
+export function put(doc: Doc, path: Path, value: Json | undefined): Doc {
+  return putIn(doc, path, value) as Doc;
+}
+
+function putIn(into: Json | undefined, path: Path, value: Json | undefined): Json | undefined {
+  const [part, ...rest] = path;
+  if (part === undefined) return value;
+  if (typeof part === 'number') {
+    const list = Array.isArray(into) ? into : [];
+    const next = putIn(list[part], rest, value);
+    if (next === undefined) return list.toSpliced(part, 1);
+    return part < list.length ? list.with(part, next) : [...list, next];
+  }
+  const record = isObject(into) ? into : {};
+  const next = putIn(Object.hasOwn(record, part) ? record[part] : undefined, rest, value);
+  const { [part]: _, ...others } = record;
+  if (next === undefined) return others;
+  // Keeps its place, so that the text does not jump while somebody types.
+  return Object.hasOwn(record, part)
+    ? Object.fromEntries(Object.entries(record).map(([key, known]) => [key, key === part ? next : known]))
+    : { ...record, [part]: next };
+}
+
+/** The objects of a list; what is none of them is shown as an empty one, and keeps its place. */
+export function listAt(doc: Doc, path: Path): Doc[] {
+  const list = at(doc, path);
+  return Array.isArray(list) ? list.map((one) => (isObject(one) ? one : {})) : [];
+}
+
+export function textAt(doc: Json | undefined, path: Path): string {
+  const value = at(doc, path);
+  return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
+}
+
+/** Another name for a member, wherever the definition names it. */
+export function renameMember(doc: Doc, index: number, name: string): Doc {
+  const before = textAt(doc, ['spec', 'members', index, 'member_id']);
+  let next = put(doc, ['spec', 'members', index, 'member_id'], name);
+  if (before === '' || listAt(next, ['spec', 'members']).some(({ member_id }) => member_id === before))
+    return next;
+  if (at(next, ['spec', 'leader_member_id']) === before) next = put(next, ['spec', 'leader_member_id'], name);
+  for (const [place, { member_id }] of listAt(next, ['spec', 'steps']).entries()) {
+    if (member_id === before) next = put(next, ['spec', 'steps', place, 'member_id'], name);
+  }
+  return next;
+}
+
+/** Another key for a step, also where others wait for it. */
+export function renameStep(doc: Doc, index: number, key: string): Doc {
+  const before = textAt(doc, ['spec', 'steps', index, 'step_key']);
+  const next = put(doc, ['spec', 'steps', index, 'step_key'], key);
+  if (before === '' || listAt(next, ['spec', 'steps']).some(({ step_key }) => step_key === before))
+    return next;
+  return mapNeeds(next, (need) => (need === before ? key : need));
+}
+
+/** Without the step, and without anything that waits for it. */
+export function removeStep(doc: Doc, index: number): Doc {
+  const key = textAt(doc, ['spec', 'steps', index, 'step_key']);
+  const next = put(doc, ['spec', 'steps', index], undefined);
+  if (listAt(next, ['spec', 'steps']).some(({ step_key }) => step_key === key)) return next;
+  return mapNeeds(next, (need) => (need === key ? undefined : need));
+}
+
+function mapNeeds(doc: Doc, change: (need: Json) => Json | undefined): Doc {
+  let next = doc;
+  for (const [place, { depends_on }] of listAt(doc, ['spec', 'steps']).entries()) {
+    if (!Array.isArray(depends_on)) continue;
+    const needs = depends_on.map(change).filter((need) => need !== undefined);
+    if (needs.length !== depends_on.length || needs.some((need, i) => need !== depends_on[i])) {
+      next = put(next, ['spec', 'steps', place, 'depends_on'], needs);
+    }
+  }
+  return next;
+}
+
+/** A name that none of the others has. */
+export function freeName(base: string, taken: readonly Json[]): string {
+  for (let n = taken.length + 1; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`;
+}
+
+export interface DrawnStep {
+  step_key: string;
+  member_id: string;
+  depends_on: string[];
+}
+
+/** As much of the steps as can be drawn. */
+export function drawable(doc: Doc): DrawnStep[] {
+  const fallback =
+    textAt(doc, ['spec', 'leader_member_id']) || textAt(doc, ['spec', 'members', 0, 'member_id']);
+  return listAt(doc, ['spec', 'steps'])
+    .filter(({ step_key }) => typeof step_key === 'string' && step_key !== '')
+    .map((step) => ({
+      step_key: step.step_key as string,
+      member_id: textAt(step, ['member_id']) || fallback,
+      depends_on: Array.isArray(step.depends_on)
+        ? step.depends_on.filter((need): need is string => typeof need === 'string')
+        : [],
+    }));
+}

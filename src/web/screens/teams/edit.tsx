@@ -1,0 +1,44 @@
+/** A team's definition, made or changed. */
+import { useQuery } from '@tanstack/react-query';
+import { useParams, useSearch } from '@tanstack/react-router';
+import { teamQuery } from '../../api/queries.ts';
+import { Screen } from '../../ui/screen.tsx';
+import { Reading } from '../../ui/states.tsx';
+import { type Doc, textOf, write } from './document.ts';
+import { Editor } from './editor.tsx';
+import { blank, templates } from './templates.ts';
+
+export function NewTeam() {
+  const { template } = useSearch({ from: '/app/teams/new' });
+  const found = templates.find(({ id }) => id === template);
+  return (
+    <Editor
+      key={template}
+      title="New team"
+      draft={`team.new.${found?.id ?? 'blank'}`}
+      text={write((found?.team ?? blank) as unknown as Doc)}
+      team={null}
+    />
+  );
+}
+
+export function EditTeam() {
+  const { team_id } = useParams({ from: '/app/teams/$team_id/edit' });
+  const team = useQuery(teamQuery(team_id));
+  if (!team.data) {
+    return (
+      <Screen title="Edit team">
+        <Reading read={team}>{() => null}</Reading>
+      </Screen>
+    );
+  }
+  return (
+    <Editor
+      key={team_id}
+      title={`Edit ${team.data.name}`}
+      draft={`team.${team_id}`}
+      text={textOf(team.data)}
+      team={team.data}
+    />
+  );
+}

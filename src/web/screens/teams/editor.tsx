@@ -1,0 +1,290 @@
+/**
+ * Form and JSON side by side, which edit one text; below them the graph of what is written. What somebody typed is kept
+ * until it was saved: over reloads, over answers that refuse it, and when somebody else was faster.
+ */
+import { useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useDeferredValue, useEffect, useRef, useState } from 'react';
+import { call, wordsOf } from '../../api/client.ts';
+import type { TeamRecord } from '../../api/queries.ts';
+import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
+import { Button } from '../../ui/button.tsx';
+import { cx } from '../../ui/cx.ts';
+import { useDraft } from '../../ui/drafts.ts';
+import { inputClass } from '../../ui/field.tsx';
+import { useOnline } from '../../ui/online.ts';
+import { Screen } from '../../ui/screen.tsx';
+import { useAct } from '../run/act.ts';
+import { Conflict } from './conflict.tsx';
+import { type Doc, drawable, isObject, parse, textOf, write } from './document.ts';
+import { type Fault, faultIn, pathKey, placeOf } from './faults.ts';
+import { TeamForm } from './form.tsx';
+
+interface Saving {
+  text: string;
+  version: number | null;
+}
+
+export function Editor({
+  title,
+  draft,
+  text: begun,
+  team,
+}: {
+  title: string;
+  draft: string;
+  /** Without a draft. */
+  text: string;
+  team: TeamRecord | null;
+}) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const online = useOnline();
+  const [held, setHeld] = useDraft(draft);
+  const kept = readDraft(held);
+  const version = kept?.version ?? team?.version ?? null;
+  const text = kept?.text ?? begun;
+  const [wasKept] = useState(kept !== null);
+  const [pane, setPane] = useState<'form' | 'json'>('form');
+  const [told, setTold] = useState<Fault | null>(null);
+  const [theirs, setTheirs] = useState<TeamRecord | null>(null);
+  const [mine, setMine] = useState<string | null>(null);
+  const json = useRef<HTMLTextAreaElement>(null);
+
+  const parsed = parse(text);
+  const lastGood = useRef<Doc>({});
+  if (parsed.doc) lastGood.current = parsed.doc;
+  const doc = parsed.doc ?? lastGood.current;
+
+  const setText = (next: string, from = version) => {
+    setHeld(JSON.stringify({ version: from, text: next } satisfies Saving));
+    setTold(null);
+  };
+
+  const save = useAct(
+    (saving: Saving, idempotency_key) => send(team, saving, idempotency_key),
+    (saved) => {
+      setHeld('');
+      queries.setQueryData(['team', saved.id], saved);
+      void queries.invalidateQueries({ queryKey: ['teams'] });
+      void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });
+    },
+  );
+  const press = (saving: Saving) => {
+    if (save.isPending) return;
+    save.mutate(saving, {
+      onError: async (error) => {
+        if (team && (error as { code?: string }).code === 'team_changed') {
+          await call('getTeam', { params: { team_id: team.id } }).then(setTheirs, (failure) =>
+            setTold({ path: [], message: wordsOf(failure) }),
+          );
+          return;
+        }
+        const { doc: sent } = parse(saving.text);
+        const path = sent && placeOf(wordsOf(error), sent);
+        setTold({ path: path ?? [], message: wordsOf(error) });
+      },
+    });
+  };
+
+  // The cursor goes where the service points.
+  useEffect(() => {
+    if (told && told.path.length > 0) showPlace(told, json.current, setPane);
+  }, [told]);
+
+  const shown = useDeferredValue(doc);
+  const steps = drawable(shown);
+  const hint = told === null && parsed.doc ? faultIn(doc) : null;
+  const changed = held !== '' && text !== begun;
+
+  return (
+    <Screen
+      title={title}
+      actions={
+        <>
+          {changed && (
+            <Button look="quiet" onClick={() => setHeld('')}>
+              Discard changes
+            </Button>
+          )}
+          <Button
+            look="primary"
+            busy={save.isPending}
+            disabled={parsed.doc === null || theirs !== null || !online}
+            title={online ? undefined : 'You are offline'}
+            onClick={() => press({ text, version })}
+          >
+            {save.isPending ? 'Saving…' : team ? 'Save' : 'Create team'}
+          </Button>
+        </>
+      }
+      toolbar={
+        <div className="flex w-full flex-wrap items-center gap-2">
+          <fieldset className="flex gap-1 lg:hidden">
+            <legend className="sr-only">Edit as</legend>
+            {(['form', 'json'] as const).map((one) => (
+              <button
+                key={one}
+                type="button"
+                aria-pressed={pane === one}
+                onClick={() => setPane(one)}
+                className={cx(
+                  'tap rounded-md border px-3',
+                  pane === one ? 'border-accent font-medium' : 'border-line text-muted',
+                )}
+              >
+                {one === 'form' ? 'Form' : 'JSON'}
+              </button>
+            ))}
+          </fieldset>
+          <p aria-live="polite" className="min-w-0 flex-1 break-words text-sm">
+            {told ? (
+              <span role="alert" className="text-failed">
+                {told.message}
+              </span>
+            ) : hint ? (
+              <span className="text-muted">Not right yet: {hint.message}</span>
+            ) : (
+              wasKept &&
+              changed && <span className="text-muted">Your changes from before are still here.</span>
+            )}
+          </p>
+          {hint && (
+            <Button look="quiet" onClick={() => showPlace(hint, json.current, setPane)}>
+              Show
+            </Button>
+          )}
+          {mine !== null && (
+            <Button
+              onClick={() => {
+                setText(mine);
+                setMine(null);
+              }}
+            >
+              Back to what I wrote
+            </Button>
+          )}
+        </div>
+      }
+    >
+      {theirs && (
+        <Conflict
+          theirs={theirs}
+          mine={text}
+          busy={save.isPending}
+          onKeep={() => {
+            setText(text, theirs.version);
+            queries.setQueryData(['team', theirs.id], theirs);
+            setTheirs(null);
+            press({ text, version: theirs.version });
+          }}
+          onTake={() => {
+            setMine(text);
+            setText(textOf(theirs), theirs.version);
+            queries.setQueryData(['team', theirs.id], theirs);
+            setTheirs(null);
+          }}
+        />
+      )}
+      <div className="grid min-w-0 grid-cols-1 gap-4 p-3 md:px-4 lg:grid-cols-2">
+        <div className={cx('min-w-0', pane !== 'form' && 'max-lg:hidden')}>
+          {parsed.fault !== null && (
+            <p className="mb-2 rounded-md bg-marked px-3 py-2">The form goes on once the JSON can be read.</p>
+          )}
+          <TeamForm
+            doc={doc}
+            disabled={parsed.doc === null}
+            fault={told ?? null}
+            onChange={(next) => setText(write(next))}
+          />
+        </div>
+        <div className={cx('flex min-w-0 flex-col gap-3 lg:sticky lg:top-3 lg:self-start')}>
+          <section
+            aria-label="Steps as they stand"
+            className={cx('min-w-0 rounded-md border border-line', pane === 'json' && 'max-lg:hidden')}
+          >
+            {steps.length === 0 ? (
+              <p className="px-3 py-6 text-center text-muted">
+                No steps: who leads decides what is to be done.
+              </p>
+            ) : steps.length > GRAPH_STEPS_MAX ? (
+              <p className="px-3 py-6 text-center text-muted">{steps.length} steps: too many to draw.</p>
+            ) : (
+              <div className="h-56">
+                <StepsGraph steps={steps} label="Graph of the steps" />
+              </div>
+            )}
+          </section>
+          <div className={cx('flex min-w-0 flex-col gap-1', pane !== 'json' && 'max-lg:hidden')}>
+            <label htmlFor="team-json" className="font-medium text-sm">
+              Definition (JSON)
+            </label>
+            <textarea
+              id="team-json"
+              ref={json}
+              value={text}
+              onChange={(event) => setText(event.target.value)}
+              spellCheck={false}
+              autoComplete="off"
+              wrap="off"
+              rows={24}
+              aria-invalid={parsed.fault === null ? undefined : true}
+              aria-describedby={parsed.fault === null ? undefined : 'team-json-fault'}
+              className={cx(inputClass, 'overflow-x-auto font-mono text-sm')}
+            />
+            {parsed.fault !== null && (
+              <p id="team-json-fault" role="status" className="break-words text-failed text-sm">
+                {parsed.fault}
+              </p>
+            )}
+          </div>
+        </div>
+      </div>
+    </Screen>
+  );
+}
+
+function readDraft(held: string): Saving | null {
+  if (held === '') return null;
+  try {
+    const value = JSON.parse(held) as Partial<Saving>;
+    return isObject(value) && typeof value.text === 'string'
+      ? { text: value.text, version: typeof value.version === 'number' ? value.version : null }
+      : null;
+  } catch {
+    return null;
+  }
+}
+
+function send(team: TeamRecord | null, { text, version }: Saving, idempotency_key: string) {
+  // What it has is for the service to judge.
+  const body = JSON.parse(text) as never;
+  if (team === null) return call('createTeam', { body, idempotency_key });
+  return call('updateTeam', {
+    params: { team_id: team.id },
+    body: { ...(body as object), version: version ?? team.version },
+  });
+}
+
+/** The control of the field, or of what it is part of; the text where the form has none. */
+function showPlace(
+  { path }: Fault,
+  json: HTMLTextAreaElement | null,
+  setPane: (pane: 'form' | 'json') => void,
+): void {
+  for (let length = path.length; length > 0; length--) {
+    const key = CSS.escape(pathKey(path.slice(0, length)));
+    const control = document.querySelector<HTMLElement>(`[data-path="${key}"]`);
+    if (!control) continue;
+    setPane('form');
+    control.closest('details')?.setAttribute('open', '');
+    // It may have been hidden until now.
+    requestAnimationFrame(() => {
+      control.scrollIntoView({ block: 'center' });
+      control.focus();
+    });
+    return;
+  }
+  setPane('json');
+  requestAnimationFrame(() => json?.focus());
+}

@@ -1,0 +1,159 @@
+/**
+ * Which field of a definition a message is about. The service names the field (`spec.steps[].max_attempts must be …`) but
+ * not which of a list; that is found by looking for the first that is so. Pure.
+ */
+
+import type { TeamSpec } from '../../../domain/team.ts';
+import { MEMBER_ID, specFault } from '../../../domain/team-spec.ts';
+import { at, type Doc, isObject, type Json, listAt, type Path } from './document.ts';
+
+export interface Fault {
+  path: Path;
+  message: string;
+}
+
+/** Messages whose words name no path. */
+const elsewhere: Record<string, string> = {
+  'team name is required': 'name',
+  'team name already exists': 'name',
+  step_key: 'spec.steps[].step_key',
+  member_id: 'spec.members[].member_id',
+};
+
+/** Null where the message is about nothing in particular. */
+export function placeOf(message: string, doc: Doc): Path | null {
+  const named = elsewhere[message];
+  if (named) return [named];
+  const found = /^([a-z_]+(?:\[\])?(?:\.[A-Za-z0-9_-]+(?:\[\])?)*) (.+)$/.exec(message);
+  if (!found) return null;
+  const [, name = '', words = ''] = found;
+  const parts = (elsewhere[name] ?? name).split('.').flatMap((part) => part.split(/(?=\[\])/));
+  if (!['name', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
+  const candidates = expand(doc, parts);
+  if (words.startsWith('must not contain a dependency cycle')) return cycleIn(doc);
+  return candidates.find((path) => isWrong(doc, path, words)) ?? candidates.at(-1) ?? null;
+}
+
+/** Every place that a name with `[]` may mean. */
+function expand(doc: Doc, parts: readonly string[]): Path[] {
+  let paths: Path[] = [[]];
+  for (const part of parts) {
+    paths = paths.flatMap((path): Path[] => {
+      if (part !== '[]') return [[...path, part]];
+      const list = at(doc, path);
+      return Array.isArray(list) ? list.map((_, index) => [...path, index]) : [];
+    });
+  }
+  return paths;
+}
+
+function isWrong(doc: Doc, path: Path, words: string): boolean {
+  const value = at(doc, path);
+  const last = path.at(-1);
+  if (words === 'is required') return value === undefined || value === null || value === '' || isBlank(value);
+  if (words === 'must be unique') return listAbove(doc, path).indexOf(value) < (path.at(-2) as number);
+  if (words === 'must reference a defined member')
+    return !names(doc, 'members', 'member_id').includes(value!);
+  if (words === 'must reference a defined step') {
+    const known = names(doc, 'steps', 'step_key');
+    return Array.isArray(value) && value.some((need) => !known.includes(need));
+  }
+  if (words === 'entries must be non-empty strings') {
+    return Array.isArray(value) && value.some((need) => typeof need !== 'string' || need === '');
+  }
+  if (words.startsWith('needs command')) {
+    return isObject(value) && !value.command && !value.argv && !value.preset;
+  }
+  if (last === 'member_id' && words.startsWith('must be 1 to 64')) {
+    return typeof value === 'string' && !MEMBER_ID.test(value);
+  }
+  if (words.startsWith('must not be ')) return value === words.slice(12).split(/[ ,]/)[0];
+  const range = /^must be an integer from (\d+) to (\d+)$/.exec(words);
+  if (range) {
+    return (
+      value !== undefined &&
+      (!Number.isInteger(value) || Number(value) < Number(range[1]) || Number(value) > Number(range[2]))
+    );
+  }
+  const most = /^must be at most (\d+) characters$/.exec(words);
+  if (most) return typeof value === 'string' && value.length > Number(most[1]);
+  const one = /^must be one of: (.+)$/.exec(words);
+  if (one) return value !== undefined && !one[1]!.split(', ').includes(String(value));
+  if (words === 'must be a string') return value !== undefined && typeof value !== 'string';
+  if (words === 'must be an array') return !Array.isArray(value);
+  if (words === 'must be an object') return !isObject(value);
+  return value !== undefined && value !== null;
+}
+
+function isBlank(value: Json): boolean {
+  return typeof value === 'string' && value.trim() === '';
+}
+
+/** The same field of all that stand in the list. */
+function listAbove(doc: Doc, path: Path): (Json | undefined)[] {
+  const list = at(doc, path.slice(0, -2));
+  return Array.isArray(list) ? list.map((one) => at(one, path.slice(-1))) : [];
+}
+
+function names(doc: Doc, list: string, field: string): Json[] {
+  return listAt(doc, ['spec', list]).map((one) => one[field] ?? null);
+}
+
+/** The first step that comes back to itself. */
+function cycleIn(doc: Doc): Path {
+  const steps = listAt(doc, ['spec', 'steps']);
+  const needs = new Map(
+    steps.map(({ step_key, depends_on }) => [step_key, Array.isArray(depends_on) ? depends_on : []]),
+  );
+  const index = steps.findIndex(({ step_key }) => {
+    const seen = new Set<Json>();
+    const open = [...(needs.get(step_key) ?? [])];
+    for (let next = open.pop(); next !== undefined; next = open.pop()) {
+      if (next === step_key) return true;
+      if (!seen.has(next)) {
+        seen.add(next);
+        open.push(...(needs.get(next) ?? []));
+      }
+    }
+    return false;
+  });
+  return index === -1 ? ['spec', 'steps'] : ['spec', 'steps', index, 'depends_on'];
+}
+
+/** What the service would say of how the parts fit, while somebody types. Of the form of each field it says more. */
+export function faultIn(doc: Doc): Fault | null {
+  const spec = shaped(doc);
+  const fault = spec && specFault(spec);
+  if (!fault) return null;
+  const name = fault.path.reduce<string>(
+    (text, part) => (typeof part === 'number' ? `${text}[]` : `${text}.${part}`),
+    'spec',
+  );
+  const path = fault.message.includes('cycle') ? cycleIn(doc) : ['spec', ...fault.path];
+  return { path, message: `${name} ${fault.message}` };
+}
+
+/** Null while a field is missing or of the wrong kind. */
+function shaped(doc: Doc): TeamSpec | null {
+  const spec = at(doc, ['spec']);
+  if (!isObject(spec) || !Array.isArray(spec.members) || spec.members.length === 0) return null;
+  const members = spec.members.filter((one) => isObject(one) && typeof one.member_id === 'string');
+  const list = spec.steps ?? [];
+  if (!Array.isArray(list) || members.length < spec.members.length) return null;
+  const leader_member_id = spec.leader_member_id ?? null;
+  if (leader_member_id !== null && typeof leader_member_id !== 'string') return null;
+  const first = (members[0] as Doc).member_id;
+  const steps = list.map((one) => ({
+    ...(isObject(one) ? one : {}),
+    step_key: at(one, ['step_key']),
+    member_id: at(one, ['member_id']) ?? leader_member_id ?? first,
+    depends_on: [...new Set((at(one, ['depends_on']) ?? []) as Json[])],
+  }));
+  if (!steps.every(({ step_key }) => typeof step_key === 'string' && step_key !== '')) return null;
+  return { members, leader_member_id, steps } as unknown as TeamSpec;
+}
+
+/** As controls of the form carry it. */
+export function pathKey(path: Path): string {
+  return path.join('.');
+}

@@ -1,0 +1,122 @@
+/** The form of a definition: what most teams need. The JSON beside it has everything. */
+import { Plus } from 'lucide-react';
+import { Button } from '../../ui/button.tsx';
+import { Select } from '../../ui/select.tsx';
+import { type Doc, freeName, listAt, put, textAt } from './document.ts';
+import type { Fault } from './faults.ts';
+import { choicesOf, DocField, type FormProps } from './form-field.tsx';
+import { MemberForm } from './member-form.tsx';
+import { StepForm } from './step-form.tsx';
+
+/** More are edited as JSON. */
+const STEPS_SHOWN = 60;
+
+export function TeamForm({
+  doc,
+  disabled,
+  fault,
+  onChange,
+}: {
+  doc: Doc;
+  disabled: boolean;
+  fault: Fault | null;
+  onChange: (doc: Doc) => void;
+}) {
+  const form: FormProps = { doc, fault, onChange };
+  const members = listAt(doc, ['spec', 'members']);
+  const steps = listAt(doc, ['spec', 'steps']);
+  const ids = members.map((_, index) => textAt(doc, ['spec', 'members', index, 'member_id'])).filter(Boolean);
+  return (
+    <fieldset disabled={disabled} className="flex min-w-0 flex-col gap-4">
+      <legend className="sr-only">Definition</legend>
+      <DocField form={form} path={['name']} label="Name" />
+      <DocField form={form} path={['description']} label="Description" lines={2} empty="keep" />
+      <DocField
+        form={form}
+        path={['human_members']}
+        label="People"
+        hint="Usernames with commas between them: they see the team, change it and work with its runs."
+        list
+      />
+      <div className="grid gap-3 sm:grid-cols-2">
+        <DocField form={form} path={['spec', 'leader_member_id']} label="Leader">
+          {(control) => (
+            <Select
+              {...control}
+              value={textAt(doc, ['spec', 'leader_member_id'])}
+              onChange={(value) =>
+                onChange(put(doc, ['spec', 'leader_member_id'], value === '' ? null : value))
+              }
+              choices={choicesOf(ids, textAt(doc, ['spec', 'leader_member_id']), 'nobody')}
+            />
+          )}
+        </DocField>
+        <DocField form={form} path={['spec', 'review_route']} label="Questions go to">
+          {(control) => (
+            <Select
+              {...control}
+              value={textAt(doc, ['spec', 'review_route']) || 'human'}
+              onChange={(value) => onChange(put(doc, ['spec', 'review_route'], value))}
+              choices={[
+                { value: 'human', label: 'people' },
+                { value: 'leader', label: 'the leader first' },
+              ]}
+            />
+          )}
+        </DocField>
+      </div>
+
+      <section aria-label="Members" className="flex min-w-0 flex-col gap-2">
+        <h2 className="font-medium">Members</h2>
+        {members.map((_, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a place in the list is all that stays while its name is typed
+          <MemberForm key={index} form={form} index={index} alone={members.length === 1} />
+        ))}
+        <div>
+          <Button
+            icon={<Plus aria-hidden />}
+            onClick={() =>
+              onChange(
+                put(doc, ['spec', 'members', members.length], {
+                  member_id: freeName('member', ids),
+                  agent: { preset: 'demo', worktree_mode: 'create_worktree' },
+                }),
+              )
+            }
+          >
+            Add member
+          </Button>
+        </div>
+      </section>
+
+      <section aria-label="Steps" className="flex min-w-0 flex-col gap-2">
+        <h2 className="font-medium">Steps</h2>
+        {steps.slice(0, STEPS_SHOWN).map((_, index) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: as above
+          <StepForm key={index} form={form} index={index} members={ids} steps={steps} />
+        ))}
+        {steps.length > STEPS_SHOWN && (
+          <p className="text-muted">{steps.length - STEPS_SHOWN} more steps stand in the JSON.</p>
+        )}
+        <div>
+          <Button
+            icon={<Plus aria-hidden />}
+            onClick={() =>
+              onChange(
+                put(doc, ['spec', 'steps', steps.length], {
+                  step_key: freeName(
+                    'step',
+                    steps.map(({ step_key }) => step_key ?? null),
+                  ),
+                  ...(ids[0] !== undefined && { member_id: ids[0] }),
+                }),
+              )
+            }
+          >
+            Add step
+          </Button>
+        </div>
+      </section>
+    </fieldset>
+  );
+}

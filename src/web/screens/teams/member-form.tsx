@@ -1,0 +1,115 @@
+/** One member of the form: who it is, and what its agent runs. */
+import { useQuery } from '@tanstack/react-query';
+import { X } from 'lucide-react';
+import { presetsQuery } from '../../api/queries.ts';
+import { IconButton } from '../../ui/button.tsx';
+import { Select } from '../../ui/select.tsx';
+import { at, isObject, type Json, put, renameMember, textAt } from './document.ts';
+import { DocField, type FormProps } from './form-field.tsx';
+
+const OUTSIDE = 'outside';
+const COMMAND = 'command';
+
+export function MemberForm({ form, index, alone }: { form: FormProps; index: number; alone: boolean }) {
+  const { doc, onChange } = form;
+  const path = ['spec', 'members', index] as const;
+  const agent = at(doc, [...path, 'agent']);
+  const name = textAt(doc, [...path, 'member_id']);
+  const { data: presets = [] } = useQuery(presetsQuery('main'));
+  const preset = textAt(doc, [...path, 'agent', 'preset']);
+  const kind = !isObject(agent) ? OUTSIDE : preset || COMMAND;
+  const setKind = (next: string) => {
+    if (next === OUTSIDE) return onChange(put(doc, [...path, 'agent'], null));
+    const before = isObject(agent) ? agent : { worktree_mode: 'create_worktree' };
+    const { preset: _, command, argv: __, protocol: ___, ...rest } = before;
+    const made: Record<string, Json> =
+      next === COMMAND ? { command: command ?? '', ...rest } : { preset: next, ...rest };
+    onChange(put(doc, [...path, 'agent'], made));
+  };
+  const known = presets.filter(({ id }) => id !== 'acp' && id !== 'plain');
+  const label = name || `member ${index + 1}`;
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-2 rounded-md border border-line p-3">
+      <legend className="sr-only">{label}</legend>
+      <div className="flex items-start gap-2">
+        <div className="grid min-w-0 flex-1 gap-2 sm:grid-cols-2">
+          <DocField
+            form={form}
+            path={[...path, 'member_id']}
+            label="Member"
+            change={(before, text) => renameMember(before, index, text)}
+          />
+          <DocField form={form} path={[...path, 'agent']} label="Agent">
+            {(control) => (
+              <Select
+                {...control}
+                value={kind}
+                onChange={setKind}
+                choices={[
+                  ...known.map(({ id, name: title }) => ({ value: id, label: title })),
+                  ...(kind !== OUTSIDE && kind !== COMMAND && !known.some(({ id }) => id === kind)
+                    ? [{ value: kind, label: kind }]
+                    : []),
+                  { value: COMMAND, label: 'a command' },
+                  { value: OUTSIDE, label: 'none: driven from outside' },
+                ]}
+              />
+            )}
+          </DocField>
+        </div>
+        <IconButton
+          label={`Remove ${label}`}
+          icon={<X aria-hidden />}
+          disabled={alone}
+          onClick={() => onChange(put(doc, path, undefined))}
+        />
+      </div>
+      {kind === COMMAND && (
+        <DocField form={form} path={[...path, 'agent', 'command']} label="Command" empty="keep" />
+      )}
+      <DocField form={form} path={[...path, 'description']} label="What it is for" />
+      {kind !== OUTSIDE && (
+        <details>
+          <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
+          <div className="flex flex-col gap-2 pt-1">
+            <DocField
+              form={form}
+              path={[...path, 'prompt']}
+              label="Role"
+              lines={3}
+              hint="Said to its agent first."
+            />
+            <div className="grid gap-2 sm:grid-cols-2">
+              <DocField form={form} path={[...path, 'agent', 'worktree_mode']} label="Folder">
+                {(control) => (
+                  <Select
+                    {...control}
+                    value={textAt(doc, [...path, 'agent', 'worktree_mode']) || 'use_existing'}
+                    onChange={(value) => onChange(put(doc, [...path, 'agent', 'worktree_mode'], value))}
+                    choices={[
+                      { value: 'create_worktree', label: 'one of its own for each run' },
+                      { value: 'use_existing', label: 'one that is there' },
+                    ]}
+                  />
+                )}
+              </DocField>
+              <DocField
+                form={form}
+                path={[...path, 'agent', 'node_id']}
+                label="Node"
+                hint="main, unless given"
+              />
+            </div>
+            <DocField form={form} path={[...path, 'agent', 'workdir']} label="Path of the folder" />
+            <DocField
+              form={form}
+              path={[...path, 'agent', 'worktree_repo']}
+              label="Repository"
+              hint="Its folder is a git worktree of this."
+            />
+          </div>
+        </details>
+      )}
+    </fieldset>
+  );
+}

@@ -1,0 +1,101 @@
+/** What a run is asked for: a title and what to do, or any JSON; both are one document, kept until the run has begun. */
+import { useQueryClient } from '@tanstack/react-query';
+import { useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { call } from '../../api/client.ts';
+import type { TeamRecord } from '../../api/queries.ts';
+import { MOD } from '../../shell/keys.ts';
+import { Button } from '../../ui/button.tsx';
+import { useDraft } from '../../ui/drafts.ts';
+import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { useOnline } from '../../ui/online.ts';
+import { Refused } from '../../ui/states.tsx';
+import { useAct } from '../run/act.ts';
+import { type Doc, parse, put, textAt, write } from './document.ts';
+
+export function StartRun({ team }: { team: TeamRecord }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const online = useOnline();
+  const [draft, setDraft] = useDraft(`run.${team.id}`);
+  const [asJson, setAsJson] = useState(false);
+  const text = draft || '{}';
+  const { doc, fault } = parse(text);
+  const act = useAct(
+    (input: Doc, idempotency_key) =>
+      call('createRun', { params: { team_id: team.id }, body: { input }, idempotency_key }),
+    (run) => {
+      setDraft('');
+      queries.setQueryData(['run', run.id], run);
+      void queries.invalidateQueries({ queryKey: ['runs', team.id] });
+      void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });
+    },
+  );
+  const start = () => {
+    if (doc && !act.isPending) act.mutate(doc);
+  };
+  const set = (field: string, value: string) => {
+    if (doc) setDraft(write(put(doc, [field], value === '' ? undefined : value)));
+  };
+  const json = asJson || doc === null;
+  return (
+    <form
+      className="flex flex-col gap-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        start();
+      }}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
+          event.preventDefault();
+          start();
+        }
+      }}
+    >
+      {json ? (
+        <Field label="Input (JSON)" error={fault}>
+          {(control) => (
+            <textarea
+              {...control}
+              value={text}
+              onChange={(event) => setDraft(event.target.value)}
+              rows={8}
+              spellCheck={false}
+              className={`${inputClass} font-mono`}
+            />
+          )}
+        </Field>
+      ) : (
+        <>
+          <TextField label="Title" value={textAt(doc, ['title'])} onText={(text) => set('title', text)} />
+          <Field label="What is to be done">
+            {(control) => (
+              <textarea
+                {...control}
+                value={textAt(doc, ['prompt'])}
+                onChange={(event) => set('prompt', event.target.value)}
+                rows={4}
+                className={inputClass}
+              />
+            )}
+          </Field>
+        </>
+      )}
+      <Refused error={act.error} />
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        <Button look="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
+          {json ? 'Title and text' : 'As JSON'}
+        </Button>
+        <Button
+          type="submit"
+          look="primary"
+          busy={act.isPending}
+          disabled={doc === null || !online}
+          title={online ? `${MOD}⏎` : 'You are offline'}
+        >
+          {act.isPending ? 'Starting…' : 'Start run'} <kbd className="font-sans text-xs">{MOD}⏎</kbd>
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,114 @@
+/** One step of the form: whose it is, what it waits for, what is asked. */
+import { X } from 'lucide-react';
+import { IconButton } from '../../ui/button.tsx';
+import { Select } from '../../ui/select.tsx';
+import { at, type Doc, put, removeStep, renameStep, textAt } from './document.ts';
+import { choicesOf, DocField, type FormProps } from './form-field.tsx';
+
+export function StepForm({
+  form,
+  index,
+  members,
+  steps,
+}: {
+  form: FormProps;
+  index: number;
+  members: readonly string[];
+  steps: readonly Doc[];
+}) {
+  const { doc, onChange } = form;
+  const path = ['spec', 'steps', index] as const;
+  const key = textAt(doc, [...path, 'step_key']);
+  const label = key || `step ${index + 1}`;
+  const listed = at(doc, [...path, 'depends_on']);
+  const needs = Array.isArray(listed) ? listed.filter((need) => typeof need === 'string') : [];
+  const setNeeds = (next: string[]) =>
+    onChange(put(doc, [...path, 'depends_on'], next.length > 0 ? next : undefined));
+  const others = steps
+    .map(({ step_key }) => step_key)
+    .filter(
+      (one): one is string => typeof one === 'string' && one !== '' && one !== key && !needs.includes(one),
+    );
+  return (
+    <fieldset className="flex min-w-0 flex-col gap-2 rounded-md border border-line p-3">
+      <legend className="sr-only">{label}</legend>
+      <div className="flex items-start gap-2">
+        <div className="grid min-w-0 flex-1 gap-2 sm:grid-cols-2">
+          <DocField
+            form={form}
+            path={[...path, 'step_key']}
+            label="Step"
+            change={(before, text) => renameStep(before, index, text)}
+          />
+          <DocField form={form} path={[...path, 'member_id']} label="Member">
+            {(control) => (
+              <Select
+                {...control}
+                value={textAt(doc, [...path, 'member_id'])}
+                onChange={(value) =>
+                  onChange(put(doc, [...path, 'member_id'], value === '' ? undefined : value))
+                }
+                choices={choicesOf(members, textAt(doc, [...path, 'member_id']), 'who leads, or the first')}
+              />
+            )}
+          </DocField>
+        </div>
+        <IconButton
+          label={`Remove ${label}`}
+          icon={<X aria-hidden />}
+          onClick={() => onChange(removeStep(doc, index))}
+        />
+      </div>
+      <DocField form={form} path={[...path, 'depends_on']} label="Waits for">
+        {(control) => (
+          <div className="flex min-w-0 flex-wrap items-center gap-1">
+            {needs.map((need) => (
+              <button
+                key={need}
+                type="button"
+                aria-label={`No longer wait for ${need}`}
+                onClick={() => setNeeds(needs.filter((one) => one !== need))}
+                className="tap inline-flex max-w-full items-center gap-1 rounded-full border border-line bg-surface px-2"
+              >
+                <span className="truncate">{need}</span> <X aria-hidden className="size-3 shrink-0" />
+              </button>
+            ))}
+            <Select
+              {...control}
+              value=""
+              onChange={(need) => need !== '' && setNeeds([...needs, need])}
+              className="max-w-44"
+              choices={[
+                { value: '', label: needs.length > 0 ? 'and for…' : 'nothing' },
+                ...others.map((one) => ({ value: one, label: one })),
+              ]}
+            />
+          </div>
+        )}
+      </DocField>
+      <DocField form={form} path={[...path, 'prompt']} label="What is asked" lines={2} />
+      <details>
+        <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
+        <div className="grid gap-2 pt-1 sm:grid-cols-3">
+          <DocField form={form} path={[...path, 'when']} label="Taken">
+            {(control) => (
+              <Select
+                {...control}
+                value={textAt(doc, [...path, 'when']) || 'on_success'}
+                onChange={(value) =>
+                  onChange(put(doc, [...path, 'when'], value === 'always' ? value : undefined))
+                }
+                choices={[
+                  { value: 'on_success', label: 'when all went well' },
+                  { value: 'always', label: 'in any case' },
+                ]}
+              />
+            )}
+          </DocField>
+          <DocField form={form} path={[...path, 'max_attempts']} label="Attempts" number />
+          <DocField form={form} path={[...path, 'timeout_seconds']} label="Seconds, at most" number />
+        </div>
+      </details>
+    </fieldset>
+  );
+}

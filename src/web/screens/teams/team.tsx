@@ -1,0 +1,237 @@
+/** One team: what it is made of, and its runs. */
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate, useParams } from '@tanstack/react-router';
+import { Pencil, Play, Trash } from 'lucide-react';
+import { useState } from 'react';
+import { call, wordsOf } from '../../api/client.ts';
+import {
+  RUNS_READ,
+  type RunRecord,
+  readRuns,
+  runsQuery,
+  type TeamRecord,
+  teamQuery,
+} from '../../api/queries.ts';
+import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
+import { Button, buttonClass } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Empty, Reading, Refused } from '../../ui/states.tsx';
+import { useAct } from '../run/act.ts';
+import { RunsTable } from '../run/runs-table.tsx';
+import { StartRun } from './start-run.tsx';
+
+export function Team() {
+  const { team_id } = useParams({ from: '/app/teams/$team_id' });
+  const team = useQuery(teamQuery(team_id));
+  if (team.data) return <TeamScreen key={team_id} team={team.data} />;
+  return (
+    <Screen title="Team">
+      <Reading read={team}>{() => null}</Reading>
+    </Screen>
+  );
+}
+
+function TeamScreen({ team }: { team: TeamRecord }) {
+  const [open, setOpen] = useState<'start' | 'delete' | null>(null);
+  const runs = useQuery(runsQuery(team.id));
+  const older = useOlder(team.id);
+  const every = [...(runs.data ?? []), ...older.runs];
+  const start = (
+    <Button look="primary" icon={<Play aria-hidden />} onClick={() => setOpen('start')}>
+      Start run
+    </Button>
+  );
+  return (
+    <Screen
+      title={team.name}
+      actions={
+        <>
+          <Button look="danger" icon={<Trash aria-hidden />} onClick={() => setOpen('delete')}>
+            Delete
+          </Button>
+          <Link to="/teams/$team_id/edit" params={{ team_id: team.id }} className={buttonClass('plain')}>
+            <Pencil aria-hidden /> Edit
+          </Link>
+          {start}
+        </>
+      }
+    >
+      <div className="flex flex-col gap-3 p-3 md:px-4">
+        {team.description && <p className="max-w-prose break-words text-prose">{team.description}</p>}
+        <p className="flex flex-wrap gap-x-4 text-muted text-sm">
+          <span>version {team.version}</span>
+          <span className="min-w-0 break-words">
+            worked with by{' '}
+            {team.human_members.length > 0 ? team.human_members.join(', ') : 'who made it, and root'}
+          </span>
+          {team.spec.review_route === 'leader' && <span>questions go to the leader first</span>}
+        </p>
+        <div className="grid min-w-0 gap-3 xl:grid-cols-2">
+          <MemberList team={team} />
+          <Steps team={team} />
+        </div>
+        <section aria-label="Runs" className="min-w-0">
+          <h2 className="py-1 font-medium">Runs</h2>
+          <Reading read={runs}>
+            {() =>
+              every.length === 0 ? (
+                <Empty title="It did not run yet." cli={`svc runs create ${team.name}`}>
+                  {start}
+                </Empty>
+              ) : (
+                <>
+                  <RunsTable runs={every} />
+                  {every.length >= RUNS_READ && !older.done && (
+                    <div className="flex items-center justify-center gap-3 p-3">
+                      <Button busy={older.busy} onClick={older.read}>
+                        {older.busy ? 'Reading…' : 'Older runs'}
+                      </Button>
+                      {older.error !== null && (
+                        <span role="alert" className="text-failed">
+                          {wordsOf(older.error)}
+                        </span>
+                      )}
+                    </div>
+                  )}
+                </>
+              )
+            }
+          </Reading>
+        </section>
+      </div>
+      <Dialog open={open === 'start'} onClose={() => setOpen(null)} title={`Run ${team.name}`}>
+        <StartRun team={team} />
+      </Dialog>
+      <Dialog
+        open={open === 'delete'}
+        onClose={() => setOpen(null)}
+        title={`Delete ${team.name}?`}
+        description="Its runs, its tasks and their conversations go with it. Agents that its runs made stay."
+      >
+        <Delete team={team} onClose={() => setOpen(null)} />
+      </Dialog>
+    </Screen>
+  );
+}
+
+/** Pages behind the newest, which the fleet stream keeps current. */
+function useOlder(team_id: string) {
+  const [read, setRead] = useState<{ runs: RunRecord[]; cursor: string | null | undefined }>({
+    runs: [],
+    cursor: undefined,
+  });
+  const [busy, setBusy] = useState(false);
+  const [error, setError] = useState<unknown>(null);
+  const { data: newest = [] } = useQuery(runsQuery(team_id));
+  const known = new Set(newest.map(({ id }) => id));
+  return {
+    runs: read.runs.filter(({ id }) => !known.has(id)),
+    done: read.cursor === null,
+    busy,
+    error,
+    read: async () => {
+      setBusy(true);
+      setError(null);
+      try {
+        const cursor = read.cursor ?? (await readRuns(team_id)).next_cursor;
+        const page = cursor ? await readRuns(team_id, cursor) : null;
+        setRead({ runs: [...read.runs, ...(page?.items ?? [])], cursor: page?.next_cursor ?? null });
+      } catch (failure) {
+        setError(failure);
+      } finally {
+        setBusy(false);
+      }
+    },
+  };
+}
+
+function MemberList({ team: { spec } }: { team: TeamRecord }) {
+  return (
+    <section aria-label="Members" className="min-w-0 rounded-md border border-line">
+      <h2 className="border-line border-b px-3 py-1.5 font-medium">Members</h2>
+      <ul>
+        {spec.members.map(({ member_id, description, skills, agent }) => (
+          <li key={member_id} className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
+            <p className="flex min-w-0 flex-wrap items-center gap-x-2">
+              <b className="min-w-0 truncate font-medium">{member_id}</b>
+              {member_id === spec.leader_member_id && <span className="text-accent text-sm">leads</span>}
+              <span className="min-w-0 truncate text-muted text-sm">
+                {agent === null
+                  ? 'driven from outside'
+                  : (agent.preset ?? agent.command ?? agent.argv?.join(' '))}
+                {agent && agent.node_id !== 'main' && ` · node:${agent.node_id}`}
+              </span>
+            </p>
+            {description && <p className="break-words">{description}</p>}
+            {skills.length > 0 && (
+              <p className="break-words text-muted text-sm">skills: {skills.join(', ')}</p>
+            )}
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function Steps({ team: { spec } }: { team: TeamRecord }) {
+  return (
+    <section aria-label="Steps" className="min-w-0 rounded-md border border-line">
+      <h2 className="border-line border-b px-3 py-1.5 font-medium">
+        Steps <span className="font-normal text-muted">{spec.steps.length}</span>
+      </h2>
+      {spec.steps.length === 0 ? (
+        <p className="px-3 py-8 text-center text-muted">
+          {spec.leader_member_id === null
+            ? 'None: somebody says what came of a run.'
+            : 'None: the leader decides what is to be done.'}
+        </p>
+      ) : (
+        <>
+          {spec.steps.length <= GRAPH_STEPS_MAX && (
+            <div className="h-64">
+              <StepsGraph steps={spec.steps} label="Graph of the steps" />
+            </div>
+          )}
+          <details className="border-line border-t">
+            <summary className="tap cursor-pointer px-3 py-1 text-muted">As a list</summary>
+            <ol className="max-h-80 overflow-y-auto">
+              {spec.steps.map(({ step_key, member_id, depends_on }) => (
+                <li key={step_key} className="break-words border-line border-t px-3 py-1">
+                  <b className="font-medium">{step_key}</b> <span className="text-muted">by {member_id}</span>
+                  {depends_on.length > 0 && (
+                    <span className="text-muted"> after {depends_on.join(', ')}</span>
+                  )}
+                </li>
+              ))}
+            </ol>
+          </details>
+        </>
+      )}
+    </section>
+  );
+}
+
+function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
+  const queries = useQueryClient();
+  const navigate = useNavigate();
+  const act = useAct(
+    (team_id: string) => call('deleteTeam', { params: { team_id } }),
+    () => {
+      void queries.invalidateQueries({ queryKey: ['teams'] });
+      queries.removeQueries({ queryKey: ['runs', team.id] });
+      void navigate({ to: '/teams' });
+    },
+  );
+  return (
+    <div className="flex flex-col gap-3">
+      <Refused error={act.error} />
+      <div className="flex justify-end gap-2">
+        <Button onClick={onClose}>Keep it</Button>
+        <Button look="danger" busy={act.isPending} onClick={() => act.mutate(team.id)}>
+          {act.isPending ? 'Deleting…' : 'Delete team'}
+        </Button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,139 @@
+/** The teams that somebody works with, and how their last runs went. */
+import { useQueries, useQuery } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { ChevronDown, Plus } from 'lucide-react';
+import { type RunRecord, runsQuery, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import { Button, buttonClass } from '../../ui/button.tsx';
+import { Menu } from '../../ui/menu.tsx';
+import { Screen } from '../../ui/screen.tsx';
+import { Reading } from '../../ui/states.tsx';
+import { Status } from '../../ui/status.tsx';
+import { TableHead } from '../../ui/table-head.tsx';
+import { Ago } from '../../ui/time.tsx';
+import { templates } from './templates.ts';
+
+const columns = [
+  { label: 'Team', className: 'w-56' },
+  { label: 'What it does' },
+  { label: 'Members', className: 'w-24' },
+  { label: 'Version', className: 'w-20' },
+  { label: 'Last run', className: 'w-64' },
+];
+
+export function Teams() {
+  const teams = useQuery(teamsQuery);
+  const runs = useQueries({ queries: (teams.data ?? []).map(({ id }) => runsQuery(id)) });
+  const navigate = useNavigate();
+  const begin = (template?: string) => void navigate({ to: '/teams/new', search: { template } });
+  return (
+    <Screen
+      title="Teams"
+      actions={
+        <>
+          <Link to="/runs" className={buttonClass('plain')}>
+            All runs
+          </Link>
+          <Menu
+            trigger={
+              <Button look="primary" icon={<Plus aria-hidden />}>
+                New team <ChevronDown aria-hidden />
+              </Button>
+            }
+            items={[
+              ...templates.map(({ id, title, what }) => ({
+                label: title,
+                hint: what,
+                onSelect: () => begin(id),
+              })),
+              { label: 'Blank', onSelect: () => begin() },
+            ]}
+          />
+        </>
+      }
+    >
+      <Reading read={teams}>
+        {(all) =>
+          all.length === 0 ? (
+            <NoTeams onBegin={begin} />
+          ) : (
+            <table className="w-full table-fixed border-collapse max-md:block">
+              <TableHead columns={columns} className="max-md:sr-only" />
+              <tbody className="max-md:block">
+                {all.map((team, index) => (
+                  <Row key={team.id} team={team} last={runs[index]?.data?.[0]} />
+                ))}
+              </tbody>
+            </table>
+          )
+        }
+      </Reading>
+    </Screen>
+  );
+}
+
+function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) {
+  return (
+    <tr className="border-line border-b hover:bg-surface max-md:flex max-md:flex-wrap max-md:gap-x-3 max-md:px-3 max-md:py-1.5 md:h-9 md:[&>td]:px-2 md:[&>th]:pr-2 md:[&>th]:pl-4">
+      <th scope="row" className="min-w-0 truncate text-left font-normal max-md:max-w-full">
+        <Link
+          to="/teams/$team_id"
+          params={{ team_id: team.id }}
+          className="tap inline-flex max-w-full items-center font-medium hover:underline"
+        >
+          <span className="truncate">{team.name}</span>
+        </Link>
+      </th>
+      <td className="min-w-0 max-md:order-last max-md:w-full">
+        <div className="truncate text-muted" title={team.description}>
+          {team.description}
+        </div>
+      </td>
+      <td className="max-md:flex max-md:items-center">
+        {team.spec.members.length} <span className="text-muted md:sr-only">members</span>
+      </td>
+      <td className="text-muted max-md:hidden">v{team.version}</td>
+      <td className="max-md:flex max-md:items-center">
+        {last ? (
+          <Link
+            to="/teams/$team_id/runs/$run_id"
+            params={{ team_id: team.id, run_id: last.id }}
+            className="tap inline-flex max-w-full items-center gap-2 hover:underline"
+          >
+            Run {last.number} <Status status={last.status} />
+            <span className="text-muted max-lg:hidden">
+              <Ago at={last.created_at} />
+            </span>
+          </Link>
+        ) : (
+          <span className="text-muted">no runs</span>
+        )}
+      </td>
+    </tr>
+  );
+}
+
+function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
+  return (
+    <div className="mx-auto flex max-w-3xl flex-col items-center gap-4 px-4 py-12 text-center">
+      <p className="text-prose">A team is agents that work for each other. Begin with one of these.</p>
+      <ul className="grid w-full gap-3 md:grid-cols-3">
+        {templates.map(({ id, title, what }) => (
+          <li key={id} className="flex">
+            <button
+              type="button"
+              onClick={() => onBegin(id)}
+              className="flex w-full flex-col gap-1 rounded-lg border border-line-strong/60 p-4 text-left hover:bg-surface"
+            >
+              <span className="font-medium">{title}</span>
+              <span className="text-muted">{what}</span>
+            </button>
+          </li>
+        ))}
+      </ul>
+      <Button onClick={() => onBegin()}>Blank team</Button>
+      <code className="max-w-full break-words rounded bg-surface px-2 py-1 font-mono text-sm">
+        svc teams create --file team.json
+      </code>
+    </div>
+  );
+}

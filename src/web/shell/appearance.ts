@@ -1,0 +1,56 @@
+/** How it looks, and which keys work: kept in this browser. */
+import { useSyncExternalStore } from 'react';
+
+const KEY = 'svc.appearance';
+
+export interface Appearance {
+  theme: 'system' | 'light' | 'dark';
+  /** Single-key shortcuts. */
+  shortcuts: boolean;
+}
+
+const listeners = new Set<() => void>();
+const dark = globalThis.matchMedia?.('(prefers-color-scheme: dark)');
+let current: Appearance = read();
+
+function read(): Appearance {
+  let kept: Partial<Appearance> = {};
+  try {
+    kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<Appearance>;
+  } catch {}
+  return {
+    theme: kept.theme === 'light' || kept.theme === 'dark' ? kept.theme : 'system',
+    shortcuts: kept.shortcuts !== false,
+  };
+}
+
+export function applyAppearance(): void {
+  const theme = current.theme === 'system' ? (dark?.matches ? 'dark' : 'light') : current.theme;
+  document.documentElement.dataset.theme = theme;
+}
+
+dark?.addEventListener('change', applyAppearance);
+globalThis.addEventListener?.('storage', (event) => {
+  if (event.key !== KEY) return;
+  current = read();
+  applyAppearance();
+  for (const listener of listeners) listener();
+});
+
+export function setAppearance(change: Partial<Appearance>): void {
+  current = { ...current, ...change };
+  localStorage.setItem(KEY, JSON.stringify(current));
+  applyAppearance();
+  for (const listener of listeners) listener();
+}
+
+export function appearance(): Appearance {
+  return current;
+}
+
+export function useAppearance(): Appearance {
+  return useSyncExternalStore((listener) => {
+    listeners.add(listener);
+    return () => listeners.delete(listener);
+  }, appearance);
+}

@@ -1,0 +1,36 @@
+/** Whether what is on the screen is live, in the contract's exact words. After a minute without, a way out. */
+import { Circle, CircleCheck, CloudOff, LoaderCircle, type LucideIcon } from 'lucide-react';
+import { useStreams } from '../live/streams.ts';
+import type { BadgeState } from '../streams/badge.ts';
+import { cx } from '../ui/cx.ts';
+
+const looks: Record<BadgeState, { icon: LucideIcon; colour: string }> = {
+  idle: { icon: Circle, colour: 'text-muted' },
+  connecting: { icon: LoaderCircle, colour: 'text-muted' },
+  connected: { icon: CircleCheck, colour: 'text-completed' },
+  reconnecting: { icon: LoaderCircle, colour: 'text-needs' },
+  disconnected: { icon: CloudOff, colour: 'text-failed' },
+};
+
+export function Badge() {
+  const { badge, text, offer_refresh } = useStreams();
+  const { icon: Icon, colour } = looks[badge];
+  return (
+    <span className="flex min-w-0 flex-wrap items-center gap-x-2 text-sm">
+      {/* As wide as its longest words, so that nothing moves when they change. */}
+      <span
+        role="status"
+        data-badge
+        className={cx('inline-flex w-44 items-center gap-1 whitespace-nowrap', colour)}
+      >
+        <Icon aria-hidden className="size-3.5 shrink-0" />
+        <span>{text}</span>
+      </span>
+      {offer_refresh && (
+        <button type="button" onClick={() => location.reload()} className="tap text-accent underline">
+          Refresh
+        </button>
+      )}
+    </span>
+  );
+}

@@ -1,0 +1,83 @@
+/** Renews the session while its tab is looked at; where it cannot, asks for the password over the page, which stays. */
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, useEffect, useState } from 'react';
+import { call, wordsOf } from '../api/client.ts';
+import { isEnding, renewIfDue } from '../api/renewal.ts';
+import { session, useSession } from '../api/session.ts';
+import { Button } from '../ui/button.tsx';
+import { Dialog } from '../ui/dialog.tsx';
+import { TextField } from '../ui/field.tsx';
+import { Clock } from '../ui/time.tsx';
+
+const LOOK_MS = 30_000;
+
+export function Renewal() {
+  const now = useSession();
+  const [ending, setEnding] = useState(false);
+  const [later, setLater] = useState<string | null>(null);
+
+  useEffect(() => {
+    const look = () => {
+      if (document.visibilityState !== 'visible') return;
+      const held = session.get();
+      setEnding(held !== null && isEnding(held, Date.now()));
+      void renewIfDue();
+    };
+    look();
+    const timer = setInterval(look, LOOK_MS);
+    document.addEventListener('visibilitychange', look);
+    const stop = session.subscribe(look);
+    return () => {
+      clearInterval(timer);
+      document.removeEventListener('visibilitychange', look);
+      stop();
+    };
+  }, []);
+
+  if (!now || !ending || later === now.token) return null;
+  return <Ask username={now.user.username} ends_at={now.expires_at} onLater={() => setLater(now.token)} />;
+}
+
+function Ask({ username, ends_at, onLater }: { username: string; ends_at: number; onLater: () => void }) {
+  const [password, setPassword] = useState('');
+  const login = useMutation({
+    mutationFn: () => call('login', { body: { username, password } }),
+    onSuccess: (answer) => session.begin(answer),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    login.mutate();
+  };
+  return (
+    <Dialog
+      open
+      onClose={onLater}
+      title="Stay signed in?"
+      description={
+        <>
+          You are signed out at <Clock at={ends_at} />. With your password you stay, and this page as it is.
+        </>
+      }
+    >
+      <form onSubmit={submit} className="flex flex-col gap-3">
+        <input type="hidden" name="username" autoComplete="username" value={username} />
+        <TextField
+          label={`Password of ${username}`}
+          error={login.error && wordsOf(login.error)}
+          type="password"
+          name="password"
+          autoComplete="current-password"
+          required
+          value={password}
+          onText={setPassword}
+        />
+        <div className="flex justify-end gap-2">
+          <Button onClick={onLater}>Later</Button>
+          <Button type="submit" look="primary" busy={login.isPending}>
+            Stay signed in
+          </Button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}

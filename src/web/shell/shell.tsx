@@ -1,0 +1,214 @@
+/** The frame around every screen: where one can go, whether it is live, and what waits for an answer. */
+import { CSPProvider } from '@base-ui/react/csp-provider';
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
+import {
+  Bot,
+  Braces,
+  Ellipsis,
+  ListChecks,
+  type LucideIcon,
+  Network,
+  Play,
+  ScrollText,
+  Search,
+  Settings,
+  ShieldCheck,
+  Users,
+  UsersRound,
+} from 'lucide-react';
+import { useEffect, useState } from 'react';
+import { type ReviewRecord, reviewsQuery } from '../api/queries.ts';
+import { useSession } from '../api/session.ts';
+import { useKeptUp, useTidied } from '../push/keep.ts';
+import { cx } from '../ui/cx.ts';
+import { Dialog } from '../ui/dialog.tsx';
+import { Toasts } from '../ui/toast.tsx';
+import { Badge } from './badge.tsx';
+import { MOD } from './keys.ts';
+import { Palette } from './palette.tsx';
+import { Renewal } from './renewal.tsx';
+import { Shortcuts } from './shortcuts.tsx';
+import { useTitle } from './title.ts';
+
+interface Place {
+  to: string;
+  label: string;
+  icon: LucideIcon;
+  root?: true;
+}
+
+const places: readonly Place[] = [
+  { to: '/approvals', label: 'Approvals', icon: ShieldCheck },
+  { to: '/agents', label: 'Agents', icon: Bot },
+  { to: '/teams', label: 'Teams', icon: UsersRound },
+  { to: '/runs', label: 'Runs', icon: Play },
+  { to: '/tasks', label: 'Tasks', icon: ListChecks },
+  { to: '/nodes', label: 'Nodes', icon: Network, root: true },
+  { to: '/users', label: 'Users', icon: Users, root: true },
+  { to: '/audit', label: 'Audit', icon: ScrollText, root: true },
+  { to: '/settings', label: 'Settings', icon: Settings },
+  { to: '/reader', label: 'API', icon: Braces },
+];
+const NONE: readonly ReviewRecord[] = [];
+/** What the bar at a phone's thumb holds; the rest is behind More. */
+const atThumb = ['/approvals', '/agents', '/teams'];
+
+/** Base UI's own style elements would be against the page's policy. */
+export function Shell() {
+  return (
+    <CSPProvider disableStyleElements>
+      <Toasts>
+        <Frame />
+      </Toasts>
+    </CSPProvider>
+  );
+}
+
+function Frame() {
+  const session = useSession();
+  const navigate = useNavigate();
+  const path = useRouterState({ select: ({ location }) => location.href });
+  const [palette, setPalette] = useState(false);
+  const [more, setMore] = useState(false);
+  const { data: reviews = NONE } = useQuery({ ...reviewsQuery, enabled: session !== null });
+  const waiting = reviews.filter(({ status }) => status === 'pending').length;
+  useTitle(waiting);
+  useKeptUp(session?.user.id);
+  useTidied(reviews);
+
+  // Signed out elsewhere, or the token ended: what was written here stays in its drafts. The address is that of the sign-in
+  // page already while this one is still shown.
+  const leaving = path.startsWith('/login');
+  useEffect(() => {
+    if (session === null && !leaving) void navigate({ to: '/login', search: { to: path } });
+  }, [session, navigate, path, leaving]);
+  if (session === null) return null;
+
+  const allowed = places.filter((place) => !place.root || session.user.role === 'root');
+  return (
+    <div className="flex h-full flex-col md:flex-row">
+      <a
+        href="#main"
+        className="absolute -top-20 left-2 z-50 rounded bg-accent px-3 py-1 text-on-accent focus:top-2"
+      >
+        Skip to content
+      </a>
+      <nav
+        aria-label="Main"
+        className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-surface p-2 md:flex"
+      >
+        <div className="flex items-center justify-between px-2 pt-1 pb-2">
+          <span className="font-semibold text-lg">svc</span>
+          <button
+            type="button"
+            onClick={() => setPalette(true)}
+            className="tap flex items-center gap-1 rounded-md border border-line-strong/60 bg-ground px-2 text-muted"
+          >
+            <Search aria-hidden className="size-3.5" /> <kbd className="font-sans text-xs">{MOD} K</kbd>
+            <span className="sr-only">Search and commands</span>
+          </button>
+        </div>
+        {allowed.map((place) => (
+          <NavLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
+        ))}
+        <div className="mt-auto flex flex-col gap-1 px-2 pt-3 text-muted text-sm">
+          <span className="truncate" title={`${session.user.username} (${session.user.role})`}>
+            {session.user.username}
+            {session.user.role === 'root' && ' · root'}
+          </span>
+          <Badge />
+        </div>
+      </nav>
+      <header className="flex shrink-0 items-center justify-between gap-2 border-line border-b px-3 py-1 md:hidden">
+        <span className="font-semibold">svc</span>
+        <Badge />
+        <button
+          type="button"
+          onClick={() => setPalette(true)}
+          aria-label="Search and commands"
+          className="tap inline-flex min-w-11 items-center justify-center"
+        >
+          <Search aria-hidden className="size-5" />
+        </button>
+      </header>
+      <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
+        <Outlet />
+      </main>
+      <nav
+        aria-label="Main"
+        className="flex shrink-0 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
+      >
+        {allowed
+          .filter(({ to }) => atThumb.includes(to))
+          .map((place) => (
+            <ThumbLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
+          ))}
+        <button
+          type="button"
+          onClick={() => setMore(true)}
+          className="flex min-h-12 flex-1 flex-col items-center justify-center text-muted text-xs"
+        >
+          <Ellipsis aria-hidden className="size-5" />
+          More
+        </button>
+      </nav>
+      <Dialog open={more} onClose={() => setMore(false)} title="More">
+        {allowed
+          .filter(({ to }) => !atThumb.includes(to))
+          .map((place) => (
+            <NavLink key={place.to} place={place} count={0} onClick={() => setMore(false)} />
+          ))}
+      </Dialog>
+      <Palette open={palette} onOpen={setPalette} places={allowed} />
+      <Renewal />
+      <Shortcuts onPalette={() => setPalette(true)} />
+      <div aria-live="assertive" className="sr-only">
+        {waiting > 0 && `${waiting} ${waiting === 1 ? 'approval needs' : 'approvals need'} you`}
+      </div>
+    </div>
+  );
+}
+
+function NavLink({ place, count, onClick }: { place: Place; count: number; onClick?: () => void }) {
+  const { icon: Icon, to, label } = place;
+  return (
+    <Link
+      to={to}
+      {...(onClick && { onClick })}
+      className="tap flex items-center gap-2 rounded-md px-2 text-muted hover:text-text [&.active]:bg-raised [&.active]:font-medium [&.active]:text-text"
+    >
+      <Icon aria-hidden className="size-4" />
+      {label}
+      {count > 0 && <Count count={count} className="ml-auto" />}
+    </Link>
+  );
+}
+
+function ThumbLink({ place, count }: { place: Place; count: number }) {
+  const { icon: Icon, to, label } = place;
+  return (
+    <Link
+      to={to}
+      className="relative flex min-h-12 flex-1 flex-col items-center justify-center text-muted text-xs [&.active]:text-accent"
+    >
+      <Icon aria-hidden className="size-5" />
+      {label}
+      {count > 0 && <Count count={count} className="absolute top-1 left-1/2 ml-2" />}
+    </Link>
+  );
+}
+
+function Count({ count, className }: { count: number; className?: string }) {
+  return (
+    <span
+      className={cx(
+        'min-w-5 rounded-full bg-needs px-1 text-center font-medium text-ground text-xs',
+        className,
+      )}
+    >
+      {count}
+      <span className="sr-only"> waiting</span>
+    </span>
+  );
+}

@@ -1,0 +1,82 @@
+/**
+ * Keys that work on every screen. Single keys do nothing while somebody types, under a dialog, and where they are turned
+ * off; the palette's key has a modifier and always works.
+ */
+import { Link, useNavigate } from '@tanstack/react-router';
+import { useLayoutEffect, useRef, useState } from 'react';
+import { Dialog } from '../ui/dialog.tsx';
+import { appearance } from './appearance.ts';
+import { KeySequence } from './key-sequence.ts';
+import { KeySheet } from './key-sheet.tsx';
+import { hasModifier, isTyping } from './keys.ts';
+
+export function Shortcuts({ onPalette }: { onPalette: () => void }) {
+  const navigate = useNavigate();
+  const [sheet, setSheet] = useState(false);
+  const openPalette = useRef(onPalette);
+  openPalette.current = onPalette;
+
+  // Before the screen is seen: whoever sees it may press.
+  useLayoutEffect(() => {
+    const sequence = new KeySequence();
+    const press = (event: KeyboardEvent) => {
+      if (event.key.toLowerCase() === 'k' && (event.metaKey || event.ctrlKey) && !event.altKey) {
+        event.preventDefault();
+        openPalette.current();
+        return;
+      }
+      if (event.defaultPrevented || !appearance().shortcuts || hasModifier(event) || isTyping(event)) return;
+      const is_second = sequence.isWaiting(event.timeStamp) && event.key.length === 1;
+      const command = sequence.press(event.key, event.timeStamp);
+      if (!command) {
+        if (is_second) event.preventDefault();
+        return;
+      }
+      switch (command.do) {
+        case 'sheet':
+          setSheet(true);
+          break;
+        case 'new_agent':
+          void navigate({ to: '/agents/new' });
+          break;
+        case 'filter': {
+          const filter = document.querySelector<HTMLElement>('[data-filter]');
+          if (!filter) return;
+          filter.focus();
+          break;
+        }
+        case 'go':
+          void navigate({ to: command.to });
+      }
+      event.preventDefault();
+    };
+    // The letter after `g` is ours before any list has it: `k` is also "up".
+    const second = (event: KeyboardEvent) => {
+      if (sequence.isWaiting(event.timeStamp) && !hasModifier(event)) press(event);
+    };
+    document.addEventListener('keydown', second, true);
+    document.addEventListener('keydown', press);
+    return () => {
+      document.removeEventListener('keydown', second, true);
+      document.removeEventListener('keydown', press);
+    };
+  }, [navigate]);
+
+  return (
+    <Dialog wide open={sheet} onClose={() => setSheet(false)} title="Keys">
+      <KeySheet />
+      <p className="pt-4 text-muted">
+        Single keys can be{' '}
+        <Link
+          to="/settings/$tab"
+          params={{ tab: 'shortcuts' }}
+          onClick={() => setSheet(false)}
+          className="underline"
+        >
+          turned off
+        </Link>
+        .
+      </p>
+    </Dialog>
+  );
+}

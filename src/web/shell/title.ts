@@ -1,0 +1,68 @@
+/** The approvals that wait, where people look who look elsewhere: in the tab's title, its icon, and the app's badge. */
+import { useEffect } from 'react';
+
+let screen = '';
+let waiting = 0;
+
+function write(): void {
+  const name = screen ? `${screen} · svc` : 'svc';
+  document.title = waiting > 0 ? `(${waiting}) ${name}` : name;
+}
+
+export function useTitle(count: number): void {
+  useEffect(() => {
+    waiting = count;
+    write();
+    drawIcon(count);
+    const app = navigator as Navigator & {
+      setAppBadge?(n: number): Promise<void>;
+      clearAppBadge?(): Promise<void>;
+    };
+    // Only an installed app has one.
+    (count > 0 ? app.setAppBadge?.(count) : app.clearAppBadge?.())?.catch(() => {});
+  }, [count]);
+}
+
+/** What the screen is called. */
+export function useScreenTitle(name: string): void {
+  useEffect(() => {
+    screen = name;
+    write();
+    return () => {
+      screen = '';
+      write();
+    };
+  }, [name]);
+}
+
+function drawIcon(count: number): void {
+  const canvas = document.createElement('canvas');
+  canvas.width = canvas.height = 64;
+  const pen = canvas.getContext('2d');
+  if (!pen) return;
+  pen.fillStyle = '#1d5fd1';
+  pen.beginPath();
+  pen.roundRect(0, 0, 64, 64, 14);
+  pen.fill();
+  pen.fillStyle = '#ffffff';
+  pen.font = 'bold 34px sans-serif';
+  pen.textAlign = 'center';
+  pen.textBaseline = 'middle';
+  pen.fillText('s', 32, 32);
+  if (count > 0) {
+    pen.fillStyle = '#f2b84b';
+    pen.beginPath();
+    pen.arc(46, 18, 18, 0, Math.PI * 2);
+    pen.fill();
+    pen.fillStyle = '#0e1013';
+    pen.font = 'bold 24px sans-serif';
+    pen.fillText(count > 9 ? '9+' : String(count), 46, 19);
+  }
+  let link = document.querySelector<HTMLLinkElement>('link[rel="icon"]');
+  if (!link) {
+    link = document.createElement('link');
+    link.rel = 'icon';
+    document.head.append(link);
+  }
+  link.href = canvas.toDataURL('image/png');
+}

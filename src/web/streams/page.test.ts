@@ -1,0 +1,217 @@
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { FakeStreams } from '../../testing/fake-streams.ts';
+import type { ToOwner, ToPage } from './messages.ts';
+import { Owner } from './owner.ts';
+import { type AgentNews, StreamsPage } from './page.ts';
+
+beforeEach(() => {
+  vi.useFakeTimers();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+const pass = (ms = 100) => vi.advanceTimersByTimeAsync(ms);
+
+/** A page with an owner of its own; each new link is to a new owner. */
+function open({ is_online = true, is_visible = true } = {}) {
+  const plane = new FakeStreams(['a', 'b']);
+  const page = new StreamsPage({
+    token: 't',
+    is_online,
+    is_visible,
+    openLink: (receive) => {
+      const owner = new Owner({ url: 'http://127.0.0.1', fetch: plane.fetch });
+      const seat = owner.join((message) => queueMicrotask(() => receive(message)));
+      return { post: (message) => seat.receive(message), close: () => seat.leave() };
+    },
+  });
+  const texts = [page.state.getSnapshot().text];
+  page.state.subscribe(() => {
+    const { text } = page.state.getSnapshot();
+    if (text !== texts.at(-1)) texts.push(text);
+  });
+  return { plane, page, texts };
+}
+
+/** Notes the numbers of the events of an agent. */
+function note(page: StreamsPage, agent_id: string) {
+  const seen: (number | string)[] = [];
+  const off = page.watchAgent(agent_id, { after: null }, (news: AgentNews) => {
+    if (news.type === 'events') seen.push(...news.frames.map(({ id }) => Number(id)));
+    else seen.push(news.type);
+  });
+  return { seen, off };
+}
+
+describe('the badge', () => {
+  test('it goes with the stream of the selected agent', async () => {
+    const { plane, page, texts } = open();
+    const { off } = note(page, 'a');
+    await pass();
+    plane.cut();
+    await pass(1_100);
+    off();
+    expect(texts).toEqual([
+      'Online · SSE idle',
+      'Online · SSE connecting',
+      'Online · SSE connected',
+      'Online · SSE reconnecting',
+      'Online · SSE connected',
+      'Online · SSE idle',
+    ]);
+  });
+
+  test('a browser that is offline is disconnected; back online it reconnects', async () => {
+    const { page, texts } = open();
+    note(page, 'a');
+    await pass();
+    page.setOnline(false);
+    await pass();
+    page.setOnline(true);
+    await pass(1_100);
+    expect(texts.slice(2)).toEqual([
+      'Online · SSE connected',
+      'Offline · SSE disconnected',
+      'Online · SSE reconnecting',
+      'Online · SSE connected',
+    ]);
+  });
+
+  test('a page that begins offline is disconnected until the browser is online', async () => {
+    const { page, texts } = open({ is_online: false });
+    await pass();
+    page.setOnline(true);
+    expect(texts).toEqual(['Offline · SSE disconnected', 'Online · SSE idle']);
+  });
+
+  test('a connection that is silent for 75 seconds is reconnecting', async () => {
+    const { page, texts } = open();
+    note(page, 'a');
+    await pass(74_000);
+    expect(texts.at(-1)).toBe('Online · SSE connected');
+    await pass(1_200);
+    expect(texts.at(-1)).toBe('Online · SSE reconnecting');
+    await pass(1_000);
+    expect(texts.at(-1)).toBe('Online · SSE connected');
+  });
+
+  test('after 60 seconds of trying a refresh is offered', async () => {
+    const { plane, page } = open();
+    note(page, 'a');
+    await pass();
+    plane.is_down = true;
+    plane.cut();
+    await pass(59_000);
+    expect(page.state.getSnapshot()).toMatchObject({ badge: 'reconnecting', offer_refresh: false });
+    expect(page.state.getSnapshot().next_attempt_at).toBeGreaterThan(Date.now());
+    await pass(1_100);
+    expect(page.state.getSnapshot()).toMatchObject({ badge: 'reconnecting', offer_refresh: true });
+    plane.is_down = false;
+    page.nudge();
+    await pass(1_100);
+    expect(page.state.getSnapshot()).toMatchObject({ badge: 'connected', offer_refresh: false });
+  });
+
+  test('of several watches the latest counts, then the one before it', async () => {
+    const { page, texts } = open();
+    note(page, 'a');
+    await pass();
+    const { off } = note(page, 'b');
+    await pass();
+    off();
+    const { off: offGone } = note(page, 'x');
+    await pass();
+    offGone();
+    expect(texts.slice(1)).toEqual([
+      'Online · SSE connecting',
+      'Online · SSE connected',
+      'Online · SSE connecting',
+      'Online · SSE connected',
+      'Online · SSE connecting',
+      'Online · SSE connected',
+    ]);
+  });
+});
+
+describe('waits', () => {
+  const cases: [string, (page: StreamsPage) => void][] = [
+    ['online again', (page) => page.setOnline(true)],
+    ['shown again', (page) => page.setVisible(true)],
+  ];
+  test.each(cases)('they begin again at one second when the page is %s', async (_, come) => {
+    const { plane, page } = open();
+    plane.is_down = true;
+    const { seen } = note(page, 'a');
+    plane.append('a', 1);
+    await pass(16_000);
+    plane.is_down = false;
+    come(page);
+    await pass(990);
+    expect(seen).toEqual([]);
+    await pass(30);
+    expect(seen).toEqual([1]);
+  });
+});
+
+test('a page goes on at another owner where it was', async () => {
+  const { plane, page } = open();
+  const { seen } = note(page, 'a');
+  plane.append('a', 3);
+  await pass();
+  page.disconnect();
+  plane.append('a', 3);
+  await pass();
+  expect(plane.open).toEqual([]);
+  page.connect();
+  await pass();
+  expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
+});
+
+test('an agent that is gone is told, and is not selected any more', async () => {
+  const { page, texts } = open();
+  const { seen } = note(page, 'x');
+  await pass();
+  expect(seen).toEqual(['gone']);
+  expect(texts.at(-1)).toBe('Online · SSE idle');
+});
+
+test('a page that still has the refused token is signed out; one that has another says so', () => {
+  const posted: ToOwner[] = [];
+  let tell!: (message: ToPage) => void;
+  const page = new StreamsPage({
+    token: 't',
+    is_online: true,
+    is_visible: true,
+    openLink: (receive) => {
+      tell = receive;
+      return { post: (message) => posted.push(message), close: () => {} };
+    },
+  });
+  const signedOut = vi.fn();
+  page.onSignedOut(signedOut);
+  page.setToken('u');
+  posted.length = 0;
+  tell({ type: 'signed_out', token: 't' });
+  expect(signedOut).not.toHaveBeenCalled();
+  expect(posted).toEqual([{ type: 'token', token: 'u' }]);
+  tell({ type: 'signed_out', token: 'u' });
+  expect(signedOut).toHaveBeenCalledOnce();
+});
+
+test('changes and the need to load lists again reach whoever listens, until they stop', async () => {
+  const { plane, page } = open();
+  const frames: (string | null)[] = [];
+  const reload = vi.fn();
+  const off = page.onFleet((changes) => frames.push(...changes.map(({ id }) => id)));
+  page.onReload(reload);
+  await pass();
+  expect(page.state.getSnapshot().fleet).toBe('connected');
+  plane.change(2);
+  await pass();
+  off();
+  plane.change();
+  await pass();
+  expect(frames).toEqual(['1', '2']);
+  expect(reload).toHaveBeenCalledOnce();
+});

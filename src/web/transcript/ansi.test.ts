@@ -1,0 +1,100 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import { coloursAfter, plainText, spansOf } from './ansi.ts';
+
+/** Text and what is unusual of it. */
+function shown(raw: string, carry?: string): unknown[] {
+  return spansOf(raw, carry).map(({ text, ...look }) => {
+    const unusual = Object.entries(look).filter(([, value]) => value !== null && value !== false);
+    return unusual.length === 0 ? text : [text, Object.fromEntries(unusual)];
+  });
+}
+
+describe('colours', () => {
+  test('a plain line is one span', () => {
+    expect(shown('just text\twith a tab')).toEqual(['just text\twith a tab']);
+    expect(shown('')).toEqual([]);
+  });
+
+  test('the sixteen have names, so that a theme may paint them; all others are what they are', () => {
+    expect(shown('\x1b[31mred\x1b[0m \x1b[1;92mgo\x1b[39m!')).toEqual([
+      ['red', { fg: 'red' }],
+      ' ',
+      ['go', { fg: 'bright-green', bold: true }],
+      ['!', { bold: true }],
+    ]);
+    expect(shown('\x1b[38;5;196mcube\x1b[48;5;244mgrey')).toEqual([
+      ['cube', { fg: '#ff0000' }],
+      ['grey', { fg: '#ff0000', bg: '#808080' }],
+    ]);
+    expect(shown('\x1b[38;2;1;2;3ma\x1b[38:2::4:5:6mb\x1b[38:2:7:8:9mc')).toEqual([
+      ['a', { fg: '#010203' }],
+      ['b', { fg: '#040506' }],
+      ['c', { fg: '#070809' }],
+    ]);
+  });
+
+  test('a colour that a line leaves on is on in the next one, until it is taken back', () => {
+    const carry = coloursAfter('', '\x1b[1mbold \x1b[31mred');
+    expect(shown('more', carry)).toEqual([['more', { fg: 'red', bold: true }]]);
+    expect(coloursAfter(carry, 'x\x1b[0m')).toBe('');
+    expect(shown('x', coloursAfter(carry, '\x1b[0;32m'))).toEqual([['x', { fg: 'green' }]]);
+  });
+
+  test('colours that only grow are forgotten at some length', () => {
+    let carry = '';
+    for (let n = 0; n < 1_000; n++) carry = coloursAfter(carry, '\x1b[1m');
+    expect(carry.length).toBeLessThan(300);
+  });
+});
+
+describe('what a terminal would do', () => {
+  test('of a line that is written over the last writing is seen', () => {
+    expect(plainText('10 %\r50 %\r100 %\r')).toBe('100 %');
+    expect(shown('\x1b[31m10 %\r50 %')).toEqual([['50 %', { fg: 'red' }]]);
+    expect(plainText('windows\r')).toBe('windows');
+  });
+
+  test('cursors, titles, links and other commands are taken out, also where the line ends in one', () => {
+    const hostile =
+      'a\x1b[2Jb\x1b]0;title\x07c\x1b]8;;http://x\x1b\\d\x1b]8;;\x1b\\e\x1bPq#\x1b\\f\x1b(Bg\x9b5Ch\x1b[12';
+    expect(plainText(hostile)).toBe('abcdefgh');
+    expect(shown(hostile)).toEqual(['abcdefgh']);
+  });
+
+  test('other control characters and marks that reorder text are shown, and do nothing', () => {
+    expect(plainText('bell\x07 nul\0 del\x7f')).toBe('bell\u2407 nul\u2400 del\u2421');
+    expect(plainText('abc\u202edcba \u2066x \x85')).toBe('abc<U+202E>dcba <U+2066>x <U+0085>');
+  });
+
+  test('whatever is printed is shown with nothing left that could do anything', () => {
+    const piece = fc.oneof(
+      fc.constantFrom(
+        '\x1b',
+        '\x1b[',
+        '\x9b',
+        '\x1b]8;;',
+        '\x07',
+        '\r',
+        '\x1b[1;31m',
+        '\x1b[38:2::1:2m',
+        'm',
+        ';',
+        '9',
+      ),
+      fc.constantFrom('\x1b[m', '\x1b[48;5;999m', '\u202e', '\x1b[38;2;1m', '\x1b[?25l', '\x1b\\'),
+      fc.string({ unit: 'binary', maxLength: 5 }),
+    );
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 20 }), fc.array(piece, { maxLength: 5 }), (pieces, before) => {
+        const [raw, carry] = [pieces.join('').replaceAll('\n', ''), coloursAfter('', before.join(''))];
+        const text = spansOf(raw, carry)
+          .map((span) => span.text)
+          .join('');
+        expect(text).not.toMatch(/[\0-\x08\x0a-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/);
+        expect(text).toBe(plainText(raw));
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+});

@@ -1,0 +1,121 @@
+/**
+ * A line of output as it may be shown. What an agent printed is hostile until proven dull: colours stay, whatever would move a cursor,
+ * set a title or reorder text is taken out or made visible.
+ */
+import Anser from 'anser';
+import { bounds } from './bounds.ts';
+import { inert, isDull } from './inert.ts';
+
+export interface Span {
+  readonly text: string;
+  /** A name (`red`, `bright-red`) for the theme, or `#rrggbb`; null for the usual one. */
+  readonly fg: string | null;
+  readonly bg: string | null;
+  readonly bold: boolean;
+  readonly dim: boolean;
+  readonly italic: boolean;
+  readonly underline: boolean;
+  readonly strike: boolean;
+}
+
+const COLOUR = /^(?:\x1b\[|\x9b)([\d;:]*)m$/;
+const COLOURS = /(?:\x1b\[|\x9b)([\d;:]*)m/g;
+const SEQUENCE =
+  // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; the same where the line ends in the middle of it.
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*(?:[0-~]|$)/g;
+
+/** What is shown of a line, without its colours: in this text one looks for words. */
+export function plainText(raw: string): string {
+  if (isDull(raw)) return raw;
+  return inert(lastWritten(raw).text.replace(SEQUENCE, ''));
+}
+
+/** `carry`: colours that were on before the line. */
+export function spansOf(raw: string, carry = ''): Span[] {
+  if (carry === '' && isDull(raw)) return raw === '' ? [] : [plain(raw)];
+  const { before, text } = lastWritten(raw);
+  const coloured = coloursAfter(carry, before) + text.replace(SEQUENCE, colourOnly);
+  return Anser.ansiToJson(coloured, { json: true, use_classes: true, remove_empty: true }).map(spanOf);
+}
+
+/** The colours that are on after `raw`, as the sequences that set them. */
+export function coloursAfter(carry: string, raw: string): string {
+  let colours = carry;
+  for (const [, codes] of raw.matchAll(COLOURS)) {
+    if (/^[0;]*$/.test(codes!)) colours = '';
+    else if (/^0+;/.test(codes!)) colours = `\x1b[${semicolons(codes!)}m`;
+    else colours += `\x1b[${semicolons(codes!)}m`;
+  }
+  return colours.length > bounds.carry_chars ? '' : colours;
+}
+
+/** A carriage return begins the line anew, as progress bars do: what was written last is seen. */
+function lastWritten(raw: string): { before: string; text: string } {
+  const line = raw.replace(/\r+$/, '');
+  const at = line.lastIndexOf('\r') + 1;
+  return { before: line.slice(0, at), text: line.slice(at) };
+}
+
+function colourOnly(sequence: string): string {
+  const codes = COLOUR.exec(sequence)?.[1];
+  return codes === undefined ? '' : `\x1b[${semicolons(codes)}m`;
+}
+
+/** `38:2::1:2:3` is another spelling of `38;2;1;2;3`, and `4:3` a kind of `4`. */
+function semicolons(codes: string): string {
+  return codes
+    .split(';')
+    .map((code) => {
+      const [first, mode, ...rest] = code.split(':');
+      if (first !== '38' && first !== '48') return first;
+      return [first, mode, ...(rest.length > 3 ? rest.slice(1) : rest)].filter((part) => part).join(';');
+    })
+    .join(';');
+}
+
+function plain(text: string): Span {
+  const usual = {
+    fg: null,
+    bg: null,
+    bold: false,
+    dim: false,
+    italic: false,
+    underline: false,
+    strike: false,
+  };
+  return { text, ...usual };
+}
+
+function spanOf(entry: Anser.AnserJsonEntry): Span {
+  const { content, fg, bg, fg_truecolor, bg_truecolor, decorations } = entry;
+  return {
+    text: inert(content),
+    fg: colourOf(fg, fg_truecolor),
+    bg: colourOf(bg, bg_truecolor),
+    bold: decorations.includes('bold'),
+    dim: decorations.includes('dim'),
+    italic: decorations.includes('italic'),
+    underline: decorations.includes('underline'),
+    strike: decorations.includes('strikethrough'),
+  };
+}
+
+/** The library names 16 colours, numbers 240 more, and says all others as `r, g, b`. */
+function colourOf(name: string | null, rgb: string | null): string | null {
+  if (name === null) return null;
+  if (name === 'ansi-truecolor') return rgb === null ? null : hex(rgb.split(',').map(Number));
+  const palette = /^ansi-palette-(\d+)$/.exec(name)?.[1];
+  return palette === undefined ? name.replace(/^ansi-/, '') : hex(paletteColour(Number(palette)));
+}
+
+/** xterm's: a cube of 6 × 6 × 6 colours from 16 on, greys from 232 on. */
+function paletteColour(index: number): number[] {
+  if (index >= 232) return Array<number>(3).fill(8 + 10 * (index - 232));
+  const level = (step: number) => (step === 0 ? 0 : 55 + 40 * step);
+  const cube = index - 16;
+  return [Math.floor(cube / 36), Math.floor(cube / 6) % 6, cube % 6].map(level);
+}
+
+function hex(rgb: number[]): string {
+  return `#${rgb.map((level) => level.toString(16).padStart(2, '0')).join('')}`;
+}

@@ -1,0 +1,120 @@
+import fc from 'fast-check';
+import { fromMarkdown } from 'mdast-util-from-markdown';
+import { describe, expect, test } from 'vitest';
+import { blocksOf, MarkdownBlocks, openFence } from './blocks.ts';
+
+const piece = fc.constantFrom(
+  'word ',
+  'more\n',
+  '\n',
+  '\n\n',
+  '- item\n',
+  '  ',
+  '    ',
+  '1. one\n',
+  '# Head\n',
+  '#',
+  '---\n',
+  '===\n',
+  '```ts\n',
+  '```\n',
+  '``',
+  '~~~\n',
+  '> quote\n',
+  '| a | b |\n|---|---|\n',
+  '<div>\n',
+  '</div>\n',
+  '[a]: /url\n',
+  "'title ",
+  "'\n",
+  '[a]:\n',
+  '\r\n',
+  '\t',
+);
+
+function grown(...texts: string[]): MarkdownBlocks {
+  const blocks = new MarkdownBlocks();
+  let all = '';
+  for (const text of texts) {
+    all += text;
+    blocks.update(all);
+  }
+  return blocks;
+}
+
+describe('a text that grows', () => {
+  test('a block is finished when the next one has begun', () => {
+    const blocks = grown('First ', 'paragraph.\n', '\nSecond');
+    expect(blocks.finished).toEqual([]);
+    blocks.update('First paragraph.\n\nSecond one\n');
+    expect(blocks.finished).toEqual(['First paragraph.\n\n']);
+    expect(blocks.tail).toBe('Second one\n');
+  });
+
+  test('a code block, a list or a quote with empty lines inside is one block', () => {
+    const parts = ['```ts\n\na\n\n# b\n```\n', '- a\n\n  still a\n- b\n', '> q\n>\n> q\n', '\nend\n'];
+    expect(blocksOf(parts.join(''))).toEqual([...parts.slice(0, -2), `${parts[2]}\n`, 'end\n']);
+  });
+
+  test('a line that is not over decides nothing', () => {
+    const blocks = grown('one\n\n', 'two\n', '#');
+    expect(blocks.tail).toBe('two\n#');
+    blocks.update('one\n\ntwo\n#three\n');
+    expect(blocks.finished).toEqual(['one\n\n']);
+  });
+
+  test('a text that does not go on from before begins anew', () => {
+    const blocks = grown('one\n\ntwo\n\n');
+    blocks.update('another\n\ntext\n');
+    expect(blocks.finished).toEqual(['another\n\n']);
+  });
+
+  test('whatever comes: nothing is lost, what is finished stays, and its ends are those of the whole text', () => {
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 40 }), (pieces) => {
+        const blocks = new MarkdownBlocks();
+        let text = '';
+        let before: readonly string[] = [];
+        for (const piece of pieces) {
+          text += piece;
+          blocks.update(text);
+          expect(blocks.finished.slice(0, before.length)).toEqual(before);
+          expect(blocks.finished.join('') + blocks.tail).toBe(text);
+          before = blocks.finished;
+        }
+        const whole = blocksOf(text);
+        expect(whole.join('')).toBe(text);
+        expect(whole.slice(0, before.length)).toEqual(before);
+      }),
+      { numRuns: 2_000 },
+    );
+  });
+
+  test('a block that is long is read a few times, however many pieces it comes in', () => {
+    let read = 0;
+    const blocks = new MarkdownBlocks((source) => {
+      read += source.length;
+      return fromMarkdown(source);
+    });
+    let text = '';
+    for (let n = 0; n < 1_000; n++) {
+      text += `- ${n} ${'word '.repeat(10)}\n`;
+      blocks.update(text);
+    }
+    expect(blocks.tail).toBe(text);
+    expect(read).toBeLessThan(6 * text.length);
+  });
+});
+
+describe('a fence that is open', () => {
+  test('its code is shown as it is, until it ends', () => {
+    expect(openFence('```ts title\nconst a = 1;\n``')).toEqual({ language: 'ts', code: 'const a = 1;\n``' });
+    expect(openFence('```ts\nconst a = 1;\n```\n')).toBeNull();
+    expect(openFence('````\n```\n')).toEqual({ language: '', code: '```\n' });
+    expect(openFence('~~~\na\n```\n')).toEqual({ language: '', code: 'a\n```\n' });
+  });
+
+  test('what is no fence is none', () => {
+    for (const text of ['text', '``` `x`\n', '```', '    ```\n', '``\n']) expect(openFence(text)).toBeNull();
+  });
+});

@@ -1,0 +1,28 @@
+/** Words of an agent as they may stand in a row, a title or a question: whatever would do something unseen is shown instead. */
+
+/** Marks that reorder text, and line separators that are not `\n`. */
+const REORDERING = '\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069';
+const SPECIAL = new RegExp(`[\\0-\\x08\\x0a-\\x1f\\x7f-\\x9f${REORDERING}]`);
+const EACH_SPECIAL = new RegExp(SPECIAL, 'g');
+/** In a text of many lines, what ends them stays. */
+const EACH_IN_LINES = new RegExp(`(?!\\r?\\n)${SPECIAL.source}`, 'g');
+
+/** Text and tabs, nothing else. */
+export function isDull(text: string): boolean {
+  return !SPECIAL.test(text);
+}
+
+export function inert(text: string): string {
+  return text.replace(EACH_SPECIAL, visible);
+}
+
+/** A command, a file, a diff. */
+export function inertLines(text: string): string {
+  return text.replace(EACH_IN_LINES, visible);
+}
+
+function visible(char: string): string {
+  const code = char.charCodeAt(0);
+  if (code < 0x20) return String.fromCharCode(0x2400 + code);
+  return code === 0x7f ? '\u2421' : `<U+${code.toString(16).toUpperCase().padStart(4, '0')}>`;
+}

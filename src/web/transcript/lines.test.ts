@@ -1,0 +1,153 @@
+import fc from 'fast-check';
+import { describe, expect, test } from 'vitest';
+import type { EventRecord } from '../../domain/event.ts';
+import { bounds } from './bounds.ts';
+import { Lines } from './lines.ts';
+import type { Fields } from './reading.ts';
+import { numbered, printed, says } from './testing.ts';
+
+function linesOf(...events: Fields[]): Lines {
+  const lines = new Lines();
+  lines.add(numbered(events));
+  return lines;
+}
+
+function rawOf(lines: Lines): string[] {
+  return Array.from({ length: lines.last }, (_, at) => lines.at(at + 1)!.raw);
+}
+
+function many(count: number, text: (at: number) => string): EventRecord[] {
+  return numbered(Array.from({ length: count }, (_, at) => printed(`${text(at)}\n`)));
+}
+
+describe('lines', () => {
+  test('an event holds whole lines, or a part of one that goes on in the next of its stream', () => {
+    const lines = linesOf(
+      printed('one\ntwo\nthr', { partial: true }),
+      printed('error\n', { stream: 'stderr' }),
+      says('no output'),
+      printed('ee\n\nfive'),
+    );
+    expect(rawOf(lines)).toEqual(['one', 'two', 'three', 'error', '', 'five']);
+    expect(lines.at(3)).toMatchObject({ n: 3, seq: 1, ts: 1, stream: 'stdout', open: false });
+    expect(lines.at(4)).toMatchObject({ stream: 'stderr', seq: 2 });
+  });
+
+  test('a line that goes on is told so, and is another object once it is longer', () => {
+    const lines = linesOf(printed('par', { partial: true }));
+    const before = lines.at(1)!;
+    expect(before).toMatchObject({ raw: 'par', open: true });
+    const { version } = lines;
+    lines.add(numbered([printed('tial\n')], 2));
+    expect(lines.at(1)).toMatchObject({ raw: 'partial', open: false });
+    expect(before.raw).toBe('par');
+    expect(lines.version).not.toBe(version);
+  });
+
+  test('another process begins on a line of its own, in the usual colours', () => {
+    const lines = linesOf(
+      printed('\x1b[31mcut', { partial: true }),
+      printed('new\n', { session_id: 'ses_2' }),
+    );
+    expect(rawOf(lines)).toEqual(['\x1b[31mcut', 'new']);
+    expect(lines.at(1)?.open).toBe(false);
+    expect(lines.spans(2)).toMatchObject([{ text: 'new', fg: null }]);
+  });
+
+  test('bytes that are no text are shown as far as they are, with a mark', () => {
+    const lines = linesOf(
+      printed(btoa('ok\xff\n'), { encoding: 'base64' }),
+      printed('!', { encoding: 'base64' }),
+    );
+    expect(lines.at(1)).toMatchObject({ raw: 'ok\ufffd', binary: true });
+    expect(lines.at(2)).toMatchObject({ binary: true });
+  });
+
+  test('a colour goes on in the next line of its stream, and not in the other stream', () => {
+    const lines = linesOf(
+      printed('\x1b[31mred\n'),
+      printed('plain\n', { stream: 'stderr' }),
+      printed('more\n'),
+    );
+    expect([1, 2, 3].map((n) => lines.spans(n)[0]?.fg)).toEqual(['red', null, 'red']);
+  });
+
+  test('a line that is too long goes on in the next row, and is copied as one', () => {
+    const long = 'x'.repeat(2.5 * bounds.line_chars);
+    const lines = linesOf(
+      printed(long.slice(0, 100_000), { partial: true }),
+      printed(`${long.slice(100_000)}\nend\n`),
+    );
+    expect(lines.last).toBe(4);
+    expect(lines.copy(1, 4)).toBe(`${long}\nend`);
+  });
+
+  test('only the newest lines are held, and keep their numbers', () => {
+    const lines = new Lines();
+    lines.add(many(bounds.lines + 5_000, (at) => `line ${at + 1}`));
+    expect(lines.last).toBe(bounds.lines + 5_000);
+    expect(lines.last - lines.first).toBeLessThan(bounds.lines);
+    expect(lines.last - lines.first).toBeGreaterThan(bounds.lines - 2_000);
+    expect(lines.at(lines.first)?.raw).toBe(`line ${lines.first}`);
+    expect(lines.at(lines.first - 1)).toBeUndefined();
+    expect(lines.at(lines.last + 1)).toBeUndefined();
+  });
+});
+
+describe('copying', () => {
+  test('a copy of all is what was printed, however the pieces came', () => {
+    const piece = fc.oneof(fc.constantFrom('\n', '\r\n', '\x1b[31m', '\r', 'a'), fc.string({ maxLength: 8 }));
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 30 }), (pieces) => {
+        const text = pieces.join('');
+        const events = pieces
+          .filter((data) => data !== '')
+          .map((data) => printed(data, data.endsWith('\n') ? {} : { partial: true }));
+        const lines = linesOf(...events);
+        expect(lines.copy(1, lines.last)).toBe(text.replace(/\n$/, ''));
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  test('a range that is not here is as much of it as is here', () => {
+    const lines = linesOf(printed('one\ntwo\nthree\n'));
+    expect(lines.copy(2, 3)).toBe('two\nthree');
+    expect(lines.copy(-5, 99)).toBe('one\ntwo\nthree');
+    expect(lines.copy(7, 9)).toBe('');
+  });
+});
+
+describe('finding', () => {
+  const lines = linesOf(printed('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
+
+  test('words are found in what is shown, whatever their case and colours', () => {
+    expect(lines.find('fail').lines).toEqual([1, 2]);
+    expect(lines.find('fail', { case: true }).lines).toEqual([]);
+    expect(lines.find('Fail', { case: true }).lines).toEqual([1, 2]);
+  });
+
+  test('signs are signs unless an expression is asked for', () => {
+    expect(lines.find('(1+1)').lines).toEqual([3]);
+    expect(lines.find('^f', { regex: true }).lines).toEqual([1, 2, 4]);
+    expect(lines.find('\\b[ab]\\.ts$', { regex: true }).lines).toEqual([1, 2]);
+  });
+
+  test('an expression that is none says so, and nothing is found of nothing', () => {
+    expect(lines.find('(', { regex: true })).toEqual({ lines: [], error: expect.stringContaining('(') });
+    expect(lines.find('')).toEqual({ lines: [], error: null });
+  });
+
+  test('what came later is looked through by itself', () => {
+    expect(lines.find('f', { from: 3 }).lines).toEqual([4]);
+  });
+
+  test('of 100,000 coloured lines every match is found', () => {
+    const log = new Lines();
+    log.add(
+      many(100_000, (at) => `\x1b[32m${at}\x1b[0m some words that stand in a line of a log, number ${at}`),
+    );
+    expect(log.find('number 2').lines).toHaveLength(11_111);
+    expect(log.find('^3 some', { regex: true }).lines).toEqual([4]);
+  });
+});

@@ -1,0 +1,110 @@
+/** What the service writes into an agent's log is what the page reads: nothing here makes an event of its own. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
+import { textOf } from './parts.ts';
+import { only } from './testing.ts';
+import { Transcript, type View } from './transcript.ts';
+
+let room: LivesRoom;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+});
+afterEach(() => room.end());
+
+async function viewOf(agent_id: string): Promise<View> {
+  const transcript = new Transcript();
+  transcript.take(await room.events(agent_id));
+  return transcript.view;
+}
+
+async function until(agent_id: string, seen: (view: View) => void): Promise<void> {
+  await vi.waitFor(async () => seen(await viewOf(agent_id)), SOON);
+}
+
+async function ends(acp: ScriptedAcp, stopReason: string): Promise<void> {
+  const { id } = await acp.hears('request', 'session/prompt');
+  acp.says({ kind: 'response', id, result: { stopReason } });
+}
+
+const say = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+
+test('a turn with a question that somebody answers, and one that is withdrawn', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'go' });
+  await acp.opens({ agentInfo: { name: 'scripted', version: '1' } });
+  const { id: prompt_id } = await acp.hears('request', 'session/prompt');
+  acp.updates(say('I will'));
+  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', kind: 'edit' });
+  acp.asks('q1');
+  await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
+  const [asked] = only(await viewOf(id), 'permission');
+  await room.reviews.respond(ANA, asked!.review_id, { option_id: 'once' }, null);
+  await acp.hears('response');
+  acp.asks('q2');
+  acp.says({ kind: 'notification', method: '$/cancel_request', params: { requestId: 'q2' } });
+  await acp.hears('response');
+  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'refusal' } });
+  await until(id, (view) => expect(view.working).toBe(false));
+  const view = await viewOf(id);
+  expect(view.items.map(({ kind }) => kind)).toEqual([
+    'status',
+    'user_message',
+    'agent_message',
+    'tool',
+    'permission',
+    'permission',
+    'stop',
+  ]);
+  expect(only(view, 'permission')).toMatchObject([
+    { outcome: { type: 'selected', option: { option_id: 'once', name: 'Allow' } }, answered_by: 'ana' },
+    { outcome: { type: 'withdrawn' } },
+  ]);
+  expect(only(view, 'tool')[0]?.status).toBe('unfinished');
+  expect(only(view, 'user_message')[0]).toMatchObject({ prompt_id, turn: 1 });
+  expect(view.turns).toMatchObject([{ prompt_id, stop_reason: 'refusal' }]);
+  expect(view.agent).toEqual({ name: 'scripted', title: null, version: '1' });
+});
+
+test('a turn that is cancelled while it asks', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'go' });
+  await acp.opens();
+  const { id: prompt_id } = await acp.hears('request', 'session/prompt');
+  acp.updates({ sessionUpdate: 'tool_call', toolCallId: 'c1', title: 'Edit', status: 'in_progress' });
+  acp.asks('q1');
+  await until(id, (view) => expect(only(view, 'permission')).toHaveLength(1));
+  await room.prompting.cancel(ANA, id);
+  const stopping = await viewOf(id);
+  expect(stopping).toMatchObject({ working: true, stopping: true });
+  expect(only(stopping, 'tool')[0]?.status).toBe('cancelled');
+  expect(only(stopping, 'permission')[0]).toMatchObject({
+    outcome: { type: 'cancelled' },
+    answered_by: 'ana',
+  });
+  acp.says({ kind: 'response', id: prompt_id, result: { stopReason: 'cancelled' } });
+  await until(id, (view) => expect(only(view, 'stop')[0]?.reason).toBe('cancelled'));
+});
+
+test('an agent that ends in its turn and is started again: what it replays stands there once', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'one' });
+  await acp.opens();
+  acp.updates(say('first answer'));
+  await ends(acp, 'end_turn');
+  await room.prompting.prompt(ANA, id, [{ type: 'text', text: 'two' }], null);
+  await acp.hears('request', 'session/prompt');
+  room.node.end(acp.session_id, 1);
+  await room.until(id, 'failed');
+  const { session_id } = await room.agents.start(ANA, id, null);
+  const again = new ScriptedAcp(room, session_id!);
+  await again.introduces({ agentCapabilities: { loadSession: true } });
+  const { id: load_id } = await again.hears('request', 'session/load');
+  again.updates(say('first answer'));
+  again.says({ kind: 'response', id: load_id, result: {} });
+  again.updates(say('here again'));
+  await until(id, (view) => expect(only(view, 'agent_message')).toHaveLength(2));
+  const view = await viewOf(id);
+  expect(only(view, 'agent_message').map(({ body }) => textOf(body))).toEqual(['first answer', 'here again']);
+  expect(view.turns.map(({ stop_reason }) => stop_reason)).toEqual(['end_turn', null]);
+  expect(view.sessions.map((session) => session.session_id)).toEqual([acp.session_id, session_id]);
+  expect(only(view, 'notice').map(({ code }) => code)).toEqual(['turn_lost']);
+  expect(view.working).toBe(false);
+});

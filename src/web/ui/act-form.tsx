@@ -1,0 +1,43 @@
+/** A small form in a dialog: what failed stands above its buttons, and what was typed stays. */
+import type { FormEvent, ReactNode } from 'react';
+import { Button } from './button.tsx';
+
+export function ActForm({
+  act,
+  look = 'primary',
+  busy,
+  error,
+  onSubmit,
+  onCancel,
+  children,
+}: {
+  /** What the button does, in a word or two. */
+  act: string;
+  look?: 'primary' | 'danger';
+  busy: boolean;
+  error?: string | undefined;
+  onSubmit: () => void;
+  onCancel: () => void;
+  children?: ReactNode;
+}) {
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <form onSubmit={submit} className="flex flex-col gap-3">
+      {children}
+      {error && (
+        <p role="alert" className="text-failed">
+          {error}
+        </p>
+      )}
+      <div className="flex justify-end gap-2">
+        <Button onClick={onCancel}>Cancel</Button>
+        <Button type="submit" look={look} busy={busy}>
+          {act}
+        </Button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,58 @@
+import type { ButtonHTMLAttributes, ReactNode, Ref } from 'react';
+import { cx } from './cx.ts';
+
+type Look = 'primary' | 'plain' | 'quiet' | 'danger';
+
+const looks: Record<Look, string> = {
+  primary: 'bg-accent text-on-accent border-transparent hover:brightness-110 font-medium',
+  plain: 'bg-ground border-line-strong/60 hover:bg-surface',
+  quiet: 'border-transparent hover:bg-surface text-muted hover:text-text',
+  danger: 'bg-ground border-failed/60 text-failed hover:bg-removed',
+};
+
+export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
+  look?: Look;
+  /** Shown before the words. */
+  icon?: ReactNode;
+  /** Something is under way: not pressable again, but not greyed into nothing either. */
+  busy?: boolean;
+  ref?: Ref<HTMLButtonElement>;
+}
+
+export function Button({ look = 'plain', icon, busy, className, children, disabled, ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      disabled={disabled || busy}
+      aria-busy={busy || undefined}
+      className={buttonClass(look, cx(busy && 'opacity-70', className))}
+    >
+      {icon}
+      {children}
+    </button>
+  );
+}
+
+/** The same look for links. */
+export function buttonClass(look: Look = 'plain', more?: string): string {
+  return cx(
+    'tap inline-flex shrink-0 items-center justify-center gap-1.5 rounded-md border px-2.5 text-base whitespace-nowrap',
+    'transition-colors disabled:opacity-50 [&_svg]:size-4',
+    looks[look],
+    more,
+  );
+}
+
+/** A button that is only an icon: its label is for those who do not see it, and a tooltip for those who do. */
+export function IconButton({ label, className, ...rest }: Omit<ButtonProps, 'children'> & { label: string }) {
+  return (
+    <Button
+      look="quiet"
+      {...rest}
+      aria-label={label}
+      title={label}
+      className={cx('min-w-7 px-1 pointer-coarse:min-w-11', className)}
+    />
+  );
+}

@@ -1,0 +1,48 @@
+/** A dialog over the page: focus goes in, stays in, and comes back. On a phone it is a sheet from below. */
+import { Dialog as Base } from '@base-ui/react/dialog';
+import { X } from 'lucide-react';
+import type { ReactNode } from 'react';
+import { cx } from './cx.ts';
+
+export function Dialog({
+  open,
+  onClose,
+  title,
+  description,
+  wide,
+  children,
+}: {
+  open: boolean;
+  onClose: () => void;
+  title: string;
+  description?: ReactNode;
+  wide?: boolean;
+  children: ReactNode;
+}) {
+  return (
+    <Base.Root open={open} onOpenChange={(next) => !next && onClose()}>
+      <Base.Portal>
+        <Base.Backdrop className="fixed inset-0 z-40 bg-[#000]/40 transition-opacity data-ending-style:opacity-0 data-starting-style:opacity-0" />
+        <Base.Popup
+          className={cx(
+            'fixed z-50 flex max-h-[88dvh] flex-col rounded-t-xl border border-line bg-raised shadow-overlay outline-none',
+            'inset-x-0 bottom-0 sm:inset-auto sm:top-1/2 sm:left-1/2 sm:-translate-x-1/2 sm:-translate-y-1/2 sm:rounded-xl',
+            wide ? 'sm:w-[min(720px,94vw)]' : 'sm:w-[min(460px,94vw)]',
+          )}
+        >
+          <header className="flex items-center justify-between gap-3 px-4 pt-3">
+            <Base.Title className="font-semibold text-lg">{title}</Base.Title>
+            <Base.Close
+              aria-label="Close"
+              className="tap -mr-1 inline-flex min-w-7 items-center justify-center rounded text-muted hover:text-text"
+            >
+              <X className="size-4" />
+            </Base.Close>
+          </header>
+          {description && <Base.Description className="px-4 pt-1 text-muted">{description}</Base.Description>}
+          <div className="scroll-y px-4 pt-3 pb-4">{children}</div>
+        </Base.Popup>
+      </Base.Portal>
+    </Base.Root>
+  );
+}

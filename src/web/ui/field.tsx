@@ -1,0 +1,76 @@
+/** A labelled control with its hint and its error. The control is given its id and what describes it. */
+import { type ComponentProps, type ReactNode, useId } from 'react';
+import { cx } from './cx.ts';
+
+export interface ControlProps {
+  id: string;
+  'aria-describedby'?: string | undefined;
+  'aria-invalid'?: true | undefined;
+}
+
+interface FieldProps {
+  label: string;
+  hint?: ReactNode;
+  error?: ReactNode;
+  className?: string | undefined;
+}
+
+export function Field({
+  label,
+  hint,
+  error,
+  className,
+  children,
+}: FieldProps & { children: (control: ControlProps) => ReactNode }) {
+  const id = useId();
+  const described = cx(error ? `${id}-error` : null, hint ? `${id}-hint` : null) || undefined;
+  return (
+    <div className={cx('flex min-w-0 flex-col gap-1', className)}>
+      <label htmlFor={id} className="font-medium text-sm">
+        {label}
+      </label>
+      {children({ id, 'aria-describedby': described, 'aria-invalid': error ? true : undefined })}
+      {error && (
+        <p id={`${id}-error`} role="alert" className="text-failed text-sm">
+          {error}
+        </p>
+      )}
+      {hint && (
+        <p id={`${id}-hint`} className="text-muted text-sm">
+          {hint}
+        </p>
+      )}
+    </div>
+  );
+}
+
+export const inputClass =
+  'tap w-full min-w-0 rounded-md border border-line-strong/70 bg-ground px-2 py-1 text-base aria-invalid:border-failed disabled:opacity-60';
+
+/** A field of one line: text, a password, a day. */
+export function TextField({
+  label,
+  hint,
+  error,
+  className,
+  mono = false,
+  onText,
+  ...input
+}: FieldProps & {
+  value: string;
+  onText?: (text: string) => void;
+  mono?: boolean;
+} & Omit<ComponentProps<'input'>, 'onChange' | 'value' | 'className'>) {
+  return (
+    <Field label={label} hint={hint} error={error} className={className}>
+      {(control) => (
+        <input
+          {...control}
+          {...input}
+          onChange={(event) => onText?.(event.target.value)}
+          className={cx(inputClass, mono && 'font-mono')}
+        />
+      )}
+    </Field>
+  );
+}

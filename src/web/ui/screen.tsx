@@ -1,0 +1,49 @@
+/** The top of a screen: what it is, what can be done, and below it what scrolls. */
+import type { ReactNode } from 'react';
+import { useScreenTitle } from '../shell/title.ts';
+import { cx } from './cx.ts';
+
+export function Screen({
+  title,
+  heading,
+  actions,
+  toolbar,
+  children,
+  className,
+}: {
+  /** In the tab's title, and the heading where no other is given. */
+  title: string;
+  heading?: ReactNode;
+  actions?: ReactNode;
+  toolbar?: ReactNode;
+  children: ReactNode;
+  className?: string;
+}) {
+  useScreenTitle(title);
+  return (
+    <>
+      <header className="flex shrink-0 flex-col gap-2 border-line border-b px-3 py-2 md:px-4">
+        <div className="flex min-h-8 flex-wrap items-center justify-between gap-2">
+          <h1 className="min-w-0 truncate font-semibold text-lg">{heading ?? title}</h1>
+          {actions && <div className="flex flex-wrap items-center gap-2">{actions}</div>}
+        </div>
+        {toolbar && <div className="flex flex-wrap items-center gap-2">{toolbar}</div>}
+      </header>
+      <div className={cx('scroll-y min-h-0 flex-1', className)}>{children}</div>
+    </>
+  );
+}
+
+/** What a person without root's rights sees at an address of root's. */
+export function RootRequired() {
+  return (
+    <Screen title="Not yours to see">
+      <div role="alert" className="flex flex-col items-center gap-3 px-4 py-14 text-center">
+        <p className="text-prose">root required</p>
+        <a href="/agents" className="underline">
+          Back to agents
+        </a>
+      </div>
+    </Screen>
+  );
+}

@@ -1,0 +1,85 @@
+/**
+ * Times that tick without rendering anything else: one clock per rate, and each text subscribes for itself. The full
+ * instant stands in the title.
+ */
+import { useSyncExternalStore } from 'react';
+
+function makeClock(every_ms: number) {
+  const listeners = new Set<() => void>();
+  let now = Date.now();
+  let timer: ReturnType<typeof setInterval> | null = null;
+  return {
+    subscribe(listener: () => void) {
+      listeners.add(listener);
+      timer ??= setInterval(() => {
+        now = Date.now();
+        for (const each of listeners) each();
+      }, every_ms);
+      return () => {
+        listeners.delete(listener);
+        if (listeners.size === 0 && timer) {
+          clearInterval(timer);
+          timer = null;
+        }
+      };
+    },
+    now() {
+      // Between the last subscriber and the next one the clock stood still.
+      if (!timer) now = Date.now();
+      return now;
+    },
+  };
+}
+
+const seconds = makeClock(1000);
+
+export function useNow(): number {
+  return useSyncExternalStore(seconds.subscribe, seconds.now);
+}
+
+/** `12 s`, `2m14s`, `3h05m`, `4d`. */
+export function spanText(ms: number): string {
+  const s = Math.max(0, Math.floor(ms / 1000));
+  if (s < 60) return `${s} s`;
+  const pad = (n: number) => String(n).padStart(2, '0');
+  if (s < 3600) return `${Math.floor(s / 60)}m${pad(s % 60)}s`;
+  if (s < 86_400) return `${Math.floor(s / 3600)}h${pad(Math.floor(s / 60) % 60)}m`;
+  return `${Math.floor(s / 86_400)}d`;
+}
+
+/** How long ago, ticking. */
+export function Ago({ at, suffix = ' ago' }: { at: string | number; suffix?: string }) {
+  const ms = typeof at === 'number' ? at : Date.parse(at);
+  const now = useNow();
+  return (
+    <time
+      dateTime={new Date(ms).toISOString()}
+      title={new Date(ms).toLocaleString()}
+      className="whitespace-nowrap"
+    >
+      {spanText(now - ms)}
+      {suffix}
+    </time>
+  );
+}
+
+/** How long something has taken so far, or took. */
+export function Duration({ from, to }: { from: string; to: string | null }) {
+  return to === null ? (
+    <Ago at={from} suffix="" />
+  ) : (
+    <span>{spanText(Date.parse(to) - Date.parse(from))}</span>
+  );
+}
+
+/** The time of day; with the date where it was not today. */
+export function Clock({ at }: { at: string | number }) {
+  const date = new Date(at);
+  const today = date.toDateString() === new Date().toDateString();
+  const time = date.toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit', second: '2-digit' });
+  return (
+    <time dateTime={date.toISOString()} title={date.toLocaleString()} className="whitespace-nowrap">
+      {today ? time : `${date.toLocaleDateString()} ${time}`}
+    </time>
+  );
+}

@@ -1,0 +1,102 @@
+/** The audit log of the real service, changed behind its back on the disk: whatever was done to it is found. */
+import { readFileSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import type { AuditRecord } from '../src/domain/audit.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(() => plane.close());
+
+const file = () => join(plane.data_dir, 'svc.db');
+
+/** As somebody with the file would, while nobody holds it. What they do is in the file itself afterwards. */
+function alter(sql: string): void {
+  const db = new DatabaseSync(file());
+  db.exec(sql);
+  db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
+  db.close();
+}
+const UNLOCK = 'DROP TRIGGER audit_append_only_update; DROP TRIGGER audit_append_only_delete;';
+
+/** Stops the service, does something to its file, and starts it again. */
+async function behindItsBack(act: () => void): Promise<void> {
+  expect(await plane.kill('SIGTERM')).toBe(0);
+  act();
+  await plane.start();
+}
+
+async function verify(...more: string[]) {
+  const { code, stdout, stderr } = await plane.cli(['audit', 'verify', ...more]);
+  return { code, said: stdout + stderr };
+}
+
+/** The hash that the service's own log holds for a record. */
+function logged(id: number): string {
+  const lines = plane.log.split('\n').filter((line) => line.includes(`"audit_id":${id},`));
+  return (JSON.parse(lines.at(-1)!) as { audit_hash: string }).audit_hash;
+}
+
+test('the real file: sound, then with a cut end, a missing record and one changed byte, each of which is found', {
+  timeout: 120_000,
+}, async () => {
+  for (let at = 0; at < 12; at++) await plane.create({ name: `agent-${at}`, command: 'true', start: false });
+  const { stdout } = await plane.cli(['audit', 'export']);
+  const records = stdout
+    .trimEnd()
+    .split('\n')
+    .map((line) => JSON.parse(line) as AuditRecord)
+    .toReversed();
+  const last = records.at(-1)!;
+  expect(last).toMatchObject({ id: records.length, event: 'agent_created', hash: logged(last.id) });
+  expect(await verify()).toEqual({
+    code: 0,
+    said: `chain intact: ${records.length} records, head ${last.hash}\n`,
+  });
+  expect(await verify('--head', last.hash)).toMatchObject({ code: 0 });
+  const saved = join(plane.folder, 'audit.ndjson');
+  writeFileSync(saved, stdout);
+  expect(await verify('--file', saved)).toEqual(await verify());
+
+  // The end: what is left is a sound chain, only that the log knows of more.
+  await behindItsBack(() => alter(`${UNLOCK} DELETE FROM audit WHERE id > ${last.id - 2}`));
+  expect(await verify()).toMatchObject({ code: 0, said: expect.stringContaining(records.at(-3)!.hash) });
+  expect(await verify('--head', logged(last.id))).toEqual({
+    code: 1,
+    said: `svc: no record has the hash ${last.hash}: some were cut off, or the chain was written anew\n`,
+  });
+
+  // A record from the middle.
+  const missing = last.id - 5;
+  await behindItsBack(() => alter(`DELETE FROM audit WHERE id = ${missing}`));
+  const broken = (id: number, sound = id - 1) =>
+    `svc: record ${id} does not follow from what stands before it: ${sound} records before it are sound, head ${records[sound - 1]!.hash}\n`;
+  expect(await verify()).toEqual({ code: 1, said: broken(missing + 1, missing - 1) });
+  expect(plane.log).toContain('audit trail was changed: this record is not as it was');
+
+  // One bit, in the pages of the file.
+  const changed = records.find(({ details }) => details.name === 'agent-2')!;
+  await behindItsBack(() => {
+    const bytes = readFileSync(file());
+    const text = JSON.stringify(changed.details);
+    let found = 0;
+    // A page that was split may still hold an old copy.
+    for (let at = bytes.indexOf(text); at >= 0; at = bytes.indexOf(text, at + 1), found++)
+      bytes[at + text.indexOf('agent-2')]! ^= 1;
+    expect(found).toBeGreaterThan(0);
+    writeFileSync(file(), bytes);
+  });
+  expect(await verify()).toEqual({ code: 1, said: broken(changed.id) });
+  expect(JSON.parse((await verify('--json')).said.split('\n')[0]!)).toEqual({
+    records: changed.id - 1,
+    broken_id: changed.id,
+    head: records[changed.id - 2]!.hash,
+    holds_head: null,
+  });
+  // What was exported before tells what was there.
+  expect(await verify('--file', saved)).toMatchObject({ code: 0 });
+});

@@ -1,0 +1,116 @@
+/** Notifications of the real program, over HTTP, to a push service on loopback: sealed, at the right people, through a crash. */
+import { join } from 'node:path';
+import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
+import { Client } from '../src/contract/client.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
+import { PushService, type TestDevice } from '../src/testing/push-service.ts';
+
+const PASSWORD = 'another correct horse';
+let service: PushService;
+let plane: TestPlane;
+let ada: Client;
+beforeAll(async () => {
+  service = await PushService.open();
+  const env = { SVC_PUSH_ORIGINS: service.origin, SVC_PUSH_SUBJECT: 'mailto:ops@example.org' };
+  plane = await TestPlane.open({ env });
+  await plane.client.call('createUser', { body: { username: 'ada', password: PASSWORD } });
+  ada = await signedIn('ada', PASSWORD);
+});
+afterEach(() => {
+  expect(service.faults).toEqual([]);
+});
+afterAll(async () => {
+  await plane.close();
+  await service.close();
+});
+
+async function signedIn(username: string, password: string): Promise<Client> {
+  const { token } = await plane.client.call('login', { body: { username, password } });
+  return new Client({ url: plane.url, token });
+}
+
+async function subscribe(client: Client, more: { with_commands?: boolean } = {}): Promise<TestDevice> {
+  const device = service.device();
+  const { public_key } = await client.call('getPushKey');
+  device.public_key = public_key;
+  const body = { endpoint: device.endpoint, keys: device.keys, public_key, ...more };
+  await client.call('createPushSubscription', { body });
+  return device;
+}
+
+const devicesOf = (client: Client) => client.call('listPushSubscriptions') as Promise<object[]>;
+
+test('a question reaches its owner’s devices and no other, says no command, and is replaced by its answer', async () => {
+  const [phone, open, roots] = [
+    await subscribe(ada),
+    await subscribe(ada, { with_commands: true }),
+    await subscribe(plane.client),
+  ];
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
+  const talk = await Conversation.start(plane, argv, { prompt: 'Write a note', client: ada });
+  const [review] = await talk.pending();
+  const path = `/approvals?review=${review!.id}`;
+  expect(await phone.gets(1)).toMatchObject({ kind: 'review', title: 'talks needs you', path, waiting: 1 });
+  const title = String(review!.tool_call.title);
+  expect((await open.gets(1)).body).toContain(title);
+  expect(JSON.stringify(phone.messages)).not.toContain(title);
+  expect(JSON.stringify([...phone.messages, ...open.messages])).not.toMatch(/svc_|token|bearer/i);
+  await talk.respond(review!.id, { decision: 'allow' });
+  expect(await phone.gets(2)).toMatchObject({ kind: 'closed', body: `Answered by ${ROOT.username}`, path });
+  await talk.close();
+  // Root's own device is in order: it was told nothing of the above.
+  const failed = await plane.agent('exit 3', { name: 'breaks' });
+  expect(await roots.gets(1)).toMatchObject({ title: 'breaks failed', path: `/agents/${failed.id}` });
+  const spec = { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }] };
+  const team = await ada.call('createTeam', { body: { name: 'crew', spec } });
+  const run = await ada.call('createRun', { params: { team_id: team.id } });
+  await ada.call('cancelRun', { params: { team_id: team.id, run_id: run.id } });
+  expect(await phone.gets(3)).toMatchObject({
+    ...{ kind: 'run_ended', title: 'crew: run 1 cancelled' },
+    path: `/teams/${team.id}/runs/${run.id}`,
+  });
+  expect(roots.asked).toBe(1);
+});
+
+test('a service that is killed while it tells a device tells it after its next start, once', async () => {
+  const device = await subscribe(plane.client);
+  const { promise: held, resolve: release } = Promise.withResolvers<void>();
+  device.answers.push({ status: 503, after: held });
+  await plane.agent('exit 4', { name: 'crashes' });
+  await device.isAsked(1);
+  await plane.kill();
+  release();
+  await plane.start();
+  expect(await device.gets(1)).toMatchObject({ title: 'crashes failed', body: 'exit code 4' });
+  await plane.client.call('testPush', { body: {} });
+  expect(device.messages.map(({ kind }) => kind)).toEqual(['agent_failed', 'test']);
+});
+
+test('a device is told nothing more once its sign-in has ended', async () => {
+  const client = await signedIn(ROOT.username, ROOT.password);
+  const device = await subscribe(client);
+  const others = (await devicesOf(plane.client)).length - 1;
+  await client.call('logout');
+  expect(await devicesOf(plane.client)).toHaveLength(others);
+  const witness = await subscribe(plane.client);
+  await plane.agent('exit 5');
+  await witness.gets(1);
+  expect(device.asked).toBe(0);
+});
+
+test('the private key is in no answer and no log; the audit log tells who did what', async () => {
+  const { public_key } = await plane.client.call('rotatePushKeys');
+  expect(await plane.client.call('getPushKey')).toEqual({ public_key });
+  await expect(ada.call('rotatePushKeys')).rejects.toThrow('root required');
+  const { status } = await fetch(`${plane.url}/api/push/key`);
+  expect(status).toBe(401);
+  const page = (await plane.client.call('listAudit', { query: { limit: 200 } })) as {
+    items: { event: string }[];
+  };
+  const events = new Set(page.items.map(({ event }) => event));
+  expect([...events]).toEqual(
+    expect.arrayContaining(['push_subscribed', 'push_tested', 'push_keys_rotated']),
+  );
+  expect(plane.log).not.toMatch(/\/push\/\d+-/);
+});

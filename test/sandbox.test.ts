@@ -1,0 +1,227 @@
+/**
+ * Agents in a sandbox, with the real programs: what they can do in their own folder, and what they cannot do outside of it.
+ * Needs bubblewrap and a kernel that lets it make namespaces.
+ */
+import { existsSync } from 'node:fs';
+import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { readStat } from '../src/base/proc.ts';
+import type { Agent } from '../src/domain/agent.ts';
+import { directExec } from '../src/runtime/exec.ts';
+import { findUser } from '../src/runtime/run-as.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
+import { SVC, TestPlane } from '../src/testing/plane.ts';
+import { makeRepository, type TemporaryFolder, temporaryFolder } from '../src/testing/repository.ts';
+import { sandboxMissing } from '../src/testing/sandbox.ts';
+
+const missing = sandboxMissing();
+const sandboxed = test.skipIf(missing !== null);
+const note = missing === null ? '' : ` (sandbox: ${missing})`;
+
+const HOME = process.env.HOME ?? '/';
+const FILE = `svc-sandbox-${process.pid}`;
+
+let plane: TestPlane;
+let repos: TemporaryFolder;
+let repo: string;
+
+beforeAll(async () => {
+  if (missing !== null) return;
+  plane = await TestPlane.prepare({
+    env: { ...WITH_NODES, SVC_AGENTS_SANDBOX: 'bwrap' },
+  });
+  repos = temporaryFolder();
+  repo = makeRepository(join(repos.path, 'one'), { 'a.txt': 'one\n' });
+  await start();
+  await plane.join();
+});
+afterAll(async () => {
+  await plane?.close();
+  repos?.remove();
+});
+
+/** The data directory lies in the safe path, as it may. */
+const start = () => plane.start({ SVC_SAFE_PATHS: plane.folder, SVC_WORKTREE_REPO_ROOTS: repos.path });
+
+interface Shell {
+  agent: Agent;
+  shell: AgentShell;
+}
+
+async function inWorktree(name: string): Promise<Shell> {
+  const body = {
+    name,
+    command: SHELL,
+    worktree_mode: 'create_worktree',
+    worktree_repo: repo,
+    start: true,
+  } as const;
+  const agent = await plane.client.call('createAgent', { body });
+  return { agent, shell: new AgentShell(agent.workdir) };
+}
+
+/** Expects a script to fail, and answers what it said. */
+async function fails({ shell }: Shell, script: string): Promise<string> {
+  const { said, exit } = await shell.tell(script);
+  expect(exit, `${script}: ${said}`).not.toBe(0);
+  return said;
+}
+
+async function does({ shell }: Shell, script: string): Promise<string> {
+  const { said, exit } = await shell.tell(script);
+  expect(exit, `${script}: ${said}`).toBe(0);
+  return said;
+}
+
+const stop = ({ id }: Agent, grace_seconds = 0) =>
+  plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds } });
+
+sandboxed(
+  `an agent works in its folder, commits there and calls the plane, also one that came back${note}`,
+  async () => {
+    const one = await inWorktree('worker');
+    const who = '-c user.name=A -c user.email=a@example.com';
+    await does(
+      one,
+      `echo more >b.txt && git add b.txt && git ${who} commit -q -m more && git status --short`,
+    );
+    expect(await does(one, 'git log --format=%s')).toBe('more\nfirst');
+    await does(
+      one,
+      `echo x >/tmp/${FILE} && cat /tmp/${FILE} && echo >/dev/null && head -c 4 /dev/urandom >/dev/null`,
+    );
+    expect(existsSync(join('/tmp', FILE))).toBe(false);
+    const whoami = () => does(one, 'svc actor whoami').then(JSON.parse);
+    expect(await whoami()).toMatchObject({ agent_id: one.agent.id });
+    await plane.kill();
+    await start();
+    // It listens on another port now.
+    expect(await whoami()).toMatchObject({ agent_id: one.agent.id });
+    await stop(one.agent);
+  },
+);
+
+sandboxed(
+  `an agent reads nothing of the service and of other agents, and writes nowhere else${note}`,
+  async () => {
+    const [one, other] = [await inWorktree('one'), await inWorktree('other')];
+    const { data_dir } = plane;
+    await writeFile(join(other.agent.workdir, 'mine'), 'secret');
+    for (const file of ['svc.db', 'secret.key', 'sessions', 'log', 'internal-grpc', 'plane.json']) {
+      expect(existsSync(join(data_dir, file))).toBe(true);
+      await fails(one, `cat '${join(data_dir, file)}' || [ -n "$(ls '${join(data_dir, file)}')" ]`);
+    }
+    await fails(one, `cat '${join(other.agent.workdir, 'mine')}'`);
+    await fails(one, `cat '${join(data_dir, 'actor', `${other.agent.session_id}.own`, 'token')}'`);
+    expect(existsSync(join(data_dir, 'actor', `${other.agent.session_id}.own`, 'token'))).toBe(true);
+    const by_proc = `/proc/${plane.pid}`;
+    for (const way of ['root', 'cwd', 'environ', 'mem']) {
+      await fails(one, `ls ${by_proc}/${way}/ >/dev/null 2>&1 || head -c 1 ${by_proc}/${way}`);
+    }
+    const svc = await readFile(SVC);
+    const outside = [
+      join(repo, 'new'),
+      join(repo, '.git', 'hooks', 'post-commit'),
+      join(HOME, FILE),
+      join('/etc', FILE),
+    ];
+    // Beneath a folder of its own, such as /tmp is, a write may succeed; here it changes nothing.
+    for (const path of outside) await one.shell.tell(`echo x >>'${path}'`);
+    expect(outside.filter((path) => existsSync(path))).toEqual([]);
+    await fails(one, `echo x >>'${SVC}'`);
+    expect((await readFile(SVC)).equals(svc)).toBe(true);
+    await fails(one, 'git config core.hooksPath /tmp');
+    await fails(one, 'mkdir /tmp/m && mount -t tmpfs none /tmp/m');
+    await fails(one, `unshare --user --map-root-user --mount umount '${data_dir}'`);
+    // A safe path is everybody's.
+    await does(one, `echo x >'${join(plane.work, 'shared')}'`);
+    await Promise.all([stop(one.agent), stop(other.agent)]);
+  },
+);
+
+sandboxed(`a worktree's link that the agent wrote itself opens no repository${note}`, async () => {
+  const theirs = await inWorktree('theirs');
+  const own = (await readFile(join(theirs.agent.workdir, '.git'), 'utf8')).replace('gitdir: ', '').trim();
+  const workdir = join(plane.work, 'forger');
+  await mkdir(workdir);
+  await writeFile(join(workdir, '.git'), `gitdir: ${own}\n`);
+  const agent = await plane.agent(SHELL, { workdir });
+  const forger = { agent, shell: new AgentShell(workdir) };
+  await fails(forger, `echo x >'${join(repo, '.git', 'objects', 'x')}'`);
+  await Promise.all([stop(agent), stop(theirs.agent)]);
+});
+
+sandboxed(
+  `an agent ends as it does without a sandbox: its grace, its children, its exit code${note}`,
+  async () => {
+    const workdir = join(plane.work, 'ends');
+    await mkdir(workdir);
+    const agent = await plane.agent(
+      'trap "sleep 0.5; echo bye; exit 0" TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done',
+      { workdir },
+    );
+    await plane.frames(agent.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
+    await plane.kill();
+    await start();
+    expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
+    const stopped = await stop(agent, 30);
+    expect(stopped).toMatchObject({ status: 'cancelled', exit_code: 0, leftovers: [] });
+    expect((await plane.output(agent.id, { stream: 'stdout' })).toString()).toBe('up\nbye\n');
+    const codes = [];
+    for (const command of ['exit 7', 'kill -9 $$', '/nonexistent/program']) {
+      const { exit_code, exit_signal, reason } = await plane.finished(
+        (await plane.agent(command, { workdir })).id,
+      );
+      codes.push([exit_code, exit_signal, reason]);
+    }
+    // Who waits in the sandbox tells a signal by the exit code, as shells do.
+    expect(codes).toEqual([
+      [7, null, 'exit_code'],
+      [137, null, 'exit_code'],
+      [127, null, 'exit_code'],
+    ]);
+    // Nothing of it tells whose it is but the session that it is in.
+    const quiet = 'env -i /bin/sh -c "echo \\$\\$ >pid; exec sleep 1000" >/dev/null 2>&1 </dev/null &';
+    await plane.finished(
+      (await plane.agent(`${quiet} while [ ! -s pid ]; do sleep 0.05; done`, { workdir })).id,
+    );
+    const pid = Number(await readFile(join(workdir, 'pid'), 'utf8'));
+    expect(isRunning(pid)).toBe(false);
+    const absent = await plane.finished((await plane.agent(['no-such-program'], { workdir })).id);
+    expect(absent).toMatchObject({ reason: 'spawn_failed' });
+  },
+);
+
+sandboxed(`another user's agents are in a sandbox too${note}`, async () => {
+  const user = await findUser(directExec, 'nobody');
+  const theirs = await TestPlane.prepare({
+    env: {
+      ...WITH_NODES,
+      ...{ SVC_AGENTS_SANDBOX: 'bwrap', SVC_AGENTS_RUN_AS: 'nobody' },
+    },
+  });
+  try {
+    await chmod(theirs.folder, 0o711);
+    await chown(theirs.work, user.uid, user.gid);
+    const runtime = join(theirs.folder, 'run');
+    await mkdir(runtime);
+    await theirs.start({ RUNTIME_DIRECTORY: runtime });
+    await theirs.join();
+    const agent = await theirs.agent(SHELL);
+    const one = { agent, shell: new AgentShell(theirs.work) };
+    expect(await does(one, 'id -u && touch here && ls here')).toBe(`${user.uid}\nhere`);
+    await fails(one, 'echo x >/var/tmp/../../etc/x || echo x >/root/x');
+    await fails(one, `ls '${theirs.data_dir}/sessions'`);
+    expect(JSON.parse(await does(one, 'svc actor whoami'))).toMatchObject({ agent_id: agent.id });
+    await theirs.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+  } finally {
+    await theirs.close();
+  }
+});
+
+function isRunning(pid: number): boolean {
+  const stat = readStat(pid);
+  return stat !== null && stat.state !== 'Z';
+}

@@ -1,0 +1,333 @@
+/**
+ * What root and every person look after, in a real browser: users, the audit log, one's own tokens and devices, live
+ * settings, a session that lasts, and the reader of the API. Refusals are the server's own words, in place.
+ */
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { Client } from '../src/contract/client.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+import { SESSION_KEY } from '../src/web/api/session-key.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser;
+const opened: Page[] = [];
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  browser = await openBrowser();
+});
+afterEach(async () => {
+  for (const page of opened.splice(0)) await page.context().close();
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+/** A page of somebody who signed in with a sign-in of its own. */
+async function pageOf({ username, password } = ROOT): Promise<{ page: Page; token: string }> {
+  const { token } = await new Client({ url: plane.url }).call('login', { body: { username, password } });
+  const { page } = await browser.open(plane);
+  opened.push(page);
+  await signIn(page, plane, { token });
+  return { page, token };
+}
+
+const storedToken = async (page: Page): Promise<string> =>
+  JSON.parse((await page.evaluate(`localStorage.getItem('${SESSION_KEY}')`)) as string).token;
+const alter = (page: Page, change: string) =>
+  page.evaluate(
+    `localStorage.setItem('${SESSION_KEY}', JSON.stringify({ ...JSON.parse(localStorage.getItem('${SESSION_KEY}')), ${change} }))`,
+  );
+const patience = { timeout: 30_000 };
+
+browserTest('root makes users, changes them, and reads refusals beside what they are about', async () => {
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/users`);
+  await page.getByRole('button', { name: 'New user' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Username').fill('Léo');
+  await dialog.getByLabel('Password').fill('short');
+  await dialog.getByRole('button', { name: 'Create user' }).click();
+  await dialog.getByText('username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"').waitFor();
+  await dialog.getByLabel('Username').fill('leo');
+  await dialog.getByRole('button', { name: 'Create user' }).click();
+  await dialog.getByText('password must be at least 12 characters').waitFor();
+  expect(await dialog.getByLabel('Password').getAttribute('aria-invalid')).toBe('true');
+  expect(await dialog.getByLabel('Username').inputValue()).toBe('leo');
+  await dialog.getByLabel('Password').fill('a long enough one');
+  await dialog.getByRole('button', { name: 'Create user' }).click();
+  await page.getByRole('row', { name: /^leo user/ }).waitFor();
+
+  const act = async (user: string, item: string) => {
+    await page.getByRole('button', { name: `Actions for ${user}` }).click();
+    await page.getByRole('menuitem', { name: item }).click();
+  };
+  await act('leo', 'Rename');
+  await dialog.getByLabel('Username').fill('leonie');
+  await dialog.getByRole('button', { name: 'Rename' }).click();
+  await act('leonie', 'Make root');
+  await dialog.getByRole('button', { name: 'Make root' }).click();
+  await page.getByRole('row', { name: /^leonie root/ }).waitFor();
+  await act('leonie', 'Set password');
+  await dialog.getByLabel('Password').fill('another long one');
+  await dialog.getByRole('button', { name: 'Set password' }).click();
+  await dialog.waitFor({ state: 'detached' });
+  const { user } = await new Client({ url: plane.url }).call('login', {
+    body: { username: 'leonie', password: 'another long one' },
+  });
+  expect(user.role).toBe('root');
+  await act('leonie', 'Delete');
+  await dialog.getByRole('button', { name: 'Delete user' }).click();
+  await page.getByRole('row', { name: /^leonie/ }).waitFor({ state: 'detached' });
+
+  await act('ana', 'Make an ordinary user');
+  await dialog.getByRole('button', { name: 'Make user' }).click();
+  await dialog.getByText('the last root user can be neither deleted nor demoted').waitFor();
+  // Still who she was, and still signed in.
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+  await page.getByRole('row', { name: /^ana.* root/ }).waitFor();
+});
+
+browserTest('what is root’s is neither offered to others nor shown at its address', async () => {
+  const body = { username: 'mia', password: 'mia has a password', role: 'user' as const };
+  await plane.client.call('createUser', { body });
+  const { page } = await pageOf(body);
+  for (const path of ['/users', '/audit', '/settings/config']) {
+    await page.goto(plane.url + path);
+    await page.getByText('root required').waitFor();
+  }
+  const offered = await page.getByRole('navigation').getByRole('link').allTextContents();
+  expect(offered).toContain('Agents');
+  expect(offered.filter((name) => /Nodes|Users|Audit|Configuration/.test(name))).toEqual([]);
+});
+
+browserTest(
+  'the audit log is filtered by its address, grows by itself, and is saved as it is filtered',
+  async () => {
+    const agents = [];
+    for (let at = 0; at < 230; at++)
+      agents.push(await plane.create({ name: `quiet-${at}`, command: 'true', start: false }));
+    const { page } = await pageOf();
+    const asked: string[] = [];
+    page.on('request', (request) => asked.push(request.url()));
+    await page.goto(`${plane.url}/audit?event=agent_created`);
+    const list = page.getByRole('list', { name: 'Audit records' });
+    await list.getByText(`name quiet-229`, { exact: false }).waitFor();
+    expect(await list.getByText('user_created').count()).toBe(0);
+
+    // New ones come at the top without a reload.
+    await plane.create({ name: 'newcomer', command: 'true', start: false });
+    await list.getByText('name newcomer', { exact: false }).waitFor();
+
+    // The oldest of 231 is found by scrolling, and never are all of them drawn.
+    const oldest = list.getByText(`${agents[0]!.id} `, { exact: false });
+    await expect
+      .poll(async () => {
+        await list.hover();
+        await page.mouse.wheel(0, 3000);
+        return oldest.count();
+      }, patience)
+      .toBe(1);
+    expect(await list.getByRole('listitem').count()).toBeLessThan(80);
+
+    const saving = page.waitForEvent('download');
+    await page.getByRole('button', { name: 'Export NDJSON' }).click();
+    const lines = (await readFile(await (await saving).path(), 'utf8')).trimEnd().split('\n');
+    const records = lines.map((line) => JSON.parse(line) as { event: string; agent_id: string });
+    expect(records.length).toBe(231);
+    expect(new Set(records.map(({ event }) => event))).toEqual(new Set(['agent_created']));
+    expect(records.at(-1)!.agent_id).toBe(agents[0]!.id);
+    const token = await storedToken(page);
+    expect(asked.filter((url) => url.includes(token))).toEqual([]);
+
+    await page.getByRole('combobox', { name: 'Event' }).selectOption('user_created');
+    await page.waitForURL(/event=user_created/);
+    const row = list.getByRole('button', { name: /user_created/ }).first();
+    await row.click();
+    await list.getByText('"event": "user_created"', { exact: false }).waitFor();
+    await page.reload();
+    await row.waitFor();
+    expect(await page.getByRole('combobox', { name: 'Event' }).inputValue()).toBe('user_created');
+  },
+);
+
+browserTest('root has the audit log verified, and sees the records that it may count on', async () => {
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/audit`);
+  await page.getByRole('button', { name: 'Verify' }).click();
+  const found = page.getByRole('status').filter({ hasText: 'Head' });
+  await found.getByText(/Chain intact: \d+ records\./).waitFor();
+  const { head } = await plane.client.call('verifyAudit');
+  expect(await found.locator('code').textContent()).toBe(head);
+  await page.route('**/api/admin/audit/verify', (route) =>
+    route.fulfill({ json: { records: 3, broken_id: 4, head, holds_head: null } }),
+  );
+  await page.getByRole('button', { name: 'Verify' }).click();
+  await found.getByText('Record 4 does not follow from what stands before it.', { exact: false }).waitFor();
+});
+
+browserTest('an API token is shown once, works, and ends when it is deleted', async () => {
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/settings/tokens`);
+  await page.getByRole('button', { name: 'New token' }).click();
+  await page.getByRole('dialog').getByLabel('Name').fill('backup');
+  await page.getByRole('dialog').getByRole('button', { name: 'Make token' }).click();
+  const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
+  const token = (await shown.locator('code').textContent())!;
+  const program = new Client({ url: plane.url, token });
+  expect((await program.call('getMe')).username).toBe(ROOT.username);
+  await page.reload();
+  await page.getByRole('listitem').filter({ hasText: 'backup' }).waitFor();
+  expect(await page.content()).not.toContain(token);
+  await page.getByRole('button', { name: 'Delete backup' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
+  await page.getByText('No API tokens.').waitFor();
+  await expect(program.call('getMe')).rejects.toThrow('invalid token');
+});
+
+browserTest('signing out everywhere else leaves this device', async () => {
+  const noa = { username: 'noa', password: 'noa has a password' };
+  await plane.client.call('createUser', { body: noa });
+  const elsewhere = await pageOf(noa);
+  const { page, token } = await pageOf(noa);
+  await page.goto(`${plane.url}/settings/devices`);
+  await page.getByText('this device').waitFor();
+  await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
+  await expect
+    .poll(() => page.getByRole('listitem').filter({ hasText: 'signed in' }).count(), patience)
+    .toBe(1);
+  await expect(new Client({ url: plane.url, token: elsewhere.token }).call('getMe')).rejects.toThrow(
+    'invalid',
+  );
+  expect((await new Client({ url: plane.url, token }).call('getMe')).username).toBe('noa');
+});
+
+browserTest(
+  'a wrong current password is said in place and ends nothing; signing out ends the token',
+  async () => {
+    const { page, token } = await pageOf();
+    await page.goto(`${plane.url}/settings/account`);
+    await page.getByLabel('Current password').fill('not this one');
+    await page.getByLabel('New password').fill('some other password');
+    await page.getByRole('button', { name: 'Change password' }).click();
+    await page.getByText('invalid username or password').waitFor();
+    expect(await page.getByLabel('New password').inputValue()).toBe('some other password');
+    await page.getByRole('button', { name: 'Sign out' }).first().click();
+    await page.waitForURL(/\/login/);
+    await expect(new Client({ url: plane.url, token }).call('getMe')).rejects.toThrow('invalid token');
+  },
+);
+
+browserTest('a live setting is changed in place, refused in the server’s words, and taken back', async () => {
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/settings/config`);
+  const setting = page.getByRole('listitem').filter({ hasText: 'auth.min_password_length' });
+  await setting.getByText('default').waitFor();
+  await setting.getByRole('button', { name: /^Change/ }).click();
+  await setting.getByLabel(/New value/).fill('many');
+  await setting.getByRole('button', { name: 'Save' }).click();
+  await setting.getByText(/auth\.min_password_length must be an integer/).waitFor();
+  await setting.getByLabel(/New value/).fill('14');
+  await setting.getByRole('button', { name: 'Save' }).click();
+  await setting.getByText('live', { exact: true }).waitFor();
+  const value = async () =>
+    (await plane.client.call('getConfig')).find(({ key }) => key === 'auth.min_password_length')?.value;
+  expect(await value()).toBe(14);
+  await setting.getByRole('button', { name: /^Change/ }).click();
+  await setting.getByRole('button', { name: 'Take back' }).click();
+  await setting.getByText('default', { exact: true }).waitFor();
+  expect(await value()).toBe(12);
+  const fixed = page.getByRole('listitem').filter({ hasText: 'data_dir' }).first();
+  expect(await fixed.getByRole('button').count()).toBe(0);
+});
+
+browserTest(
+  'a token of which half the time is over is renewed once for all tabs, and all go on',
+  async () => {
+    const { page, token } = await pageOf();
+    await alter(page, 'since: Date.now() - 8 * 3600_000, expires_at: Date.now() + 4 * 3600_000');
+    const second = await page.context().newPage();
+    const renewals: string[] = [];
+    page.context().on('response', (response) => {
+      if (response.url().endsWith('/api/token/refresh')) renewals.push(String(response.status()));
+    });
+    await Promise.all([page.goto(`${plane.url}/users`), second.goto(`${plane.url}/settings/devices`)]);
+    await expect.poll(() => storedToken(page), patience).not.toBe(token);
+    for (const each of [page, second]) {
+      await each.getByRole('link', { name: 'API', exact: true }).click();
+      await each.getByRole('link', { name: /^Create a user/ }).waitFor();
+    }
+    expect(renewals).toEqual(['200']);
+    await expect(new Client({ url: plane.url, token }).call('getMe')).rejects.toThrow('invalid token');
+    await page.reload();
+    await page.getByRole('link', { name: /^Create a user/ }).waitFor();
+  },
+);
+
+browserTest(
+  'before the last end of a session the password is asked for over the page, which stays',
+  async () => {
+    const { page, token } = await pageOf();
+    await alter(page, 'last: true, since: Date.now() - 3600_000, expires_at: Date.now() + 5 * 60_000');
+    await page.goto(`${plane.url}/settings/account`);
+    const dialog = page.getByRole('dialog', { name: 'Stay signed in?' });
+    await dialog.getByLabel(`Password of ${ROOT.username}`).fill('not this one');
+    await dialog.getByRole('button', { name: 'Stay signed in' }).click();
+    await dialog.getByText('invalid username or password').waitFor();
+    await dialog.getByLabel(`Password of ${ROOT.username}`).fill(ROOT.password);
+    await dialog.getByRole('button', { name: 'Stay signed in' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    expect(await storedToken(page)).not.toBe(token);
+    expect(new URL(page.url()).pathname).toBe('/settings/account');
+  },
+);
+
+browserTest(
+  'the reader calls with the session’s token, shows a stream while it comes, and stops it',
+  async () => {
+    const { page } = await pageOf();
+    await page.goto(`${plane.url}/reader?operation=createAgent`);
+    const body = JSON.stringify({
+      name: '<img src=x onerror=alert(1)>',
+      command: 'true',
+      workdir: plane.work,
+    });
+    await page.getByLabel('Body (JSON)').fill('{');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByRole('alert').waitFor();
+    await page.getByLabel('Body (JSON)').fill(body);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('201 Created').waitFor();
+    const answer = page.getByRole('region', { name: 'Answer' });
+    const { id } = JSON.parse((await answer.textContent())!) as { id: string };
+    expect(await page.locator('main img').count()).toBe(0);
+
+    await page.getByRole('link', { name: /GET \/api\/agents\/\{agent_id\}$/ }).click();
+    await page.getByLabel('agent_id').fill('agt_nobody');
+    await page.getByRole('button', { name: 'Send' }).click();
+    await page.getByText('404 Not Found').waitFor();
+    await answer.getByText('agent not found').waitFor();
+
+    await page.goto(`${plane.url}/reader?operation=followAgent`);
+    await page.getByLabel('agent_id').fill(id);
+    await page.getByRole('button', { name: 'Send' }).click();
+    await answer.getByText('retry: 1000').waitFor();
+    await plane.client.call('startAgent', { params: { agent_id: id } });
+    await answer
+      .getByText('event: exit', { exact: false })
+      .or(answer.getByText('completed'))
+      .first()
+      .waitFor();
+    await page.getByRole('button', { name: 'Stop' }).click();
+    await page.getByText('Stopped.').waitFor();
+    // A form that was filled in is still so when one comes back to it.
+    await page
+      .getByRole('link', { name: /The caller/ })
+      .first()
+      .click();
+    await page.goBack();
+    await expect.poll(() => page.getByLabel('agent_id').inputValue(), patience).toBe(id);
+  },
+);

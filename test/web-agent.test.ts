@@ -1,0 +1,379 @@
+/** An agent's page in a real browser, with real agents: nothing that is read, written or asked is lost, stolen or faked. */
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import type { Agent } from '../src/domain/agent.ts';
+import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+type Update = Record<string, unknown>;
+
+/** For what needs no more than a slow machine's time. */
+const SOON = { timeout: 30_000 };
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+function scene(name: ScenarioName, argument?: unknown, prompt?: string): Promise<Agent> {
+  const argv = [
+    process.execPath,
+    scripted,
+    name,
+    ...(argument === undefined ? [] : [JSON.stringify(argument)]),
+  ];
+  return plane.agent(argv, { name: `${name}-agent`, protocol: 'acp', ...(prompt && { prompt }) });
+}
+
+/** An agent that tells these updates, a list for each turn. */
+const telling = (turns: Update[][], prompt?: string) => scene('tells', turns, prompt);
+
+function message(text: string, messageId = text): Update {
+  return { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } };
+}
+
+async function look(agent: Agent, more = '', options = {}): Promise<Watched> {
+  browser ??= await openBrowser();
+  const watched = await browser.open(plane, options);
+  await signIn(watched.page, plane);
+  await watched.page.goto(`${plane.url}/agents/${agent.id}${more}`);
+  return watched;
+}
+
+const field = (page: Page) => page.getByRole('textbox', { name: /^Message to/ });
+const log = (page: Page) => page.getByRole('log');
+
+async function say(page: Page, text: string): Promise<void> {
+  await field(page).fill(text);
+  await field(page).press('ControlOrMeta+Enter');
+}
+
+browserTest(
+  'a question is asked in the agent’s words and order, takes no focus, and digits answer only inside it',
+  async () => {
+    const options = [
+      { optionId: 'z', name: 'Ja, klar', kind: 'allow_once' },
+      { optionId: 'a', name: ' odd  name ', kind: 'of_another_world' },
+      { optionId: 'm', name: 'Immer', kind: 'allow_always' },
+      { optionId: 'n', name: 'Nein', kind: 'reject_once' },
+    ];
+    const toolCall = {
+      toolCallId: 't',
+      title: 'npm publish \u202e',
+      kind: 'execute',
+      rawInput: { command: 'npm publish' },
+    };
+    const agent = await telling([[{ sleep: 300 }, { toolCall, options }, message('Thank you.')]]);
+    const { page, complaints } = await look(agent);
+    await say(page, 'Go on.');
+    await field(page).pressSequentially('1');
+    const card = page.getByRole('article');
+    await card.getByText('npm publish ⟦U+202E⟧').waitFor();
+    expect(await page.evaluate('document.activeElement.tagName')).toBe('TEXTAREA');
+    const names = await card.locator('button bdi').evaluateAll((all) => all.map((one) => one.textContent));
+    expect(names).toEqual(options.map(({ name }) => name));
+    await page.keyboard.press('1');
+    await field(page).blur();
+    await page.keyboard.press('1');
+    expect(await field(page).inputValue()).toBe('11');
+    expect((await plane.get(agent.id)).pending_reviews).toBe(1);
+    await card.focus();
+    await page.keyboard.press('2');
+    await card.getByText('odd name · ana').waitFor();
+    await log(page).getByText('Thank you.').waitFor();
+    const [review] = (await plane.client.call('listReviews', { query: { agent_id: agent.id } })) as never as [
+      { option_id: string },
+    ];
+    expect(review.option_id).toBe('a');
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  },
+);
+
+browserTest(
+  'what is written survives a reload; prompts wait in line, are changed and taken back',
+  async () => {
+    const agent = await telling([[{ sleep: 600_000 }], [message('Second.')]], 'First');
+    const { page } = await look(agent);
+    await field(page).fill('half a thought');
+    await page.reload();
+    await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
+    await say(page, 'also run lint');
+    const waiting = page.getByRole('list', { name: 'Waiting prompts' });
+    await waiting.getByText('also run lint').waitFor();
+    await expect.poll(() => field(page).inputValue(), SOON).toBe('');
+    await waiting.getByRole('button', { name: 'Change' }).click();
+    await waiting.getByRole('textbox').fill('also run the tests');
+    await waiting.getByRole('button', { name: 'Save' }).click();
+    await waiting.getByText('also run the tests').waitFor();
+    await say(page, 'and this');
+    await waiting.getByText('and this').waitFor();
+    await waiting
+      .getByRole('listitem')
+      .filter({ hasText: 'and this' })
+      .getByRole('button', { name: 'Take back' })
+      .click();
+    await waiting.getByText('and this').waitFor({ state: 'detached' });
+    const stop = page.getByRole('button', { name: 'Stop turn' });
+    await stop.click();
+    await log(page).getByText('Turn cancelled').waitFor();
+    await log(page).getByText('also run the tests').waitFor();
+    await log(page).getByText('Second.').waitFor();
+    await waiting.waitFor({ state: 'detached' });
+    await page.context().close();
+  },
+);
+
+browserTest(
+  'who reads further up is not moved by what comes; it is counted, and End leads to it',
+  async () => {
+    const first = Array.from({ length: 80 }, (_, n) => message(`Old line ${n}`));
+    const later = Array.from({ length: 120 }, (_, n) => message(`New line ${n}`));
+    // Time enough to scroll away before they come.
+    const agent = await telling([first, [{ sleep: 3_000 }, ...later]], 'Begin');
+    const { page } = await look(agent);
+    await log(page).getByText('Old line 79').waitFor();
+    await log(page).getByText('Turn ended').waitFor();
+    await say(page, 'More');
+    await log(page).getByText('More', { exact: true }).waitFor();
+    await log(page).hover();
+    await page.mouse.wheel(0, -600);
+    const pill = page.getByRole('button', { name: /new$|^To the end$/ });
+    await pill.waitFor();
+    const topOf = () => log(page).evaluate((box) => box.scrollTop);
+    const before = await topOf();
+    await page.getByRole('button', { name: /^1[0-9][0-9] new$/ }).waitFor();
+    expect(await topOf()).toBe(before);
+    await field(page).blur();
+    await page.keyboard.press('End');
+    await pill.waitFor({ state: 'detached' });
+    await expect.poll(() => log(page).getByText('New line 119').isVisible(), SOON).toBe(true);
+    const below = await log(page).evaluate((box) => box.scrollHeight - box.scrollTop - box.clientHeight);
+    expect(below).toBeLessThanOrEqual(1);
+    await page.context().close();
+  },
+);
+
+browserTest('a long message grows without what stands before its end being touched', async () => {
+  const paragraph = (n: number) =>
+    `Paragraph ${n} with *some* words, \`code\` and a [link](https://example.org/${n}).\n\n`;
+  const chunks = Array.from({ length: 40 }, (_, n) => [message(paragraph(n), 'one'), { sleep: 5 }]).flat();
+  const agent = await telling([
+    [...chunks.slice(0, 20), { sleep: 1_500 }, ...chunks.slice(20), message('The end.', 'one')],
+  ]);
+  const { page } = await look(agent);
+  await say(page, 'Tell me');
+  await log(page).getByText('Paragraph 5 ').waitFor();
+  await page.evaluate(`
+    window.touched = 0;
+    const row = [...document.querySelectorAll('[data-row]')].find((one) => one.textContent.includes('Paragraph 0 '));
+    const finished = row.querySelectorAll('p');
+    for (let at = 0; at < 3; at++) new MutationObserver((all) => { window.touched += all.length; })
+      .observe(finished[at], { subtree: true, childList: true, characterData: true, attributes: true });
+    window.first = finished[0];`);
+  await log(page).getByText('The end.').waitFor();
+  expect(await page.evaluate('[window.touched, document.contains(window.first)]')).toEqual([0, true]);
+  await page.context().close();
+});
+
+browserTest(
+  'hostile words stay words: nothing runs, nothing is loaded, and no link leads out of the web',
+  async () => {
+    const evil = [
+      '<img src="https://evil.example/a.png" onerror="document.title=1"> <script>document.title=2</script>',
+      '![picture](https://evil.example/b.png) [bad](javascript:document.title=3) [data](data:text/html,x)',
+      '[good](https://example.org/page)',
+    ].join('\n\n');
+    const svg = 'data:image/svg+xml,<svg onload="document.title=4"/>';
+    const agent = await telling([
+      [
+        message(evil, 'one'),
+        {
+          sessionUpdate: 'agent_message_chunk',
+          messageId: 'two',
+          content: { type: 'resource_link', uri: svg, name: 'x' },
+        },
+        {
+          sessionUpdate: 'tool_call',
+          toolCallId: 't',
+          title: '<b onmouseover=alert(1)>\u001b[31mred\u202e',
+          kind: 'execute',
+          status: 'failed',
+          content: [{ type: 'content', content: { type: 'text', text: evil } }],
+        },
+        { sessionUpdate: 'of_another_world', html: '<img src=x onerror=alert(1)>' },
+        message('Done.'),
+      ],
+    ]);
+    const { page, complaints, elsewhere } = await look(agent);
+    await say(page, 'Go on <img src=x onerror=alert(1)>');
+    await log(page).getByText('Done.').waitFor();
+    await log(page).getByText('unrecognised update: of_another_world').click();
+    await log(page).getByText('onerror=alert(1)').first().waitFor();
+    const links = await log(page)
+      .locator('a:not([href^="#"])')
+      .evaluateAll((all) =>
+        all.map((a) => [a.getAttribute('href')!, a.getAttribute('rel'), a.getAttribute('target')].join(' ')),
+      );
+    for (const link of links)
+      expect(link).toMatch(
+        /^https:\/\/(evil\.example\/b\.png|example\.org\/page) noreferrer noopener _blank$/,
+      );
+    expect(links.length).toBeGreaterThan(2);
+    expect(await log(page).locator('img, script, iframe, b').count()).toBe(0);
+    await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
+    expect(await page.title()).toContain('tells-agent');
+    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    await page.context().close();
+  },
+);
+
+browserTest(
+  'a turn that is stopped says so at once; its tools are cancelled, and what comes late is shown',
+  async () => {
+    const tool = (status: string) => ({
+      sessionUpdate: 'tool_call',
+      toolCallId: 't',
+      title: 'npm test',
+      kind: 'execute',
+      status,
+    });
+    const agent = await telling([[tool('in_progress'), { sleep: 2_000 }, message('Too late.')]]);
+    const { page } = await look(agent);
+    await say(page, 'Test it');
+    await log(page).getByText('npm test').waitFor();
+    await page.getByRole('button', { name: 'Stop turn' }).waitFor();
+    // Whatever the network does.
+    await page.route('**/cancel', async (route) => {
+      await page.getByRole('button', { name: 'Stopping…' }).waitFor();
+      await route.continue();
+    });
+    await field(page).blur();
+    await page.keyboard.press('.');
+    await page.keyboard.press('.');
+    await log(page).getByText('Turn cancelled').waitFor();
+    await log(page)
+      .getByRole('button', { name: /npm test.*cancelled/ })
+      .waitFor();
+    await log(page).getByText('Too late.').waitFor();
+    await page.context().close();
+  },
+);
+
+browserTest('a link to an event opens the conversation there, and marks it', async () => {
+  const agent = await telling([Array.from({ length: 400 }, (_, n) => message(`Line ${n}.`))], 'Begin');
+  const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
+  const wanted = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
+  const { page } = await look(agent, `/conversation#e${wanted}`);
+  const row = page.locator(`#e${wanted}`);
+  await row.getByText('Line 30.').waitFor();
+  const seen = `(() => {
+    const row = document.querySelector('#e${wanted}');
+    const { top, bottom } = row.getBoundingClientRect();
+    return top >= 0 && bottom <= innerHeight && getComputedStyle(row).outlineStyle === 'solid';
+  })()`;
+  await expect.poll(() => page.evaluate(seen), SOON).toBe(true);
+  await page.getByRole('button', { name: 'To the end' }).waitFor();
+  await page.context().close();
+});
+
+browserTest('commands of the agent are offered while a slash is written, and chosen by keys', async () => {
+  const availableCommands = [
+    { name: 'plan', description: 'Plans', input: { hint: 'what' } },
+    { name: 'clear', description: 'Forgets' },
+  ];
+  const agent = await telling(
+    [[{ sessionUpdate: 'available_commands_update', availableCommands }, message('Hi.')]],
+    'Hello',
+  );
+  const { page } = await look(agent);
+  await log(page).getByText('Hi.').waitFor();
+  await field(page).pressSequentially('/');
+  await page.getByRole('option', { name: /plan/ }).waitFor();
+  await page.keyboard.press('ArrowDown');
+  await page.keyboard.press('Enter');
+  expect(await field(page).inputValue()).toBe('/clear ');
+  expect(await page.getByRole('listbox').count()).toBe(0);
+  await page.context().close();
+});
+
+browserTest('an agent that has failed says how, what it said last, and starts again from there', async () => {
+  const agent = await plane.agent('echo "no such model" >&2; exit 3', { name: 'broken', protocol: 'acp' });
+  await plane.finished(agent.id);
+  const { page } = await look(agent);
+  const failure = page.getByRole('region', { name: 'Failure' });
+  await failure.getByText('broken failed: exit 3').waitFor();
+  await failure.getByText('no such model').waitFor();
+  await field(page).fill('still here?');
+  expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
+  await page.getByText('broken is not running.').waitFor();
+  await failure.getByRole('button', { name: 'Restart' }).click();
+  await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
+  await page.context().close();
+});
+
+browserTest('an agent whose start is refused is there, says why, and starts from its page', async () => {
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  const refusal = { error: 'not enough disk space to start an agent' };
+  await page.route('**/start', (route) => route.fulfill({ status: 503, json: refusal }), { times: 1 });
+  await page.goto(`${plane.url}/agents/new`);
+  await page.getByRole('group', { name: 'Agent', exact: true }).getByText('Command', { exact: true }).click();
+  await page.getByRole('textbox', { name: 'Command' }).fill('echo at last');
+  await page.getByRole('radio', { name: /Empty folder/ }).check();
+  await page.getByRole('button', { name: 'Start agent' }).click();
+  await page.getByText(refusal.error).waitFor();
+  await page.getByRole('button', { name: 'Start', exact: true }).click();
+  await page.getByRole('region', { name: 'Output' }).getByText('at last').waitFor();
+  await page.context().close();
+});
+
+browserTest('an agent that wants a sign-in offers its own ways, and goes on after it', async () => {
+  const agent = await scene('auth', undefined, 'Hello?');
+  const { page } = await look(agent);
+  const card = page.getByRole('region', { name: 'Sign in' });
+  await card.getByRole('button', { name: 'Sign in' }).click();
+  await log(page).getByText('Hello.', { exact: true }).waitFor();
+  await card.waitFor({ state: 'detached' });
+  await page.context().close();
+});
+
+browserTest('a phone has the answers at the thumb, in the agent’s order, each 48 px high', async () => {
+  const agent = await scene('two_always', undefined, 'Ask');
+  const { page } = await look(agent, '', { screen: 'phone' });
+  const buttons = page.getByRole('article').locator('button:has(bdi)');
+  await buttons.first().waitFor();
+  const boxes = await buttons.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
+  expect(boxes.map(({ height }) => height >= 48)).toEqual([true, true, true, true]);
+  const [within, apart] = boxes.slice(1).map(({ top }, at) => Number(top - boxes[at].bottom));
+  // Within a kind they stand close, between lasting ones and others there is a gap.
+  expect(apart).toBeGreaterThan(within!);
+  expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
+  await page.context().close();
+});
+
+browserTest(
+  'an agent is deleted with word of its worktree, and a plain one opens at its output',
+  async () => {
+    const agent = await plane.agent('echo hello', { name: 'plain' });
+    await plane.finished(agent.id);
+    const { page } = await look(agent);
+    await page.waitForURL(`**/agents/${agent.id}/output`);
+    expect(await page.getByRole('link', { name: 'Conversation' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: 'Delete' }).click();
+    await page.getByText('The folder that it worked in stays as it is.').waitFor();
+    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.waitForURL(`${plane.url}/agents`);
+    await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
+    await page.context().close();
+  },
+);

@@ -1,0 +1,164 @@
+/** Approvals in real browsers: a question is there for everybody who may answer, and is answered once. */
+import { fileURLToPath } from 'node:url';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import type { Agent } from '../src/domain/agent.ts';
+import type { Review } from '../src/domain/review.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+/** For what needs no more than a slow machine's time. */
+const SOON = { timeout: 30_000 };
+const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+const PASSWORD = 'another correct horse';
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterEach(async () => {
+  for (const agent of (await plane.client.call('listAgents')) as never as Agent[]) {
+    await plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: { force: true } });
+  }
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+const once = { optionId: 'once', name: 'Allow once', kind: 'allow_once' };
+const always = { optionId: 'always', name: 'Always allow', kind: 'allow_always' };
+const reject = { optionId: 'no', name: 'Reject', kind: 'reject_once' };
+
+async function asking(title: string, kind = 'execute', options = [once, always, reject]): Promise<Review> {
+  const toolCall = { toolCallId: title, title, kind };
+  const argv = [process.execPath, scripted, 'tells', JSON.stringify([[{ toolCall, options }]])];
+  const agent = await plane.agent(argv, { name: `asks ${title}`, protocol: 'acp', prompt: 'Go on' });
+  await expect.poll(async () => (await plane.get(agent.id)).pending_reviews, SOON).toBe(1);
+  const query = { agent_id: agent.id };
+  const [review] = (await plane.client.call('listReviews', { query })) as never as [Review];
+  return review;
+}
+
+async function look(more = '', options: { token?: string; screen?: 'phone' } = {}): Promise<Page> {
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane, options.screen ? { screen: options.screen } : {});
+  await signIn(page, plane, options.token ? { token: options.token } : {});
+  await page.goto(`${plane.url}/approvals${more}`);
+  return page;
+}
+
+const waiting = (page: Page) => page.getByRole('list', { name: 'Waiting' });
+const card = (page: Page, title: string) => waiting(page).getByRole('article').filter({ hasText: title });
+const get = (review: Review) => plane.client.call('getReview', { params: { review_id: review.id } });
+
+browserTest(
+  'two people answer at the same time: one wins, the other sees who, and neither sees an error',
+  async () => {
+    const body = { username: 'leo', password: PASSWORD, role: 'root' as const };
+    await plane.client.call('createUser', { body });
+    const { token } = await plane.client.call('login', { body: { username: 'leo', password: PASSWORD } });
+    const review = await asking('npm publish');
+    const [ana, leo] = await Promise.all([look(), look('', { token })]);
+    const buttons = [ana, leo].map((page) =>
+      card(page, 'npm publish').getByRole('button', { name: 'Allow once' }),
+    );
+    for (const button of buttons) await button.waitFor();
+    await Promise.all(buttons.map((button) => button.click()));
+    await expect.poll(async () => (await get(review)).status, SOON).toBe('answered');
+    const { answered_by } = await get(review);
+    const [winner, other] = answered_by === 'ana' ? [ana, leo] : [leo, ana];
+    await card(winner, `Allow once · ${answered_by} · waited`).waitFor();
+    await card(other, `Answered by ${answered_by}: Allow once`).waitFor();
+    for (const page of [ana, leo]) expect(await page.getByRole('alert').count()).toBe(0);
+    await Promise.all([ana, leo].map((page) => page.context().close()));
+  },
+);
+
+browserTest(
+  'a link leads to its question with the focus on it; keys go from card to card and answer inside',
+  async () => {
+    const first = await asking('first thing');
+    const second = await asking('second thing', 'edit');
+    const page = await look(`?review=${second.id}`);
+    const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
+    await expect.poll(focused, SOON).toBe(second.id);
+    await page.keyboard.press('k');
+    expect(await focused()).toBe(first.id);
+    await page.keyboard.press('j');
+    await page.keyboard.press('3');
+    await card(page, 'Reject · ana').waitFor();
+    expect((await get(second)).option_id).toBe('no');
+    expect((await get(first)).status).toBe('pending');
+    await page.context().close();
+  },
+);
+
+browserTest(
+  'a question survives a reload and a restart of the service; when its agent is gone, it is no longer needed',
+  async () => {
+    const review = await asking('rm -r build');
+    const page = await look();
+    await card(page, 'rm -r build').waitFor();
+    await plane.kill();
+    await plane.start();
+    await page.reload();
+    const open = card(page, 'rm -r build');
+    await open.getByRole('button', { name: 'Allow once' }).waitFor();
+    await plane.client.call('stopAgent', {
+      params: { agent_id: review.agent_id },
+      body: { grace_seconds: 0 },
+    });
+    await card(page, 'No longer needed').waitFor();
+    await page.getByText('Nothing needs you.').waitFor();
+    await page.reload();
+    await page.getByRole('heading', { name: 'Recent decisions' }).waitFor();
+    await page.getByRole('article').filter({ hasText: 'No longer needed' }).first().waitFor();
+    await page.context().close();
+  },
+);
+
+browserTest('without a network a question can be read, and its buttons say why they wait', async () => {
+  await asking('npm test');
+  const page = await look('', { screen: 'phone' });
+  const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
+  await button.waitFor();
+  await page.context().setOffline(true);
+  await card(page, 'You are offline: an answer cannot be sent.').waitFor();
+  expect(await button.isDisabled()).toBe(true);
+  await page.context().setOffline(false);
+  await expect.poll(() => button.isEnabled(), SOON).toBe(true);
+  await page.context().close();
+});
+
+browserTest(
+  'many questions are answered together by a one-time option that all have, and by no other',
+  async () => {
+    const reviews = [await asking('one'), await asking('two', 'edit'), await asking('three')];
+    const page = await look();
+    for (const title of ['one', 'two']) await page.getByRole('checkbox', { name: `Select ${title}` }).check();
+    const many = page.getByRole('region', { name: 'Answer together' });
+    const names = await many.locator('bdi').evaluateAll((all) => all.map((one) => one.textContent));
+    expect(names).toEqual(['Allow once', 'Reject']);
+    await many.getByRole('button', { name: 'Allow once' }).click();
+    await many.waitFor({ state: 'detached' });
+    const statuses = await Promise.all(reviews.map(async (review) => (await get(review)).option_id));
+    expect(statuses).toEqual(['once', 'once', null]);
+    await page.context().close();
+  },
+);
+
+browserTest('filters are part of the address, and cancelling a turn tells the agent so', async () => {
+  const edit = await asking('an edit', 'edit');
+  await asking('a command');
+  const page = await look('?kind=edit');
+  await card(page, 'an edit').waitFor();
+  expect(await waiting(page).getByRole('article').count()).toBe(1);
+  await card(page, 'an edit').getByRole('button', { name: 'Cancel turn' }).click();
+  await card(page, 'Turn cancelled · ana').waitFor();
+  expect(await get(edit)).toMatchObject({ status: 'cancelled', answered_by: 'ana' });
+  await page.getByLabel('Filter by kind').selectOption('');
+  await card(page, 'a command').waitFor();
+  expect(new URL(page.url()).search).toBe('');
+  await page.context().close();
+});

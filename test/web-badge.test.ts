@@ -1,0 +1,89 @@
+/** The badge speaks the contract's words in each of its five states, over a network that is held, cut and gone. */
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let proxy: FlakyProxy;
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+let origin: string;
+beforeAll(async () => {
+  proxy = await FlakyProxy.open(0);
+  origin = `http://127.0.0.1:${proxy.port}`;
+  plane = await TestPlane.open({ env: { SVC_WEB_RP_ORIGIN: origin } });
+  proxy.target_port = Number(new URL(plane.url).port);
+});
+afterAll(async () => {
+  await browser?.close();
+  await proxy.close();
+  await plane.close();
+});
+
+browserTest('the badge says in the exact words whether the page is live', async () => {
+  const agent = await plane.agent('echo hello; exec sleep 600', { name: 'watched' });
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane);
+  await signIn(page, plane, { origin });
+  const badge = page.locator('[data-badge]:visible');
+  const says = (text: string) => badge.getByText(text, { exact: true }).waitFor();
+  await page.goto(`${origin}/agents`);
+  await says('Online · SSE idle');
+  expect(await badge.getAttribute('role')).toBe('status');
+
+  // Once, so that every part of the page is there before the network is held.
+  const link = page.getByRole('link', { name: agent.name }).locator('visible=true');
+  await link.click();
+  await says('Online · SSE connected');
+  await page.getByRole('link', { name: 'Agents' }).locator('visible=true').click();
+  await says('Online · SSE idle');
+
+  proxy.hold('down');
+  await link.click();
+  await says('Online · SSE connecting');
+  proxy.release();
+  await says('Online · SSE connected');
+
+  proxy.hold('down', 'up');
+  proxy.cut();
+  await says('Online · SSE reconnecting');
+  proxy.release();
+  await says('Online · SSE connected');
+
+  await page.context().setOffline(true);
+  await says('Offline · SSE disconnected');
+  await page.context().setOffline(false);
+  await says('Online · SSE connected');
+  await page.goto(`${origin}/agents`);
+  await says('Online · SSE idle');
+});
+
+browserTest(
+  'twenty cuts in ten thousand lines leave no gap and no repeat',
+  { timeout: 180_000 },
+  async () => {
+    const LINES = 10_000;
+    const print = 'for i in $(seq 0 99); do seq $((i * 100 + 1)) $((i * 100 + 100)); sleep 0.25; done';
+    const agent = await plane.agent(print, { name: 'counts' });
+    browser ??= await openBrowser();
+    const { page } = await browser.open(plane);
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin });
+    await signIn(page, plane, { origin });
+    const badge = page.locator('[data-badge]:visible');
+    await page.goto(`${origin}/agents/${agent.id}/output`);
+    for (let cuts = 0; cuts < 20; cuts++) {
+      await badge.getByText('Online · SSE connected', { exact: true }).waitFor();
+      proxy.cut();
+      await badge.getByText('Online · SSE reconnecting', { exact: true }).waitFor();
+    }
+    await plane.finished(agent.id);
+    await page.getByText(`${LINES.toLocaleString('en')} lines`).waitFor();
+    // What the page holds, not what it would load.
+    await page.evaluate(`location.hash = '#L1-L${LINES}'`);
+    await page.getByRole('button', { name: 'Copy lines' }).click();
+    await page.getByText('Copied').waitFor();
+    const expected = Array.from({ length: LINES }, (_, at) => at + 1).join('\n');
+    expect(await page.evaluate('navigator.clipboard.readText()')).toBe(expected);
+    await page.context().close();
+  },
+);

@@ -1,0 +1,122 @@
+/** How the web UI gets into the folder that it is served from: made when needed, whole at every moment, by one at a time. */
+import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { root, run } from '../scripts/run.ts';
+import { sleep } from '../src/base/async.ts';
+
+let folder: string;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-web-build-'));
+  const files = [
+    'scripts/build-web.ts',
+    'scripts/run.ts',
+    'scripts/web-manifest.ts',
+    'package.json',
+    'package-lock.json',
+    'tsconfig.json',
+  ];
+  for (const name of [...files, 'vite.config.ts']) await cp(join(root, name), join(folder, name));
+  await mkdir(join(folder, 'src/web'), { recursive: true });
+  const script = '<script type="module" src="./main.ts"></script>';
+  await write('index.html', `<!doctype html>\n<html>\n  <head>\n    ${script}\n  </head>\n</html>`);
+  await write('main.ts', page('first'));
+});
+afterEach(() => rm(folder, { recursive: true }));
+
+const write = (name: string, text: string) => writeFile(join(folder, 'src/web', name), text);
+const page = (word: string) => `document.title = ${JSON.stringify(word.repeat(400))};`;
+const link = () => symlink(join(root, 'node_modules'), join(folder, 'node_modules'));
+const build = (...args: string[]) => run(['node', join(folder, 'scripts/build-web.ts'), ...args], folder);
+const served = (name: string) => readFile(join(folder, 'dist/web', name), 'utf8').catch(() => null);
+
+/** The script that the page names now; null without a page. */
+async function scriptOf(): Promise<string | null> {
+  const html = await served('index.html');
+  return html === null ? null : /src="\/(assets\/[^"]+)"/.exec(html)![1]!;
+}
+
+test('it is built where it is missing or something has changed, and not otherwise', async () => {
+  await link();
+  const first = await build('--if-needed');
+  expect([first.ok, first.output]).toEqual([true, expect.stringMatching(/^built the web UI in [\d.]+ s\n$/)]);
+  const script = await scriptOf();
+  expect(await served(script!)).toContain('first');
+  expect(await readdir(join(folder, 'dist/web/assets'))).toEqual(
+    ['', '.br', '.gz'].map((end) => script!.replace('assets/', '') + end),
+  );
+  expect((await build('--if-needed')).output).toBe('');
+
+  await write('main.ts', page('second'));
+  await write('main.test.ts', 'what tests say is no part of it');
+  expect((await build('--if-needed')).output).toContain('built');
+  expect(await served((await scriptOf())!)).toContain('second');
+  expect(await served(script!)).toBe(null);
+
+  await write('main.test.ts', 'something else');
+  expect((await build('--if-needed')).output).toBe('');
+  await rm(join(folder, 'dist/web'), { recursive: true });
+  expect((await build('--if-needed')).output).toContain('built');
+  expect(await readdir(join(folder, 'dist'))).toEqual(['.web.lock', 'web']);
+});
+
+test('a place has a page of its own that names the scripts of its screen', async () => {
+  await link();
+  await write('main.ts', `import('./far.ts'); ${page('first')}`);
+  await write('far.ts', page('far'));
+  await write('pages.json', '{"home":["index.html"],"far.away":["far.ts"]}');
+  await build();
+  const preloaded = (html: string | null) => [
+    ...html!.matchAll(/modulepreload" crossorigin href="\/([^"]+)"/g),
+  ];
+  const far = preloaded(await served('pages/far.away.html')).at(-1)![1]!;
+  expect(await served(far)).toContain('far');
+  expect(await served('pages/home.html')).toBe(await served('index.html'));
+  expect(await served('index.html')).not.toContain(far);
+
+  await write('pages.json', '{"far":["nowhere.ts"]}');
+  const { ok, output } = await build();
+  expect([ok, output]).toEqual([false, expect.stringContaining('nowhere.ts is no chunk of the web UI')]);
+  expect(await served('pages/far.away.html')).toContain(far);
+});
+
+test('what the page names is there at every moment, whoever builds at once', async () => {
+  await link();
+  await build();
+  const before = await scriptOf();
+  await write('main.ts', page('second'));
+  let over = false;
+  const builds = Promise.all([build('--if-needed'), build('--if-needed'), build()]).finally(() => {
+    over = true;
+  });
+  const missing: string[] = [];
+  for (; !over; await sleep(1)) {
+    const script = await scriptOf();
+    const there = script !== null && (await served(script)) !== null;
+    // A page that has been exchanged between the two looks says nothing.
+    if (!there && (await scriptOf()) === script) missing.push(String(script));
+  }
+  const outcomes = await builds;
+  expect(outcomes.map(({ ok }) => ok)).toEqual([true, true, true]);
+  expect(missing).toEqual([]);
+  expect(await scriptOf()).not.toBe(before);
+  expect((await build('--if-needed')).output).toBe('');
+});
+
+test('a build that fails says why and leaves what was there', async () => {
+  await link();
+  await build();
+  const script = await scriptOf();
+  await write('main.ts', 'import "./nowhere.ts";');
+  const { ok, output } = await build('--if-needed');
+  expect([ok, output]).toEqual([false, expect.stringContaining('nowhere.ts')]);
+  expect([await scriptOf(), await served(script!)]).toEqual([script, expect.stringContaining('first')]);
+  expect(await readdir(join(folder, 'dist'))).toEqual(['.web.lock', 'web']);
+});
+
+test('without its tools the service starts all the same, and it is said why there is no web UI', async () => {
+  const { ok, output } = await build('--if-needed');
+  expect([ok, output]).toEqual([true, expect.stringContaining('the web UI is not built: its tools are not')]);
+  expect((await build()).ok).toBe(false);
+});

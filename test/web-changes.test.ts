@@ -1,0 +1,120 @@
+/** What an agent changed, in a real browser: its files and lines, and comments on them that become one prompt. */
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser;
+let repo: string;
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  browser = await openBrowser();
+  const lines = Array.from({ length: 40 }, (_, at) => `line ${at + 1}\n`).join('');
+  repo = makeRepository(join(plane.work, 'shop'), { 'cart.ts': lines, 'gone.ts': 'gone\n' });
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+const patience = { timeout: 30_000 };
+
+browserTest('comments on lines wait through a reload, and go to the agent as one prompt', async () => {
+  const { id: agent_id, workdir } = await plane.client.call('createAgent', {
+    body: {
+      name: 'edits',
+      preset: 'demo',
+      worktree_mode: 'create_worktree',
+      worktree_repo: repo,
+      start: true,
+    },
+  });
+  await writeFile(join(workdir, 'cart.ts'), 'const total = 0;\nline 2\n');
+  await writeFile(join(workdir, '<img src=x onerror=alert(1)>.txt'), '<script>alert(1)</script>\n');
+  await writeFile(join(workdir, 'blob.bin'), Buffer.from([0, 1, 2, 0]));
+  await writeFile(join(workdir, 'long.txt'), 'x\n'.repeat(5000));
+  await rm(join(workdir, 'gone.ts'));
+  await mkdir(join(workdir, 'docs/notes'), { recursive: true });
+  await writeFile(join(workdir, 'docs/notes/why.md'), 'because\n');
+
+  const { page, complaints, elsewhere } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${agent_id}/changes`);
+  const files = page.getByRole('navigation', { name: 'Changed files' });
+  await files.getByRole('button', { name: /gone\.ts deleted/ }).waitFor(patience);
+  await files.getByRole('button', { name: /blob\.bin/ }).click();
+  await page.getByText('This file is no text.').waitFor();
+  await files.getByRole('button', { name: /long\.txt/ }).click();
+  await page.getByRole('button', { name: 'Download the diff' }).waitFor();
+  await files.getByRole('button', { name: /^<img src=x/ }).click();
+  await page.getByRole('cell', { name: '<script>alert(1)</script>' }).waitFor();
+  await files.getByLabel('Viewed: gone.ts').check();
+  await files.getByRole('button', { name: 'docs/notes', expanded: true }).click();
+  await files.getByRole('button', { name: /why\.md/ }).waitFor({ state: 'detached' });
+  await files.getByRole('button', { name: /docs\/notes/, expanded: false }).click();
+  await files.getByRole('button', { name: /why\.md/ }).click();
+  await page.getByRole('cell', { name: 'because' }).waitFor();
+
+  await files.getByRole('button', { name: /cart\.ts modified/ }).click();
+  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+  await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('Why not a sum?');
+  await page.keyboard.press('Control+Enter');
+  await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
+  await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep th');
+
+  await page.reload();
+  await page.getByText('Why not a sum?').waitFor(patience);
+  expect(await files.getByLabel('Viewed: gone.ts').isChecked()).toBe(true);
+  await page.getByRole('button', { name: 'Comment on removed line 40' }).click();
+  expect(await page.getByRole('textbox', { name: 'Comment on line 40' }).inputValue()).toBe('Keep th');
+  await page.getByRole('textbox', { name: 'Comment on line 40' }).fill('Keep this.');
+  await page.getByRole('button', { name: 'Add comment' }).click();
+
+  const bar = page.getByRole('region', { name: 'Comments' });
+  await bar.getByText('2 comments').waitFor();
+  await page.getByRole('button', { name: 'Send to agent' }).click();
+  await bar.waitFor({ state: 'detached' });
+  const log = (await plane.client.call('getLog', { params: { agent_id } })) as unknown as {
+    method?: string;
+    payload: { params: { prompt: { text: string }[] } };
+  }[];
+  const prompts = log.filter(({ method }) => method === 'session/prompt');
+  expect(prompts.map(({ payload }) => payload.params.prompt.map(({ text }) => text))).toEqual([
+    [
+      '2 comments on your changes:\n\ncart.ts:1\n> const total = 0;\n\nWhy not a sum?\n\ncart.ts:40 (a line that you removed)\n> line 40\n\nKeep this.',
+    ],
+  ]);
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  await page.context().close();
+});
+
+browserTest('a folder without git, one without changes, and an agent that hears nothing say so', async () => {
+  const plain = await plane.agent('true');
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/${plain.id}/changes`);
+  await page.getByText('Not a git folder.').waitFor(patience);
+  const { id, workdir } = await plane.client.call('createAgent', {
+    body: {
+      name: 'tidy',
+      command: 'sleep 1000',
+      worktree_mode: 'create_worktree',
+      worktree_repo: repo,
+      start: true,
+    },
+  });
+  await page.goto(`${plane.url}/agents/${id}/changes`);
+  await page.getByText('No changes yet.').waitFor(patience);
+  await writeFile(join(workdir, 'new.ts'), 'one\n');
+  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+  await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('No.');
+  await page.getByRole('button', { name: 'Add comment' }).click();
+  await page.getByText('Only an agent that speaks ACP can be told something.').waitFor();
+  expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
+  await page.context().close();
+});

@@ -1,0 +1,167 @@
+/**
+ * Everyone can use every screen: axe finds nothing wrong in either theme, on the narrowest phone and on a desk; nothing
+ * scrolls sideways; and a list, a person's first run and an answer need no mouse.
+ */
+import { join } from 'node:path';
+import axe from 'axe-core';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, describe, expect } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+/** What the plane of this test has, as the addresses of screens name it. */
+let ids: Record<'asking' | 'failed' | 'team' | 'run' | 'task', string>;
+
+/** Each screen by its name, with its address. */
+const places: Record<string, () => string> = {
+  Agents: () => '/agents',
+  'Agents as cards': () => '/agents?view=cards&group=node',
+  'New agent': () => '/agents/new',
+  Approvals: () => '/approvals',
+  Teams: () => '/teams',
+  'New team': () => '/teams/new',
+  Team: () => `/teams/${ids.team}`,
+  'Edit team': () => `/teams/${ids.team}/edit`,
+  Runs: () => '/runs',
+  Run: () => `/teams/${ids.team}/runs/${ids.run}`,
+  Tasks: () => '/tasks',
+  Task: () => `/tasks?team=${ids.team}&task=${ids.task}`,
+  Nodes: () => '/nodes',
+  Users: () => '/users',
+  Audit: () => '/audit',
+  Reader: () => '/reader',
+  'Output of an agent that failed': () => `/agents/${ids.failed}/output`,
+};
+for (const tab of ['conversation', 'output', 'changes', 'events', 'timeline'])
+  places[`Agent: ${tab}`] = () => `/agents/${ids.asking}/${tab}`;
+for (const tab of ['account', 'passkeys', 'tokens', 'devices'])
+  places[`Settings: ${tab}`] = () => `/settings/${tab}`;
+for (const tab of ['notifications', 'appearance', 'shortcuts', 'config'])
+  places[`Settings: ${tab}`] = () => `/settings/${tab}`;
+
+beforeAll(async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const repo = makeRepository(join(plane.work, 'shop'), { 'cart.ts': 'export const total = 0;\n' });
+  const { client } = plane;
+  const asking = await client.call('createAgent', {
+    body: {
+      name: 'asks',
+      preset: 'demo',
+      prompt: 'Write a note',
+      worktree_mode: 'create_worktree',
+      worktree_repo: repo,
+      start: true,
+    },
+  });
+  const failed = await plane.agent('echo "\u001b[31mred\u001b[0m"; echo wrong >&2; exit 3', {
+    name: 'fails',
+  });
+  await plane.finished(failed.id);
+  const spec = {
+    leader_member_id: 'lead',
+    members: [{ member_id: 'lead' }, { member_id: 'hand', agent: { command: 'true', workdir: plane.work } }],
+    steps: [
+      { step_key: 'plan', member_id: 'hand' },
+      { step_key: 'do', member_id: 'lead', depends_on: ['plan'] },
+    ],
+  };
+  const team = await client.call('createTeam', { body: { name: 'crew', spec } });
+  const params = { team_id: team.id };
+  const task = await client.call('createTask', { params, body: { title: 'Paint the shed' } });
+  const said = { params: { ...params, task_id: task.id }, body: { route: 'broadcast', text: 'Hello all' } };
+  await client.call('sendMessage', said as never);
+  const run = await client.call('createRun', { params, body: { input: { title: 'one' } } });
+  while ((await plane.get(asking.id)).pending_reviews === 0) await sleep(100);
+  ids = { asking: asking.id, failed: failed.id, team: team.id, run: run.id, task: task.id };
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+interface Finding {
+  id: string;
+  nodes: { target: string[]; failureSummary: string }[];
+}
+
+const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
+/** All that depends on nothing but colours. */
+const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
+
+/** What axe finds, each in a line. */
+async function findings(page: Page, runOnly: string[]): Promise<string[]> {
+  const options = JSON.stringify({ runOnly, resultTypes: ['violations'] });
+  const { violations } = (await page.evaluate(`axe.run(document, ${options})`)) as { violations: Finding[] };
+  return violations.flatMap(({ id, nodes }) =>
+    nodes.map(
+      ({ target, failureSummary }) => `${id}: ${target.join(' ')}: ${failureSummary.split('\n').at(-1)}`,
+    ),
+  );
+}
+
+/** Themes change colours alone, so the second one of a width is asked about no more than those. */
+const looks = [
+  { colorScheme: 'light', width: 1280, rules: RULES },
+  { colorScheme: 'dark', width: 1280, rules: COLOUR_RULES },
+  { colorScheme: 'dark', width: 320, rules: RULES },
+  { colorScheme: 'light', width: 320, rules: COLOUR_RULES },
+] as const;
+
+/** Colours change at once: one that is on its way from one theme to the other is neither's. */
+const WITHOUT_TRANSITIONS = `{
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync('* { transition: none !important; }');
+  document.adoptedStyleSheets.push(sheet);
+}`;
+
+/** What is wrong with a page in each of its looks, by the look. */
+async function wrongWith(page: Page): Promise<Record<string, string[]>> {
+  await page.evaluate(axe.source);
+  await page.evaluate(WITHOUT_TRANSITIONS);
+  const wrong: Record<string, string[]> = {};
+  for (const { colorScheme, width, rules } of looks) {
+    await page.emulateMedia({ colorScheme });
+    await page.setViewportSize({ width, height: 800 });
+    await expect.poll(() => page.locator('html').getAttribute('data-theme')).toBe(colorScheme);
+    const found = await findings(page, rules);
+    const sideways = Number(await page.evaluate('document.documentElement.scrollWidth - innerWidth'));
+    if (sideways > 0) found.push(`scrolls sideways by ${sideways} px`);
+    if (found.length > 0) wrong[`${colorScheme}, ${width} px`] = found;
+  }
+  return wrong;
+}
+
+describe('axe finds nothing, light and dark, narrow and wide, on', () => {
+  let watched: Watched | undefined;
+  for (const [name, path] of Object.entries(places))
+    browserTest(name, async () => {
+      browser ??= await openBrowser();
+      if (watched === undefined) {
+        watched = await browser.open(plane);
+        await signIn(watched.page, plane);
+      }
+      const { page, complaints } = watched;
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.goto(plane.url + path());
+      await page.getByRole('heading', { level: 1 }).first().waitFor();
+      await expect.poll(() => page.getByLabel('Loading').count(), { timeout: 30_000 }).toBe(0);
+      expect(await wrongWith(page)).toEqual({});
+      expect(complaints.splice(0)).toEqual([]);
+    });
+});
+
+browserTest('axe finds nothing on the doors', async () => {
+  browser ??= await openBrowser();
+  for (const path of ['/login', '/join', '/join#t=x']) {
+    const { page } = await browser.open(plane);
+    await page.goto(plane.url + path);
+    await page.getByRole('heading', { level: 1 }).waitFor();
+    expect(await wrongWith(page), path).toEqual({});
+    await page.context().close();
+  }
+});

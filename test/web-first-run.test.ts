@@ -1,0 +1,137 @@
+/**
+ * The first minute, as a newcomer has it: the printed link and PIN, the first agent, its question answered, what it
+ * changed. On the screen of a desk, on a phone, and by the keyboard alone; and what happens when the link is no good.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterEach, beforeEach, expect } from 'vitest';
+import { browserTest, openBrowser, screens, type TestBrowser } from '../src/testing/browser.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+beforeEach(async () => {
+  plane = await TestPlane.prepare();
+  const repo = makeRepository(join(plane.folder, 'shop'), { 'cart.ts': 'export const total = 0;\n' });
+  await plane.start({ SVC_WORKTREE_REPO_ROOTS: repo });
+  browser = await openBrowser();
+});
+afterEach(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+async function challenge(): Promise<{ url: string; pin: string }> {
+  return JSON.parse(await readFile(join(plane.data_dir, 'join.json'), 'utf8'));
+}
+
+async function fillJoin(page: Page, pin: string): Promise<void> {
+  await page.getByLabel('PIN from the terminal').fill(`${pin.slice(0, 4)} ${pin.slice(4)}`);
+  await page.getByLabel('Username').fill(ROOT.username);
+  await page.getByLabel('Password').fill(ROOT.password);
+}
+
+browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+  'from the printed link to the answered question and its diff, on the screen of a %s',
+  async (screen) => {
+    const { url, pin } = await challenge();
+    const { page, complaints, elsewhere } = await browser!.open(plane, { screen });
+    await page.goto(url);
+    // The link's secret does not stay in the address.
+    await page.waitForURL(`${plane.url}/join`);
+    await fillJoin(page, pin);
+    await page.getByRole('button', { name: 'Create root user' }).click();
+
+    await page.getByLabel('Task').fill('Fix the flaky checkout test');
+    expect(await page.getByLabel('Repository').inputValue()).toMatch(/\/shop$/);
+    await page.getByRole('button', { name: 'Start agent' }).click();
+
+    await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);
+    const card = page.getByRole('article').filter({ hasText: 'Permission' });
+    await card.getByRole('button', { name: /Allow/ }).first().click();
+    await page
+      .getByText(/^Allow/)
+      .first()
+      .waitFor();
+    await page.getByRole('link', { name: /^changes/i }).click();
+    // On a phone the list of files comes first.
+    await page.getByText('svc-demo.md').locator('visible=true').last().click();
+    await page.locator('.diff-code-insert').first().waitFor();
+    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  },
+);
+
+browserTest('a link without its secret, a wrong PIN and a used link say what to do', async () => {
+  const { url, pin } = await challenge();
+  const { page } = await browser!.open(plane);
+  await page.goto(`${plane.url}/join`);
+  await page.getByText('svc join-link').waitFor();
+
+  await page.goto('about:blank');
+  await page.goto(url);
+  await fillJoin(page, pin === '00000000' ? '11111111' : '00000000');
+  await page.getByRole('button', { name: 'Create root user' }).click();
+  const field = page.getByLabel('PIN from the terminal');
+  await page.getByText('invalid pin', { exact: true }).waitFor();
+  expect(await field.getAttribute('aria-invalid')).toBe('true');
+  // Nothing that was typed is lost.
+  expect(await page.getByLabel('Username').inputValue()).toBe(ROOT.username);
+
+  await plane.join();
+  await page.getByRole('button', { name: 'Create root user' }).click();
+  await page.getByText('root already initialized', { exact: true }).waitFor();
+  await page.locator(':focus', { hasText: 'Sign in' }).waitFor();
+});
+
+browserTest('who is led to a page without being signed in comes to it after signing in', async () => {
+  await plane.join();
+  const { page } = await browser!.open(plane);
+  await page.goto(`${plane.url}/agents?show=failed&group=node`);
+  await page.getByLabel('Username').fill(ROOT.username);
+  await page.getByLabel('Password').fill('not it, sorry');
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText('invalid username or password', { exact: true }).waitFor();
+  await page.getByLabel('Password').fill(ROOT.password);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(`${plane.url}/agents?show=failed&group=node`);
+  await page.getByRole('heading', { name: 'Agents' }).waitFor();
+
+  // A link that would lead elsewhere after signing in leads nowhere.
+  await page.context().clearCookies();
+  await page.goto(`${plane.url}/login?to=${encodeURIComponent('//evil.example/x')}`);
+  await page.waitForURL(`${plane.url}/agents`);
+});
+
+browserTest('the whole first run goes by the keyboard alone', async () => {
+  const { url, pin } = await challenge();
+  const { page } = await browser!.open(plane);
+  const keys = page.keyboard;
+  /** Tab by Tab, until the focus is on or inside of it. */
+  const tabTo = async (selector: string) => {
+    const there = `document.activeElement.closest(${JSON.stringify(selector)}) !== null`;
+    for (let tabs = 0; tabs < 80 && !(await page.evaluate(there)); tabs++) await keys.press('Tab');
+    expect(await page.evaluate(there), selector).toBe(true);
+  };
+  await page.goto(url);
+  await page.getByLabel('PIN from the terminal').waitFor();
+  await tabTo('[name=pin]');
+  await keys.type(pin);
+  await keys.press('Tab');
+  await keys.type(ROOT.username);
+  await keys.press('Tab');
+  await keys.type(ROOT.password);
+  await keys.press('Enter');
+  await page.getByLabel('Task').waitFor();
+  await tabTo('textarea');
+  await keys.type('Fix the flaky checkout test');
+  await keys.press('Control+Enter');
+  await page.getByRole('article').filter({ hasText: 'Permission' }).waitFor();
+  await tabTo('article[data-review] button');
+  await keys.press('1');
+  await page.getByText('Turn ended').waitFor();
+  await tabTo('a[href$="/changes"]');
+  await keys.press('Enter');
+  await page.locator('.diff-code-insert').first().waitFor();
+});

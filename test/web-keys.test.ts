@@ -1,0 +1,179 @@
+/** Keys in a real browser: the palette from everywhere, single keys only when nobody types, and none where they are off. */
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+let watched: Watched | undefined;
+let page: Page;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  for (const name of ['paint-shed', 'mow-lawn', 'paint-fence'])
+    await plane.create({ name, command: 'true', start: false });
+  browser = await openBrowser();
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+beforeEach(async () => {
+  watched = await browser!.open(plane);
+  page = watched.page;
+  await signIn(page, plane);
+});
+afterEach(async () => {
+  const { complaints, elsewhere } = watched!;
+  await page.context().close();
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+});
+
+const go = async (path: string, heading: string | RegExp) => {
+  await page.goto(plane.url + path);
+  await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+};
+/** Waits until an expression has a value in the page. */
+const becomes = (expression: string, value: string) =>
+  expect.poll(() => page.evaluate(expression), { timeout: 20_000 }).toBe(value);
+const path = () => new URL(page.url()).pathname;
+const palette = () => page.getByRole('combobox', { name: 'Search and commands' });
+const focused = () => page.evaluate('document.activeElement.textContent') as Promise<string>;
+
+browserTest(
+  'the palette opens from everywhere, finds an agent by parts of its name, and goes there',
+  async () => {
+    await go('/settings/account', 'Settings');
+    await page.getByLabel('Current password').focus();
+    await page.keyboard.press('Control+k');
+    await palette().waitFor();
+    expect(await page.evaluate('document.activeElement.getAttribute("role")')).toBe('combobox');
+    await page.keyboard.type('fence PAINT');
+    const found = page.getByRole('option');
+    await found.filter({ hasText: 'paint-fence' }).waitFor();
+    expect(await found.count()).toBe(1);
+    await page.keyboard.press('Enter');
+    await page.waitForURL(/\/agents\/agt_/);
+    expect(await palette().count()).toBe(0);
+    expect(await page.evaluate('document.querySelectorAll("style").length')).toBe(0);
+  },
+);
+
+browserTest('the palette does what it names, and gives the focus back when it is left', async () => {
+  await go('/settings/appearance', 'Settings');
+  const box = page.getByRole('checkbox');
+  await box.focus();
+  await page.keyboard.press('Control+k');
+  await palette().waitFor();
+  await page.keyboard.type('theme dark');
+  await page.getByRole('option', { name: 'Theme: dark' }).waitFor();
+  await page.keyboard.press('Enter');
+  await becomes('document.documentElement.dataset.theme', 'dark');
+  await palette().waitFor({ state: 'detached' });
+  await becomes('document.activeElement.type', 'checkbox');
+});
+
+browserTest('the palette starts the demo agent, which needs nothing', async () => {
+  await go('/users', 'Users');
+  await page.keyboard.press('Control+k');
+  await palette().waitFor();
+  await page.keyboard.type('demo');
+  await page.getByRole('option', { name: 'Start demo agent' }).click();
+  await page.waitForURL(/\/agents\/agt_/);
+  const agent = await plane.until(/agt_\w+/.exec(page.url())![0], ['running']);
+  expect([agent.preset, agent.protocol, agent.status]).toEqual(['demo', 'acp', 'running']);
+});
+
+browserTest('g and a letter goes to a screen, c to a new agent, ? shows all keys', async () => {
+  // In the list of users `k` alone is "up": not after a `g`, even while the list is still on the screen.
+  await go('/users', 'Users');
+  await page.keyboard.press('j');
+  await page.keyboard.press('g');
+  await page.keyboard.press('k');
+  await page.waitForURL(`${plane.url}/tasks`);
+  for (const [letter, to] of Object.entries({
+    i: '/approvals',
+    a: '/agents',
+    t: '/teams',
+    r: '/runs',
+    k: '/tasks',
+    n: '/nodes',
+  })) {
+    await page.keyboard.press('g');
+    await page.keyboard.press(letter);
+    await page.waitForURL(`${plane.url}${to}`);
+  }
+  await page.keyboard.press('?');
+  const sheet = page.getByRole('dialog', { name: 'Keys' });
+  await sheet.getByText('New agent').waitFor();
+  // The sheet is open over the page: what lies below hears no keys.
+  await page.keyboard.press('c');
+  await page.keyboard.press('Escape');
+  await sheet.waitFor({ state: 'detached' });
+  expect(path()).toBe('/nodes');
+  await page.keyboard.press('c');
+  await page.waitForURL(/\/agents\/new/);
+});
+
+browserTest('a key in a text field is a letter and nothing else', async () => {
+  await go('/reader', /^API/);
+  const filter = page.getByRole('searchbox', { name: 'Find an operation' });
+  await filter.waitFor();
+  await page.keyboard.press('/');
+  await becomes('document.activeElement.type', 'search');
+  await page.keyboard.type('/cg?jk');
+  expect(await filter.inputValue()).toBe('/cg?jk');
+  expect([path(), await page.getByRole('dialog').count()]).toEqual(['/reader', 0]);
+});
+
+browserTest('with a modifier a key is not ours', async () => {
+  await go('/users', 'Users');
+  const visited: string[] = [];
+  page.on('framenavigated', () => visited.push(path()));
+  for (const key of ['Control+c', 'Alt+c', 'Meta+c']) await page.keyboard.press(key);
+  // What comes after these shows that they were heard before.
+  await page.keyboard.press('g');
+  await page.keyboard.press('t');
+  await page.waitForURL(`${plane.url}/teams`);
+  expect(visited).toEqual(['/teams']);
+});
+
+browserTest('j and k move through a list, Enter opens, Esc leaves', async () => {
+  await go('/reader?q=token', /^API/);
+  await page.getByRole('link', { name: /Make a named API token/ }).waitFor();
+  await page.keyboard.press('j');
+  const first = await focused();
+  await page.keyboard.press('j');
+  const second = await focused();
+  expect(second).not.toBe(first);
+  await page.keyboard.press('k');
+  await page.keyboard.press('k');
+  expect(await focused()).toBe(first);
+  await page.keyboard.press('Enter');
+  await page.waitForURL(/operation=/);
+  await page.keyboard.press('Escape');
+  expect(await page.evaluate('document.activeElement === document.body')).toBe(true);
+});
+
+browserTest(
+  'turned off, single keys do nothing; the palette stays, and they can be turned on again',
+  async () => {
+    await go('/settings/shortcuts', 'Settings');
+    const single = page.getByRole('checkbox', { name: /Keys without a modifier/ });
+    await single.uncheck();
+    await go('/users', 'Users');
+    await page.getByRole('rowheader', { name: /^ana/ }).waitFor();
+    for (const key of ['c', '?', 'j', 'g', 't']) await page.keyboard.press(key);
+    await page.keyboard.press('Control+k');
+    await palette().waitFor();
+    expect([path(), await page.getByRole('dialog', { name: 'Keys' }).count()]).toEqual(['/users', 0]);
+    await page.keyboard.press('Escape');
+    await palette().waitFor({ state: 'detached' });
+    await go('/settings/shortcuts', 'Settings');
+    await single.check();
+    await page.getByRole('heading', { level: 1 }).click();
+    await page.evaluate('document.activeElement.blur()');
+    await page.keyboard.press('c');
+    await page.waitForURL(/\/agents\/new/);
+  },
+);

@@ -1,0 +1,140 @@
+/**
+ * Nodes in the web UI, with a real one: it joins by the token that the page shows, is registered by the form, tested step by
+ * step, and stays for as long as agents are bound to it.
+ */
+import type { Page } from 'playwright-core';
+import { parse } from 'smol-toml';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let node: TestAgentNode;
+let browser: TestBrowser | undefined;
+
+beforeAll(async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  node = await TestAgentNode.prepare(plane, { id: 'gpu-1' });
+});
+afterAll(async () => {
+  await browser?.close();
+  await node.close();
+  await plane.close();
+});
+
+async function open(path: string, token = plane.token): Promise<Watched> {
+  browser ??= await openBrowser();
+  const watched = await browser.open(plane);
+  await signIn(watched.page, plane, { token });
+  await watched.page.goto(plane.url + path);
+  return watched;
+}
+
+const row = (page: Page, id: string) => page.getByRole('row').filter({ hasText: id });
+/** Each step of the connection test, as it is read out. */
+const steps = async (page: Page) => {
+  const test = page.getByRole('region', { name: 'Test connection' });
+  await test.getByRole('button', { name: 'Retry' }).waitFor();
+  const lines = await test.locator('ol > li').allTextContents();
+  return lines.map((line) => /^[A-Za-z ]+? (?:fine|failed|not tried)/.exec(line)?.[0]);
+};
+
+browserTest('only root sees nodes', async () => {
+  const body = { username: 'leo', password: 'another long password' };
+  await plane.client.call('createUser', { body: { ...body, role: 'user' } });
+  const { token } = await plane.client.call('login', { body });
+  const { page } = await open('/nodes', token);
+  await page.getByRole('alert').getByText('root required').waitFor();
+  await page.context().close();
+});
+
+browserTest('a token is hidden until asked for, and ends when it is rotated', async () => {
+  const { page, complaints } = await open('/nodes');
+  await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+  await row(page, 'main').getByText('connected').waitFor();
+  await page.getByRole('button', { name: 'Join node with token' }).click();
+  const token = page.getByLabel('Token', { exact: true });
+  const toml = page.getByLabel('Configuration');
+  const { token: real } = await plane.client.call('getBootstrapToken');
+  expect(await token.inputValue()).toMatch(/^•+$/);
+  expect(await toml.inputValue()).not.toContain(real);
+  await page.getByRole('button', { name: 'Show the token' }).click();
+  expect(await token.inputValue()).toBe(real);
+  await page.getByLabel('Node id').fill('gpu-1');
+  expect(parse(await toml.inputValue())).toMatchObject({
+    server: { role: 'node', node_id: 'gpu-1' },
+    internal_grpc: { bootstrap: { token: real } },
+  });
+  await page.getByRole('button', { name: 'Rotate token…' }).click();
+  await page.getByRole('button', { name: 'Rotate', exact: true }).click();
+  await expect.poll(() => token.inputValue(), { timeout: 20_000 }).not.toBe(real);
+  expect((await plane.client.call('getBootstrapToken')).token).toBe(await token.inputValue());
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+browserTest(
+  'a node joins with the token of the page, is registered, tested, and not deleted under agents',
+  async () => {
+    const { page } = await open('/nodes');
+    await page.getByRole('button', { name: 'Join node with token' }).click();
+    await page.getByRole('button', { name: 'Show the token' }).click();
+    const token = await page.getByLabel('Token', { exact: true }).inputValue();
+    await page.keyboard.press('Escape');
+
+    // What is refused says so at its field, and what was typed outlives a reload.
+    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    const dialog = page.getByRole('dialog');
+    const submit = dialog.getByRole('button', { name: 'Register', exact: true });
+    await dialog.getByLabel('Id').fill('main');
+    await dialog.getByLabel('Target').fill('http://127.0.0.1');
+    await submit.click();
+    await dialog.getByText('agent node id is reserved').waitFor();
+    expect(await dialog.getByLabel('Id').getAttribute('aria-invalid')).toBe('true');
+    await dialog.getByLabel('Id').fill('gpu-1');
+    await submit.click();
+    await dialog.getByText('grpc_target must be https://<host>:<port>').waitFor();
+    expect(await dialog.getByLabel('Target').getAttribute('aria-invalid')).toBe('true');
+    await page.reload();
+    expect(await dialog.getByLabel('Id').inputValue()).toBe('gpu-1');
+    await dialog.getByLabel('Target').fill(node.target);
+    await dialog.getByLabel('Root').fill('/nowhere/at/all');
+    await submit.click();
+
+    // Nothing runs there yet: the test says which step fails, and what to look at.
+    await page.getByRole('heading', { name: 'Test connection' }).waitFor();
+    await dialog.getByText('failed to connect to remote node').waitFor();
+    await dialog.getByText('nothing answers there: is svc running on the node').waitFor();
+    const left = ['TLS not tried', 'Auth not tried', 'Version not tried', 'Worktree root not tried'];
+    expect(await steps(page)).toEqual(['DNS fine', 'TCP failed', ...left]);
+    await dialog.getByRole('button', { name: 'Edit target' }).waitFor();
+
+    await node.start({ SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token });
+    await node.linked();
+    await dialog.getByRole('button', { name: 'Retry' }).click();
+    // One press mends what the test found.
+    await dialog.getByRole('button', { name: 'Use the node’s own root' }).click();
+    const all = ['DNS fine', 'TCP fine', 'TLS fine', 'Auth fine', 'Version fine'];
+    await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
+    expect((await node.record()).default_worktree_root).toBe(null);
+
+    const agent = await node.agent('true', { name: 'stays-there' });
+    await plane.finished(agent.id);
+    await dialog.getByText('An agent is bound to it:').waitFor();
+    await dialog.getByRole('link', { name: 'stays-there' }).waitFor();
+    expect(await dialog.getByRole('button', { name: 'Delete…' }).isDisabled()).toBe(true);
+    await page.keyboard.press('Escape');
+    await row(page, 'gpu-1').getByText('connected').waitFor();
+    await row(page, 'gpu-1')
+      .getByText(/^\d+ ms$/)
+      .waitFor();
+
+    await plane.client.call('deleteAgent', { params: { agent_id: agent.id } });
+    await page.getByRole('link', { name: 'gpu-1' }).click();
+    await dialog.getByRole('button', { name: 'Delete…' }).click();
+    await dialog.getByRole('button', { name: 'Delete gpu-1' }).click();
+    await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+    await page.context().close();
+  },
+);

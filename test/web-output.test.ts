@@ -1,0 +1,179 @@
+/**
+ * What an agent printed, in a real browser: a hundred thousand lines of which few exist, a find that sees all of them, an
+ * address for every line, copies that are exact, and nothing that a program prints does more than stand there.
+ */
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser;
+/** Prints a hundred thousand lines. */
+let long: string;
+const LONG = `awk 'BEGIN { for (i = 1; i <= 100000; i++)
+  if (i == 3) print "a rare needle, here"
+  else if (i >= 200 && i <= 240) printf "line %d of the\\tlog \\033[32mgreen\\033[0m \\n", i
+  else print "line " i " of the log" }'`;
+const colouredLine = (n: number) => `line ${n} of the\tlog \x1b[32mgreen\x1b[0m `;
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  browser = await openBrowser();
+  long = (await plane.agent(LONG)).id;
+  await plane.finished(long);
+}, 120_000);
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+async function opened(path: string): Promise<Watched> {
+  const watched = await browser.open(plane);
+  await signIn(watched.page, plane);
+  await watched.page.goto(plane.url + path);
+  return watched;
+}
+
+const patience = { timeout: 30_000 };
+const SCROLLER = `document.querySelector('section[aria-label="Output"]')`;
+const scroller = (page: Page) => page.getByRole('region', { name: 'Output' });
+const line = (page: Page, n: number) => page.locator(`[data-line="${n}"]`);
+const nodes = (page: Page) => page.evaluate('document.querySelectorAll("*").length');
+
+browserTest('all of a hundred thousand lines are found, and few of them exist', async () => {
+  const { page, complaints } = await opened(`/agents/${long}/output`);
+  await page.getByText('100,000 lines').waitFor(patience);
+  await line(page, 100_000).waitFor();
+  expect(await nodes(page)).toBeLessThanOrEqual(400);
+  await page.keyboard.press('Control+f');
+  await page.getByLabel('Find in output').fill('RARE needle');
+  await page.getByText('1 of 1 line').waitFor();
+  await line(page, 3).locator('mark', { hasText: 'rare needle' }).waitFor();
+
+  await page.getByRole('button', { name: 'Regular expression' }).click();
+  await page.getByLabel('Find in output').fill('line \\d*99 ');
+  await page.getByText(/of 1,000 lines/).waitFor();
+  await page.keyboard.press('Enter');
+  await page.getByRole('button', { name: 'Previous match' }).click();
+  await page.keyboard.press('n');
+  await page.locator('mark').first().waitFor();
+  await page.getByRole('button', { name: 'Match case' }).click();
+  await page.getByLabel('Find in output').fill('RARE needle');
+  await page.getByText('No line matches').waitFor();
+
+  await page.evaluate(`${SCROLLER}.scrollTop = ${SCROLLER}.scrollHeight / 2`);
+  await line(page, 50_000).waitFor();
+  expect(await nodes(page)).toBeLessThanOrEqual(400);
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+browserTest('a range of lines has an address, which a fresh tab opens, and its copy is exact', async () => {
+  const { page } = await opened(`/agents/${long}/output#L200-L240`);
+  await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: plane.url });
+  await line(page, 200).waitFor(patience);
+  await page.getByText('Lines 200 to 240').waitFor();
+  expect(await line(page, 200).getAttribute('data-chosen')).toBe('true');
+  expect(await line(page, 199).getAttribute('data-chosen')).toBeNull();
+  await page.getByRole('button', { name: 'Copy lines' }).click();
+  await page.getByText('Copied').waitFor();
+  const expected = Array.from({ length: 41 }, (_, at) => colouredLine(200 + at)).join('\n');
+  expect(await page.evaluate('navigator.clipboard.readText()')).toBe(expected);
+
+  await line(page, 205).getByRole('link').click();
+  await line(page, 207)
+    .getByRole('link')
+    .click({ modifiers: ['Shift'] });
+  await page.getByText('Lines 205 to 207').waitFor();
+  expect(new URL(page.url()).hash).toBe('#L205-L207');
+  await page.context().close();
+});
+
+browserTest('what a program prints does nothing but stand there', async () => {
+  const hostile = [
+    '<img src=http://198.51.100.1/x onerror=document.title="owned">',
+    '\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x1b[Hafter escapes',
+    '\u202edetrevni',
+    '\x1b]8;;http://198.51.100.1/\x07a link\x1b]8;;\x07',
+    'javascript:alert(1)',
+  ].join('\n');
+  await writeFile(join(plane.work, 'hostile.txt'), `${hostile}\n`);
+  const { id } = await plane.agent('cat hostile.txt');
+  await plane.finished(id);
+  const { page, complaints, elsewhere } = await opened(`/agents/${id}/output`);
+  await line(page, 1).getByText('<img src=http://198.51.100.1/x').waitFor(patience);
+  await line(page, 2).getByText('after escapes').waitFor();
+  await line(page, 3).getByText('<U+202E>detrevni').waitFor();
+  expect(await line(page, 4).textContent()).toBe('4a link');
+  expect(await scroller(page).locator('img, script, a:not([href^="#L"])').count()).toBe(0);
+  expect(await page.title()).not.toContain('owned');
+  await page.goto(`${plane.url}/agents/${id}/events`);
+  await page.getByRole('button', { name: /output.*img/ }).click();
+  await page.locator('pre', { hasText: '\\u202edetrevni' }).waitFor();
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  await page.context().close();
+});
+
+browserTest('nobody who reads is moved by new lines, and End goes back to them', async () => {
+  const { id } = await plane.agent('cat', { stdin: true });
+  const print = (from: number, to: number) =>
+    plane.client.call('sendInput', {
+      params: { agent_id: id },
+      body: { data: Array.from({ length: to - from + 1 }, (_, at) => `line ${from + at}\n`).join('') },
+    });
+  await print(1, 300);
+  const { page } = await opened(`/agents/${id}/output`);
+  await line(page, 300).waitFor(patience);
+  await scroller(page).hover();
+  await page.mouse.wheel(0, -2000);
+  await page.getByRole('button', { name: 'To the end' }).waitFor();
+  const top = () => page.evaluate(`${SCROLLER}.scrollTop`);
+  const before = await top();
+  expect(before).toBeGreaterThan(0);
+  await print(301, 800);
+  await page.getByRole('button', { name: '500 new' }).waitFor(patience);
+  expect(await top()).toBe(before);
+  await page.keyboard.press('End');
+  await line(page, 800).waitFor();
+
+  await page.getByLabel('Standard input').fill('a line of mine');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await line(page, 801).getByText('a line of mine').waitFor(patience);
+  expect(await page.getByLabel('Standard input').inputValue()).toBe('');
+  await page.getByRole('button', { name: 'End of input' }).click();
+  await page.getByText('exit 0').waitFor(patience);
+  expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
+  await page.context().close();
+});
+
+browserTest('an event has an address, also where a search found it', async () => {
+  const { page, complaints } = await opened(`/agents/${long}/events#e5`);
+  const marked = page.locator('[data-marked]');
+  await marked.waitFor(patience);
+  expect(await marked.getAttribute('data-seq')).toBe('5');
+  await marked.locator('pre', { hasText: '"seq": 5' }).waitFor();
+  await page.getByLabel('Search what the agent wrote').fill('needle');
+  await expect
+    .poll(async () => {
+      await page.getByRole('button', { name: 'Search', exact: true }).click();
+      await page.getByRole('button', { name: 'Close search results' }).waitFor();
+      const found = await page.getByRole('link', { name: /rare needle/ }).count();
+      if (found === 0) await page.getByRole('button', { name: 'Close search results' }).click();
+      if (found === 0) await page.getByLabel('Search what the agent wrote').fill('needle');
+      return found;
+    }, patience)
+    .toBe(1);
+  await page.getByRole('link', { name: /rare needle/ }).click();
+  await page.locator('[data-marked]', { hasText: 'rare needle' }).waitFor();
+  await page.goto(`${plane.url}/agents/${long}/timeline`);
+  await page
+    .getByRole('link', { name: /^Session 1 · completed, exit 0/ })
+    .first()
+    .click();
+  await page.locator('[data-marked][data-seq="1"]').waitFor(patience);
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});

@@ -1,0 +1,116 @@
+/**
+ * The web UI as the real program serves it to a real browser: it runs within the policy, asks nobody else, and every
+ * address of it can be opened directly and loaded again.
+ */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { browserTest, openBrowser, screens, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+test('everything that the page names is served, compressed and for ever', async () => {
+  const page = await (await fetch(plane.url)).text();
+  const names = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, name]) => name!);
+  expect(names.length).toBeGreaterThan(1);
+  for (const name of names) {
+    const response = await fetch(plane.url + name, { headers: { 'accept-encoding': 'br' } });
+    const large = (await response.text()).length >= 1024;
+    const { status, headers } = response;
+    expect([name, status, headers.get('content-encoding')]).toEqual([name, 200, large ? 'br' : null]);
+    expect(headers.get('cache-control')).toContain('immutable');
+  }
+});
+
+test('what the build leaves beside the UI for itself is not served', async () => {
+  for (const path of ['/.stamp', '/.vite/manifest.json', '/manifest.json', '/index.html']) {
+    expect((await fetch(plane.url + path)).status, path).toBe(404);
+  }
+});
+
+browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
+  'who is not signed in is asked to, on the screen of a %s',
+  async (screen) => {
+    browser ??= await openBrowser();
+    const { page, complaints, elsewhere } = await browser.open(plane, { screen });
+    await page.goto(`${plane.url}/agents`);
+    await page.getByLabel('Password').waitFor();
+    expect(await page.evaluate('innerWidth')).toBe(screens[screen].viewport.width);
+    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+    await page.context().close();
+  },
+);
+
+browserTest('who has signed in before opens any address, and loads it again', async () => {
+  browser ??= await openBrowser();
+  const { page, complaints, elsewhere } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/nodes`);
+  await page.getByRole('navigation').first().waitFor();
+  await page.reload();
+  await page.getByRole('navigation').first().waitFor();
+  expect(new URL(page.url()).pathname).toBe('/nodes');
+  expect(await page.getByLabel('Password').count()).toBe(0);
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  await page.context().close();
+});
+
+browserTest('each place names all scripts that it loads, so that none is learned of late', async () => {
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane);
+  const late = async (path: string, heading: string) => {
+    const html = await (await page.goto(plane.url + path))!.text();
+    await page.getByRole('heading', { level: 1, name: heading }).waitFor();
+    const loaded = (await page.evaluate(
+      "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
+    )) as string[];
+    // The palette is fetched ahead, once the page has nothing else to do.
+    const scripts = loaded.filter((name) => /^\/assets\/(?!worker-|palette-dialog-).*\.js$/.test(name));
+    expect(scripts.length).toBeGreaterThan(1);
+    return scripts.filter((name) => !html.includes(`"${name}"`));
+  };
+  expect(await late('/login', 'Sign in')).toEqual([]);
+  await signIn(page, plane);
+  const places = {
+    '/': 'Agents',
+    '/approvals': 'Approvals',
+    '/teams': 'Teams',
+    '/runs': 'Runs',
+    '/tasks': 'Tasks',
+    '/nodes': 'Nodes',
+    '/users': 'Users',
+    '/audit': 'Audit',
+    '/settings/account': 'Settings',
+    '/reader': 'API',
+  };
+  for (const [path, heading] of Object.entries(places))
+    expect([path, await late(path, heading)]).toEqual([path, []]);
+  await page.context().close();
+});
+
+browserTest(
+  'an installed page never shows an old shell: without the service it says so, and then goes on',
+  async () => {
+    browser ??= await openBrowser();
+    const { page } = await browser.open(plane, { service_worker: true });
+    await page.goto(`${plane.url}/login`);
+    await page.evaluate('navigator.serviceWorker.ready.then(() => true)');
+    await expect.poll(() => page.evaluate('navigator.serviceWorker.controller !== null')).toBe(true);
+    const manifest = await page.evaluate("fetch('/manifest.webmanifest').then((answer) => answer.json())");
+    expect(manifest).toMatchObject({ start_url: '/agents', display: 'standalone' });
+    await plane.kill();
+    await page.goto(`${plane.url}/agents`);
+    await page.getByRole('heading', { name: 'The service does not answer' }).waitFor();
+    await plane.start();
+    await page.getByRole('link', { name: 'Try again' }).click();
+    await page.getByLabel('Password').waitFor();
+    await page.context().close();
+  },
+);

@@ -1,0 +1,164 @@
+/**
+ * Passkeys in a real browser with an authenticator of its own: from the offer after the first password to a sign-in with
+ * one click or none, renamed and removed; and where there can be none, the page says where to go.
+ */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { Client } from '../src/contract/client.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+const opened: Page[] = [];
+beforeAll(async () => {
+  plane = await TestPlane.prepare();
+  await plane.start();
+  browser = await openBrowser();
+});
+afterEach(async () => {
+  for (const page of opened.splice(0)) await page.context().close();
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+const joinFile = () => join(plane.data_dir, 'join.json');
+
+/** Of root, who joins where nobody has yet. */
+async function passwordToken(): Promise<string> {
+  if (existsSync(joinFile())) await plane.join();
+  return (await new Client({ url: plane.url }).call('login', { body: ROOT })).token;
+}
+
+async function open(): Promise<Watched> {
+  const watched = await browser!.open(plane);
+  opened.push(watched.page);
+  return watched;
+}
+
+/** The same service by the name that passkeys can have. */
+const named = () => plane.url.replace('127.0.0.1', 'localhost');
+
+interface Key {
+  credentials(): Promise<unknown[]>;
+}
+
+/** Plugs in an authenticator whose owner is there, is verified and says yes. */
+async function plugIn(page: Page): Promise<Key> {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('WebAuthn.enable');
+  const { authenticatorId } = await cdp.send('WebAuthn.addVirtualAuthenticator', {
+    options: {
+      protocol: 'ctap2',
+      transport: 'internal',
+      hasResidentKey: true,
+      hasUserVerification: true,
+      isUserVerified: true,
+    },
+  });
+  return {
+    credentials: async () => (await cdp.send('WebAuthn.getCredentials', { authenticatorId })).credentials,
+  };
+}
+
+const NOTHING_IN_THE_FORM = `PublicKeyCredential.isConditionalMediationAvailable = async () => false`;
+
+async function signOut(page: Page): Promise<void> {
+  await page.getByRole('button', { name: 'Sign out' }).first().click();
+  await page.waitForURL(`${named()}/login?to=${encodeURIComponent('/settings/passkeys')}`);
+  await page.getByLabel('Password').waitFor();
+}
+
+browserTest(
+  'a passkey is offered after joining, signs in with one click, is renamed and removed',
+  async () => {
+    const { url, pin } = JSON.parse(await readFile(joinFile(), 'utf8'));
+    const { page, complaints } = await open();
+    await page.addInitScript(NOTHING_IN_THE_FORM);
+    const key = await plugIn(page);
+    await page.goto(url.replace('127.0.0.1', 'localhost'));
+    await page.getByLabel('PIN from the terminal').fill(pin);
+    await page.getByLabel('Username').fill(ROOT.username);
+    await page.getByLabel('Password').fill(ROOT.password);
+    await page.getByRole('button', { name: 'Create root user' }).click();
+    await page.getByRole('button', { name: 'Add a passkey' }).click();
+    await page.waitForURL(`${named()}/agents/new`);
+    expect(await key.credentials()).toEqual([
+      expect.objectContaining({ rpId: 'localhost', isResidentCredential: true }),
+    ]);
+
+    await page.goto(`${named()}/settings/passkeys`);
+    await page.getByText('never used').waitFor();
+    await signOut(page);
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    // Where the person was before.
+    await page.waitForURL(`${named()}/settings/passkeys`);
+    await page.getByText(/· used /).waitFor();
+
+    await page.getByRole('button', { name: /^Rename/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('Laptop');
+    await dialog.getByRole('button', { name: 'Rename' }).click();
+    await dialog.waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Remove Laptop' }).click();
+    // This sign-in has never shown the password.
+    await dialog.getByRole('button', { name: 'Remove passkey' }).click();
+    await dialog.getByLabel('Current password').fill('not it, sorry');
+    await dialog.getByRole('button', { name: 'Remove passkey' }).click();
+    await dialog.getByText('invalid username or password', { exact: true }).waitFor();
+    await dialog.getByLabel('Current password').fill(ROOT.password);
+    await dialog.getByRole('button', { name: 'Remove passkey' }).click();
+    await page.getByText('No passkeys.').waitFor();
+
+    // The device still has it; the service knows it no more.
+    await signOut(page);
+    await page.getByRole('button', { name: 'Use a passkey' }).click();
+    await page.getByText('passkey was not accepted', { exact: true }).waitFor();
+    expect(complaints.filter((complaint) => !complaint.includes('Failed to load resource'))).toEqual([]);
+  },
+);
+
+browserTest('a passkey that was added in the settings signs in from the form, without a click', async () => {
+  const token = await passwordToken();
+  const { page } = await open();
+  await plugIn(page);
+  await signIn(page, plane, { token, origin: named() });
+  await page.goto(`${named()}/settings/passkeys`);
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('Security key');
+  await dialog.getByRole('button', { name: 'Add passkey' }).click();
+  await page.getByText('Security key', { exact: true }).waitFor();
+  // The same device makes no second one.
+  await page.getByRole('button', { name: 'Add a passkey' }).click();
+  await dialog.getByRole('button', { name: 'Add passkey' }).click();
+  await dialog.getByText('This device has a passkey of yours already.').waitFor();
+  await dialog.getByRole('button', { name: 'Cancel' }).click();
+
+  await page.getByRole('button', { name: 'Sign out' }).first().click();
+  await page.waitForURL(`${named()}/settings/passkeys`);
+  await page.getByText(/· used /).waitFor();
+});
+
+browserTest(
+  'where there can be no passkeys the page says where they work, and the password signs in',
+  async () => {
+    await passwordToken();
+    const { page } = await open();
+    await page.goto(`${plane.url}/login?to=/settings/passkeys`);
+    const link = page.getByRole('link', { name: named() });
+    expect(await link.getAttribute('href')).toBe(`${named()}/login?to=/settings/passkeys`);
+    expect(await page.getByRole('button', { name: 'Use a passkey' }).count()).toBe(0);
+    await page.getByLabel('Username').fill(ROOT.username);
+    await page.getByLabel('Password').fill(ROOT.password);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.waitForURL(`${plane.url}/settings/passkeys`);
+    await link.waitFor();
+    expect(await page.getByRole('button', { name: 'Add a passkey' }).count()).toBe(0);
+  },
+);

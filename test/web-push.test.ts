@@ -1,0 +1,252 @@
+/**
+ * Notifications in a real browser, from the first click to the last: turned on in the settings, an agent's question as a
+ * push service gets it and the service worker shows it, a tap on it, and the answer. Browsers of tests reach no push
+ * service, so theirs is the tests' own: `subscribe` answers a device of it, and what it gets is handed to the worker.
+ */
+import { join } from 'node:path';
+import type { CDPSession, Page, Worker } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import type { PushMessage } from '../src/domain/push.ts';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
+import { PushService, type TestDevice } from '../src/testing/push-service.ts';
+
+const SOON = { timeout: 30_000 };
+let service: PushService;
+let plane: TestPlane;
+let browser: TestBrowser;
+const opened: Page[] = [];
+beforeAll(async () => {
+  service = await PushService.open();
+  plane = await TestPlane.open({ env: { SVC_PUSH_ORIGINS: service.origin } });
+  browser = await openBrowser();
+});
+afterEach(async () => {
+  for (const page of opened.splice(0)) await page.context().close();
+  expect(service.faults).toEqual([]);
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+  await service.close();
+});
+
+/** Each subscribing takes the next of these devices, for the key that the page gave. */
+const SUBSCRIBES = `
+  const all = DEVICES;
+  const bytes = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0)).buffer;
+  const read = () => JSON.parse(localStorage.getItem('test.push') ?? '{"made":0}');
+  const write = (state) => localStorage.setItem('test.push', JSON.stringify(state));
+  const shape = ({ made, key }) => ({
+    endpoint: all[made - 1].endpoint,
+    options: { userVisibleOnly: true, applicationServerKey: bytes(key) },
+    toJSON: () => ({ ...all[made - 1], expirationTime: null }),
+    unsubscribe: async () => { write({ made }); return true; },
+  });
+  PushManager.prototype.getSubscription = async () => (read().key ? shape(read()) : null);
+  PushManager.prototype.subscribe = async ({ applicationServerKey }) => {
+    const state = read();
+    if (!state.key) write({ made: state.made + 1, key: applicationServerKey });
+    return shape(read());
+  };
+`;
+
+interface Phone {
+  page: Page;
+  devices: TestDevice[];
+}
+
+/** Somebody's phone, signed in, at the settings of its notifications. */
+async function phone(token = plane.token): Promise<Phone> {
+  const devices = [service.device(), service.device()];
+  const { page } = await browser.open(plane, { service_worker: true });
+  opened.push(page);
+  await page.context().grantPermissions(['notifications'], { origin: plane.url });
+  const given = devices.map(({ endpoint, keys }) => ({ endpoint, keys }));
+  await page.context().addInitScript(`{${SUBSCRIBES.replace('DEVICES', JSON.stringify(given))}}`);
+  await signIn(page, plane, { token });
+  await page.goto(`${plane.url}/settings/notifications`);
+  return { page, devices };
+}
+
+async function turnOn({ page, devices }: Phone): Promise<TestDevice> {
+  await page.getByRole('button', { name: 'Turn on notifications' }).click();
+  await page.getByLabel('An agent asks for permission').waitFor();
+  const { key } = JSON.parse((await page.evaluate("localStorage.getItem('test.push')")) as string);
+  devices[0]!.public_key = key;
+  return devices[0]!;
+}
+
+/** Hands what its push service got to the page's service worker. */
+async function deliver(cdp: CDPSession, message: PushMessage): Promise<void> {
+  const found = new Promise<string>((resolve) => {
+    cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
+      const one = registrations.find(
+        ({ scopeURL, isDeleted }) => !isDeleted && scopeURL.startsWith(plane.url),
+      );
+      if (one) resolve(one.registrationId);
+    });
+  });
+  await cdp.send('ServiceWorker.enable');
+  const registrationId = await found;
+  const data = JSON.stringify(message);
+  await cdp.send('ServiceWorker.deliverPushMessage', { origin: plane.url, registrationId, data });
+  await cdp.send('ServiceWorker.disable');
+}
+
+/** What is on the screen, as the worker knows it. */
+const shown = (worker: Worker) =>
+  worker.evaluate(`registration.getNotifications().then((all) =>
+    all.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, path: data.path })))`) as Promise<
+    { title: string; body: string; tag: string; path: string; silent: boolean }[]
+  >;
+
+/** A person's tap. Events of scripts keep no worker alive, so what it waits for is waited for here. */
+const tap = (worker: Worker, tag: string) =>
+  worker.evaluate(`registration.getNotifications({ tag: '${tag}' }).then(async ([notification]) => {
+    const event = new NotificationEvent('notificationclick', { notification });
+    let until;
+    event.waitUntil = (promise) => { until = promise; };
+    self.dispatchEvent(event);
+    await until;
+  })`);
+
+async function workerOf(page: Page): Promise<Worker> {
+  const context = page.context();
+  return context.serviceWorkers()[0] ?? (await context.waitForEvent('serviceworker'));
+}
+
+function asks(): Promise<Conversation> {
+  const argv = [SVC, 'demo-agent', '--speed', '0', '--state', join(plane.folder, 'demo')];
+  return Conversation.start(plane, argv, { prompt: 'Write a note' });
+}
+
+browserTest('a question goes from the agent to the phone, and a tap on it leads to its answer', async () => {
+  const mine = await phone();
+  const { page } = mine;
+  const device = await turnOn(mine);
+  await page.getByRole('button', { name: 'Send test' }).click();
+  await page.getByText('The test is on its way.').waitFor();
+  expect(await device.gets(1)).toMatchObject({ kind: 'test' });
+
+  const talk = await asks();
+  const message = await device.gets(2);
+  const [review] = await talk.pending();
+  expect(message).toMatchObject({ title: 'talks needs you', path: `/approvals?review=${review!.id}` });
+  const cdp = await page.context().newCDPSession(page);
+  await deliver(cdp, message);
+  const worker = await workerOf(page);
+  const { title, body, tag, path } = message;
+  await expect.poll(() => shown(worker), SOON).toMatchObject([{ title, body, tag, path, silent: false }]);
+
+  await tap(worker, tag);
+  await page.waitForURL(`${plane.url}${path}`);
+  expect(await shown(worker)).toEqual([]);
+  const card = page.getByRole('list', { name: 'Waiting' }).getByRole('article');
+  expect(await card.getAttribute('data-review')).toBe(review!.id);
+  await card
+    .getByRole('button', { name: /^Allow/ })
+    .first()
+    .click();
+  await expect.poll(async () => (await talk.reviews())[0]!.status, SOON).toBe('answered');
+  expect(await device.gets(3)).toMatchObject({ kind: 'closed', tag });
+  await talk.close();
+});
+
+browserTest('an answer elsewhere takes the place of the question on the screen, in silence', async () => {
+  const mine = await phone();
+  const { page } = mine;
+  const device = await turnOn(mine);
+  const worker = await workerOf(page);
+  const cdp = await page.context().newCDPSession(page);
+  const talk = await asks();
+  const message = await device.gets(1);
+  // Nobody looks at a page of the service.
+  await page.goto('about:blank');
+  await deliver(cdp, message);
+  await expect.poll(() => shown(worker), SOON).toMatchObject([{ body: message.body }]);
+  await talk.respond(message.path.split('=')[1]!, { decision: 'allow' });
+  await deliver(cdp, await device.gets(2));
+  await expect
+    .poll(() => shown(worker), SOON)
+    .toMatchObject([{ tag: message.tag, body: 'Answered by ana', silent: true }]);
+  await talk.close();
+});
+
+browserTest(
+  'what a device is told is chosen there, and after new keys it subscribes again by itself',
+  async () => {
+    const mine = await phone();
+    const { page, devices } = mine;
+    const first = await turnOn(mine);
+    const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
+    const here = async () =>
+      (await list()).find((one) =>
+        devices.some((each) => each.fingerprint === (one as TestDevice).fingerprint),
+      );
+    await page.getByLabel('An agent failed').uncheck();
+    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
+    await page.getByLabel('Say what an agent wants to do').check();
+    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
+
+    await page.getByRole('button', { name: 'Make new keys' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make new keys' }).click();
+    await page.getByText('The keys are new.').waitFor();
+    expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
+    await page.goto(`${plane.url}/agents`);
+    await expect.poll(here, SOON).toMatchObject({
+      ...{ fingerprint: devices[1]!.fingerprint, status: 'active' },
+      ...{ kinds: ['review', 'run_ended'], with_commands: true },
+    });
+    devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
+    await plane.client.call('testPush', { body: {} });
+    await devices[1]!.gets(1);
+    expect(first.messages).toEqual([]);
+  },
+);
+
+browserTest('signing out takes the device along, here and at the service', async () => {
+  const { token } = await plane.client.call('login', { body: ROOT });
+  const mine = await phone(token);
+  const { page } = mine;
+  const { fingerprint } = await turnOn(mine);
+  const known = async () =>
+    ((await plane.client.call('listPushSubscriptions')) as unknown as TestDevice[]).some(
+      (one) => one.fingerprint === fingerprint,
+    );
+  const kept = () => page.evaluate("JSON.parse(localStorage.getItem('test.push')).key ?? null");
+  expect([await known(), typeof (await kept())]).toEqual([true, 'string']);
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByLabel('Password').waitFor();
+  await expect.poll(kept, SOON).toBe(null);
+  expect(await known()).toBe(false);
+});
+
+browserTest('a device that cannot be told anything says why, and what to do', async () => {
+  const cases: [script: string, said: string][] = [
+    [
+      "Object.defineProperty(window, 'isSecureContext', { value: false })",
+      'Notifications need a safe connection.',
+    ],
+    [
+      "Object.defineProperty(Notification, 'permission', { get: () => 'denied' })",
+      'Notifications of this page are blocked.',
+    ],
+    ['delete window.PushManager', 'This browser cannot show notifications.'],
+    [
+      "Object.defineProperty(Navigator.prototype, 'userAgent', { get: () => 'Mozilla/5.0 (iPhone; CPU iPhone OS 18_0) Safari/604.1' })",
+      'Put this page on the home screen first.',
+    ],
+  ];
+  const { page: first } = await browser.open(plane);
+  opened.push(first);
+  await signIn(first, plane);
+  for (const [script, said] of cases) {
+    const page = await first.context().newPage();
+    await page.addInitScript(script);
+    await page.goto(`${plane.url}/settings/notifications`);
+    await page.getByText(said).waitFor();
+    expect(await page.getByRole('button', { name: 'Turn on notifications' }).count()).toBe(0);
+  }
+});

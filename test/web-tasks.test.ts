@@ -1,0 +1,310 @@
+/**
+ * Tasks in the web UI: cards that move by keys and menu, with conflicts told; conversations that begin at their end, follow
+ * what is said and never move what somebody reads; and words that are neither lost nor said twice.
+ */
+import type { Page } from 'playwright-core';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+let team_id: string;
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  const members = [{ member_id: 'lead' }, { member_id: 'dev' }];
+  const body = { name: 'shop', spec: { members, leader_member_id: 'lead' } };
+  team_id = (await plane.client.call('createTeam', { body })).id;
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+const create = async (title: string, team = team_id) =>
+  (await plane.client.call('createTask', { params: { team_id: team }, body: { title } })).id;
+const get = (task_id: string) => plane.client.call('getTask', { params: { team_id, task_id } });
+const set = (task_id: string, status: 'in_progress' | 'completed') =>
+  plane.client.call('updateTask', { params: { team_id, task_id }, body: { status } });
+const say = (task_id: string, text: string, reply_to?: number) =>
+  plane.client.call('sendMessage', {
+    params: { team_id, task_id },
+    body: { route: 'broadcast', text, ...(reply_to !== undefined && { reply_to }) },
+  });
+const said = async (task_id: string, team = team_id) => {
+  const messages = await plane.client.call('listMessages', { params: { team_id: team, task_id } });
+  return (messages as { text: string | null }[]).map(({ text }) => text);
+};
+
+async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<Watched> {
+  browser ??= await openBrowser();
+  const watched = await browser.open(plane, { screen });
+  await signIn(watched.page, plane);
+  await watched.page.goto(plane.url + path);
+  return watched;
+}
+const column = (page: Page, label: string) => page.getByRole('region', { name: new RegExp(`^${label}, `) });
+/** Two slow cores take their time. */
+const soon = <T>(read: () => Promise<T>) => expect.poll(read, { timeout: 20_000 });
+const log = (page: Page) => page.getByRole('log', { name: 'Conversation' });
+const texts = (page: Page) => log(page).locator('li p.text-prose').allTextContents();
+
+browserTest('a card moves by keys and by its menu, and keeps the focus', async () => {
+  const id = await create('Moved by hand');
+  const { page, complaints } = await open(`/tasks?team=${team_id}`);
+  const card = page.getByRole('link', { name: 'Moved by hand' });
+  const focused = () => page.evaluate('document.activeElement.closest("li")?.textContent ?? ""');
+  await column(page, 'To do').getByRole('link', { name: 'Moved by hand' }).focus();
+  await page.keyboard.press('Shift+ArrowRight');
+  await column(page, 'Doing').getByRole('link', { name: 'Moved by hand' }).waitFor();
+  await soon(async () => (await get(id)).status).toBe('in_progress');
+  await soon(focused).toContain('Moved by hand');
+  await page.keyboard.press('Shift+ArrowLeft');
+  await column(page, 'To do').getByRole('link', { name: 'Moved by hand' }).waitFor();
+
+  await column(page, 'To do')
+    .locator('li', { has: card })
+    .getByRole('button', { name: /^Move or change/ })
+    .click();
+  await page.getByRole('menuitem', { name: 'Move to Needs you' }).click();
+  await column(page, 'Needs you').getByRole('link', { name: 'Moved by hand' }).waitFor();
+  await soon(async () => (await get(id)).status).toBe('in_review');
+  await soon(focused).toContain('Moved by hand');
+  expect(complaints).toEqual([]);
+  await page.context().close();
+});
+
+browserTest(
+  'who moves a card that somebody else has just moved is told, and may move it all the same',
+  async () => {
+    const id = await create('Wanted by two');
+    const { page } = await open(`/tasks?team=${team_id}`);
+    // Somebody else is quicker, by less than this page can know.
+    await page.route(
+      `**/tasks/${id}`,
+      async (route) => {
+        if (route.request().method() === 'PATCH') await set(id, 'completed');
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    await page.getByRole('link', { name: 'Wanted by two' }).focus();
+    await page.keyboard.press('Shift+ArrowRight');
+    const card = column(page, 'Done').locator('li', { hasText: 'Wanted by two' });
+    await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
+    expect((await get(id)).status).toBe('completed');
+    await card.getByRole('button', { name: 'Move to Doing all the same' }).click();
+    await column(page, 'Doing').getByRole('link', { name: 'Wanted by two' }).waitFor();
+    await soon(async () => (await get(id)).status).toBe('in_progress');
+    await page.context().close();
+  },
+);
+
+browserTest('what somebody else does to tasks shows without a reload', async () => {
+  const { page } = await open(`/tasks?team=${team_id}`);
+  await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
+  await column(page, 'To do').waitFor();
+  const id = await create('Made elsewhere');
+  await column(page, 'To do').getByRole('link', { name: 'Made elsewhere' }).waitFor();
+  await set(id, 'completed');
+  await column(page, 'Done').getByRole('link', { name: 'Made elsewhere' }).waitFor();
+  await page.context().close();
+});
+
+browserTest(
+  'a new task is refused beside its field, outlives a reload, and opens as a conversation',
+  async () => {
+    const { page } = await open(`/tasks?team=${team_id}`);
+    await page.getByRole('button', { name: 'New task' }).click();
+    await page.getByLabel('Description').fill('With gift wrap');
+    await page.getByRole('button', { name: 'Create task' }).click();
+    await page.getByText('title is required').waitFor();
+    expect(await page.getByLabel('Title').getAttribute('aria-invalid')).toBe('true');
+    await page.reload();
+    await page.getByRole('button', { name: 'New task' }).click();
+    expect(await page.getByLabel('Description').inputValue()).toBe('With gift wrap');
+    await page.getByLabel('Title').fill('Add gift cards');
+    await page.getByLabel('Assignee').selectOption('dev');
+    await page.keyboard.press('Control+Enter');
+    await page.getByRole('heading', { level: 2, name: 'Add gift cards' }).waitFor();
+    const task_id = new URL(page.url()).searchParams.get('task')!;
+    expect(await get(task_id)).toMatchObject({ description: 'With gift wrap', assignee_member_id: 'dev' });
+    await page.getByText('Nothing has been said yet.').waitFor();
+
+    // Once it is made, nothing of it is left in the form.
+    await page.getByRole('button', { name: 'New task' }).click();
+    expect(await page.getByLabel('Title').inputValue()).toBe('');
+    await page.context().close();
+  },
+);
+
+browserTest('an edit that somebody else was quicker with shows both, and loses neither', async () => {
+  const id = await create('Paint it red');
+  const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
+  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByLabel('Title').fill('Paint it blue');
+  await plane.client.call('updateTask', {
+    params: { team_id, task_id: id },
+    body: { title: 'Paint it green' },
+  });
+  await page.getByRole('button', { name: 'Save', exact: true }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByText('task changed concurrently; reload and retry').waitFor();
+  await dialog.getByText('Paint it green').waitFor();
+  expect(await page.getByLabel('Title').inputValue()).toBe('Paint it blue');
+  await dialog.getByRole('button', { name: 'Save mine' }).click();
+  await page.getByRole('heading', { level: 2, name: 'Paint it blue' }).waitFor();
+  expect((await get(id)).title).toBe('Paint it blue');
+  await page.context().close();
+});
+
+browserTest(
+  "a message goes where it is routed; the server's words stand beside what they are about",
+  async () => {
+    const body = { name: 'flat', spec: { members: [{ member_id: 'one' }, { member_id: 'two' }] } };
+    const { id: flat } = await plane.client.call('createTeam', { body });
+    const task_id = await create('Without a leader', flat);
+    const { page } = await open(`/tasks?team=${flat}&task=${task_id}`);
+    const message = page.getByRole('textbox', { name: 'Message' });
+    await page.getByText('Leader', { exact: true }).click();
+    await message.fill('Who leads?');
+    await page.keyboard.press('Control+Enter');
+    await page.getByText('route=to_leader requires a leader member in spec.members').waitFor();
+    await page.getByText('Member', { exact: true }).click();
+    await page.keyboard.press('Tab');
+    await message.press('Control+Enter');
+    await page.getByText('to_actor_id is required when route=to_member').waitFor();
+    await page.getByLabel('Member', { exact: true }).last().selectOption('two');
+    await message.press('Control+Enter');
+    await log(page).getByText('Who leads?').waitFor();
+    expect(await message.inputValue()).toBe('');
+    const [sent] = (await plane.client.call('listMessages', {
+      params: { team_id: flat, task_id },
+    })) as unknown[];
+    expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
+    await page.context().close();
+  },
+);
+
+browserTest('a draft outlives a reload; an answer that got lost does not say it twice', async () => {
+  const id = await create('Say it once');
+  const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
+  const message = page.getByRole('textbox', { name: 'Message' });
+  await message.fill('only once');
+  await page.reload();
+  await soon(() => message.inputValue()).toBe('only once');
+  await page.route(
+    '**/messages',
+    async (route) => {
+      await route.fetch();
+      await route.abort();
+    },
+    { times: 1 },
+  );
+  await message.press('Control+Enter');
+  await page.getByText('The service does not answer.').waitFor();
+  expect(await message.inputValue()).toBe('only once');
+  await message.press('Control+Enter');
+  await soon(() => message.inputValue()).toBe('');
+  expect(await said(id)).toEqual(['only once']);
+  expect(await texts(page)).toEqual(['only once']);
+  // The same words again are another message.
+  await message.fill('only once');
+  await message.press('Control+Enter');
+  await soon(() => texts(page)).toEqual(['only once', 'only once']);
+  expect(await said(id)).toEqual(['only once', 'only once']);
+  await page.context().close();
+});
+
+browserTest(
+  'a long conversation begins at its end, goes back to its beginning, and reading is never moved',
+  async () => {
+    const id = await create('Long talk');
+    const all: string[] = [];
+    for (let n = 1; n <= 130; n++) {
+      all.push(`message ${n}`);
+      await say(id, `message ${n}`);
+    }
+    const { page, complaints } = await open(`/tasks?team=${team_id}&task=${id}`);
+    await log(page).getByText('message 130', { exact: true }).waitFor();
+    expect(await texts(page)).toEqual(all.slice(-50));
+    const BOX = `document.querySelector('[role="log"]')`;
+    const isAtEnd = () =>
+      page.evaluate(`((box) => box.scrollHeight - box.scrollTop - box.clientHeight < 2)(${BOX})`);
+    await soon(isAtEnd).toBe(true);
+    await say(id, 'and one more');
+    await log(page).getByText('and one more').waitFor();
+    await soon(isAtEnd).toBe(true);
+
+    // A message stays under the eye of whoever scrolled up to it, whatever comes above or below.
+    const eye = log(page).getByText('message 84', { exact: true });
+    await eye.scrollIntoViewIfNeeded();
+    await log(page).getByText('message 31', { exact: true }).waitFor({ state: 'attached' });
+    const where = async () => (await eye.boundingBox())!.y;
+    const before = await where();
+    await say(id, 'unseen');
+    await page.getByRole('button', { name: '1 new' }).waitFor();
+    expect(await where()).toBe(before);
+    await page.getByRole('button', { name: '1 new' }).click();
+    await soon(isAtEnd).toBe(true);
+    await page.getByRole('button', { name: '1 new' }).waitFor({ state: 'detached' });
+
+    while ((await texts(page)).length < 132) {
+      await page.evaluate(`${BOX}.scrollTop = 0`);
+      await page.waitForTimeout(50);
+    }
+    expect(await texts(page)).toEqual([...all, 'and one more', 'unseen']);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  },
+);
+
+browserTest('a search finds words of a conversation, a thread shows what belongs together', async () => {
+  const id = await create('Found again');
+  const first = await say(id, 'the chimney smokes');
+  await say(id, 'the door creaks');
+  await say(id, 'it needs a sweep', first.id);
+  const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
+  await page.getByRole('searchbox', { name: 'Search this conversation' }).fill('door');
+  await soon(() => texts(page)).toEqual(['the door creaks']);
+  expect(new URL(page.url()).searchParams.get('q')).toBe('door');
+  await page.getByRole('searchbox', { name: 'Search this conversation' }).fill('');
+  await soon(async () => (await texts(page)).length).toBe(3);
+  await page.getByRole('button', { name: 'Thread', exact: true }).click();
+  await soon(() => texts(page)).toEqual(['the chimney smokes', 'it needs a sweep']);
+  await page.getByRole('button', { name: 'Thread only' }).click();
+  await page.getByRole('button', { name: /^Reply to ana: the door/ }).click();
+  await page.getByRole('textbox', { name: 'Message' }).fill('oil it');
+  await page.keyboard.press('Control+Enter');
+  await log(page).getByRole('button', { name: 'ana: the door creaks', exact: true }).waitFor();
+  await page.context().close();
+});
+
+browserTest('a run begins from its task, and card and conversation say how it is', async () => {
+  const id = await create('Run it');
+  const { page } = await open(`/tasks?team=${team_id}&task=${id}`, 'phone');
+  await page.getByRole('button', { name: 'Start run' }).click();
+  await page.getByRole('link', { name: /^Open run \d+$/ }).waitFor();
+  await soon(() => page.getByLabel('Status').inputValue()).toBe('in_progress');
+  const { run_id } = await get(id);
+  await page.getByRole('button', { name: 'Back to the tasks' }).click();
+  const card = column(page, 'Doing').locator('li', { hasText: 'Run it' });
+  await card.getByText('running').waitFor();
+  await plane.client.call('completeRun', { params: { team_id, run_id: run_id! }, body: { output: 'done' } });
+  await column(page, 'Needs you').locator('li', { hasText: 'Run it' }).getByText('completed').waitFor();
+  await page.context().close();
+});
+
+browserTest('what members say is text, and only addresses of the web are links', async () => {
+  const id = await create('Hostile words');
+  await say(id, '<img src=x onerror="window.hit=1"> javascript:alert(1) https://example.org/pr?n=1');
+  const { page, complaints, elsewhere } = await open(`/tasks?team=${team_id}&task=${id}`);
+  await log(page).getByText('<img src=x').waitFor();
+  const links = log(page).getByRole('link');
+  expect(await links.count()).toBe(1);
+  expect(await links.getAttribute('href')).toBe('https://example.org/pr?n=1');
+  expect(await links.getAttribute('rel')).toBe('noreferrer noopener');
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  await page.context().close();
+});

@@ -1,0 +1,310 @@
+/**
+ * Teams and their runs in a browser: from a template to the result, everything that a run asks of a person, what two people
+ * do to one definition, definitions that are no good, words that would like to be more than words, and large runs.
+ */
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { afterAll, afterEach, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+let opened: Watched[] = [];
+beforeAll(async () => {
+  // For agents that call the plane.
+  const env = { SVC_INTERNAL_GRPC_ENABLED: 'true', SVC_INTERNAL_GRPC_LISTEN: '127.0.0.1:0' };
+  plane = await TestPlane.open({ env });
+});
+afterEach(async () => {
+  for (const { page } of opened) await page.context().close();
+  opened = [];
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+async function open(screen: 'desk' | 'phone' = 'desk'): Promise<Watched> {
+  browser ??= await openBrowser();
+  const watched = await browser.open(plane, { screen });
+  opened.push(watched);
+  await signIn(watched.page, plane);
+  return watched;
+}
+
+const team = (name: string, spec: object) =>
+  plane.client.call('createTeam', { body: { name, spec } as never });
+/** Where the cursor is. */
+const untilAt = (page: Page, path: string) =>
+  page.waitForFunction(`document.activeElement?.dataset.path === '${path}'`);
+const inSteps = (page: Page, words: string) =>
+  page.getByRole('region', { name: 'Steps' }).getByRole('button', { name: words, exact: true });
+
+browserTest('who has no team makes one of a template, runs it and reads its result', async () => {
+  const { page, complaints, elsewhere } = await open('phone');
+  await page.goto(`${plane.url}/teams`);
+  await page.getByRole('button', { name: /^Pipeline/ }).click();
+  await page.getByLabel('Name', { exact: true }).fill('first');
+  await page.getByRole('button', { name: 'Create team' }).click();
+  await page.getByRole('heading', { level: 1, name: 'first' }).waitFor();
+  await page.getByRole('button', { name: 'Start run' }).first().click();
+  await page.getByLabel('Title').fill('Count to a hundred');
+  await page.getByLabel('What is to be done').press('Control+Enter');
+  await page.waitForURL(/\/runs\/run_\w+/);
+  await page.getByRole('region', { name: 'Result', exact: true }).getByText('"sum": 5050').waitFor();
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+});
+
+browserTest(
+  'everything that a run asks of people is given on its page, and its result stands there',
+  async () => {
+    const { page, complaints, elsewhere } = await open();
+    const text = await readFile(new URL('../examples/human.json', import.meta.url), 'utf8');
+    const { id: team_id } = await plane.client.call('createTeam', { body: JSON.parse(text) });
+    await page.goto(`${plane.url}/teams/${team_id}`);
+    await page.getByRole('button', { name: 'Start run' }).first().click();
+    await page.getByLabel('Title').fill('Rain');
+    await page
+      .getByRole('button', { name: /^Start run/ })
+      .last()
+      .click();
+
+    // Its question, where the run is.
+    await inSteps(page, 'draft running writer').waitFor();
+    const question = page.locator('[data-review]');
+    await question.getByRole('button', { name: /Allow/ }).first().click();
+    await question.waitFor({ state: 'detached' });
+
+    // What a step waits for: it was chosen for the person who chose none.
+    await inSteps(page, 'title input required editor').waitFor();
+    await page.getByText('Which title shall it have?').first().waitFor();
+    await page.getByRole('textbox', { name: 'Answer' }).fill('Rain in the hills');
+    // What was written is there after a reload.
+    await page.reload();
+    expect(await page.getByRole('textbox', { name: 'Answer' }).inputValue()).toBe('Rain in the hills');
+    await page.getByRole('textbox', { name: 'Answer' }).press('Control+Enter');
+    await inSteps(page, 'title completed editor').waitFor();
+
+    // A step that a person takes.
+    await inSteps(page, 'print ready press').click();
+    await page.waitForURL(/step=print/);
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await inSteps(page, 'print running press').waitFor();
+    await page.getByRole('button', { name: 'Complete…' }).click();
+    await page.getByRole('textbox', { name: 'Output' }).fill('{"copies": 200}');
+    await page.getByLabel('this is JSON').check();
+    await page.getByRole('button', { name: 'Complete', exact: true }).click();
+
+    await page.getByRole('region', { name: 'Result', exact: true }).getByText('"copies": 200').waitFor();
+    expect(await page.getByRole('heading', { level: 1 }).textContent()).toContain('completed');
+    expect(await page.getByRole('button', { name: 'Restart' }).isVisible()).toBe(true);
+    expect(await page.getByRole('button', { name: /^(Cancel|Resume)$/ }).count()).toBe(0);
+    // The same words stand in the graph's twin.
+    await page.getByRole('button', { name: 'Table' }).click();
+    const rows = page.getByRole('region', { name: 'Steps' }).getByRole('row');
+    expect(await rows.filter({ hasText: 'completed' }).count()).toBe(3);
+    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  },
+);
+
+browserTest(
+  'a run without steps shows its members; who leads from outside says what came of it',
+  async () => {
+    const { page } = await open();
+    const { id: team_id } = await team('led', { leader_member_id: 'ann', members: [{ member_id: 'ann' }] });
+    const run = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+    await page.goto(`${plane.url}/teams/${team_id}/runs/${run.id}`);
+    await page.getByRole('region', { name: 'Members' }).getByRole('button', { name: 'ann' }).waitFor();
+    expect(await page.getByRole('region', { name: 'Steps' }).count()).toBe(0);
+    await page.getByRole('button', { name: 'Fail…' }).click();
+    await page.getByRole('button', { name: 'Fail', exact: true }).click();
+    await page.getByText('error_text is required', { exact: true }).waitFor();
+    await page.getByLabel('Why it failed').fill('nobody came');
+    await page.getByRole('button', { name: 'Fail', exact: true }).click();
+    // Not in the dialog, which is about to close.
+    await page.locator('#main').getByText('nobody came', { exact: true }).waitFor();
+    await page.getByRole('button', { name: 'Resume' }).click();
+    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
+    await page.getByRole('button', { name: 'Cancel run' }).click();
+    await page.getByRole('heading', { level: 1 }).getByText('cancelled').waitFor();
+  },
+);
+
+browserTest('two people change one team: both versions are shown, and nothing typed is lost', async () => {
+  const { page } = await open();
+  const made = await team('shared', { members: [{ member_id: 'a' }], steps: [{ step_key: 'one' }] });
+  const params = { team_id: made.id };
+  await page.goto(`${plane.url}/teams/${made.id}/edit`);
+  const description = page.getByLabel('Description', { exact: true });
+  await description.fill('what I wrote');
+  await plane.client.call('updateTeam', { params, body: { version: 1, name: 'theirs' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  const both = page.getByRole('region', { name: 'Both versions' });
+  await both.getByText('team definition changed concurrently; reload and retry', { exact: true }).waitFor();
+  await both.getByText(/^− +"name": "theirs"/).waitFor();
+  await both.getByText(/^\+ +"description": "what I wrote"/).waitFor();
+
+  await page.reload();
+  await description.waitFor();
+  expect(await description.inputValue()).toBe('what I wrote');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Take theirs' }).click();
+  expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('theirs');
+  await page.getByRole('button', { name: 'Back to what I wrote' }).click();
+  expect(await description.inputValue()).toBe('what I wrote');
+
+  await plane.client.call('updateTeam', { params, body: { version: 2, description: 'theirs again' } });
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.getByRole('button', { name: 'Keep mine on top of theirs' }).click();
+  await page.waitForURL(`${plane.url}/teams/${made.id}`);
+  expect(await plane.client.call('getTeam', { params })).toMatchObject({
+    name: 'shared',
+    description: 'what I wrote',
+    version: 4,
+  });
+});
+
+browserTest('form and JSON are one text; the service points at the field that it refuses', async () => {
+  const { page } = await open();
+  await page.goto(`${plane.url}/teams/new?template=writer-reviewer`);
+  const json = page.getByLabel('Definition (JSON)');
+  const name = page.getByLabel('Name', { exact: true });
+  await name.fill('checked');
+  expect(JSON.parse(await json.inputValue()).name).toBe('checked');
+  // Another name for a member reaches its steps, and the graph.
+  await page.getByLabel('Member', { exact: true }).first().fill('author');
+  expect(JSON.parse(await json.inputValue()).spec.steps[0].member_id).toBe('author');
+  await page.getByRole('application', { name: 'Graph of the steps' }).getByText('author').waitFor();
+
+  // What is no JSON stays as it was typed, and the form waits.
+  const good = await json.inputValue();
+  await json.fill(`${good.trimEnd()},`);
+  await page.getByText('The form goes on once the JSON can be read.').waitFor();
+  expect(await name.isDisabled()).toBe(true);
+  await page.reload();
+  expect(await json.inputValue()).toBe(`${good.trimEnd()},`);
+  await json.fill(good);
+  expect(await name.isEnabled()).toBe(true);
+
+  // While somebody types: the service's own words, before it is asked.
+  const key = page.getByLabel('Step', { exact: true }).nth(1);
+  await key.fill('write');
+  await page.getByText('Not right yet: spec.steps[].step_key must be unique').waitFor();
+  await key.fill('review');
+  const second = page.getByRole('group', { name: 'review', exact: true });
+
+  // Refused by the service: in its words, beside the field, and the cursor is there.
+  const attempts = second.getByLabel('Attempts');
+  await second.locator('summary').click();
+  await attempts.fill('0');
+  await page.getByRole('button', { name: 'Create team' }).click();
+  const message = 'spec.steps[].max_attempts must be an integer from 1 to 100';
+  await second.getByText(message, { exact: true }).waitFor();
+  await untilAt(page, 'spec.steps.1.max_attempts');
+  expect(await attempts.getAttribute('aria-invalid')).toBe('true');
+  await attempts.fill('2');
+  await page.getByRole('button', { name: 'Create team' }).click();
+  await page.getByRole('heading', { level: 1, name: 'checked' }).waitFor();
+
+  // A name that is taken.
+  await page.goto(`${plane.url}/teams/new?template=pipeline`);
+  await name.fill('checked');
+  await page.getByRole('button', { name: 'Create team' }).click();
+  await page.getByText('team name already exists', { exact: true }).first().waitFor();
+  await untilAt(page, 'name');
+});
+
+browserTest('a team is deleted once nothing of it runs', async () => {
+  const { page } = await open();
+  const { id: team_id } = await team('doomed', {
+    members: [{ member_id: 'a' }],
+    steps: [{ step_key: 'one' }],
+  });
+  const params = { team_id };
+  const { id: run_id } = await plane.client.call('createRun', { params, body: { input: {} } });
+  await page.goto(`${plane.url}/teams/${team_id}`);
+  await page.getByRole('button', { name: 'Delete', exact: true }).click();
+  await page.getByRole('button', { name: 'Delete team' }).click();
+  await page.getByText('team has active runs', { exact: true }).waitFor();
+  await plane.client.call('cancelRun', { params: { ...params, run_id } });
+  await page.getByRole('button', { name: 'Delete team' }).click();
+  await page.waitForURL(`${plane.url}/teams`);
+  await page.getByRole('link', { name: 'first' }).waitFor();
+  expect(await page.getByRole('link', { name: 'doomed' }).count()).toBe(0);
+});
+
+browserTest('words that would be more are words: names, inputs, mail and results do nothing', async () => {
+  const evil = '<img src=http://elsewhere.example/x onerror="window.owned=1">';
+  const turned = 'a\u202egnp.exe';
+  const { page, complaints, elsewhere } = await open();
+  const { id: team_id } = await plane.client.call('createTeam', {
+    body: {
+      name: `${evil} <script>window.owned=2</script>`,
+      description: `${evil}${turned} javascript:alert(1)`,
+      spec: {
+        members: [{ member_id: 'a', description: evil }, { member_id: 'b' }],
+        steps: [
+          { step_key: evil, member_id: 'a', prompt: evil },
+          { step_key: '__proto__', member_id: 'a', depends_on: [evil] },
+          { step_key: '"] .x{', member_id: 'b', depends_on: ['__proto__', evil] },
+        ],
+      },
+    } as never,
+  });
+  const params = { team_id };
+  const run = await plane.client.call('createRun', {
+    params,
+    body: { input: { title: evil, more: turned } },
+  });
+  const from_actor_id = `a@${team_id}`;
+  const mail = {
+    run_id: run.id,
+    from_actor_id,
+    to_actor_id: `b@${team_id}`,
+    payload: { text: evil + turned },
+  };
+  await plane.client.call('sendMail', { body: mail });
+  for (const step_key of [evil, '__proto__', '"] .x{']) {
+    const of = { ...params, run_id: run.id, step_key };
+    await plane.client.call('completeStep', { params: of, body: { output: { [evil]: turned } } });
+  }
+  await page.goto(`${plane.url}/runs`);
+  await page.getByText('<script>').first().waitFor();
+  await page.goto(`${plane.url}/teams/${team_id}`);
+  await page.getByRole('application').getByText('__proto__').waitFor();
+  await page.goto(`${plane.url}/teams/${team_id}/edit`);
+  await page.getByRole('application').getByText('__proto__').waitFor();
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run.id}`);
+  await inSteps(page, '__proto__ completed a').click();
+  await page.getByRole('region', { name: 'Result', exact: true }).getByText('onerror').waitFor();
+  await page.getByRole('region', { name: 'Mailbox' }).getByText('⟦U+202E⟧').waitFor();
+  expect(await page.evaluate('[window.owned ?? null, document.images.length]')).toEqual([null, 0]);
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+});
+
+browserTest(
+  'a run of 2,048 steps is a table of the rows in sight, and any of them is one link away',
+  async () => {
+    const steps = Array.from({ length: 2048 }, (_, n) => ({
+      step_key: `s${n}`,
+      ...(n >= 8 && { depends_on: [`s${n - 8}`] }),
+    }));
+    const { id: team_id } = await team('large', { members: [{ member_id: 'a' }], steps });
+    const run = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+    const { page } = await open();
+    await page.goto(`${plane.url}/teams/${team_id}/runs/${run.id}?step=s1999`);
+    const table = page.getByRole('region', { name: 'Steps' }).getByRole('table');
+    await table.getByRole('button', { name: 's1999', exact: true }).waitFor();
+    expect(await table.getAttribute('aria-rowcount')).toBe('2049');
+    expect(await table.getByRole('row').count()).toBeLessThan(60);
+    await page.getByRole('region', { name: 'Step s1999' }).waitFor();
+    await plane.client.call('completeStep', {
+      params: { team_id, run_id: run.id, step_key: 's0' },
+      body: { output: null },
+    });
+    await page.getByRole('region', { name: 'Steps' }).getByText('1 completed').waitFor();
+    await page.getByRole('button', { name: 'Graph' }).click();
+    await page.getByRole('application', { name: 'Graph of the steps' }).waitFor();
+  },
+);

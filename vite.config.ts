@@ -1,0 +1,60 @@
+/** The web UI: `src/web` becomes `dist/web`, with hashed names. `npm run dev:web` serves it alone, calls passed on to a service. */
+import { fileURLToPath } from 'node:url';
+import tailwindcss from '@tailwindcss/vite';
+import react from '@vitejs/plugin-react';
+import { defineConfig } from 'vite';
+
+const root = fileURLToPath(new URL('src/web', import.meta.url));
+const service = process.env.SVC_URL ?? 'http://127.0.0.1:8080';
+
+/**
+ * What several screens need goes into few files, each as large as a screen that is loaded first can bear: a browser without HTTP/2
+ * fetches six files at a time, and on a slow network each costs as much time as fifty kilobytes. Earlier ones take first.
+ */
+const parts = [
+  { name: 'first', tags: ['$initial' as const] },
+  // What the way in needs besides.
+  { name: 'first', test: /ui\/(field|button)\.tsx|shell\/title|entry\/door|useMutation/ },
+  {
+    name: 'frame',
+    test: /src\/web\/(shell|ui|streams|api|live\/streams)|node_modules\/(@base-ui|@floating-ui|lucide-react|@tanstack)/,
+    minShareCount: 2,
+  },
+  { name: 'log', test: /src\/web\/(transcript\/(?!blocks)|live\/)/, minShareCount: 2 },
+  {
+    name: 'prose',
+    test: /src\/web\/(prose\/|reviews\/|transcript\/blocks)|node_modules\/(micromark|mdast|remark|react-markdown|remend|unified|hast|unist|vfile)/,
+    minShareCount: 2,
+  },
+];
+
+export default defineConfig({
+  root,
+  cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
+  plugins: [react(), tailwindcss()],
+  build: {
+    outDir: fileURLToPath(new URL('dist/web', import.meta.url)),
+    emptyOutDir: true,
+    // Which file came of which source: for the sizes that `npm run check` looks at.
+    manifest: true,
+    target: 'es2023',
+    // The policy forbids scripts in the page; a font or an image is a file with a name of its own.
+    modulePreload: { polyfill: false },
+    assetsInlineLimit: 0,
+    chunkSizeWarningLimit: 600,
+    rolldownOptions: { output: { codeSplitting: { groups: parts } } },
+  },
+  worker: { format: 'es' },
+  server: {
+    host: '127.0.0.1',
+    proxy: {
+      // Sources of this room lie below /api too, in development.
+      '^/api/(?![\\w-]+[.]tsx?($|[?]))': {
+        target: service,
+        changeOrigin: true,
+        // The service knows only its own origin.
+        configure: (proxy) => proxy.on('proxyReq', (request) => request.removeHeader('origin')),
+      },
+    },
+  },
+});
