@@ -1,21 +1,47 @@
-/** A chapter of the page that `npm run test:agents` writes, and the bench keeps. */
+/** Chapters at the end of the page of figures, each written by a command of its own and kept by all others. */
 import { readFile, writeFile } from 'node:fs/promises';
 
 const PAGE = new URL('../docs/figures.md', import.meta.url);
-const HEAD = '\n## real agents\n';
+/** In the order of the page. */
+const kept = ['web UI', 'real agents', 'faults'] as const;
+type Chapter = (typeof kept)[number];
 
-/** Puts it in the place of the one before, at the end. */
-export async function writeAgentsChapter(body: string): Promise<void> {
-  await writePage((await readFile(PAGE, 'utf8')).split(HEAD)[0]!, body);
+interface Page {
+  /** Everything before the chapters. */
+  figures: string;
+  chapters: Partial<Record<Chapter, string>>;
 }
 
-/** Writes everything before it anew. */
-export async function writeFigures(page: string): Promise<void> {
-  const [, body] = (await readFile(PAGE, 'utf8')).split(HEAD);
-  if (body === undefined) await writeFile(PAGE, page);
-  else await writePage(page, body);
+/** Puts it in the place of the one before. */
+export async function writeChapter(name: Chapter, body: string): Promise<void> {
+  const { figures, chapters } = await readPage();
+  await writePage({ figures, chapters: { ...chapters, [name]: body } });
 }
 
-async function writePage(page: string, body: string): Promise<void> {
-  await writeFile(PAGE, `${page.trimEnd()}\n${HEAD}\n${body.trim()}\n`);
+/** Writes everything before the chapters anew. */
+export async function writeFigures(figures: string): Promise<void> {
+  await writePage({ ...(await readPage()), figures });
+}
+
+async function readPage(): Promise<Page> {
+  const text = await readFile(PAGE, 'utf8');
+  const page: Page = { figures: '', chapters: {} };
+  for (const part of text.split(/^(?=## )/m)) {
+    const name = kept.find((each) => part.startsWith(`${headOf(each)}\n`));
+    if (name === undefined) page.figures += part;
+    else page.chapters[name] = part.slice(headOf(name).length);
+  }
+  return page;
+}
+
+async function writePage({ figures, chapters }: Page): Promise<void> {
+  const parts = kept.flatMap((name) => {
+    const body = chapters[name];
+    return body === undefined ? [] : [`${headOf(name)}\n\n${body.trim()}\n`];
+  });
+  await writeFile(PAGE, [`${figures.trimEnd()}\n`, ...parts].join('\n'));
+}
+
+function headOf(name: Chapter): string {
+  return `## ${name}`;
 }

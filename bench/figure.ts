@@ -31,6 +31,11 @@ export interface Row {
   run(options: RowOptions): Promise<Figure[]>;
 }
 
+export interface Measured {
+  row: Row;
+  figures: readonly Figure[];
+}
+
 export const MB = 1_000_000;
 
 export function ratioOf({ value, limit }: Figure): number | null {
@@ -49,4 +54,10 @@ export function median(values: readonly number[]): number {
   const sorted = [...values].sort((a, b) => a - b);
   const middle = Math.floor(sorted.length / 2);
   return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** The smallest that so many percent of the values do not exceed. */
+export function percentile(values: readonly number[], percent: number): number {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.max(0, Math.ceil((sorted.length * percent) / 100) - 1)]!;
 }

@@ -45,20 +45,24 @@ export async function withProgram<T>(
   }
 }
 
-/** A plane, and a node that joined it over loopback: another process with its own data directory, over TLS. */
+/** A plane, and a node that joined it over loopback: another process with its own data directory, over TLS. `env` is the plane's. */
 export async function withNode<T>(
   fn: (plane: TestPlane, node: TestAgentNode) => Promise<T>,
   options: AgentNodeOptions = {},
+  env: Record<string, string> = {},
 ): Promise<T> {
-  return withProgram(async (plane) => {
-    const node = await TestAgentNode.open(plane, options);
-    open.add(node);
-    try {
-      return await fn(plane, node);
-    } finally {
-      await endProgram(node);
-    }
-  }, WITH_NODES);
+  return withProgram(
+    async (plane) => {
+      const node = await TestAgentNode.open(plane, options);
+      open.add(node);
+      try {
+        return await fn(plane, node);
+      } finally {
+        await endProgram(node);
+      }
+    },
+    { ...WITH_NODES, ...env },
+  );
 }
 
 export async function withFolder<T>(fn: (folder: string) => Promise<T>): Promise<T> {

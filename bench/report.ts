@@ -1,6 +1,6 @@
 /** Figures as a table for people, on the terminal and as a page. */
 import { loadavg } from 'node:os';
-import { type Figure, isShort, type Row, ratioOf } from './figure.ts';
+import { type Figure, isShort, type Measured, ratioOf } from './figure.ts';
 import { describeMachine } from './machine.ts';
 
 /** Before the bench itself is a part of it. */
@@ -20,32 +20,45 @@ export function table(figures: readonly Figure[]): string {
     .join('\n');
 }
 
-export function page(measured: readonly { row: Row; figures: readonly Figure[] }[]): string {
-  const short = measured.flatMap(({ figures }) => figures).filter((figure) => isShort(figure));
-  const summary =
-    short.length === 0
-      ? 'Every goal is met.'
-      : `Short of their goal: ${short.map((figure) => figure.what).join('; ')}.`;
+export function page(measured: readonly Measured[]): string {
   return `${[
     '# Figures',
     'Made by `npm run bench`, which measures the real program with real agents and writes this page; do not edit it. Where a ' +
       'machine’s speed matters, the goal is a share of what the same machine can do at all, measured in the same run. One ' +
       'row alone: `npm run bench -- <row>`, those with a node: `npm run bench -- remote`; a fast look that measures little: `npm run bench -- --quick`. It needs Linux, and ' +
       'a machine that does nothing else meanwhile.',
-    `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors. ` +
-      `Its load average before the run was ${load_before.toFixed(1)}: everything above about 0.5 is other work that was in the way.`,
-    summary,
-    ...measured.flatMap(({ row, figures }) => [
-      `## ${row.name}`,
-      row.how,
-      [columns, columns.map(() => '---'), ...figures.map(cells)]
-        .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
-        .join('\n'),
-      ...(row.when_short && figures.some((figure) => isShort(figure))
-        ? [`Short because: ${row.when_short}`]
-        : []),
-    ]),
+    machine(),
+    summary(measured),
+    ...sections(measured, '##'),
   ].join('\n\n')}\n`;
+}
+
+export function machine(): string {
+  return (
+    `Machine: ${describeMachine()}. Service, agents, clients and limits share its processors. ` +
+    `Its load average before the run was ${load_before.toFixed(1)}: everything above about 0.5 is other work that was in the way.`
+  );
+}
+
+export function summary(measured: readonly Measured[]): string {
+  const short = measured.flatMap(({ figures }) => figures).filter((figure) => isShort(figure));
+  return short.length === 0
+    ? 'Every goal is met.'
+    : `Short of their goal: ${short.map((figure) => figure.what).join('; ')}.`;
+}
+
+/** Each row with its figures, below a heading of this level. */
+export function sections(measured: readonly Measured[], level: '##' | '###'): string[] {
+  return measured.flatMap(({ row, figures }) => [
+    `${level} ${row.name}`,
+    row.how,
+    [columns, columns.map(() => '---'), ...figures.map(cells)]
+      .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
+      .join('\n'),
+    ...(row.when_short && figures.some((figure) => isShort(figure))
+      ? [`Short because: ${row.when_short}`]
+      : []),
+  ]);
 }
 
 function cells(figure: Figure): string[] {

@@ -1,0 +1,134 @@
+/**
+ * `npm run faults -- <row|range|all> [--n N --seed S --write]`: does to the real program what its enemies would, and shows what
+ * came of it, row by row: `npm run faults -- 36`, `33-38`, `41,42`. `--n`: how often, instead of each row's own number. `all
+ * --write` makes the chapter of `docs/figures.md` anew.
+ */
+import { parseArgs } from 'node:util';
+import { writeChapter } from './chapter.ts';
+import { endChildren } from './child.ts';
+import { conflicts } from './faults/conflicts.ts';
+import { force, timing } from './faults/guessing.ts';
+import { nonsense } from './faults/nonsense.ts';
+import { folders, repositories } from './faults/paths.ts';
+import { access, escapes, kills } from './faults/proven.ts';
+import type { FaultRow, Outcome } from './faults/row.ts';
+import { bodies, origins, slowness, smuggling } from './faults/sockets.ts';
+import { targets } from './faults/targets.ts';
+import { ended, forged } from './faults/tokens.ts';
+import { endPrograms } from './program.ts';
+import { machine } from './report.ts';
+
+const rows: readonly FaultRow[] = [
+  conflicts,
+  kills,
+  nonsense,
+  bodies,
+  smuggling,
+  slowness,
+  forged,
+  ended,
+  force,
+  timing,
+  folders,
+  repositories,
+  origins,
+  access,
+  targets,
+  escapes,
+];
+const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
+const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;
+const SEED = 20_261_122;
+
+interface Done {
+  row: FaultRow;
+  outcome: Outcome;
+  seconds: number;
+}
+
+function readArguments() {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { n: { type: 'string' }, seed: { type: 'string' }, write: { type: 'boolean', default: false } },
+  });
+  const chosen = positionals.flatMap((word) => word.split(',')).map(rangeOf);
+  const [n, seed] = [Number(values.n ?? 1), Number(values.seed ?? SEED)];
+  const every = rows.filter(({ number }) =>
+    chosen.some((range) => range && number >= range[0] && number <= range[1]),
+  );
+  const all = every.length === rows.length;
+  const sound =
+    chosen.every(Boolean) && every.length > 0 && Number.isInteger(n) && n > 0 && Number.isInteger(seed);
+  if (!sound || (values.write && !all)) {
+    console.error(sound ? '--write takes all rows' : USAGE);
+    process.exit(2);
+  }
+  return { every, n: values.n === undefined ? null : n, seed, write: values.write };
+}
+
+function rangeOf(word: string): [number, number] | null {
+  if (word === 'all') return [FIRST, LAST];
+  const [, from, to] = /^(\d+)(?:-(\d+))?$/.exec(word) ?? [];
+  return from === undefined ? null : [Number(from), Number(to ?? from)];
+}
+
+async function perform(row: FaultRow, n: number, seed: number): Promise<Done> {
+  const begun_ms = performance.now();
+  const seconds = () => (performance.now() - begun_ms) / 1000;
+  try {
+    return { row, outcome: await row.run(n, seed), seconds: seconds() };
+  } catch (error) {
+    const short = [`the row broke off: ${String((error as Error).stack ?? error).slice(0, 1_500)}`];
+    return { row, outcome: { n: 0, short, measured: [] }, seconds: seconds() };
+  } finally {
+    await endChildren();
+    await endPrograms();
+  }
+}
+
+function show({ row, outcome, seconds }: Done): void {
+  const { n, short, measured } = outcome;
+  console.log(`\n${row.number}. ${row.fault}`);
+  console.log(`    promised: ${row.promised}`);
+  console.log(
+    `    ${n.toLocaleString('en-US')} cases, ${seconds.toFixed(0)} s: ${short.length === 0 ? 'ok' : 'falls short'}`,
+  );
+  for (const what of short) console.log(`    short: ${what}`);
+  for (const what of measured) console.log(`    ${what}`);
+}
+
+function chapter(done: readonly Done[], seed: number): string {
+  const about =
+    'Made by `npm run faults -- all --write`: the real program, with a data directory of its own, and what its enemies would do to it. ' +
+    `Seed ${seed}. One row alone, or more often: \`npm run faults -- <row> [--n N]\`.`;
+  const head = ['', 'fault or bad input', 'promised', 'cases', 'came of it', 'measured'];
+  const lines = done.map(({ row, outcome: { n, short, measured } }) => [
+    String(row.number),
+    row.fault,
+    row.promised,
+    n.toLocaleString('en-US'),
+    short.length === 0 ? 'ok' : `falls short: ${short.join('; ')}`,
+    measured.join('; '),
+  ]);
+  const table = [head, head.map(() => '---'), ...lines].map(
+    (cells) => `| ${cells.map((cell) => cell.replaceAll('|', '\\|').replaceAll('\n', ' ')).join(' | ')} |`,
+  );
+  return [about, machine(), table.join('\n')].join('\n\n');
+}
+
+const { every, n, seed, write } = readArguments();
+const done: Done[] = [];
+for (const row of every) {
+  const one = await perform(row, n ?? row.usual, seed);
+  show(one);
+  done.push(one);
+}
+const short = done.filter(({ outcome }) => outcome.short.length > 0);
+const cases = done.reduce((sum, { outcome }) => sum + outcome.n, 0).toLocaleString('en-US');
+console.log(`\n${done.length} rows, ${cases} cases, ${short.length} short`);
+if (write) {
+  await writeChapter('faults', chapter(done, seed));
+  console.log('written to docs/figures.md');
+}
+// As in `bench/main.ts`.
+process.exit(short.length > 0 ? 1 : 0);

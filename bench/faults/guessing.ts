@@ -1,0 +1,210 @@
+/** Guessing of passwords and PINs: how often, and what the time of an answer tells. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { Client } from '../../src/contract/client.ts';
+import { Dice } from '../../src/testing/fuzz/dice.ts';
+import { ROOT, type TestPlane } from '../../src/testing/plane.ts';
+import { median } from '../figure.ts';
+import { eachOf, endProgram, prepareProgram, withProgram } from '../program.ts';
+import { ask } from './ask.ts';
+import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
+
+const PASSWORD = 'quite a long password';
+const ADDRESSES = 50;
+/** What an address may fail in a minute, and so may have looked at. */
+const LOOKED_AT_MAX = 20;
+const WRONG = 'invalid username or password';
+
+export const force: FaultRow = {
+  number: 41,
+  fault: `guessing of passwords from ${ADDRESSES} addresses, and of the PIN`,
+  promised: 'slowed down, the PIN burned at the fifth try, the user gets in all the same',
+  usual: 10_000,
+  run: async (n) => {
+    const tally = new Tally();
+    await withProgram((plane) => passwords(tally, plane, n));
+    await pin(tally, Math.min(n, 1_000));
+    return tally.outcome();
+  },
+};
+
+async function passwords(tally: Tally, plane: TestPlane, n: number): Promise<void> {
+  const users = ['ada', 'ben', 'cleo'];
+  for (const username of users) {
+    await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'user' } });
+  }
+  const login = (from: string, username: string, password: string) =>
+    ask(plane.url, '/api/login', { from, body: { username, password } });
+  // Ada is signed in where she is at home.
+  await login('127.0.0.77', 'ada', PASSWORD);
+  const answers: string[] = [];
+  const begun_ms = performance.now();
+  await eachOf(upTo(n), 40, async (i) => {
+    const { status } = await login(`127.0.1.${1 + (i % ADDRESSES)}`, users[i % users.length]!, `guess ${i}`);
+    answers.push(String(status));
+    tally.case(status === 401 || status === 429, `a guess: ${status}`);
+  });
+  const minutes = Math.ceil((performance.now() - begun_ms) / 60_000);
+  const looked_at = answers.filter((status) => status === '401').length;
+  const bound = ADDRESSES * LOOKED_AT_MAX * minutes;
+  tally.must(looked_at <= bound, `${looked_at} guesses were looked at, more than ${bound}`);
+  tally.measure(`${counts(answers)} in ${((performance.now() - begun_ms) / 1000).toFixed(0)} s`);
+  const home = await login('127.0.0.77', 'ada', PASSWORD);
+  tally.must(home.status === 200, `who is signed in elsewhere at this address is answered ${home.status}`);
+  const away = await login('127.0.2.1', 'ben', PASSWORD);
+  tally.measure(
+    `signing in meanwhile, where one is signed in already: ${home.status}; anew, at another address: ${away.status}`,
+  );
+  const root = await login('127.0.2.2', ROOT.username, ROOT.password);
+  tally.must(root.status === 200, `somebody who is not attacked is answered ${root.status}`);
+}
+
+/** Of so many wrong PINs at once five are looked at; then the right one is of no use either. */
+async function pin(tally: Tally, n: number): Promise<void> {
+  const plane = await prepareProgram({});
+  try {
+    await plane.start();
+    const anybody = new Client({ url: plane.url });
+    const join_file = join(plane.data_dir, 'join.json');
+    const { token, pin: right } = JSON.parse(await readFile(join_file, 'utf8')) as {
+      token: string;
+      pin: string;
+    };
+    const body = (guess: string) => ({ token, pin: guess, ...ROOT });
+    const guesses = upTo(n + 1)
+      .map((i) => String(i).padStart(8, '0'))
+      .filter((guess) => guess !== right)
+      .slice(0, n);
+    const answers: string[] = [];
+    await eachOf(guesses, 40, async (guess) => {
+      answers.push(await outcomeOf(anybody.call('join', { body: body(guess) })));
+    });
+    tally.n += n;
+    const tried = answers.filter((answer) => answer === 'invalid pin').length;
+    tally.must(tried === 5, `${tried} PINs were tried`);
+    tally.must(!answers.includes('ok'), 'a wrong PIN got in');
+    const late = await outcomeOf(anybody.call('join', { body: body(right) }));
+    tally.must(late === 'join token expired', `the right PIN after them: ${late}`);
+    tally.measure(`PIN: ${counts(answers)}; the right one after them: ${late}`);
+  } finally {
+    await endProgram(plane);
+  }
+}
+
+// --- time -----------------------------------------------------------------------------------------------------------------
+
+/** Above it a difference is more than chance, once in a thousand times. */
+const T_MAX = 3.3;
+/** So many of the smallest and of the largest differences are other work that was in the way. */
+const TRIMMED = 0.05;
+
+export const timing: FaultRow = {
+  number: 42,
+  fault: 'the time of an answer: a known user or none, a PIN that is wrong early or late',
+  promised: `no significant difference (|t| of the pairs below ${T_MAX})`,
+  usual: 300,
+  run: async (n, seed) => {
+    const tally = new Tally();
+    await withProgram((plane) => users(tally, plane, n, new Dice(seed)));
+    await prefixes(tally, n, new Dice(seed));
+    return tally.outcome();
+  },
+};
+
+/** Two answers right after each other, in either order. */
+interface Pair {
+  a: number;
+  b: number;
+}
+
+/** Each attempt comes from an address that has not failed yet: it is looked at. */
+async function users(tally: Tally, plane: TestPlane, n: number, dice: Dice): Promise<void> {
+  const names = upTo(Math.ceil(n / 20)).map((i) => `user-${i}`);
+  await eachOf(names, 4, async (username) => {
+    await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'user' } });
+  });
+  let tries = 0;
+  const attempt = async (username: string) => {
+    const i = tries++;
+    const from = `127.${1 + (i >> 15)}.${(i >> 7) & 255}.${1 + (i & 127)}`;
+    const body = { username, password: 'not this password' };
+    const { status, error, took_ms } = await ask(plane.url, '/api/login', { from, body });
+    tally.case(status === 401 && error === WRONG, `${status} ${error}`);
+    return took_ms;
+  };
+  const pairs: Pair[] = [];
+  for (let i = 0; i < n; i++) {
+    const name = dice.pick(names);
+    pairs.push(
+      await inEitherOrder(
+        dice,
+        () => attempt(name),
+        () => attempt(name.replace('user', 'nope')),
+      ),
+    );
+  }
+  compare(tally, 'known user and none', pairs);
+}
+
+/** A challenge bears four wrong PINs; then it is made anew. */
+async function prefixes(tally: Tally, n: number, dice: Dice): Promise<void> {
+  const plane = await prepareProgram({});
+  try {
+    await plane.start();
+    let challenge = { token: '', pin: '' };
+    const attempt = async (wrong_at: number) => {
+      const digits = [...challenge.pin];
+      digits[wrong_at] = String((Number(digits[wrong_at]) + 1) % 10);
+      const body = { token: challenge.token, pin: digits.join(''), ...ROOT };
+      const { status, error, took_ms } = await ask(plane.url, '/api/join', { body });
+      tally.case(status === 401 && error === 'invalid pin', `PIN: ${status} ${error}`);
+      return took_ms;
+    };
+    const pairs: Pair[] = [];
+    for (let i = 0; i < n; i++) {
+      if (i % 2 === 0) challenge = await new Client({ url: plane.url }).call('createJoinChallenge');
+      const last = challenge.pin.length - 1;
+      pairs.push(
+        await inEitherOrder(
+          dice,
+          () => attempt(0),
+          () => attempt(last),
+        ),
+      );
+    }
+    compare(tally, 'PIN wrong in its first digit and in its last', pairs);
+  } finally {
+    await endProgram(plane);
+  }
+}
+
+async function inEitherOrder(dice: Dice, a: () => Promise<number>, b: () => Promise<number>): Promise<Pair> {
+  if (dice.chance(0.5)) return { a: await a(), b: await b() };
+  const second = await b();
+  return { a: await a(), b: second };
+}
+
+function compare(tally: Tally, what: string, pairs: readonly Pair[]): void {
+  const t = yuen(pairs.map(({ a, b }) => a - b));
+  tally.must(Math.abs(t) < T_MAX, `${what}: t = ${t.toFixed(1)}`);
+  const [a, b] = [median(pairs.map((pair) => pair.a)), median(pairs.map((pair) => pair.b))];
+  tally.measure(
+    `${what}: medians ${a.toFixed(2)} and ${b.toFixed(2)} ms, t = ${t.toFixed(2)}, ${pairs.length} pairs`,
+  );
+}
+
+/** Student's t of the trimmed mean against nothing, with the variance of the winsorized values (Yuen). */
+function yuen(differences: readonly number[]): number {
+  const sorted = differences.toSorted((a, b) => a - b);
+  const cut = Math.floor(sorted.length * TRIMMED);
+  const kept = sorted.slice(cut, sorted.length - cut);
+  const [low, high] = [kept[0]!, kept.at(-1)!];
+  const winsorized = sorted.map((value) => Math.min(high, Math.max(low, value)));
+  const middle = mean(winsorized);
+  const variance = winsorized.reduce((sum, value) => sum + (value - middle) ** 2, 0) / (sorted.length - 1);
+  return mean(kept) / (Math.sqrt(variance) / ((kept.length / sorted.length) * Math.sqrt(sorted.length)));
+}
+
+function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length;
+}

@@ -1,0 +1,187 @@
+/** Folders and repositories that lead elsewhere, or that would run something. */
+import { existsSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Agent } from '../../src/domain/agent.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { makeRepository, makeTrap, poison } from '../../src/testing/repository.ts';
+import { Child } from '../child.ts';
+import type { SwapperArgs } from '../processes/swapper.ts';
+import { eachOf, withProgram } from '../program.ts';
+import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
+import { runTests } from './tests.ts';
+
+const AT_ONCE = 8;
+const OUTSIDE = 'workdir path must be within allowed safe paths';
+
+export const folders: FaultRow = {
+  number: 43,
+  fault:
+    'workdirs that lead out: dots, NUL, neighbours, links, endless names; and one that is swapped for a link all the time',
+  promised: 'refused, or inside',
+  usual: 1_000,
+  run: (n) =>
+    withProgram(async (plane) => {
+      const tally = new Tally();
+      await names(tally, plane);
+      await swapped(tally, plane, n);
+      return tally.outcome();
+    }),
+};
+
+async function names(tally: Tally, plane: TestPlane): Promise<void> {
+  const { folder, work, data_dir } = plane;
+  const evil = join(folder, 'outside');
+  mkdirSync(evil);
+  mkdirSync(`${work}-evil`);
+  symlinkSync(evil, join(work, 'link'));
+  symlinkSync(join(folder, 'nowhere'), join(work, 'dangling'));
+  symlinkSync(join(work, 'circle'), join(work, 'circle'));
+  const asked = [
+    ...['/', '/etc', evil, `${work}-evil`, data_dir, join(data_dir, 'sessions')],
+    ...[`${work}/..`, `${work}/../outside`, `${work}/none/../../outside`, `${work}/./../outside`],
+    ...[`${work}/link`, `${work}/link/x`, `${work}/link/..`, `${work}/dangling`, `${work}/circle`],
+    ...[`${work}/\0`, `${work}\0/../outside`, `${work}/\n`, `${work}/\ud800`, `${work}/\u202e`],
+    ...[`${work}/${'x'.repeat(5_000)}`, `${work}/${'x/'.repeat(3_000)}`, `/${'../'.repeat(1_000)}etc`],
+    ...[
+      'work',
+      './work',
+      '~',
+      '$HOME',
+      '',
+      ' ',
+      `${work.toUpperCase()}`,
+      `//etc`,
+      `${work}/%2e%2e`,
+      `file://${work}`,
+    ],
+  ];
+  const words: string[] = [];
+  for (const workdir of asked) {
+    const said = await outcomeOf(plane.create({ workdir, command: 'true' }));
+    words.push(said);
+    tally.case(said.startsWith('workdir'), `${JSON.stringify(workdir.slice(0, 60))}: ${said}`);
+  }
+  tally.must(words.includes(OUTSIDE), 'none was said to be outside');
+  tally.measure(`${asked.length} names: ${counts(words)}`);
+}
+
+/** Starts agents in the folder that is not always one; each says where it really is. */
+async function swapped(tally: Tally, plane: TestPlane, n: number): Promise<void> {
+  const path = join(plane.work, 'flip');
+  const outside = join(plane.folder, 'target');
+  mkdirSync(outside);
+  const said = join(plane.work, 'said');
+  writeFileSync(said, '');
+  mkdirSync(path);
+  const agents = await Promise.all(
+    upTo(AT_ONCE).map(() => plane.create({ workdir: path, command: `readlink /proc/self/cwd >>'${said}'` })),
+  );
+  rmdirSync(path);
+  const swapper = new Child('swapper', { path, outside } satisfies SwapperArgs);
+  const ends: string[] = [];
+  await eachOf(agents, AT_ONCE, async ({ id }) => {
+    for (let i = 0; i < n / AT_ONCE; i++) ends.push(await launch(plane, id));
+  });
+  const { swaps } = await swapper.ask<{ swaps: number }>({});
+  await swapper.end();
+  const where = (await readFile(said, 'utf8')).split('\n').filter(Boolean);
+  for (const one of where) {
+    const inside = one === path || one === `${path} (deleted)`;
+    tally.must(inside, `an agent ran in ${one.replace(plane.folder, '…')}`);
+  }
+  tally.n += ends.length;
+  tally.must(where.length > 0, 'no agent ran at all');
+  tally.must(
+    ends.some((end) => end !== 'completed'),
+    'nothing was refused',
+  );
+  tally.measure(
+    `swapped ${swaps} times under ${ends.length} starts: ${counts(ends)}; ran ${where.length} times, outside ${where.filter((one) => !one.startsWith(path)).length} times`,
+  );
+}
+
+/** What came of a start: how the agent ended, or why it did not begin. */
+async function launch(plane: TestPlane, agent_id: string): Promise<string> {
+  const begun = await outcomeOf(plane.client.call('startAgent', { params: { agent_id } }));
+  if (begun !== 'ok') return begun;
+  const { status, reason }: Agent = await plane.finished(agent_id);
+  return reason ?? status;
+}
+
+export const repositories: FaultRow = {
+  number: 44,
+  fault:
+    'git: references that are options, hooks, fsmonitor, filters, drivers, transports, submodules that climb out',
+  promised: 'nothing of a repository runs, nothing is written outside',
+  usual: 20,
+  run: async (n) => {
+    const tally = new Tally();
+    await withProgram(async (plane) => {
+      const canary = join(plane.folder, 'canary');
+      const program = makeTrap(plane.folder, canary);
+      const refs = [
+        ...[
+          `--upload-pack=${program}`,
+          `--exec=${program}`,
+          '-c',
+          '--help',
+          '--output=/tmp/x',
+          `-c core.pager=${program}`,
+        ],
+        ...[
+          '',
+          'a\0b',
+          'x'.repeat(5_000),
+          'none',
+          'HEAD:a.txt',
+          `ext::${program}`,
+          '$(id)',
+          '`id`',
+          ';id',
+          '@{-1}',
+        ],
+      ];
+      const repo = makeRepository(join(plane.work, 'repo'), { 'a.txt': 'one\n' });
+      const create = (worktree_ref: string | undefined, name = 'evil') =>
+        plane.client.call('createAgent', {
+          body: {
+            name,
+            command: 'true',
+            worktree_mode: 'create_worktree',
+            worktree_repo: repo,
+            ...(worktree_ref !== undefined && { worktree_ref }),
+          },
+        });
+      for (const ref of refs) {
+        const said = await outcomeOf(create(ref));
+        tally.case(/^worktree_ref /.test(said), `${JSON.stringify(ref.slice(0, 40))}: ${said}`);
+      }
+      poison(repo, program);
+      tally.must(existsSync(canary), 'the trap does not work');
+      const before = await readFile(canary, 'utf8');
+      for (const name of ['x', '-x', '--upload-pack=x', '../x', '$(id)', ...upTo(n).map((i) => `n${i}`)]) {
+        const agent = await create(undefined, name);
+        const params = { agent_id: agent.id };
+        writeFileSync(join(agent.workdir, 'b.txt'), 'three\n');
+        const changes = await plane.client.call('getChanges', { params });
+        for (const { path } of changes.files)
+          await plane.client.call('getChange', { params: { ...params, path } });
+        await plane.client.call('deleteAgent', { params, query: { delete_worktree: true } });
+        const inside = agent.workdir.startsWith(join(plane.data_dir, 'worktrees'));
+        tally.case(inside, `a worktree lies in ${agent.workdir}`);
+      }
+      const ran = (await readFile(canary, 'utf8')) !== before;
+      tally.must(!ran, 'something of the repository ran');
+      tally.measure(
+        `${refs.length} references refused; ${n + 5} worktrees made, looked at and removed; canary ${ran ? 'sang' : 'silent'}`,
+      );
+    });
+    await runTests(
+      tally,
+      ['src/runtime/folders/worktrees.test.ts', 'src/runtime/folders/changes.test.ts'],
+      ['never run', 'nothing runs', 'run nothing', 'not fetched', 'promisor'],
+    );
+    return tally.outcome();
+  },
+};

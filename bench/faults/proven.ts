@@ -1,0 +1,57 @@
+/** Rows that tests of the whole program prove: here they are run more often, or only counted. */
+import { type FaultRow, Tally } from './row.ts';
+import { runTests } from './tests.ts';
+
+export const kills: FaultRow = {
+  number: 34,
+  fault: 'a plane that is killed while it carries out runs, at random and at each place where it commits',
+  promised: 'no step is lost, no attempt is there twice',
+  usual: 20,
+  run: async (n, seed) => {
+    const tally = new Tally();
+    process.env.SVC_TEST_KILLS = String(n);
+    process.env.SVC_TEST_SEED = String(seed);
+    try {
+      await runTests(tally, ['test/team-kills.test.ts']);
+    } finally {
+      delete process.env.SVC_TEST_KILLS;
+      delete process.env.SVC_TEST_SEED;
+    }
+    tally.measure(`${n} kills at random moments`);
+    return tally.outcome();
+  },
+};
+
+export const access: FaultRow = {
+  number: 46,
+  fault: 'every route by every role, on what is one’s own and what is not, by every way in',
+  promised: '403 or 404 as the contract says',
+  usual: 1,
+  run: async () => {
+    const tally = new Tally();
+    const doors = ['http', 'actor', 'node'].map((door) => `test/doors-${door}.test.ts`);
+    await runTests(tally, [...doors, 'src/domain/policy.test.ts', 'src/domain/actor-rights.test.ts']);
+    await runTests(tally, ['test/contract.test.ts'], ['another user']);
+    return tally.outcome();
+  },
+};
+
+export const escapes: FaultRow = {
+  number: 48,
+  fault: 'terminal sequences, OSC 52, HTML and line ends in names and output',
+  promised: 'inert in the web UI, on a terminal and in the log',
+  usual: 1,
+  run: async () => {
+    const tally = new Tally();
+    await runTests(tally, [
+      'src/cli/terminal.test.ts',
+      'src/cli/transcript.test.ts',
+      'src/web/transcript/ansi.test.ts',
+      'src/web/transcript/inert.test.ts',
+      'src/http/log.test.ts',
+      'src/base/log.test.ts',
+      'test/web-output.test.ts',
+    ]);
+    return tally.outcome();
+  },
+};

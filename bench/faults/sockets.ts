@@ -1,0 +1,297 @@
+/** What is done to the HTTP listener on its sockets: bodies, lengths, slowness, foreign hosts and origins. */
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import { sleep } from '../../src/base/async.ts';
+import { MIB } from '../../src/base/limits.ts';
+import {
+  bytesOf,
+  foreignHosts,
+  foreignOrigins,
+  type UnclearRequest,
+  unclearRequests,
+} from '../../src/testing/bad-requests.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { Child } from '../child.ts';
+import { percentile } from '../figure.ts';
+import { forgetPeak, peakMib, rssMib } from '../machine.ts';
+import type { SlowClientsArgs, SlowClientsTold } from '../processes/slow-clients.ts';
+import { eachOf, portOf, withProgram } from '../program.ts';
+import { ask } from './ask.ts';
+import { counts, type FaultRow, ms, Tally, upTo } from './row.ts';
+
+const AT_ONCE = 20;
+const GROWTH_MIB_MAX = 128;
+const P99_MS_MAX = 200;
+
+// --- bodies -------------------------------------------------------------------------------------------------------------
+
+export const bodies: FaultRow = {
+  number: 36,
+  fault: 'a body of 1 MiB + 1, one in chunks without end, one that unpacks to 64 MiB',
+  promised: 'refused fast (413, 415), memory flat',
+  usual: 200,
+  run: (n) =>
+    withProgram(async (plane) => {
+      const tally = new Tally();
+      const bomb = gzipSync(Buffer.alloc(64 * MIB));
+      const kinds: [name: string, status: number, headers: string[], body: Buffer | 'endless'][] = [
+        ['1 MiB + 1', 413, [`Content-Length: ${MIB + 1}`], Buffer.alloc(MIB + 1, 32)],
+        ['1 MiB + 1 in one chunk', 413, ['Transfer-Encoding: chunked'], chunk(Buffer.alloc(MIB + 1, 32))],
+        ['endless chunks', 413, ['Transfer-Encoding: chunked'], 'endless'],
+        ['packed', 415, ['Content-Encoding: gzip', `Content-Length: ${bomb.length}`], bomb],
+        ['a length of a terabyte', 413, ['Content-Length: 1099511627776'], Buffer.alloc(1024, 32)],
+      ];
+      await exchange(plane, ['Content-Length: 2'], Buffer.from('{}'));
+      const before_mib = rssMib(plane.pid);
+      forgetPeak(plane.pid);
+      for (const [name, status, headers, body] of kinds) {
+        const told: Exchanged[] = [];
+        await eachOf(upTo(n), AT_ONCE, async () => void told.push(await exchange(plane, headers, body)));
+        // Who never stops sending may be reset before the answer is read.
+        const cut = body === 'endless' ? told.filter((one) => one.status === 0).length : 0;
+        const right = (one: Exchanged) => one.status === status || (body === 'endless' && one.status === 0);
+        for (const one of told) tally.case(right(one), `${name}: ${one.status}`);
+        if (cut > 0)
+          tally.measure(`${name}: ${cut} of ${told.length} cut off before they had read the answer`);
+        const answered = percentile(
+          told.map((one) => one.answered_ms),
+          99,
+        );
+        const sent = Math.max(...told.map((one) => one.sent_bytes)) / MIB;
+        tally.measure(`${name}: ${status}, p99 ${ms(answered)}, cut after ${sent.toFixed(1)} MiB at most`);
+      }
+      const whole = await exchange(plane, [`Content-Length: ${MIB}`], Buffer.alloc(MIB, 32));
+      tally.case(whole.status === 400, `1 MiB of spaces: ${whole.status}`);
+      const growth = peakMib(plane.pid) - before_mib;
+      tally.must(growth <= GROWTH_MIB_MAX, `memory grew by ${growth.toFixed(0)} MiB`);
+      tally.measure(
+        `resident ${before_mib.toFixed(0)} MiB before, ${growth.toFixed(0)} MiB more at most, ${AT_ONCE} at once`,
+      );
+      tally.must(
+        (await ask(plane.url, '/healthz', { method: 'GET' })).status === 200,
+        'it does not answer any more',
+      );
+      return tally.outcome();
+    }),
+};
+
+interface Exchanged {
+  status: number;
+  answered_ms: number;
+  sent_bytes: number;
+}
+
+function chunk(bytes: Buffer): Buffer {
+  return Buffer.concat([
+    Buffer.from(`${bytes.length.toString(16)}\r\n`),
+    bytes,
+    Buffer.from('\r\n0\r\n\r\n'),
+  ]);
+}
+
+/** Sends a body until it is over or the connection is; `endless` goes on for as long as somebody takes it. */
+function exchange(plane: TestPlane, headers: string[], body: Buffer | 'endless'): Promise<Exchanged> {
+  const socket = connect(portOf(plane), '127.0.0.1');
+  const piece = body === 'endless' ? chunk(Buffer.alloc(64 * 1024, 32)).subarray(0, -5) : body;
+  const begun_ms = performance.now();
+  const result: Exchanged = { status: 0, answered_ms: 0, sent_bytes: 0 };
+  return new Promise((resolve) => {
+    let over = false;
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      if (result.status !== 0) return;
+      result.status = Number(/^HTTP\/1\.1 (\d+)/.exec(data.toString('latin1'))?.[1] ?? 0);
+      result.answered_ms = performance.now() - begun_ms;
+      // One that is done sending has nothing to wait for.
+      if (over) socket.end();
+    });
+    socket.on('close', () => resolve(result));
+    socket.on('connect', async () => {
+      const head = [
+        'POST /api/agents HTTP/1.1',
+        `Host: 127.0.0.1:${portOf(plane)}`,
+        `Authorization: Bearer ${plane.token}`,
+      ];
+      socket.write(`${[...head, 'Content-Type: application/json', ...headers].join('\r\n')}\r\n\r\n`);
+      do {
+        await new Promise<void>((written) => socket.write(piece, () => written()));
+        result.sent_bytes += piece.length;
+      } while (body === 'endless' && !socket.destroyed);
+      over = true;
+      if (result.status !== 0) socket.end();
+    });
+  });
+}
+
+// --- smuggling ----------------------------------------------------------------------------------------------------------
+
+export const smuggling: FaultRow = {
+  number: 37,
+  fault:
+    'CL.TE, TE.CL, Host or length twice, bare line feeds, folded headers, and a request hidden behind them',
+  promised: '400, and the connection ends; what is hidden is not served',
+  usual: 50,
+  run: (n) =>
+    withProgram(async (plane) => {
+      const tally = new Tally();
+      const { token } = await plane.client.call('createToken', { body: { name: 'front' } });
+      const { host } = new URL(plane.url);
+      const made = JSON.stringify({ name: 'smuggled' });
+      const hidden = `POST /api/tokens HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${plane.token}\r\nContent-Type: application/json\r\nContent-Length: ${made.length}\r\n\r\n${made}`;
+      const auth = `Authorization: Bearer ${token}`;
+      const hosts: UnclearRequest[] = [
+        { name: 'Host twice', lines: ['GET /api/me HTTP/1.1', 'Host: HOST', 'Host: HOST', auth], body: '' },
+        {
+          name: 'two different Hosts',
+          lines: ['GET /api/me HTTP/1.1', 'Host: HOST', 'Host: evil', auth],
+          body: '',
+        },
+        { name: 'no Host', lines: ['GET /api/me HTTP/1.1', auth], body: '' },
+      ];
+      const unclear = unclearRequests(token);
+      for (const request of [...unclear, ...hosts]) {
+        // After what is unclear comes more on the same connection.
+        const more = unclear.includes(request) ? hidden : '';
+        await eachOf(upTo(n), AT_ONCE, async () => {
+          const said = await raw(plane, Buffer.concat([bytesOf(request, host, hidden), Buffer.from(more)]));
+          const status = Number(/^HTTP\/1\.1 (\d+)/.exec(said.text)?.[1] ?? 0);
+          const answers = said.text.match(/HTTP\/1\.1 \d/g)?.length ?? 0;
+          tally.case(status === 400 && answers === 1, `${request.name}: ${status}, ${answers} answers`);
+          tally.must(said.ended, `${request.name}: the connection stands`);
+        });
+      }
+      const tokens = (await plane.client.call('listTokens')) as { name: string }[];
+      const served = tokens.filter(({ name }) => name === 'smuggled').length;
+      tally.must(served === 0, `${served} hidden requests were served`);
+      tally.measure(
+        `${unclear.length + hosts.length} forms, ${n} times each; hidden requests served: ${served}`,
+      );
+      return tally.outcome();
+    }),
+};
+
+const ENDS_MS = 5_000;
+
+/** Says it, and gives whatever comes back; `ended`: the listener ended the connection, in good time. */
+function raw(plane: TestPlane, bytes: Buffer): Promise<{ text: string; ended: boolean }> {
+  const socket = connect(portOf(plane), '127.0.0.1');
+  let text = '';
+  let ended = true;
+  return new Promise((resolve) => {
+    socket.setTimeout(ENDS_MS, () => {
+      ended = false;
+      socket.destroy();
+    });
+    socket.on('error', () => {});
+    socket.on('data', (data) => {
+      text += data.toString('latin1');
+    });
+    socket.on('close', () => resolve({ text, ended }));
+    socket.on('connect', () => socket.write(bytes));
+  });
+}
+
+// --- slowness -----------------------------------------------------------------------------------------------------------
+
+export const slowness: FaultRow = {
+  number: 38,
+  fault: 'connections that say a byte in a while: half of them in their headers, half in a body',
+  promised: `the API answers others in ${P99_MS_MAX} ms (p99)`,
+  usual: 5_000,
+  run: (n) =>
+    withProgram(async (plane) => {
+      const tally = new Tally();
+      const quiet = await latencies(plane);
+      const before_mib = rssMib(plane.pid);
+      forgetPeak(plane.pid);
+      const args: SlowClientsArgs = { port: portOf(plane), token: plane.token, sockets: n };
+      const clients = new Child('slow-clients', args);
+      let { open, ended } = await clients.next<SlowClientsTold>();
+      while (open < 0.95 * n) {
+        await sleep(100);
+        ({ open, ended } = await clients.ask<SlowClientsTold>({}));
+      }
+      const under = await latencies(plane);
+      ({ open, ended } = await clients.ask<SlowClientsTold>({}));
+      await clients.end();
+      const [p99, quiet_p99] = [percentile(under, 99), percentile(quiet, 99)];
+      tally.n = n;
+      tally.must(p99 < P99_MS_MAX, `p99 ${ms(p99)}`);
+      tally.measure(
+        `${under.length} requests: p50 ${ms(percentile(under, 50))}, p99 ${ms(p99)}, ${(p99 / quiet_p99).toFixed(1)} times that without (${ms(quiet_p99)})`,
+      );
+      tally.measure(`${open} connections at the end, ${ended} ended by the service meanwhile`);
+      tally.measure(
+        `resident ${before_mib.toFixed(0)} MiB before, ${peakMib(plane.pid).toFixed(0)} MiB at most`,
+      );
+      return tally.outcome();
+    }),
+};
+
+/** Of one request after the other for a while: a new connection each, as somebody comes who was not there before. */
+async function latencies(plane: TestPlane): Promise<number[]> {
+  const found: number[] = [];
+  const until_ms = performance.now() + 15_000;
+  while (performance.now() < until_ms) {
+    const begun_ms = performance.now();
+    const { status } = await ask(plane.url, '/api/me', { method: 'GET', token: plane.token });
+    if (status !== 200) throw new Error(`somebody else is answered ${status}`);
+    found.push(performance.now() - begun_ms);
+    await sleep(5);
+  }
+  return found;
+}
+
+// --- who it is for, and where it comes from -------------------------------------------------------------------------------
+
+export const origins: FaultRow = {
+  number: 45,
+  fault:
+    'hosts that are not its own (DNS rebinding), foreign origins, forms of other sites, all with a good token',
+  promised: 'refused, nothing done',
+  usual: 50,
+  run: (n) =>
+    withProgram(async (plane) => {
+      const tally = new Tally();
+      const { host } = new URL(plane.url);
+      const body = JSON.stringify({ name: 'canary' });
+      const form = 'name=canary';
+      const type = (value: string) => ({ 'content-type': value });
+      const asked: [name: string, status: number, headers: Record<string, string>, body: string][] = [
+        ...foreignHosts(portOf(plane)).map((name): (typeof asked)[number] => [
+          `Host ${name}`,
+          421,
+          { host: name },
+          body,
+        ]),
+        ...foreignOrigins(host, portOf(plane)).map((origin): (typeof asked)[number] => [
+          `Origin ${origin}`,
+          403,
+          { origin },
+          body,
+        ]),
+        ['Sec-Fetch-Site cross-site', 403, { 'sec-fetch-site': 'cross-site' }, body],
+        ['text/plain', 415, type('text/plain'), body],
+        ['text/plain that looks like JSON', 415, type('text/plain;application/json'), body],
+        ['a form', 415, type('application/x-www-form-urlencoded'), form],
+        ['a form of parts', 415, type('multipart/form-data; boundary=x'), `--x\r\n\r\n${form}\r\n--x--`],
+      ];
+      const statuses: string[] = [];
+      for (const [name, status, headers, sent] of asked) {
+        await eachOf(upTo(n), AT_ONCE, async () => {
+          const answer = await ask(plane.url, '/api/tokens', { token: plane.token, body: sent, headers });
+          tally.case(answer.status === status, `${name}: ${answer.status}`);
+          statuses.push(String(answer.status));
+        });
+      }
+      const tokens = (await plane.client.call('listTokens')) as { name: string }[];
+      tally.must(!tokens.some(({ name }) => name === 'canary'), 'a token was made');
+      const preflight = await ask(plane.url, '/api/tokens', {
+        method: 'OPTIONS',
+        headers: { origin: 'https://evil.example' },
+      });
+      tally.case(preflight.status === 403, `a preflight: ${preflight.status}`);
+      tally.measure(counts(statuses));
+      return tally.outcome();
+    }),
+};

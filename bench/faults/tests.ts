@@ -1,0 +1,39 @@
+/** Rows that whole tests prove already: they are run, and counted from vitest's own report. */
+import { existsSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { root, run } from '../../scripts/run.ts';
+import { withFolder } from '../program.ts';
+import type { Tally } from './row.ts';
+
+interface Report {
+  testResults: { assertionResults: { fullName: string; status: string }[] }[];
+}
+
+/** Every test of these files whose name has one of the words (of letters and spaces); each is a case. */
+export async function runTests(
+  tally: Tally,
+  files: readonly string[],
+  words: readonly string[] = [],
+): Promise<void> {
+  const missing = files.filter((file) => !existsSync(join(root, file)));
+  tally.must(missing.length === 0, `no tests: ${missing.join(', ')}`);
+  const there = files.filter((file) => !missing.includes(file));
+  if (there.length === 0) return;
+  await withFolder(async (folder) => {
+    const path = join(folder, 'report.json');
+    const named = words.length > 0 ? ['-t', words.join('|')] : [];
+    const ran = await run(['vitest', 'run', ...there, ...named, '--reporter=json', `--outputFile=${path}`]);
+    const text = await readFile(path, 'utf8').catch(() => null);
+    if (text === null) {
+      tally.must(false, `the tests could not be run: ${ran.output.slice(-500)}`);
+      return;
+    }
+    const results = (JSON.parse(text) as Report).testResults.flatMap((file) => file.assertionResults);
+    const tried = results.filter(({ status }) => status === 'passed' || status === 'failed');
+    for (const { fullName, status } of tried) tally.case(status === 'passed', `fails: ${fullName}`);
+    tally.must(tried.length > 0, 'no test was run');
+    tally.must(ran.ok, 'the tests did not end well');
+    tally.measure(`${tried.length} tests of ${there.join(', ')}, ${ran.seconds.toFixed(0)} s`);
+  });
+}

@@ -1,0 +1,57 @@
+/** Runs the rows that the command line names, one after the other, and shows what they measured. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { parseArgs } from 'node:util';
+import { endChildren } from './child.ts';
+import { isShort, type Measured, type Row } from './figure.ts';
+import { endPrograms } from './program.ts';
+import { table } from './report.ts';
+
+const ROW_MS_MAX = 180_000;
+
+/** All that was measured; null where that is not everything there is to know: some rows, or `--quick`. */
+export async function runRows(rows: readonly Row[]): Promise<Measured[] | null> {
+  const { positionals, values } = parseArgs({
+    allowPositionals: true,
+    options: { quick: { type: 'boolean', default: false } },
+  });
+  const names = rows.map((row) => row.name);
+  const unknown = positionals.filter((asked) => !names.some((name) => means(asked, name)));
+  if (unknown.length > 0) {
+    console.error(`no such row: ${unknown.join(', ')}; rows are ${names.join(', ')}`);
+    process.exit(2);
+  }
+
+  const chosen = rows.filter(
+    ({ name }) => positionals.length === 0 || positionals.some((asked) => means(asked, name)),
+  );
+  const measured: Measured[] = [];
+  for (const row of chosen) {
+    const begun_ms = performance.now();
+    process.stderr.write(`${row.name} … `);
+    try {
+      const figures = row.run({ quick: values.quick });
+      measured.push({ row, figures: await Promise.race([figures, tooLong()]) });
+    } finally {
+      await endChildren();
+      await endPrograms();
+    }
+    process.stderr.write(`${((performance.now() - begun_ms) / 1000).toFixed(0)} s\n`);
+  }
+
+  const figures = measured.flatMap((one) => one.figures);
+  console.log(table(figures));
+  const short = figures.filter((figure) => isShort(figure)).length;
+  console.log(`\n${short === 0 ? 'every goal is met' : `${short} short of their goal`}`);
+  return measured.length === rows.length && !values.quick ? measured : null;
+}
+
+/** `remote` stands for every row whose name begins with `remote-`. */
+function means(asked: string, name: string): boolean {
+  return name === asked || name.startsWith(`${asked}-`);
+}
+
+/** No row may take so long, however slow the machine. */
+async function tooLong(): Promise<never> {
+  await sleep(ROW_MS_MAX, undefined, { ref: false });
+  throw new Error(`given up after ${ROW_MS_MAX / 1000} s`);
+}

@@ -1,0 +1,32 @@
+/**
+ * `npm run bench:web [-- <row>… --quick]`: measures the web UI in a real browser, as people have it: how it moves, how soon it
+ * is there, how much of it is loaded. All rows without `--quick` make its chapter in `docs/figures.md` anew.
+ */
+import { writeChapter } from './chapter.ts';
+import type { Row } from './figure.ts';
+import { machine, sections, summary } from './report.ts';
+import { runRows } from './run.ts';
+import { flood } from './web/rows/flood.ts';
+import { loading } from './web/rows/loading.ts';
+import { message } from './web/rows/message.ts';
+import { output } from './web/rows/output.ts';
+import { pixel } from './web/rows/pixel.ts';
+import { sizes } from './web/rows/sizes.ts';
+import { typing } from './web/rows/typing.ts';
+
+const rows: Row[] = [output, flood, typing, message, pixel, loading, sizes];
+const ABOUT =
+  'Made by `npm run bench:web`: the built web UI of a real service in Chromium, on the screen of a desk, and everything on one machine. What a ' +
+  'page can do at all on it is measured in the same run, on a page that holds next to nothing. One row alone: `npm run ' +
+  'bench:web -- <row>`; a fast look that measures little: `npm run bench:web -- --quick`. It needs Chromium, and a machine that does ' +
+  'nothing else meanwhile.';
+
+const measured = await runRows(rows);
+if (measured) {
+  const parts = [ABOUT, machine(), summary(measured), ...sections(measured, '###')];
+  await writeChapter('web UI', parts.join('\n\n'));
+  console.log('written to docs/figures.md');
+}
+
+// As in `bench/main.ts`.
+process.exit();

@@ -1,0 +1,28 @@
+/** The least page that follows an agent: what the service sends becomes text as it comes, and its end stays in sight. */
+import type { Seen, Stage } from './stage.ts';
+
+/** An element that only this page has. */
+export const FOLLOWED = '[role="log"]';
+
+export async function openFollower(stage: Stage, agent_id: string): Promise<Seen> {
+  const request = [`/api/agents/${agent_id}/events?tail=0`, stage.plane.token].map((text) =>
+    JSON.stringify(text),
+  );
+  const seen = await stage.empty(
+    '<div role="log" style="height: 100vh; overflow: auto; white-space: pre-wrap"></div><script type="module">' +
+      `${follow}\nawait follow(${request});</script>`,
+  );
+  await seen.has('html[data-follows]');
+  return seen;
+}
+
+const follow = `
+  async function follow(path, token) {
+    const log = document.querySelector('[role="log"]');
+    const response = await fetch(path, { headers: { authorization: 'Bearer ' + token } });
+    document.documentElement.dataset.follows = '';
+    for await (const text of response.body.pipeThrough(new TextDecoderStream())) {
+      log.append(text);
+      log.scrollTop = log.scrollHeight;
+    }
+  }`;

@@ -1,0 +1,92 @@
+/** An agent that prints faster than anybody reads, followed at the end of its Output. */
+import { sleep } from '../../../src/base/async.ts';
+import { Child } from '../../child.ts';
+import { type Figure, median, percentile, type Row } from '../../figure.ts';
+import type { WriterArgs } from '../../processes/writer.ts';
+import { layoutShift } from '../shifts.ts';
+import { at, type Seen, type Stage, withStage } from '../stage.ts';
+
+const LINES_PER_S = 2_000;
+/** Of the flood before anybody looks. */
+const BEFORE_MS = 1_000;
+
+export const flood: Row = {
+  name: 'flood',
+  how:
+    'Two thousand lines a second are written into the standard output of an agent whose Output is open at its end. Measured are the ' +
+    'frames of four seconds, and after each frame how far the last line was from being seen, and the layout shift of that time (CLS). The limit is an empty page, while ' +
+    'another agent prints as much that nobody follows. Medians of the runs, which go in turns.',
+  run: ({ quick }) =>
+    withStage(async (stage) => {
+      const ms = quick ? 1_000 : 4_000;
+      const rounds = quick ? 1 : 3;
+      const p95s: number[] = [];
+      const bare_p95s: number[] = [];
+      const from_end: number[] = [];
+      const shifts: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        await flooded(stage, ms, openOutput, async (ui) => {
+          await ui.probe('forget');
+          const { frames, from_end_px } = await ui.probe('follow', at.output, ms);
+          p95s.push(percentile(frames, 95));
+          from_end.push(from_end_px);
+          shifts.push(layoutShift(await ui.probe('shifts')));
+        });
+        await flooded(stage, ms / 2, openEmpty, async (empty) => {
+          bare_p95s.push(percentile(await empty.probe('frames', ms / 2), 95));
+        });
+      }
+      const what = `following ${LINES_PER_S.toLocaleString('en-US')} lines/s`;
+      return [
+        {
+          what: `${what}: a frame, p95`,
+          unit: 'ms',
+          value: median(p95s),
+          limit: median(bare_p95s),
+          limit_is: 'empty page',
+          goal: { of: 'value', at_most: 20 },
+        },
+        {
+          what: `${what}: from the end, at most`,
+          unit: 'px',
+          value: median(from_end),
+          // Zooming and fractions of a pixel are no distance.
+          goal: { of: 'value', at_most: 1 },
+        },
+        {
+          what: `${what}: layout shift (CLS)`,
+          unit: '',
+          value: median(shifts),
+          goal: { of: 'value', at_most: 0.02 },
+        },
+      ] satisfies Figure[];
+    }),
+};
+
+const openEmpty = (stage: Stage) => stage.empty();
+async function openOutput(stage: Stage, agent_id: string): Promise<Seen> {
+  const ui = await stage.ui(`/agents/${agent_id}/output`);
+  await ui.has(`${at.output} [data-line]`);
+  return ui;
+}
+
+/** Looks at a page for a while, and an agent of its own prints meanwhile. */
+async function flooded(
+  stage: Stage,
+  ms: number,
+  open: (stage: Stage, agent_id: string) => Promise<Seen>,
+  look: (seen: Seen) => Promise<void>,
+): Promise<void> {
+  const { agent, output } = await stage.printing('flood');
+  const seen = await open(stage, agent.id);
+  const seconds = Math.ceil((BEFORE_MS + ms) / 1000) + 1;
+  const writer = new Child('writer', {
+    outputs: [output],
+    lines_per_s: LINES_PER_S,
+    seconds,
+  } satisfies WriterArgs);
+  await sleep(BEFORE_MS);
+  await look(seen);
+  await writer.end();
+  await seen.close();
+}

@@ -1,0 +1,87 @@
+/** How soon a page is there that a browser has never seen before, on this machine and on a phone far away. */
+import { sleep } from '../../../src/base/async.ts';
+import { type Figure, median, type Row } from '../../figure.ts';
+import { silentAgents } from '../../program.ts';
+import { type Seen, type Stage, withStage } from '../stage.ts';
+
+/** As the browser's own tools slow a page down for "Slow 4G". */
+const SLOW_4G = {
+  offline: false,
+  latency: 562.5,
+  downloadThroughput: (1.6e6 / 8) * 0.9,
+  uploadThroughput: (750e3 / 8) * 0.9,
+};
+const CPU_SLOWDOWN = 4;
+
+interface Place {
+  path: string;
+  /** Signed out, there is only the way in. */
+  signed_in: boolean;
+  /** There when the page stands. */
+  words: string;
+}
+
+const places: Place[] = [
+  { path: '/login', signed_in: false, words: 'Sign in' },
+  { path: '/agents', signed_in: true, words: 'silent 0' },
+];
+const BARE: Place = { path: '/healthz', signed_in: false, words: '{' };
+
+export const loading: Row = {
+  name: 'loading',
+  how:
+    'The largest contentful paint (LCP) of a page that a browser opens with nothing loaded before; a dozen agents live. Once from this machine, and once on ' +
+    `the screen of a phone with a processor ${CPU_SLOWDOWN} times slower and the network that the browser’s tools call slow 4G (562 ms for every request, 1.44 Mbit/s). ` +
+    'The limit is `/healthz`, the service’s constant answer, as the browser shows it. Medians.',
+  when_short:
+    'A request costs 562 ms on that network, and the page, its scripts and what they ask for come one after the other; the scripts take 0.7 s to come ' +
+    'and half a second to run. At 127.0.0.1, where this is measured, the sign-in page says below its form that passkeys work at localhost, once it ' +
+    'has asked.',
+  run: ({ quick }) =>
+    withStage(async (stage) => {
+      await silentAgents(stage.plane, 12);
+      const figures: Figure[] = [];
+      for (const slow of [false, true]) {
+        const rounds = quick ? 1 : slow ? 2 : 3;
+        const limit = await medianOf(rounds, () => paintOf(stage, BARE, slow));
+        for (const place of places) {
+          figures.push({
+            what: `largest paint of ${place.path}${slow ? ', slow phone' : ''}`,
+            unit: 's',
+            value: await medianOf(rounds, () => paintOf(stage, place, slow)),
+            ...{ limit, limit_is: '/healthz' },
+            goal: { of: 'value', at_most: slow ? 2.5 : 0.8 },
+          });
+        }
+      }
+      return figures;
+    }),
+};
+
+async function medianOf(rounds: number, measure: () => Promise<number>): Promise<number> {
+  const values: number[] = [];
+  for (let round = 0; round < rounds; round++) values.push(await measure());
+  return median(values);
+}
+
+/** Seconds. */
+async function paintOf(stage: Stage, { path, signed_in, words }: Place, slow: boolean): Promise<number> {
+  const screen = slow ? 'phone' : 'desk';
+  const seen = await (signed_in ? stage.signedIn({ screen }) : stage.open({ screen }));
+  if (slow) await slowDown(seen);
+  await seen.goto(stage.plane.url + path);
+  await seen.has('body', words);
+  // A larger paint may follow.
+  await sleep(slow ? 2_000 : 500);
+  const ms = await seen.probe('largestPaint');
+  if (ms === 0) throw new Error(`the browser told of no paint of ${path}`);
+  await seen.close();
+  return ms / 1000;
+}
+
+async function slowDown({ page }: Seen): Promise<void> {
+  const cdp = await page.context().newCDPSession(page);
+  await cdp.send('Network.enable');
+  await cdp.send('Network.emulateNetworkConditions', SLOW_4G);
+  await cdp.send('Emulation.setCPUThrottlingRate', { rate: CPU_SLOWDOWN });
+}

@@ -1,0 +1,126 @@
+/** From a line that an agent writes to the pixel that shows it, and from a click to what it was for. */
+import { Child } from '../../child.ts';
+import { type Figure, median, percentile, type Row } from '../../figure.ts';
+import { nowUs } from '../../processes/clock.ts';
+import type { WriterArgs } from '../../processes/writer.ts';
+import { FOLLOWED, openFollower } from '../follower.ts';
+import { at, type Seen, type Stage, withStage } from '../stage.ts';
+
+const LINES_PER_S = 20;
+const HELLO = 'hello from the agent';
+
+export const pixel: Row = {
+  name: 'pixel',
+  how:
+    `Another process writes ${LINES_PER_S} lines a second into the standard output of an agent, each with its time; the page looks at the clock when the frame ` +
+    'that has the line in it is painted. The limit is a page of its own that follows the same agent and puts what comes into the ' +
+    'page as text. The clicks are those on “Start agent” by somebody who opens the form for the first time, nothing loaded before; from the event to the ' +
+    'painted conversation, or to the painted first line of `echo`, with making the agent, its folder, its session and its process in between. Their ' +
+    'limit is a click that puts an element into an empty page. Medians of the clicks.',
+  when_short: 'The agent and its folder are made in 30 ms; the rest is drawing its page for the first time.',
+  run: ({ quick }) =>
+    withStage(async (stage) => {
+      const seconds = quick ? 2 : 10;
+      const late = await lateness(stage, seconds, at.output, async (agent_id) => {
+        const ui = await stage.ui(`/agents/${agent_id}/output`);
+        await ui.has(`${at.output} [data-line]`);
+        return ui;
+      });
+      const bare = await lateness(stage, seconds / 2, FOLLOWED, (agent_id) => openFollower(stage, agent_id));
+      const conversations: number[] = [];
+      const outputs: number[] = [];
+      const elements: number[] = [];
+      for (let round = 0; round < (quick ? 1 : 3); round++) {
+        conversations.push(await startClick(stage, 'Demo agent', null, at.conversation, ''));
+        outputs.push(await startClick(stage, 'Command', `echo ${HELLO}`, `${at.output} [data-line]`, HELLO));
+        elements.push(await bareClick(stage));
+      }
+      const limit_is = 'bare text';
+      const limit = median(elements);
+      return [
+        {
+          what: 'line to pixel, p50',
+          unit: 'ms',
+          value: percentile(late, 50),
+          ...{ limit: percentile(bare, 50), limit_is },
+        },
+        {
+          what: 'line to pixel, p95',
+          unit: 'ms',
+          value: percentile(late, 95),
+          ...{ limit: percentile(bare, 95), limit_is },
+          goal: { of: 'value', at_most: 150 },
+        },
+        {
+          what: 'click on Start to the open conversation',
+          unit: 'ms',
+          value: median(conversations),
+          ...{ limit, limit_is: 'empty page' },
+          goal: { of: 'value', at_most: 100 },
+        },
+        {
+          what: 'click on Start to the first line of output',
+          unit: 'ms',
+          value: median(outputs),
+          ...{ limit, limit_is: 'empty page' },
+          goal: { of: 'value', at_most: 300 },
+        },
+      ] satisfies Figure[];
+    }),
+};
+
+/** Milliseconds of each line. */
+async function lateness(
+  stage: Stage,
+  seconds: number,
+  place: string,
+  open: (agent_id: string) => Promise<Seen>,
+): Promise<number[]> {
+  const { agent, output } = await stage.printing('clock');
+  const seen = await open(agent.id);
+  await seen.probe('seeLines', place);
+  const writer = new Child('writer', {
+    outputs: [output],
+    lines_per_s: LINES_PER_S,
+    seconds,
+  } satisfies WriterArgs);
+  const { written } = await writer.next<{ written: number }>();
+  await seen.page.waitForTimeout(500);
+  const lines = await seen.probe('seenLines');
+  await seen.close();
+  if (lines.length < written * 0.95) throw new Error(`${lines.length} of ${written} lines were seen`);
+  // The same moment on both clocks.
+  const wall_us = (performance.timeOrigin + performance.now()) * 1000 - nowUs();
+  return lines.map(({ written_us, painted_us }) => (painted_us - wall_us - written_us) / 1000);
+}
+
+async function startClick(
+  stage: Stage,
+  preset: string,
+  command: string | null,
+  place: string,
+  words: string,
+): Promise<number> {
+  const ui = await stage.ui('/agents/new');
+  const { page } = ui;
+  await ui.has('form', preset);
+  await page.getByRole('group', { name: 'Agent', exact: true }).getByText(preset, { exact: true }).click();
+  if (command !== null) await page.getByRole('textbox', { name: 'Command' }).fill(command);
+  await ui.probe('awaitAfter', 'click', place, words);
+  await page.getByRole('button', { name: 'Start agent' }).click();
+  await ui.has(place, words);
+  const ms = await ui.probe('awaited');
+  await ui.close();
+  return ms;
+}
+
+async function bareClick(stage: Stage): Promise<number> {
+  const empty = await stage.empty(
+    '<button onclick="document.body.append(document.createElement(\'output\'))">Start</button>',
+  );
+  await empty.probe('awaitAfter', 'click', 'output', '');
+  await empty.page.getByRole('button').click();
+  const ms = await empty.probe('awaited');
+  await empty.close();
+  return ms;
+}

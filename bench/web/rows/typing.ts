@@ -1,0 +1,103 @@
+/** Whoever writes to an agent while it talks: each key has to be seen at once. */
+import { sleep } from '../../../src/base/async.ts';
+import { type Figure, median, type Row } from '../../figure.ts';
+import { at, drip, type Seen, type Stage, withStage } from '../stage.ts';
+
+const UPDATES_PER_S = 2_000;
+const WORDS = 'and when you have done that, please look at the tests as well';
+/** For a page that may be slow. */
+const FEW_WORDS = WORDS.slice(0, 20);
+const KEY_MS = 40;
+const BEFORE_MS = 1_000;
+/** What took less is not told by the browser. */
+const TOLD_MS_MIN = 16;
+
+export const typing: Row = {
+  name: 'typing',
+  how:
+    `Some sixty keys, one every ${KEY_MS} ms, into the composer of a conversation in which the agent says ${UPDATES_PER_S.toLocaleString('en-US')} pieces ` +
+    'of a message a second, and then into that of one in which the demo agent obeys `/flood`, as fast as machine and service let it. Measured is each key, from ' +
+    'the press to the frame that shows it, by the browser’s own event timing, in steps of 8 ms and none below 16; the figure is INP, of so many keys the ' +
+    'second worst, of the twenty keys of `/flood` the worst. The limit is a text field in an empty page, while an agent says as much that nobody follows. Medians of the runs, which go in turns.',
+  run: ({ quick }) =>
+    withStage(async (stage) => {
+      const rounds = quick ? 1 : 2;
+      const inps: number[] = [];
+      const bare_inps: number[] = [];
+      for (let round = 0; round < rounds; round++) {
+        inps.push(await steady(stage, (agent_id) => openConversation(stage, agent_id)));
+        bare_inps.push(await steady(stage, () => stage.empty('<textarea></textarea>')));
+      }
+      return [
+        {
+          what: `typing while the agent says ${UPDATES_PER_S.toLocaleString('en-US')} pieces/s, INP`,
+          unit: 'ms',
+          value: median(inps),
+          limit: median(bare_inps),
+          limit_is: 'empty page',
+          goal: { of: 'value', at_most: 100 },
+        },
+        {
+          what: 'typing while the agent talks flat out, INP',
+          unit: 'ms',
+          value: await flatOut(stage, (agent_id) => openConversation(stage, agent_id)),
+          limit: await flatOut(stage, () => stage.empty('<textarea></textarea>')),
+          limit_is: 'empty page',
+        },
+      ] satisfies Figure[];
+    }),
+};
+
+type Open = (agent_id: string) => Promise<Seen>;
+
+async function openConversation(stage: Stage, agent_id: string): Promise<Seen> {
+  const ui = await stage.ui(`/agents/${agent_id}/conversation`);
+  await ui.has(`${at.conversation} [data-row]`);
+  return ui;
+}
+
+async function steady(stage: Stage, open: Open): Promise<number> {
+  const { agent, output, said } = await stage.speaking('talker');
+  const seen = await open(agent.id);
+  const stop = new AbortController();
+  const talking = drip(output, pieces(said), UPDATES_PER_S, stop.signal);
+  try {
+    await sleep(BEFORE_MS);
+    return await typed(seen, WORDS);
+  } finally {
+    stop.abort();
+    await talking;
+    await seen.close();
+  }
+}
+
+async function flatOut(stage: Stage, open: Open): Promise<number> {
+  const { plane } = stage;
+  const agent = await plane.client.call('createAgent', {
+    body: { name: 'flood', workdir: plane.work, preset: 'demo', prompt: '/flood 1000000', start: true },
+  });
+  const seen = await open(agent.id);
+  await sleep(BEFORE_MS);
+  const inp = await typed(seen, FEW_WORDS);
+  await seen.close();
+  await plane.client.call('stopAgent', { params: { agent_id: agent.id } });
+  return inp;
+}
+
+/** INP of the words, put into the only field for them that the page has. */
+async function typed(seen: Seen, words: string): Promise<number> {
+  const field = seen.page.locator('textarea');
+  await field.click();
+  await seen.probe('forget');
+  await seen.page.keyboard.type(words, { delay: KEY_MS });
+  await seen.page.waitForFunction(`document.querySelector('textarea').value === ${JSON.stringify(words)}`);
+  // The browser tells of events after they are over.
+  await sleep(500);
+  const worst = (await seen.probe('interactions')).sort((a, b) => b - a);
+  return worst[Math.floor(words.length / 50)] ?? TOLD_MS_MIN;
+}
+
+/** As `/flood` says them, without end. */
+function* pieces(said: (text: string) => string): Generator<string> {
+  for (let n = 1; ; n++) yield said(`${n} `);
+}

@@ -1,0 +1,182 @@
+/** What the rows of the web UI are measured on: a service, a browser, and pages with the probe in them. */
+import { closeSync, openSync, writeSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import type { Page } from 'playwright-core';
+import { transformWithOxc } from 'vite';
+import { sleep } from '../../src/base/async.ts';
+import type { Agent } from '../../src/domain/agent.ts';
+import { openBrowser, signIn, type TestBrowser, type WatchedOptions } from '../../src/testing/browser.ts';
+import type { TestPlane } from '../../src/testing/plane.ts';
+import { stdoutOf, withProgram } from '../program.ts';
+import type { Probe } from './probed.ts';
+
+/** What is not there by then is missing, however slow the machine. */
+const MISSING_MS = 30_000;
+const OUTPUT = 'section[aria-label="Output"]';
+const CONVERSATION = '[role="log"][aria-label="Conversation"]';
+export const at = { output: OUTPUT, conversation: CONVERSATION } as const;
+
+type Asked<K extends keyof Probe> = Awaited<ReturnType<Probe[K]>>;
+
+/** A page in a browser of its own user. */
+export class Seen {
+  readonly page: Page;
+
+  constructor(page: Page) {
+    this.page = page;
+  }
+
+  probe<K extends keyof Probe>(name: K, ...args: Parameters<Probe[K]>): Promise<Asked<K>> {
+    return this.page.evaluate(`probe.${name}(${args.map((arg) => JSON.stringify(arg)).join(', ')})`);
+  }
+
+  async goto(url: string): Promise<void> {
+    await this.page.goto(url);
+  }
+
+  /** Waits until something is there; says what is missing when it does not come. */
+  async has(selector: string, words = ''): Promise<void> {
+    const place = this.page.locator(selector).filter({ visible: true, hasText: words });
+    await place
+      .first()
+      .waitFor()
+      .catch(() => {
+        const what = words === '' ? selector : `${selector} with "${words}"`;
+        throw new Error(`the page ${this.page.url()} has no ${what}`);
+      });
+  }
+
+  async close(): Promise<void> {
+    await this.page.context().close();
+  }
+}
+
+export class Stage {
+  readonly plane: TestPlane;
+  readonly #browser: TestBrowser;
+  readonly #probe: string;
+
+  constructor(plane: TestPlane, browser: TestBrowser, probe: string) {
+    this.plane = plane;
+    this.#browser = browser;
+    this.#probe = probe;
+  }
+
+  /** Nothing in it yet; nobody has signed in. */
+  async open(options?: WatchedOptions): Promise<Seen> {
+    const { page } = await this.#browser.open(this.plane, options);
+    page.setDefaultTimeout(MISSING_MS);
+    await page.addInitScript({ content: this.#probe });
+    return new Seen(page);
+  }
+
+  /** As `open`, by somebody who has signed in with this browser before. */
+  async signedIn(options?: WatchedOptions): Promise<Seen> {
+    const seen = await this.open(options);
+    await signIn(seen.page, this.plane);
+    return seen;
+  }
+
+  /** The web UI as root sees it. */
+  async ui(path: string): Promise<Seen> {
+    const seen = await this.signedIn();
+    await seen.goto(this.plane.url + path);
+    return seen;
+  }
+
+  /** A page of the same origin that holds no more than this. */
+  async empty(body = ''): Promise<Seen> {
+    const seen = await this.open();
+    const url = `${this.plane.url}/empty`;
+    await seen.page.route(url, (route) =>
+      route.fulfill({
+        contentType: 'text/html',
+        body: `<!doctype html><link rel="icon" href="data:,">${body}`,
+      }),
+    );
+    await seen.goto(url);
+    return seen;
+  }
+
+  /** An agent that lives and prints one line; whoever writes into its standard output writes as it does. */
+  async printing(name: string): Promise<{ agent: Agent; output: string }> {
+    const command = 'echo ready; exec sleep 100000';
+    const { id } = await this.plane.agent(command, { name });
+    const agent = await this.plane.until(id, ['running']);
+    return { agent, output: stdoutOf(this.plane, agent) };
+  }
+
+  /** The demo agent in a turn in which it says nothing, and how an update of its own begins and ends on the wire. */
+  async speaking(name: string): Promise<{ agent: Agent; output: string; said: (text: string) => string }> {
+    const { id } = await this.plane.client.call('createAgent', {
+      body: { name, workdir: this.plane.work, preset: 'demo', prompt: '/sleep 600', start: true },
+    });
+    let session_id = '';
+    await this.plane.frames(id, (frames) => {
+      const text = JSON.stringify(frames);
+      session_id = /\\?"sessionId\\?":\\?"([^"\\]+)/.exec(text)?.[1] ?? '';
+      return session_id !== '' && text.includes('night');
+    });
+    const agent = await this.plane.get(id);
+    const said = (text: string) =>
+      JSON.stringify({
+        jsonrpc: '2.0',
+        method: 'session/update',
+        params: {
+          sessionId: session_id,
+          update: {
+            sessionUpdate: 'agent_message_chunk',
+            messageId: 'bench',
+            content: { type: 'text', text },
+          },
+        },
+      });
+    return { agent, output: stdoutOf(this.plane, agent), said };
+  }
+}
+
+/** Both ended when `fn` is done. */
+export async function withStage<T>(
+  fn: (stage: Stage) => Promise<T>,
+  env: Record<string, string> = {},
+): Promise<T> {
+  const probe = await probeScript();
+  return withProgram(async (plane) => {
+    const browser = await openBrowser();
+    try {
+      return await fn(new Stage(plane, browser, probe));
+    } finally {
+      await browser.close();
+    }
+  }, env);
+}
+
+/** A page takes scripts, no modules. */
+async function probeScript(): Promise<string> {
+  const file = new URL('./probe.ts', import.meta.url);
+  const { code } = await transformWithOxc(await readFile(file, 'utf8'), file.pathname);
+  return `(() => {${code.replace('export {};', '')}})()`;
+}
+
+/** Writes lines at a steady rate, until they are all written or `signal` aborts. */
+export async function drip(
+  output: string,
+  lines: Iterable<string>,
+  per_s: number,
+  signal?: AbortSignal,
+): Promise<void> {
+  const file = openSync(output, 'w');
+  const begun_at = performance.now();
+  let written = 0;
+  try {
+    for (const line of lines) {
+      const due_ms = begun_at + (written / per_s) * 1000 - performance.now();
+      if (due_ms > 0) await sleep(due_ms, signal);
+      if (signal?.aborted) return;
+      writeSync(file, `${line}\n`);
+      written++;
+    }
+  } finally {
+    closeSync(file);
+  }
+}

@@ -1,0 +1,25 @@
+/**
+ * An agent that says `argv[3]` lines of nonsense in ACP, by the seed `argv[2]`: a few at a time, while it hears what is asked of
+ * it, and then `_fuzz/last`. It ends when its input ends.
+ */
+import { once } from 'node:events';
+import { createInterface } from 'node:readline';
+import { setImmediate } from 'node:timers/promises';
+import { LAST_METHOD, line } from './acp-frames.ts';
+import { Dice } from './dice.ts';
+
+const [seed, count] = process.argv.slice(2).map(Number) as [number, number];
+const dice = new Dice(seed);
+const asked: string[] = [];
+const input = createInterface({ input: process.stdin });
+input.on('line', (text) => {
+  const { id, method } = JSON.parse(text) as { id?: unknown; method?: unknown };
+  if (id !== undefined && method !== undefined) asked.push(JSON.stringify(id));
+});
+input.on('close', () => process.exit(0));
+await once(input, 'line');
+for (let left = count; left > 0; left--) {
+  if (!process.stdout.write(line(dice, asked))) await once(process.stdout, 'drain');
+  await setImmediate();
+}
+process.stdout.write(`\n${JSON.stringify({ jsonrpc: '2.0', method: LAST_METHOD })}\n`);

@@ -1,0 +1,132 @@
+/**
+ * Agents that say nonsense in ACP to a real plane, while somebody prompts them, answers their questions and cancels their turns.
+ * Whatever they say: the log has all of it, what is stored of the conversation is what the log tells, and the agent can be stopped.
+ */
+import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { createParser } from 'eventsource-parser';
+import type { EventRecord } from '../../domain/event.ts';
+import { Problem } from '../../domain/problem.ts';
+import { DATABASE_FILE } from '../../main/data-dir.ts';
+import { openReader } from '../../store/sqlite.ts';
+import type { TestPlane } from '../plane.ts';
+import { expectTrue } from '../refold.ts';
+import { LAST_METHOD } from './acp-frames.ts';
+import { Dice } from './dice.ts';
+import { type Door, Finding } from './door.ts';
+import { Watch } from './watch.ts';
+
+const AGENTS = 2;
+const LINES = 400;
+const PROMPTS = 5;
+const LOOK_MS = 25;
+const SAID_MS = 120_000;
+const CHILD = fileURLToPath(new URL('./acp-child.ts', import.meta.url));
+
+export async function openAcpFuzz(plane: TestPlane): Promise<Door> {
+  const watch = new Watch(plane, () => plane.client.call('getMe'));
+  const batch = async (seed: number) => {
+    try {
+      await Promise.all(Array.from({ length: AGENTS }, (_, n) => converse(plane, seed * AGENTS + n)));
+      await watch.check();
+    } catch (error) {
+      throw new Finding('acp', seed, plane.isRunning ? String((error as Error).stack) : 'the program ended');
+    }
+    return AGENTS * LINES;
+  };
+  return { name: 'acp', batch, close: async () => {} };
+}
+
+async function converse(plane: TestPlane, seed: number): Promise<void> {
+  const { client } = plane;
+  const argv = [process.execPath, CHILD, String(seed), String(LINES)];
+  const { id } = await plane.agent(argv, { protocol: 'acp', prompt: 'one', name: `fuzz ${seed}` });
+  const params = { agent_id: id };
+  const dice = new Dice(~seed);
+  const until = Date.now() + SAID_MS;
+  for (let prompts = 1; ; ) {
+    if (prompts < PROMPTS && dice.chance(0.3)) {
+      await tolerant(client.call('promptAgent', { params, body: { text: `prompt ${++prompts}` } }));
+    }
+    await answerOne(plane, id, dice);
+    if (dice.chance(0.05)) await tolerant(client.call('cancelTurn', { params }));
+    if (dice.chance(0.1))
+      await tolerant(
+        client.call('setAgentConfig', { params, body: { mode_id: dice.pick(['ask', 'auto', '__proto__']) } }),
+      );
+    if (await hasSaidAll(plane, id)) break;
+    if (Date.now() > until) throw new Error(`agent ${seed} has not said everything in ${SAID_MS / 1000} s`);
+    await sleep(LOOK_MS);
+  }
+  const stopped = await client.call('stopAgent', { params, body: { grace_seconds: 0 } });
+  if (stopped.status !== 'cancelled') throw new Error(`a stopped agent is ${stopped.status}`);
+  await expectLogTrue(plane, id);
+  await client.call('deleteAgent', { params });
+}
+
+/** Says something to one of the agent's questions, if there is one. */
+async function answerOne({ client }: TestPlane, agent_id: string, dice: Dice): Promise<void> {
+  const reviews = await client.call('listReviews', { query: { agent_id, status: 'pending', limit: 5 } });
+  const [review] = 'items' in reviews ? reviews.items : reviews;
+  if (!review) return;
+  const option_id = review.options[0]?.option_id ?? 'none';
+  const body = dice.pick([
+    { decision: 'allow' as const },
+    { decision: 'deny' as const },
+    { option_id },
+    { outcome: 'cancelled' as const },
+  ]);
+  await tolerant(client.call('respondReview', { params: { review_id: review.id }, body }));
+}
+
+/** Refusals are fine. */
+async function tolerant(call: Promise<unknown>): Promise<void> {
+  await call.catch((error: unknown) => {
+    if (!(error instanceof Problem)) throw error;
+  });
+}
+
+async function hasSaidAll({ client }: TestPlane, agent_id: string): Promise<boolean> {
+  const { last_seq } = await client.call('getAgent', { params: { agent_id } });
+  const after = Math.max(0, last_seq - 150);
+  const page = await client.call('getLog', {
+    params: { agent_id },
+    query: { after, limit: 150 },
+  });
+  return JSON.stringify(page).includes(`"${LAST_METHOD}"`);
+}
+
+/** The log from its first event, with the text of every frame, against what is stored. */
+async function expectLogTrue(plane: TestPlane, agent_id: string): Promise<void> {
+  const { last_seq } = await plane.get(agent_id);
+  const log: EventRecord[] = [];
+  const texts = new Map<EventRecord, string>();
+  const parser = createParser({
+    onEvent: ({ data }) => {
+      const event = JSON.parse(data) as EventRecord;
+      if ((event.type as string) === 'heartbeat') return;
+      if (event.seq !== log.length + 1) throw new Error(`event ${event.seq} comes after ${log.length}`);
+      log.push(event);
+      texts.set(event, data.slice(data.indexOf('"payload":') + 10, -1));
+    },
+  });
+  const stop = new AbortController();
+  const response = await plane.client.open('followAgent', { params: { agent_id }, signal: stop.signal });
+  const decoder = new TextDecoder();
+  for await (const part of response.body!) {
+    parser.feed(decoder.decode(part, { stream: true }));
+    if (log.length >= last_seq) break;
+  }
+  stop.abort();
+  const reader = openReader({ kind: 'sqlite', path: join(plane.data_dir, DATABASE_FILE) });
+  try {
+    const sessions = new Set(
+      log.flatMap(({ type, session_id }) => (type === 'acp_event' ? [session_id!] : [])),
+    );
+    for (const session_id of sessions)
+      reader.read((rows) => expectTrue(rows, log, session_id, (event) => texts.get(event)!));
+  } finally {
+    reader.close();
+  }
+}

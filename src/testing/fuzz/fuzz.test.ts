@@ -1,0 +1,65 @@
+/** The fuzzers' own rules: a seed is a case for ever, and what is wrong with a program is seen. */
+import { expect, test } from 'vitest';
+import { z } from 'zod';
+import { line } from './acp-frames.ts';
+import { Dice, garbled } from './dice.ts';
+import { anything, Fields, jsonOf, nearly, Raw, shapeOf } from './nonsense.ts';
+import { Watch } from './watch.ts';
+
+test('the same seed makes the same nonsense, another one other', () => {
+  const make = (seed: number) => {
+    const dice = new Dice(seed);
+    const lines = Array.from({ length: 50 }, () => line(dice, ['"a"']).toString('base64'));
+    return [...lines, jsonOf(anything(dice)), garbled(dice, Buffer.from('some bytes')).toString('hex')].join(
+      '\n',
+    );
+  };
+  expect(make(1)).toBe(make(1));
+  expect(make(1)).not.toBe(make(2));
+});
+
+test('an object may say a key twice, or one that JavaScript takes for something else', () => {
+  const odd = new Fields([
+    ['a', 1],
+    ['a', 2],
+    ['__proto__', new Fields([])],
+    ['b', new Raw('1e999')],
+  ]);
+  expect(jsonOf(odd)).toBe('{"a":1,"a":2,"__proto__":{},"b":1e999}');
+});
+
+test('with nothing wrong, what is made is what the schema asks for', () => {
+  const schema = z.object({
+    kind: z.enum(['a', 'b']),
+    count: z.int().min(3).optional(),
+    names: z.array(z.object({ id: z.string() })),
+    either: z.union([z.literal('x'), z.null()]),
+  });
+  const shape = shapeOf(schema);
+  for (let seed = 0; seed < 200; seed++) {
+    const made = jsonOf(nearly(new Dice(seed), shape, () => undefined, 0));
+    expect([made, schema.safeParse(JSON.parse(made)).success]).toEqual([made, true]);
+  }
+});
+
+test('a program that ended, does not answer, or tells of a fault is found; an old fault is not told again', async () => {
+  // How large this process is, the tests beside this one say.
+  const program = { isRunning: true, pid: 0, log: '{"level":"error","message":"long ago"}\n' };
+  let answer: Promise<unknown> = Promise.resolve();
+  const watch = new Watch(program, () => answer);
+  program.log += '{"level":"warn","message":"an actor was refused"}\n';
+  await watch.check();
+  for (const line of [
+    '{"level":"error","message":"request failed"}',
+    'Uncaught Error: no',
+    '    at f (file.ts:1:2)',
+  ]) {
+    program.log += `${line}\n`;
+    await expect(watch.check()).rejects.toThrow('the log tells of a fault');
+    await watch.check();
+  }
+  answer = Promise.reject(new Error('no answer'));
+  await expect(watch.check()).rejects.toThrow('no answer');
+  program.isRunning = false;
+  await expect(watch.check()).rejects.toThrow('the program ended');
+});

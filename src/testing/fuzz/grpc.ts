@@ -1,0 +1,511 @@
+/**
+ * The two doors of the internal surface, a node's and the plane's own for actors, with messages of their protocol that hold
+ * whatever, with frames and HTTP/2 that are none, with a good token, a bad one and none. Whoever has no good token gets
+ * nothing; nobody makes a fault.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
+import net from 'node:net';
+import { join } from 'node:path';
+import tls from 'node:tls';
+import { create, toBinary } from '@bufbuild/protobuf';
+import { systemClock } from '../../base/clock.ts';
+import { actorMethods } from '../../contract/actor.ts';
+import { ActorService, CallRequestSchema } from '../../contract/gen/actor_pb.ts';
+import {
+  AttachRequestSchema,
+  JoinService,
+  NodeService,
+  PlaneHelloSchema,
+} from '../../contract/gen/node_pb.ts';
+import { mintToken, type TokenSettings } from '../../link/tokens.ts';
+import { LINK_HEADER, type LinkPosition, showPosition, speaks } from '../../link/wire.ts';
+import { TestAgentNode } from '../agent-node.ts';
+import type { TestPlane } from '../plane.ts';
+import { Dice, garbled } from './dice.ts';
+import { type Door, eachOf, Finding } from './door.ts';
+import { anything, jsonOf, nearly, type Shape, shapeOf, text, type Words } from './nonsense.ts';
+import { type FieldWords, messageBytes } from './protobuf.ts';
+import { Watch } from './watch.ts';
+
+const COMMANDS = 150;
+const ATTACHES = 10;
+const ACTOR_CALLS = 100;
+const BROKEN_CONNECTIONS = 20;
+const AT_ONCE = 8;
+const ANSWER_MS = 30_000;
+/** How long a stream may stay silent that a plane would leave open. */
+const OPEN_MS = 150;
+const BROKEN_MS = 300;
+const MIB = 1024 * 1024;
+const PLACE_MAX = 2 ** 53 - 1_000;
+
+/** The shared secret of the plane's making, and what its certificate is checked by. */
+interface Trust {
+  settings: TokenSettings;
+  ca: string;
+}
+
+interface Call {
+  path: string;
+  headers: Record<string, string>;
+  body: Buffer;
+  /** The door has to refuse it whatever it says. */
+  stranger: boolean;
+  /** A stream that may stay open. */
+  open: boolean;
+}
+
+interface Answer {
+  http: number;
+  grpc: string | null;
+}
+
+/** `actor_port`: where the plane listens for actors. */
+export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promise<Door> {
+  const node = await TestAgentNode.open(plane, {
+    id: 'fuzzed',
+    env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'tls' },
+  });
+  // From here on nobody but this speaks to it.
+  await plane.client.call('deleteAgentNode', { params: { node_id: node.id } });
+  const trust = await readTrust(plane);
+  const node_door = new Peer(node.port, trust.ca);
+  const watches = [
+    new Watch(plane, () => plane.client.call('getMe')),
+    new Watch(node, async () => {
+      const health = {
+        path: pathOf(NodeService.typeName, 'GetHealth'),
+        body: framed(Buffer.alloc(0)),
+        open: false,
+      };
+      const answer = await node_door.ask({ ...health, headers: await usual(trust), stranger: false });
+      if (answer.grpc !== '0') throw new Error(`the node says ${answer.grpc} of its health`);
+    }),
+  ];
+
+  const batch = async (seed: number) => {
+    const dice = new Dice(seed);
+    try {
+      await commands(dice, node, trust, node_door);
+      await actorCalls(dice, plane, trust, actor_port);
+      for (const port of [node.port, actor_port]) {
+        const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(dice));
+        await eachOf(cases, AT_ONCE, ({ secure, bytes }) => breakIn(port, secure ? trust.ca : null, bytes));
+      }
+      for (const watch of watches) await watch.check();
+    } catch (error) {
+      throw new Finding('grpc', seed, (error as Error).message);
+    }
+    return COMMANDS + ATTACHES + ACTOR_CALLS + 2 * BROKEN_CONNECTIONS;
+  };
+  return {
+    name: 'grpc',
+    batch,
+    close: async () => {
+      node_door.close();
+      await node.close();
+    },
+  };
+}
+
+async function readTrust(plane: TestPlane): Promise<Trust> {
+  const file = (name: string) => readFile(join(plane.data_dir, 'internal-grpc', name), 'utf8');
+  const { shared_secret } = JSON.parse(await file('auth_secret.txt'));
+  return { settings: { shared_secret, issuer: 'svc', audience: 'svc-internal' }, ca: await file('ca.pem') };
+}
+
+// --- the node's door ----------------------------------------------------------------------------------------------------
+
+/** Commands under a link that stands, then links that are none. */
+async function commands(dice: Dice, node: TestAgentNode, trust: Trust, door: Peer): Promise<void> {
+  const place = await nextPlace(node);
+  const standing = await attach(door, node, trust, place);
+  const plans = Array.from({ length: COMMANDS }, () => planOf(dice, node, place));
+  await eachOf(plans, AT_ONCE, async (plan, i) => {
+    const call = await plan(trust);
+    expectFine(await door.ask(call), call, i);
+  });
+  standing.destroy();
+  for (let n = 1; n <= ATTACHES; n++) {
+    const hello = helloBytes(node.id, { ...place, epoch: place.epoch + n });
+    const later = Array.from({ length: dice.below(4) }, () =>
+      messageBytes(dice, AttachRequestSchema, wordsOf(node), 0.3),
+    );
+    const body = Buffer.concat(
+      [dice.chance(0.2) ? garbled(dice, hello) : hello, ...later].map((bytes) => framed(bytes)),
+    );
+    const call: Call = {
+      path: pathOf(NodeService.typeName, 'Attach'),
+      headers: await usual(trust),
+      body: dice.chance(0.3) ? garbled(dice, body) : body,
+      stranger: false,
+      open: true,
+    };
+    expectFine(await door.ask(call), call, n);
+  }
+}
+
+/** A place in the order of links that is later than any before. */
+async function nextPlace(node: TestAgentNode): Promise<LinkPosition> {
+  const path = join(node.data_dir, 'node.json');
+  const state = JSON.parse(await readFile(path, 'utf8')) as { latest: LinkPosition | null };
+  const incarnation = (state.latest?.incarnation ?? 0) + 1;
+  if (incarnation < PLACE_MAX && (state.latest?.epoch ?? 0) < PLACE_MAX)
+    return { plane_id: 'pln_fuzz', incarnation, epoch: 1 };
+  // Garbled bytes took the last place that there is.
+  await node.kill('SIGTERM');
+  await writeFile(path, JSON.stringify({ ...state, latest: null }));
+  await node.start();
+  return { plane_id: 'pln_fuzz', incarnation: 1, epoch: 1 };
+}
+
+function helloBytes(nodeId: string, { plane_id, incarnation, epoch }: LinkPosition): Buffer {
+  const value = create(PlaneHelloSchema, {
+    nodeId,
+    planeId: plane_id,
+    incarnation: BigInt(incarnation),
+    epoch: BigInt(epoch),
+    speaks: speaks(),
+  });
+  return Buffer.from(
+    toBinary(AttachRequestSchema, create(AttachRequestSchema, { body: { case: 'hello', value } })),
+  );
+}
+
+/** A link as a plane has it, that takes whatever the node says. */
+async function attach(
+  door: Peer,
+  node: TestAgentNode,
+  trust: Trust,
+  place: LinkPosition,
+): Promise<ClientHttp2Stream> {
+  const stream = await door.stream(pathOf(NodeService.typeName, 'Attach'), await usual(trust));
+  stream.write(framed(helloBytes(node.id, place)));
+  await new Promise<void>((resolve, reject) => {
+    stream.once('data', () => resolve());
+    stream.once('close', () => reject(new Error('the node refuses a link')));
+  });
+  stream.resume();
+  return stream;
+}
+
+function planOf(dice: Dice, node: TestAgentNode, place: LinkPosition): (trust: Trust) => Promise<Call> {
+  const service = dice.chance(0.1) ? JoinService : NodeService;
+  const method = dice.pick(service.methods.filter(({ name }) => name !== 'Attach'));
+  const wrong = dice.pick([0, 0.05, 0.2, 0.5]);
+  const words = wordsOf(node);
+  const count = method.methodKind === 'unary' ? (dice.chance(0.05) ? dice.below(3) : 1) : dice.below(5);
+  const messages = Array.from({ length: count }, () => messageBytes(dice, method.input, words, wrong));
+  let body = Buffer.concat(
+    messages.map((bytes) => (dice.chance(wrong / 2) ? oddFrame(dice, bytes) : framed(bytes))),
+  );
+  let type = 'application/grpc+proto';
+  if (dice.chance(wrong / 2)) {
+    type = dice.pick([
+      'application/json',
+      'application/connect+json',
+      'application/proto',
+      'application/grpc-web',
+      'text/plain',
+      '',
+    ]);
+    if (type.includes('json')) body = Buffer.from(jsonOf(anything(dice)));
+  }
+  const token = dice.chance(0.15) ? dice.pick(['none', 'actor', 'garbled', 'other'] as const) : 'good';
+  const more = oddHeaders(dice, wrong);
+  const unknown = dice.chance(0.02);
+  const link = dice.chance(0.05) ? text(dice).replace(/[^\x20-\x7e]/g, '') : showPosition(place);
+  return async (trust) => ({
+    path: pathOf(service.typeName, unknown ? 'None' : method.name),
+    headers: { ...(await usual(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },
+    body,
+    stranger: token !== 'good' || service === JoinService,
+    open: method.methodKind !== 'unary',
+  });
+}
+
+/** What runs on the machine is never put together by chance. */
+function wordsOf(node: TestAgentNode): FieldWords {
+  const session = (dice: Dice) => `ses_${String(dice.below(4)).repeat(16)}`;
+  return (name, dice) => {
+    switch (name) {
+      case 'session_id':
+        return session(dice);
+      case 'agent_id':
+        return session(dice).replace('ses', 'agt');
+      case 'argv':
+        return dice.pick(['/bin/true', '/bin/echo', '/no/such/program']);
+      case 'program':
+        return dice.pick(['true', 'none']);
+      case 'workdir':
+      case 'root':
+      case 'worktree_root':
+        return dice.pick([node.work, `${node.work}/none`, '/']);
+      case 'repo':
+        return node.work;
+      case 'stream':
+        return dice.pick(['stdout', 'stderr']);
+      case 'on_exit':
+        return 'kill';
+      case 'node_id':
+        return node.id;
+      default:
+        return undefined;
+    }
+  };
+}
+
+// --- the actors' door -----------------------------------------------------------------------------------------------------
+
+async function actorCalls(dice: Dice, plane: TestPlane, trust: Trust, port: number): Promise<void> {
+  const spec = {
+    leader_member_id: 'lead',
+    members: [{ member_id: 'lead' }, { member_id: 'dev' }],
+    steps: [{ step_key: 'a' }],
+  };
+  const team = await plane.client.call('createTeam', { body: { name: `acted ${dice.next()}`, spec } });
+  const run = await plane.client.call('createRun', { params: { team_id: team.id } });
+  const actors = [`lead@${team.id}`, `dev@${team.id}`, 'user:ana', 'lead', 'leader', 'user'];
+  const known: Record<string, string[]> = {
+    actor_id: actors,
+    to: actors,
+    run_id: [run.id],
+    step_key: ['a', 'b'],
+    member_id: ['lead', 'dev'],
+  };
+  const words: Words = (name, at) => (known[name] && at.chance(0.8) ? at.pick(known[name]) : undefined);
+  const calls = Array.from({ length: ACTOR_CALLS }, () => {
+    const [method, shape] = dice.pick(dice.chance(0.05) ? methods : quick);
+    const wrong = dice.pick([0, 0.05, 0.2, 0.5]);
+    const params = dice.chance(wrong / 4)
+      ? text(dice).toWellFormed()
+      : jsonOf(nearly(dice, shape, words, wrong));
+    const name = dice.chance(wrong / 4) ? text(dice).toWellFormed() : method;
+    const message = Buffer.from(
+      toBinary(CallRequestSchema, create(CallRequestSchema, { method: name, params })),
+    );
+    const body = dice.chance(wrong / 4)
+      ? oddFrame(dice, message)
+      : framed(dice.chance(wrong / 4) ? garbled(dice, message) : message);
+    const kind: TokenKind = dice.chance(0.1)
+      ? dice.pick(['none', 'garbled', 'other', 'good'] as const)
+      : 'actor';
+    return {
+      body,
+      kind,
+      subject: dice.pick([...actors.slice(0, 3), '', 'none@none', text(dice).toWellFormed()]),
+      more: oddHeaders(dice, wrong),
+    };
+  });
+  // Of a connection only so many calls are taken at once.
+  const lanes = Array.from({ length: AT_ONCE }, () => new Peer(port, trust.ca));
+  try {
+    await Promise.all(
+      lanes.map(async (lane, n) => {
+        for (let i = n; i < calls.length; i += lanes.length) {
+          const { body, kind, subject, more } = calls[i]!;
+          const headers = { ...(await usual(trust, kind, subject)), ...more };
+          const call: Call = {
+            path: pathOf(ActorService.typeName, 'Call'),
+            headers,
+            body,
+            stranger: kind !== 'actor',
+            open: false,
+          };
+          expectFine(await lane.ask(call), call, i);
+        }
+      }),
+    );
+  } finally {
+    for (const lane of lanes) lane.close();
+    const params = { team_id: team.id, run_id: run.id };
+    await plane.client.call('cancelRun', { params }).catch(() => {});
+    await plane.client.call('deleteTeam', { params }).catch(() => {});
+  }
+}
+
+const methods = Object.entries(actorMethods).map(([name, { params }]): [string, Shape] => [
+  name,
+  shapeOf(params),
+]);
+/** All but the one that waits where there is nothing to say. */
+const quick = methods.filter(([name]) => name !== 'receive');
+
+// --- the wire -------------------------------------------------------------------------------------------------------------
+
+type TokenKind = 'good' | 'none' | 'actor' | 'garbled' | 'other';
+
+async function usual(
+  trust: Trust,
+  kind: TokenKind = 'good',
+  subject = 'pln_fuzz',
+): Promise<Record<string, string>> {
+  const headers = { 'content-type': 'application/grpc+proto', te: 'trailers' };
+  if (kind === 'none') return headers;
+  const settings =
+    kind === 'other'
+      ? { ...trust.settings, shared_secret: 'another secret of 32 bytes or more' }
+      : trust.settings;
+  const token = await mintToken(settings, subject, systemClock, {
+    kind: kind === 'actor' ? 'actor' : 'link',
+  });
+  return { ...headers, authorization: `Bearer ${kind === 'garbled' ? token.slice(0, -2) : token}` };
+}
+
+function oddHeaders(dice: Dice, wrong: number): Record<string, string> {
+  const headers: Record<string, string> = {};
+  if (dice.chance(wrong))
+    headers['grpc-timeout'] = dice.pick(['1n', '0S', '-1S', '99999999H', '9'.repeat(40), 'x', '1M']);
+  if (dice.chance(wrong / 4)) headers['grpc-encoding'] = dice.pick(['gzip', 'identity', 'br', 'x']);
+  if (dice.chance(wrong / 4)) headers['connect-protocol-version'] = dice.pick(['1', '2', '']);
+  if (dice.chance(wrong / 4))
+    headers[dice.pick(['__proto__', 'constructor', 'x-bin', 'grpc-accept-encoding'])] = dice.pick([
+      'x',
+      '!',
+      '',
+    ]);
+  return headers;
+}
+
+function pathOf(service: string, method: string): string {
+  return `/${service}/${method}`;
+}
+
+function framed(bytes: Buffer, flag = 0, length = bytes.length): Buffer {
+  const head = Buffer.alloc(5);
+  head.writeUInt8(flag, 0);
+  head.writeUInt32BE(length, 1);
+  return Buffer.concat([head, bytes]);
+}
+
+function oddFrame(dice: Dice, bytes: Buffer): Buffer {
+  switch (dice.below(5)) {
+    case 0:
+      return framed(bytes, dice.pick([1, 2, 128, 255]));
+    case 1:
+      return framed(bytes, 0, dice.pick([0, bytes.length + 1, 2 ** 31, 2 ** 32 - 1, 5 * MIB]));
+    case 2:
+      return framed(Buffer.alloc(5 * MIB));
+    case 3:
+      return framed(bytes).subarray(0, dice.below(6));
+    default:
+      return garbled(dice, framed(bytes));
+  }
+}
+
+/** A connection over HTTP/2 that is made anew when the other side ended it. */
+class Peer {
+  readonly #port: number;
+  readonly #ca: string;
+  #session: ClientHttp2Session | null = null;
+
+  constructor(port: number, ca: string) {
+    this.#port = port;
+    this.#ca = ca;
+  }
+
+  async stream(path: string, headers: Record<string, string>): Promise<ClientHttp2Stream> {
+    const session = await this.#open();
+    return session.request({ ':method': 'POST', ':path': path, ...headers }).on('error', () => {});
+  }
+
+  /** What came of a call; a stream that only stays open is ended after a moment. */
+  async ask(call: Call): Promise<Answer> {
+    const { path, headers, body, open } = call;
+    const stream = await this.stream(path, headers);
+    const answer: Answer = { http: 0, grpc: null };
+    stream.on('response', (head) => {
+      answer.http = Number(head[':status']);
+      answer.grpc ??= (head['grpc-status'] as string | undefined) ?? null;
+    });
+    stream.on('trailers', (trailers) => {
+      answer.grpc = (trailers['grpc-status'] as string | undefined) ?? null;
+    });
+    stream.resume();
+    stream.end(body);
+    let hung = false;
+    const patience = setTimeout(
+      () => {
+        hung = !open;
+        stream.close(http2.constants.NGHTTP2_CANCEL);
+      },
+      open ? OPEN_MS : ANSWER_MS,
+    );
+    // What is too large is answered before it was read: then the stream would stand until the other side loses its patience.
+    await new Promise<void>((resolve) => stream.once('end', () => resolve()).once('close', () => resolve()));
+    clearTimeout(patience);
+    stream.close();
+    if (hung) throw new Error(`no answer in ${ANSWER_MS / 1000} s: ${show(call)}`);
+    return answer;
+  }
+
+  close(): void {
+    this.#session?.destroy();
+  }
+
+  async #open(): Promise<ClientHttp2Session> {
+    const known = this.#session;
+    if (known && !known.closed && !known.destroyed) return known;
+    const session = http2.connect(`https://127.0.0.1:${this.#port}`, {
+      ca: this.#ca,
+      checkServerIdentity: () => undefined,
+    });
+    this.#session = session;
+    session.on('error', () => {});
+    await new Promise<void>((resolve, reject) => {
+      session.once('connect', () => resolve());
+      session.once('close', () => reject(new Error('the door takes no connection')));
+    });
+    return session;
+  }
+}
+
+function expectFine({ http, grpc }: Answer, call: Call, i: number): void {
+  if (http >= 500 && http !== 503 && http !== 502) throw new Error(`call ${i}: ${show(call)}\nHTTP ${http}`);
+  const plain = /^application\/(json|proto)$/.test(call.headers['content-type'] ?? '');
+  const served = grpc === '0' || (plain && http === 200);
+  if (call.stranger && served) throw new Error(`call ${i}: ${show(call)}\na stranger was served`);
+}
+
+function show({ path, headers, body }: Call): string {
+  const shown = JSON.stringify({ ...headers, authorization: '…' });
+  return `${path} ${shown} ${body.subarray(0, 600).toString('base64')} (${body.length} bytes)`;
+}
+
+/** Bytes that are nearly HTTP/2, in TLS or not. */
+function brokenBytes(dice: Dice): { secure: boolean; bytes: Buffer } {
+  const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
+  const frames = dice.some(20, () => {
+    const content = dice.bytes(dice.below(40));
+    const head = Buffer.alloc(9);
+    head.writeUIntBE(dice.chance(0.9) ? content.length : dice.below(2 ** 24), 0, 3);
+    head.writeUInt8(dice.below(12), 3);
+    head.writeUInt8(dice.below(256), 4);
+    head.writeUInt32BE(dice.pick([0, 1, 1, 3, 2, 2 ** 31 - 1]), 5);
+    return Buffer.concat([head, content]);
+  });
+  const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
+  const bytes = Buffer.concat([preface, settings, ...frames]);
+  return { secure: dice.chance(0.8), bytes: dice.chance(0.3) ? garbled(dice, bytes) : bytes };
+}
+
+/** Says it, and goes when the door ended the connection or after a moment. */
+function breakIn(port: number, ca: string | null, bytes: Buffer): Promise<void> {
+  const socket = ca
+    ? tls.connect({
+        host: '127.0.0.1',
+        port,
+        ca,
+        checkServerIdentity: () => undefined,
+        ALPNProtocols: ['h2'],
+      })
+    : net.connect({ host: '127.0.0.1', port });
+  return new Promise((resolve) => {
+    socket.on('error', () => {});
+    socket.on('close', () => resolve());
+    socket.resume();
+    socket.write(bytes);
+    socket.setTimeout(BROKEN_MS, () => socket.destroy());
+  });
+}

@@ -1,0 +1,379 @@
+/**
+ * Every route of the contract with parameters, queries, headers and bodies that it would nearly take. Whatever is sent, the answer
+ * is one of the contract's: a success in its form, or an error in words; never a fault.
+ */
+import { Agent as Connections, type IncomingMessage, request } from 'node:http';
+import type { z } from 'zod';
+import { openapi } from '../../contract/openapi.ts';
+import { isPublic, pathParams, type Route } from '../../contract/route.ts';
+import { type OperationId, operationIds, routes } from '../../contract/routes.ts';
+import type { TestPlane } from '../plane.ts';
+import { Dice } from './dice.ts';
+import { type Door, eachOf, Finding } from './door.ts';
+import {
+  anything,
+  Fields,
+  jsonOf,
+  type Nonsense,
+  nearly,
+  Raw,
+  type Shape,
+  text,
+  type Words,
+} from './nonsense.ts';
+import { Watch } from './watch.ts';
+
+const CASES = 300;
+const AT_ONCE = 8;
+const ANSWER_MS = 90_000;
+const ANSWER_BYTES_MAX = 8 * 1024 * 1024;
+const USER = { username: 'eve', password: 'quite a long password' };
+
+/** They would take the ground away from under everything else that is sent: the token, the limits. */
+const LEFT_OUT: readonly OperationId[] = ['logout', 'refreshToken', 'updateConfig'];
+const OPERATIONS = operationIds.filter((operation) => !LEFT_OUT.includes(operation));
+
+/** What stands in the service while a batch is sent, by the names of parameters and fields. */
+type Known = Record<string, readonly string[]>;
+
+interface Case {
+  operation: OperationId;
+  method: string;
+  path: string;
+  headers: string[];
+  body: Buffer | null;
+}
+
+interface Answer {
+  status: number;
+  type: string;
+  /** Null where it was not read to its end. */
+  body: string | null;
+}
+
+/** The plane must be one for this alone. */
+export async function openHttpFuzz(plane: TestPlane): Promise<Door> {
+  const { token } = await plane.client.call('createToken', { body: { name: 'fuzz' } });
+  await plane.client.call('createUser', { body: { ...USER, role: 'user' } });
+  const watch = new Watch(plane, () => plane.client.call('getMe'));
+  const connections = new Connections({ keepAlive: true, maxSockets: AT_ONCE });
+  const shapes = readShapes();
+
+  const batch = async (seed: number) => {
+    const dice = new Dice(seed);
+    const known = await prepare(plane);
+    const cases = Array.from({ length: CASES }, () => makeCase(dice, shapes, known, token));
+    await eachOf(cases, AT_ONCE, async (one, i) => {
+      const wrong = await send(plane.url, connections, one).then(
+        (answer) => faultOf(one, answer),
+        (error: Error) => (plane.isRunning ? error.message : 'the program ended'),
+      );
+      if (wrong !== null) throw new Finding('http', seed, `case ${i}: ${show(one)}\n${wrong}`);
+    });
+    try {
+      await watch.check();
+      await tidy(plane);
+      await watch.check();
+    } catch (error) {
+      throw new Finding('http', seed, (error as Error).message);
+    }
+    return cases.length;
+  };
+  return { name: 'http', batch, close: async () => connections.destroy() };
+}
+
+/** Schemas of queries and bodies, as the description of the API has them. */
+function readShapes(): Map<OperationId, { query: [name: string, shape: Shape][]; body: Shape | null }> {
+  const root = openapi() as { paths: Record<string, Record<string, Described>> };
+  const found: ReturnType<typeof readShapes> = new Map();
+  for (const path of Object.values(root.paths)) {
+    for (const { operationId, parameters = [], requestBody } of Object.values(path)) {
+      const query = parameters.filter((one) => one.in === 'query');
+      found.set(operationId, {
+        query: query.map(({ name, schema }) => [name, { root, schema }]),
+        body: requestBody ? { root, schema: requestBody.content['application/json'].schema } : null,
+      });
+    }
+  }
+  return found;
+}
+
+interface Described {
+  operationId: OperationId;
+  parameters?: { in: string; name: string; schema: unknown }[];
+  requestBody?: { content: { 'application/json': { schema: unknown } } };
+}
+
+/** Something of every kind, so that what is sent can reach it. */
+async function prepare(plane: TestPlane): Promise<Known> {
+  const { client, work } = plane;
+  const agents = await Promise.all([
+    client.call('createAgent', { body: { name: 'still', workdir: work, command: 'echo hello' } }),
+    client.call('createAgent', {
+      body: { name: 'ran', workdir: work, command: 'cat', stdin: true, start: true },
+    }),
+  ]);
+  const spec = {
+    leader_member_id: 'lead',
+    members: [{ member_id: 'lead' }, { member_id: 'dev' }],
+    steps: [{ step_key: 'a' }],
+  };
+  const team = await client.call('createTeam', { body: { name: `team ${agents[0].id}`, spec } });
+  const params = { team_id: team.id };
+  const run = await client.call('createRun', { params });
+  const task = await client.call('createTask', { params, body: { title: 'Tidy up' } });
+  const about = { ...params, task_id: task.id };
+  const message = await client.call('sendMessage', {
+    params: about,
+    body: { route: 'broadcast', text: 'hello' },
+  });
+  const spare = await client.call('createToken', { body: { name: 'spare' } });
+  const users = (await client.call('listUsers')) as { id: string; username: string }[];
+  const eve = users.find(({ username }) => username === USER.username);
+  if (!eve) await client.call('createUser', { body: { ...USER, role: 'user' } });
+  const actors = ['lead', 'dev', `lead@${team.id}`, `user:${USER.username}`, 'user', 'leader'];
+  return {
+    agent_id: agents.map(({ id }) => id),
+    team_id: [team.id],
+    run_id: [run.id],
+    task_id: [task.id],
+    conversation_id: [task.conversation_id],
+    message_id: [String(message.id), '1', '2'],
+    step_key: ['a', 'b', 'c'],
+    member_id: ['lead', 'dev'],
+    assignee_member_id: ['dev'],
+    leader_member_id: ['lead', 'dev'],
+    actor_id: actors,
+    from_actor_id: actors,
+    to_actor_id: actors,
+    user_id: eve ? [eve.id] : ['usr_none'],
+    username: [USER.username, 'tim', 'Ada'],
+    current_password: [USER.password],
+    token_id: [spare.id],
+    workdir: [work, `${work}/none`],
+    // What it says is run: only what does no harm is ever said.
+    command: ['true', 'exit 3', 'echo hi'],
+    name: ['team', 'still', 'x'],
+    version: ['1', '2'],
+    grpc_target: ['https://127.0.0.1:1', 'https://127.0.0.1:2'],
+    node_id: ['main', 'box'],
+    id: ['box'],
+    depends_on: ['a', 'b'],
+    worktree_repo: [work],
+    preset: ['demo', 'none'],
+    at: ['2099-01-01T00:00:00Z'],
+    timezone: ['Europe/Berlin', 'UTC'],
+    cron: ['* * * * *'],
+  };
+}
+
+/** Ends and deletes what the batch left, so that every batch begins alike. */
+async function tidy(plane: TestPlane): Promise<void> {
+  const { client } = plane;
+  const left: Promise<unknown>[] = [];
+  for await (const team of client.all('listTeams')) {
+    const params = { team_id: team.id };
+    for await (const run of client.all('listRuns', { params })) {
+      if (['completed', 'failed', 'cancelled'].includes(run.status)) continue;
+      await client.call('cancelRun', { params: { ...params, run_id: run.id } }).catch(() => {});
+    }
+    left.push(client.call('deleteTeam', { params }).catch(() => {}));
+  }
+  await Promise.all(left);
+  const agents: string[] = [];
+  for await (const agent of client.all('listAgents')) agents.push(agent.id);
+  await eachOf(agents, AT_ONCE, async (agent_id) => {
+    const query = { force: true, delete_worktree: true };
+    await client.call('deleteAgent', { params: { agent_id }, query }).catch(() => {});
+  });
+  for (const node of (await client.call('listAgentNodes')) as { id: string }[]) {
+    await client.call('deleteAgentNode', { params: { node_id: node.id } }).catch(() => {});
+  }
+}
+
+function makeCase(dice: Dice, shapes: ReturnType<typeof readShapes>, known: Known, token: string): Case {
+  const operation = dice.pick(OPERATIONS);
+  const route: Route = routes[operation];
+  const shape = shapes.get(operation)!;
+  // Some cases are wrong in one place, some in many.
+  const wrong = dice.pick([0, 0.02, 0.1, 0.4]);
+  const words: Words = (name, at) => wordOf(name, at, known);
+  const path = pathParams(route.path).reduce(
+    (made, { name, rest }) =>
+      made.replace(`{${name}${rest ? '*' : ''}}`, () =>
+        encoded(dice.chance(wrong) ? text(dice) : parameter(name, dice, known)),
+      ),
+    route.path as string,
+  );
+  const query = shape.query.flatMap(([name, of]): string[] => {
+    if (!dice.chance(0.4)) return [];
+    const value = nearly(dice, of, words, wrong);
+    const times = dice.chance(wrong) ? 2 : 1;
+    return Array<string>(times).fill(`${name}=${encoded(typeof value === 'string' ? value : jsonOf(value))}`);
+  });
+  if (dice.chance(wrong)) query.push(`${encoded(text(dice))}=${encoded(text(dice))}`);
+  const body = route.method === 'GET' && !dice.chance(wrong) ? null : bodyOf(dice, shape.body, words, wrong);
+  return {
+    operation,
+    method: dice.chance(0.02)
+      ? dice.pick(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])
+      : route.method,
+    path: query.length > 0 ? `${path}?${query.join('&')}` : path,
+    headers: headersOf(dice, route, token, body, wrong),
+    body,
+  };
+}
+
+function bodyOf(dice: Dice, shape: Shape | null, words: Words, wrong: number): Buffer | null {
+  if (shape === null && !dice.chance(wrong)) return null;
+  const value: Nonsense =
+    shape === null || dice.chance(wrong / 4) ? anything(dice) : nearly(dice, shape, words, wrong);
+  const bytes = Buffer.from(jsonOf(value));
+  if (!dice.chance(wrong / 4)) return bytes;
+  const at = dice.below(bytes.length + 1);
+  return dice.chance(0.5)
+    ? bytes.subarray(0, at)
+    : Buffer.concat([bytes.subarray(0, at), dice.bytes(3), bytes.subarray(at)]);
+}
+
+const TYPES = [
+  'text/plain',
+  'application/x-www-form-urlencoded',
+  'multipart/form-data; boundary=x',
+  'application/json; charset=utf-16',
+  'application/jsonx',
+  'APPLICATION/JSON;charset="utf-8"',
+  '',
+];
+
+function headersOf(dice: Dice, route: Route, token: string, body: Buffer | null, wrong: number): string[] {
+  const headers: string[] = [];
+  if (!isPublic(route) || dice.chance(0.1)) {
+    const odd = [`Bearer ${'x'.repeat(600)}`, 'Bearer', `Basic ${token}`, `bearer  ${token}`, `${token}`];
+    if (!dice.chance(0.03))
+      headers.push('authorization', dice.chance(wrong / 4) ? dice.pick(odd) : `Bearer ${token}`);
+  }
+  if (body !== null) {
+    headers.push('content-length', String(body.length));
+    if (!dice.chance(wrong / 4))
+      headers.push('content-type', dice.chance(wrong / 4) ? dice.pick(TYPES) : 'application/json');
+    if (dice.chance(wrong / 8))
+      headers.push('content-encoding', dice.pick(['gzip', 'br', 'identity', 'deflate, gzip']));
+  }
+  if (dice.chance(wrong))
+    headers.push('idempotency-key', dice.pick(['k1', 'k2', 'k3', '', 'x'.repeat(256), 'a b', 'é']));
+  if (dice.chance(wrong))
+    headers.push('if-match', dice.pick(['"1"', '1', '*', 'W/"1"', '"', `"${'9'.repeat(40)}"`]));
+  if (dice.chance(wrong))
+    headers.push('last-event-id', dice.pick(['0', '-1', 'x', '9'.repeat(30), '1.5', '']));
+  if (dice.chance(wrong))
+    headers.push(
+      'range',
+      dice.pick(['bytes=0-', 'bytes=5-1', 'bytes=-0', `bytes=0-${'9'.repeat(30)}`, 'bytes=0-0,1-1', 'x']),
+    );
+  if (dice.chance(wrong / 4))
+    headers.push(
+      dice.pick(['__proto__', 'constructor', 'x-forwarded-for', 'forwarded', 'via']),
+      dice.pick(['x', '127.0.0.1', '::1', '']),
+    );
+  return headers;
+}
+
+/** Of a field or a parameter; undefined where its schema says enough. */
+function wordOf(name: string, dice: Dice, known: Known): Nonsense | undefined {
+  if (name === 'argv') return dice.pick([['true'], ['echo', 'x'], ['/no/such/program'], ['', '-x']]);
+  if (name === 'env' || name === 'labels') return dice.chance(0.5) ? new Fields([['A_B', 'c']]) : undefined;
+  if (name === 'restart_policy') return 'never';
+  if (name === 'grace_seconds') return 0;
+  const words = known[name];
+  if (words === undefined || (dice.chance(0.2) && name !== 'command')) return undefined;
+  const word = dice.pick(words);
+  return name === 'version' || name === 'message_id' ? new Raw(word) : word;
+}
+
+function parameter(name: string, dice: Dice, known: Known): string {
+  return known[name] ? dice.pick(known[name]) : dice.pick(['none', 'a', '1']);
+}
+
+/** Percent-encoded, halves of characters too. */
+function encoded(word: string): string {
+  return encodeURIComponent(word.toWellFormed());
+}
+
+function send(url: string, agent: Connections, one: Case): Promise<Answer> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const headers = ['host', `${hostname}:${port}`, ...one.headers];
+    const asked = request(
+      { hostname, port, agent, method: one.method, path: one.path, headers },
+      (response) => {
+        readAnswer(response).then(resolve, reject);
+      },
+    );
+    asked.setTimeout(ANSWER_MS, () => asked.destroy(new Error(`no answer in ${ANSWER_MS / 1000} s`)));
+    asked.on('error', reject);
+    asked.end(one.body ?? undefined);
+  });
+}
+
+async function readAnswer(response: IncomingMessage): Promise<Answer> {
+  const answer: Answer = {
+    status: response.statusCode ?? 0,
+    type: response.headers['content-type'] ?? '',
+    body: null,
+  };
+  if (answer.type.startsWith('text/event-stream')) {
+    response.destroy();
+    return answer;
+  }
+  const parts: Buffer[] = [];
+  let bytes = 0;
+  for await (const part of response) {
+    parts.push(part);
+    bytes += part.length;
+    if (bytes > ANSWER_BYTES_MAX) {
+      response.destroy();
+      return answer;
+    }
+  }
+  return { ...answer, body: Buffer.concat(parts).toString() };
+}
+
+/** What is wrong with an answer; null when nothing is. */
+function faultOf(one: Case, { status, type, body }: Answer): string | null {
+  const said = `${status} ${body?.slice(0, 500) ?? ''}`;
+  if (status >= 500 && status !== 502 && status !== 503) return `a fault: ${said}`;
+  if (body === null || one.method === 'HEAD' || one.method === 'OPTIONS') return null;
+  if (status >= 400) {
+    const told = json(body) as { error?: unknown } | undefined;
+    const fine = typeof told?.error === 'string' && Object.keys(told).length === 1;
+    return fine ? null : `an error in no words: ${said}`;
+  }
+  const route: Route = routes[one.operation];
+  if (route.raw || one.method !== route.method) return null;
+  const answers = route.answers as Record<number, z.ZodType | null>;
+  if (!(status in answers)) return `a success that the contract does not know: ${said}`;
+  const schema = answers[status];
+  if (!schema) return body === '' ? null : `a body where none should be: ${said}`;
+  if (!type.startsWith('application/json')) return `a body of the type ${type}: ${said}`;
+  const checked = schema.safeParse(json(body));
+  return checked.success ? null : `an answer in another form, ${checked.error.message}: ${said}`;
+}
+
+function json(body: string): unknown {
+  try {
+    return JSON.parse(body);
+  } catch {
+    return undefined;
+  }
+}
+
+function show({ operation, method, path, headers, body }: Case): string {
+  const lines = [`${operation}: ${method} ${path.slice(0, 500)}`];
+  for (let i = 0; i < headers.length; i += 2) {
+    const value = headers[i] === 'authorization' ? '…' : headers[i + 1]!.slice(0, 100);
+    lines.push(`${headers[i]}: ${value}`);
+  }
+  if (body !== null) lines.push(JSON.stringify(body.toString('latin1').slice(0, 1_000)));
+  return lines.join('\n');
+}

@@ -1,0 +1,290 @@
+/**
+ * Bytes on the sockets of the HTTP listener that are nearly HTTP: requests whose lines are lost, doubled, folded or ended wrongly,
+ * lengths that contradict each other, chunks that are none, several requests in one, all of it in pieces. What comes back is answers of
+ * the contract or nothing; after an ambiguous length there is one refusal and no further word.
+ */
+import { connect } from 'node:net';
+import { gzipSync } from 'node:zlib';
+import type { TestPlane } from '../plane.ts';
+import { Dice, garbled } from './dice.ts';
+import { type Door, eachOf, Finding } from './door.ts';
+import { Watch } from './watch.ts';
+
+const CASES = 400;
+const AT_ONCE = 40;
+const ANSWER_MS = 60_000;
+/** So long nothing more comes: what was to be said was said. */
+const SILENT_MS = 100;
+const MIB = 1024 * 1024;
+
+interface Case {
+  /** Written one after the other. */
+  pieces: Buffer[];
+  /** Two ways to tell where the body ends: to be refused. */
+  ambiguous: boolean;
+}
+
+export async function openRawFuzz(plane: TestPlane): Promise<Door> {
+  const { token } = await plane.client.call('createToken', { body: { name: 'raw' } });
+  const watch = new Watch(plane, () => plane.client.call('getMe'));
+  const batch = async (seed: number) => {
+    const dice = new Dice(seed);
+    const { host } = new URL(plane.url);
+    const cases = Array.from({ length: CASES }, () => makeCase(dice, host, token));
+    await eachOf(cases, AT_ONCE, async (one, i) => {
+      const wrong = await exchange(plane.url, one).then(
+        (answer) => faultOf(one, answer),
+        (error: Error) => (plane.isRunning ? error.message : 'the program ended'),
+      );
+      if (wrong !== null) throw new Finding('raw', seed, `case ${i}: ${show(one)}\n${wrong}`);
+    });
+    await watch.check().catch((error: Error) => {
+      throw new Finding('raw', seed, error.message);
+    });
+    return cases.length;
+  };
+  return { name: 'raw', batch, close: async () => {} };
+}
+
+function makeCase(dice: Dice, host: string, token: string): Case {
+  const requests = Array.from({ length: dice.chance(0.2) ? 1 + dice.below(4) : 1 }, () =>
+    requestOf(dice, host, token),
+  );
+  let bytes: Buffer = Buffer.concat(requests.map((one) => one.bytes));
+  // Only of the first one can be said what has to come of it, and only as long as it is left as it is.
+  const mangled = dice.chance(0.4);
+  if (mangled) bytes = garbled(dice, bytes.subarray(0, 64 * 1024));
+  else if (dice.chance(0.1)) bytes = bytes.subarray(0, dice.below(bytes.length + 1));
+  const pieces: Buffer[] = [];
+  const count = dice.chance(0.3) ? 1 + dice.below(5) : 1;
+  for (let left = count; left > 0; left--) {
+    const end = left === 1 ? bytes.length : dice.below(bytes.length + 1);
+    pieces.push(bytes.subarray(0, end));
+    bytes = bytes.subarray(end);
+  }
+  return { pieces, ambiguous: !mangled && requests[0]!.ambiguous && pieces.length === 1 };
+}
+
+function requestOf(dice: Dice, host: string, token: string): { bytes: Buffer; ambiguous: boolean } {
+  const end = dice.chance(0.05) ? dice.pick(['\n', '\r', '\r\r\n']) : '\r\n';
+  const { headers, body, ambiguous } = bodyOf(dice);
+  const lines = [
+    `Host: ${dice.chance(0.05) ? dice.pick(['', 'evil.example', `${host}, ${host}`, `${host}\t`, '[::1', 'x'.repeat(300)]) : host}`,
+    ...(dice.chance(0.9) ? [`Authorization: Bearer ${token}`] : []),
+    ...headers,
+  ];
+  for (const line of dice.chance(0.5) ? dice.some(4, () => oddLine(dice, host)) : []) {
+    lines.splice(dice.below(lines.length + 1), 0, line);
+  }
+  if (dice.chance(0.05)) lines.push(...Array.from({ length: 3_000 }, (_, i) => `X-${i}: ${i}`));
+  const target = dice.chance(0.8)
+    ? dice.pick(['/api/me', '/api/agents', '/healthz', '/', '/assets/x', '/api/actor/mailbox/send'])
+    : dice.pick([
+        '*',
+        'http://evil.example/api/me',
+        '//evil/api/me',
+        '/api/%',
+        '/api/\x80',
+        '/api/me?\0',
+        '/a b',
+        `/${'x'.repeat(20_000)}`,
+        '/api/../api/me',
+        '/api/me#x',
+        '',
+      ]);
+  const method = dice.chance(0.9)
+    ? dice.pick(['GET', 'POST', 'PUT', 'DELETE', 'HEAD'])
+    : dice.pick(['CONNECT', 'TRACE', 'OPTIONS', 'PRI', 'get', 'M-SEARCH', 'X'.repeat(300), '']);
+  const version = dice.chance(0.95)
+    ? 'HTTP/1.1'
+    : dice.pick(['HTTP/1.0', 'HTTP/2.0', 'HTTP/1.1 ', 'HTTP/0.9', 'http/1.1', '']);
+  const head = [`${method} ${target} ${version}`, ...lines].join(end);
+  const odd =
+    lines.includes('') || end !== '\r\n' || version !== 'HTTP/1.1' || method === '' || target === '';
+  return {
+    bytes: Buffer.concat([Buffer.from(`${head}${end}${end}`, 'latin1'), body]),
+    ambiguous: ambiguous && !odd,
+  };
+}
+
+function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boolean } {
+  const json = 'Content-Type: application/json';
+  const text = Buffer.from('{"from_actor_id":"x"}');
+  const chunks = () => Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
+  switch (dice.below(12)) {
+    case 0:
+      return {
+        headers: [json, 'Content-Length: 4', 'Transfer-Encoding: chunked'],
+        body: chunks(),
+        ambiguous: true,
+      };
+    case 1:
+      return {
+        headers: [json, 'Transfer-Encoding: chunked', `Content-Length: ${text.length}`],
+        body: text,
+        ambiguous: true,
+      };
+    case 2:
+      return { headers: [json, 'Content-Length: 5', 'Content-Length: 21'], body: text, ambiguous: true };
+    case 3: {
+      const coding = dice.pick([
+        'xchunked',
+        'chunked, identity',
+        'identity, chunked',
+        'gzip',
+        'chunked;x',
+        '\x0bchunked',
+        '"chunked"',
+        'chunked, chunked',
+      ]);
+      return { headers: [json, `Transfer-Encoding: ${coding}`], body: chunks(), ambiguous: false };
+    }
+    case 4: {
+      const size = dice.pick([
+        'zz',
+        '-1',
+        '0x5',
+        'ffffffffffffffff',
+        '1'.repeat(40),
+        '5;x=y',
+        '5 ;',
+        '',
+        '5\t',
+        '00000005',
+      ]);
+      return {
+        headers: [json, 'Transfer-Encoding: chunked'],
+        body: Buffer.from(`${size}\r\nhello\r\n0\r\n\r\n`),
+        ambiguous: false,
+      };
+    }
+    case 5:
+      return {
+        headers: [json, 'Transfer-Encoding: chunked'],
+        body: Buffer.from(`${'1\r\n \r\n'.repeat(2_000)}0\r\nHost: evil\r\nX-T: 1\r\n\r\n`),
+        ambiguous: false,
+      };
+    case 6: {
+      const length = dice.pick([
+        '-1',
+        '+5',
+        '5,5',
+        '0x5',
+        '1e3',
+        '9'.repeat(30),
+        '5 5',
+        '',
+        '18446744073709551616',
+      ]);
+      return { headers: [json, `Content-Length: ${length}`], body: text, ambiguous: false };
+    }
+    case 7: {
+      const packed = gzipSync(Buffer.alloc(MIB));
+      return {
+        headers: [json, 'Content-Encoding: gzip', `Content-Length: ${packed.length}`],
+        body: packed,
+        ambiguous: false,
+      };
+    }
+    case 8: {
+      const bytes = MIB + dice.pick([-1, 0, 1]);
+      return { headers: [json, `Content-Length: ${bytes}`], body: Buffer.alloc(bytes, 32), ambiguous: false };
+    }
+    case 9:
+      return {
+        headers: [json, `Content-Length: ${text.length}`, 'Expect: 100-continue'],
+        body: text,
+        ambiguous: false,
+      };
+    case 10:
+      return { headers: [json, `Content-Length: ${text.length}`], body: text, ambiguous: false };
+    default:
+      return { headers: [], body: Buffer.alloc(0), ambiguous: false };
+  }
+}
+
+function oddLine(dice: Dice, host: string): string {
+  return dice.pick([
+    ' folded',
+    '\tfolded',
+    'X-A : b',
+    'X-A:b',
+    ': no name',
+    'no colon',
+    'X-A: a\0b',
+    'X-A: \x7f\x01',
+    'X-A: \xff\xfe',
+    'X\x80A: b',
+    '__proto__: x',
+    'constructor: x',
+    `Host: ${host}`,
+    'Host: evil.example',
+    'Connection: close',
+    'Connection: keep-alive, upgrade',
+    'Upgrade: websocket',
+    'Upgrade: h2c',
+    'HTTP2-Settings: AAMAAABkAAQCAAAAAAIAAAAA',
+    'Origin: null',
+    'Origin: http://evil.example',
+    'Sec-Fetch-Site: cross-site',
+    'Expect: 200-maybe',
+    'Authorization: Bearer x',
+    'Transfer-Encoding: identity',
+    'Trailer: Host',
+    'TE: trailers',
+    'X-Forwarded-For: 1, 2, 3',
+    `X-Long: ${'a'.repeat(dice.pick([1_000, 15_000, 17_000]))}`,
+    '',
+  ]);
+}
+
+/**
+ * Writes a case in its pieces and reads what comes back. After a moment of silence it says that this was all (earlier an answer under
+ * way would be dropped), and reads on until the listener ends the connection.
+ */
+function exchange(url: string, { pieces }: Case): Promise<string> {
+  const { hostname, port } = new URL(url);
+  return new Promise((resolve, reject) => {
+    const socket = connect(Number(port), hostname);
+    let text = '';
+    const silence = setTimeout(() => socket.end(), SILENT_MS);
+    socket.setEncoding('latin1').on('data', (part: string) => {
+      text += part;
+      silence.refresh();
+    });
+    socket.setTimeout(ANSWER_MS, () => {
+      socket.destroy();
+      reject(new Error(`the connection stands after ${ANSWER_MS / 1000} s; so far: ${text.slice(0, 500)}`));
+    });
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ECONNRESET' && error.code !== 'EPIPE') reject(error);
+    });
+    socket.on('close', () => {
+      clearTimeout(silence);
+      resolve(text);
+    });
+    socket.on('connect', async () => {
+      socket.setNoDelay(true);
+      for (const piece of pieces) {
+        await new Promise<void>((written) => socket.write(piece, () => written()));
+        silence.refresh();
+      }
+    });
+  });
+}
+
+function faultOf({ ambiguous }: Case, answer: string): string | null {
+  const statuses = [...answer.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status));
+  const bad = statuses.find((status) => status >= 500 && status !== 502 && status !== 503);
+  if (bad !== undefined) return `a fault: ${answer.slice(0, 1_000)}`;
+  if (answer !== '' && !answer.startsWith('HTTP/1.1 ')) return `no HTTP: ${answer.slice(0, 500)}`;
+  // What is wrong earlier than the length (431) may be said first.
+  const refused =
+    statuses.length === 0 || (statuses.length === 1 && (statuses[0] === 400 || statuses[0] === 431));
+  if (ambiguous && !refused) return `an ambiguous length is not refused: ${answer.slice(0, 1_000)}`;
+  return null;
+}
+
+function show({ pieces }: Case): string {
+  return pieces.map((piece) => JSON.stringify(piece.toString('latin1').slice(0, 600))).join(' + ');
+}
