@@ -1,0 +1,809 @@
+/**
+ * Every route of the API, asked by everybody: who has no token, a bad one, one of another door, and each kind of user, with
+ * a sign-in and with an API token. What they are answered follows from the policy and the resource; a route without a row
+ * here fails the first test. (The actors' door and the nodes' have tables of their own.)
+ */
+import { createECDH, randomBytes } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { systemClock } from '../src/base/clock.ts';
+import { Client } from '../src/contract/client.ts';
+import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
+import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
+import type { Agent } from '../src/domain/agent.ts';
+import { type ActedAs, mayActAs } from '../src/domain/mail.ts';
+import { decide, type Owned } from '../src/domain/policy.ts';
+import { invalid, notAllowedAs, type Problem, problems } from '../src/domain/problem.ts';
+import type { Step } from '../src/domain/run.ts';
+import type { Caller, Role } from '../src/domain/user.ts';
+import { mintToken } from '../src/link/tokens.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { Authenticator } from '../src/testing/authenticator.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+
+const PASSWORD = 'quite a long password';
+const SECRET = 'a shared secret of more than 32 bytes';
+
+// --- who asks ---------------------------------------------------------------------------------------------------------
+
+/** The text of an authorization header, and whom it is good for at this door. */
+interface Asker {
+  name: string;
+  authorization: string | null;
+  caller: Caller | null;
+  api: boolean;
+}
+
+type Username = 'ana' | 'olga' | 'hugo' | 'sven';
+
+let plane: TestPlane;
+let askers: Asker[];
+const users = new Map<Username, { id: string; role: Role; token: string; client: Client }>();
+const user = (username: Username) => users.get(username)!;
+const clientOf = (token: string | null) => new Client({ url: plane.url, token });
+const login = (username: string, password = PASSWORD) =>
+  clientOf(null).call('login', { body: { username, password } });
+const passwordOf = (username: string) => (username === ROOT.username ? ROOT.password : PASSWORD);
+
+/** The owner of everything here, a human of her team, and somebody who has nothing to do with it. */
+async function makeUsers(): Promise<void> {
+  const { id } = await plane.client.call('getMe');
+  users.set('ana', { id, role: 'root', token: plane.token, client: plane.client });
+  for (const username of ['olga', 'hugo', 'sven'] as const) {
+    await plane.client.call('createUser', { body: { username, password: PASSWORD } });
+    const signed_in = await login(username);
+    const { token } = signed_in;
+    users.set(username, { id: signed_in.user.id, role: 'user', token, client: clientOf(token) });
+  }
+}
+
+const callerOf = (username: Username): Caller => {
+  const { id: user_id, role } = user(username);
+  return { user_id, username, role, token_id: '', ip: null };
+};
+
+async function makeAskers(): Promise<Asker[]> {
+  const made: Asker[] = [];
+  const add = (name: string, authorization: string | null, username: Username | null = null, api = false) =>
+    made.push({ name, authorization, caller: username && callerOf(username), api });
+
+  for (const [username, { token, client }] of users) {
+    add(username, `Bearer ${token}`, username);
+    const named = await client.call('createToken', { body: { name: 'matrix' } });
+    add(`${username}, by an API token`, `bearer  ${named.token}`, username, true);
+  }
+
+  add('nobody', null);
+  const ended = (await login('olga')).token;
+  await clientOf(ended).call('logout');
+  add('whose sign-in ended', `Bearer ${ended}`);
+  const spare = await user('olga').client.call('createToken', { body: { name: 'spare' } });
+  await user('olga').client.call('deleteToken', { params: { token_id: spare.id } });
+  add('whose API token was deleted', `Bearer ${spare.token}`);
+  const brief = { username: 'brief', password: PASSWORD };
+  const { id: user_id } = await plane.client.call('createUser', { body: brief });
+  const gone = (await login('brief')).token;
+  await plane.client.call('deleteUser', { params: { user_id } });
+  add('who was deleted', `Bearer ${gone}`);
+  const fallen = await plane.client.call('createUser', { body: { ...brief, role: 'root' } });
+  const was_root = (await login('brief')).token;
+  await plane.client.call('updateUser', { params: { user_id: fallen.id }, body: { role: 'user' } });
+  add('who was root until just now', `Bearer ${was_root}`);
+
+  // What is good at another door.
+  const settings = { shared_secret: SECRET, issuer: 'svc', audience: 'svc-internal' };
+  const mint = (subject: string, kind: 'actor' | 'link') =>
+    mintToken(settings, subject, systemClock, { kind });
+  add('an agent, by its session’s token', `Bearer ${await sessionToken(team.agent)}`);
+  add('who holds the shared secret, as root', `Bearer ${await mint(`user:${ROOT.username}`, 'actor')}`);
+  add('who holds the shared secret, as a plane', `Bearer ${await mint('pln_x', 'link')}`);
+  add('who knows the shared secret', `Bearer ${SECRET.replaceAll(' ', '-')}`);
+  const { token } = await plane.client.call('getBootstrapToken');
+  add('a node that wants to join', `Bearer ${token}`);
+  add('root, by a password', `Basic ${Buffer.from(`${ROOT.username}:${ROOT.password}`).toString('base64')}`);
+  add('root, by half a token', `Bearer ${plane.token.slice(0, -1)}`);
+  add('root, by two tokens', `Bearer ${plane.token} ${plane.token}`);
+  return made;
+}
+
+async function sessionToken({ session_id }: Agent): Promise<string> {
+  return (await readFile(join(plane.data_dir, 'actor', `${session_id}.token`), 'utf8')).trim();
+}
+
+// --- what is asked for ------------------------------------------------------------------------------------------------
+
+/** Olga's own, and what belongs to the team whose human Hugo is. */
+const solo = {} as { agent: Agent; resting: Agent; review_id: string };
+const team = {} as {
+  id: string;
+  run_id: string;
+  agent: Agent;
+  resting: Agent;
+  review_id: string;
+  task: { id: string; conversation_id: string };
+  message_id: string;
+};
+/** A second team of the same people, whose runs cost nothing. */
+const light = {} as { id: string; over: string; again: string };
+const mails = new Map<string, string>();
+
+/** An agent that asks in its turn, and waits. */
+const ASKING = [
+  process.execPath,
+  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
+  'permission',
+];
+
+async function makeThings(): Promise<void> {
+  const { client } = user('olga');
+  const workdir = plane.work;
+  const agent = (more: object) =>
+    client.call('createAgent', { body: { name: 'own', workdir, ...more } }) as Promise<Agent>;
+  solo.agent = await agent({ command: 'exec sleep 1000', start: true });
+  solo.resting = await agent({ command: 'true' });
+  const asker = await agent({ argv: ASKING, protocol: 'acp', prompt: 'Ask.', start: true });
+
+  const outside = { member_id: 'lead' };
+  const member = (member_id: string, more: object) => ({ member_id, agent: { workdir, ...more } });
+  const made = await client.call('createTeam', {
+    body: {
+      name: 'whole',
+      human_members: ['hugo'],
+      spec: {
+        leader_member_id: 'lead',
+        members: [
+          outside,
+          member('hand', { command: 'exec sleep 1000' }),
+          member('done', { command: 'true' }),
+          member('asker', { argv: ASKING, protocol: 'acp' }),
+        ],
+        steps: [
+          { step_key: 'work', member_id: 'hand' },
+          { step_key: 'past', member_id: 'done' },
+          { step_key: 'ask', member_id: 'asker', prompt: 'Ask.' },
+        ],
+      },
+    },
+  });
+  team.id = made.id;
+  const params = { team_id: team.id };
+  team.task = await client.call('createTask', { params, body: { title: 'Tidy up' } });
+  const of_task = { ...params, task_id: team.task.id };
+  team.run_id = (await client.call('startTaskRun', { params: of_task, body: {} })).id;
+  const said = await client.call('sendMessage', {
+    params: of_task,
+    body: { route: 'broadcast', text: 'hello' },
+  });
+  team.message_id = String(said.id);
+  team.agent = await agentOf('work', 'running');
+  team.resting = await agentOf('past', 'completed');
+  await agentOf('ask', 'running');
+  for (;;) {
+    const waiting = (await client.call('listReviews', { query: {} })) as { id: string; agent_id: string }[];
+    if (waiting.length < 2) await sleep(20);
+    else {
+      const own = waiting.find(({ agent_id }) => agent_id === asker.id)!;
+      solo.review_id = own.id;
+      team.review_id = waiting.find((one) => one !== own)!.id;
+      break;
+    }
+  }
+  for (const to of ['lead', 'hand', 'user:olga']) mails.set(to, String((await mail('user:olga', to)).id));
+
+  const spec = { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }] };
+  light.id = (await client.call('createTeam', { body: { name: 'light', human_members: ['hugo'], spec } })).id;
+  const begin = () => client.call('createRun', { params: { team_id: light.id }, body: {} });
+  light.again = (await begin()).id;
+  light.over = (await begin()).id;
+  const over = { team_id: light.id, run_id: light.over };
+  await client.call('completeStep', { params: { ...over, step_key: 'a' }, body: {} });
+  while ((await client.call('getRun', { params: over })).status !== 'completed') await sleep(20);
+}
+
+async function agentOf(step_key: string, status: Step['status']): Promise<Agent> {
+  const { client } = user('olga');
+  const params = { team_id: team.id, run_id: team.run_id };
+  for (;;) {
+    const step = (await client.call('listSteps', { params })).find((one) => one.step_key === step_key)!;
+    // A step names its agent a little before there is one.
+    if (step.status === status) {
+      const agent = await client.call('getAgent', { params: { agent_id: step.agent_id! } });
+      if (status !== 'running' || agent.status === 'running') return agent;
+    }
+    await sleep(20);
+  }
+}
+
+function mail(from_actor_id: string, to_actor_id: string) {
+  const body = { run_id: team.run_id, from_actor_id, to_actor_id, payload: {} };
+  return user('olga').client.call('sendMail', { body });
+}
+
+// --- what is expected -------------------------------------------------------------------------------------------------
+
+/** Status and, of an error, its words. */
+type Outcome = [status: number, error?: string];
+
+interface Given {
+  params?: Record<string, string>;
+  query?: Record<string, string>;
+  body?: unknown;
+}
+
+interface Row {
+  /** What is asked for, where that makes a difference. */
+  name?: string;
+  /** Absent: nothing in particular, so that the policy is asked about the caller alone. */
+  resource?: () => Owned;
+  /** What a resource that the caller may not see is as good as. */
+  hidden?: () => Problem;
+  /** Whom the policy lets in, and this refuses all the same. */
+  refuses?: (caller: Caller, asker: Asker) => Problem | null;
+  given?: (asker: Asker) => Given | Promise<Given>;
+  /** What becomes of it for those who may. */
+  passes: Outcome;
+  /** Each caller comes with a credential of their own, which the call may end. */
+  spends?: true;
+}
+
+const own = (): Owned => ({ owner_id: user('olga').id });
+const ofTeam = (): Owned => ({ owner_id: user('olga').id, human_ids: [user('hugo').id] });
+const problem = (made: Problem): Outcome => [statuses[made.kind as keyof typeof statuses], made.message];
+const statuses = {
+  unauthenticated: 401,
+  forbidden: 403,
+  not_found: 404,
+  invalid: 400,
+  conflict: 409,
+} as const;
+
+/** Rows of a route about an agent: Olga's own, and one of the team. */
+function aboutAgent(
+  passes: Outcome | { solo: Outcome; team: Outcome },
+  given: (name: 'solo' | 'team') => Given = () => ({}),
+  which: 'agent' | 'resting' = 'agent',
+): Row[] {
+  return (['solo', 'team'] as const).map((name) => ({
+    name: `${name} ${which}`,
+    resource: name === 'solo' ? own : ofTeam,
+    hidden: problems.agentNotFound,
+    given: () => {
+      const { params, ...rest } = given(name);
+      return { params: { agent_id: { solo, team }[name][which].id, ...params }, ...rest };
+    },
+    passes: Array.isArray(passes) ? passes : passes[name],
+  }));
+}
+
+function aboutReview(passes: Outcome, body?: unknown): Row[] {
+  return (['solo', 'team'] as const).map((name) => ({
+    name: `${name} review`,
+    resource: name === 'solo' ? own : ofTeam,
+    hidden: problems.reviewNotFound,
+    given: () => ({ params: { review_id: { solo, team }[name].review_id }, body }),
+    passes,
+  }));
+}
+
+/** A row of a route below a team. */
+function inTeam(passes: Outcome, given: () => Given = () => ({})): Row {
+  return {
+    resource: ofTeam,
+    hidden: problems.teamNotFound,
+    given: () => {
+      const { params, ...rest } = given();
+      const { task } = team;
+      const of_task = { task_id: task.id, conversation_id: task.conversation_id };
+      return { params: { team_id: team.id, ...of_task, message_id: team.message_id, ...params }, ...rest };
+    },
+    passes,
+  };
+}
+
+/** A row of a route about a run that is over, so that nothing comes of it. */
+function aboutRun(passes: Outcome, body?: unknown): Row {
+  const params = () => ({ team_id: light.id, run_id: light.over, step_key: 'a' });
+  return {
+    resource: ofTeam,
+    hidden: problems.teamNotFound,
+    given: () => ({ params: params(), body }),
+    passes,
+  };
+}
+
+/** As whom one asks in a mailbox. */
+const actors: Record<string, ActedAs> = {
+  'user:olga': { kind: 'human', username: 'olga' },
+  'user:hugo': { kind: 'human', username: 'hugo' },
+  lead: { kind: 'member', outside: true },
+  hand: { kind: 'member', outside: false },
+};
+const actorId = (name: string) => (name.startsWith('user:') ? name : `${name}@${team.id}`);
+
+/** Rows of a route that is used as an actor, in a run that the caller must see, or in whichever there is. */
+function asActor(passes: Outcome, given: (actor_id: string) => Given, where: 'run' | 'anywhere'): Row[] {
+  return Object.entries(actors).map(([name, as]) => ({
+    name: `as ${name}, ${where}`,
+    refuses: (caller) => {
+      const works = decide(caller, 'team.work', ofTeam()) === 'allow';
+      if (!works && where === 'run') return problems.runNotFound();
+      // Whether there is such a member is for those to know who see its team.
+      if (!works && as.kind === 'member') return invalid(`unknown actor: ${actorId(name)}`);
+      return mayActAs(caller, as) ? null : notAllowedAs(actorId(name));
+    },
+    given: () => given(actorId(name)),
+    passes,
+  }));
+}
+
+/** Rows of a route about a message to an actor. */
+function aboutMail(may: (caller: Caller, to: ActedAs) => boolean): Row[] {
+  return ['lead', 'hand', 'user:olga'].map(
+    (to): Row => ({
+      name: `to ${to}`,
+      refuses: (caller) => (may(caller, actors[to]!) ? null : problems.messageNotFound()),
+      given: () => ({ params: { message_id: mails.get(to)! } }),
+      passes: [200],
+    }),
+  );
+}
+
+const sees = (caller: Caller) => decide(caller, 'team.read', ofTeam()) === 'allow';
+const onlyOlga = (made: () => Problem) => (caller: Caller) => (caller.username === 'olga' ? null : made());
+/** An API token neither lasts longer than it says, nor makes others. */
+const notByApi: Row['refuses'] = (_caller, { api }) => (api ? problems.notAllowed() : null);
+const plain: Row = { passes: [200] };
+const missing = (made: () => Problem, params: Record<string, string>, body?: unknown): Row => ({
+  given: () => ({ params, body }),
+  passes: problem(made()),
+});
+const over: Outcome = [409, 'run is completed'];
+const stepOver: Outcome = [409, 'step is completed'];
+const notAcp = problem(problems.agentNotAcp());
+let made = 0;
+/** A browser's subscription; nothing is ever sent there. */
+const device = (name: string) => ({
+  endpoint: `https://push.example.org/${name}`,
+  keys: {
+    p256dh: createECDH('prime256v1').generateKeys('base64url'),
+    auth: randomBytes(16).toString('base64url'),
+  },
+});
+
+/** An authenticator that answers the registration which this user has just begun. */
+async function begun(username: Username) {
+  const { client } = user(username);
+  const { options } = await client.call('startPasskeyRegistration');
+  const key = new Authenticator((await client.call('getRelyingParty')).origin!);
+  return { key, response: key.register(options) };
+}
+async function passkeyOf(username: Username): Promise<{ passkey_id: string; key: Authenticator }> {
+  const { key, response } = await begun(username);
+  const { id } = await user(username).client.call('finishPasskeyRegistration', { body: { response } });
+  return { passkey_id: id, key };
+}
+let olgas: ReturnType<typeof passkeyOf> | undefined;
+
+const rows: Record<OperationId, Row | Row[]> = {
+  join: {
+    given: () => ({ body: { token: 'x', pin: '12345678', username: 'new', password: PASSWORD } }),
+    passes: problem(problems.rootAlreadyInitialized()),
+  },
+  createJoinChallenge: { passes: problem(problems.rootAlreadyInitialized()) },
+  login: { given: () => ({ body: { username: 'sven', password: PASSWORD } }), passes: [200] },
+  logout: { passes: [204], spends: true },
+  refreshToken: {
+    refuses: notByApi,
+    passes: [200],
+    spends: true,
+  },
+  getMe: plain,
+  changePassword: {
+    given: () => ({ body: { current_password: 'not this one', new_password: PASSWORD } }),
+    passes: problem(problems.invalidLogin()),
+  },
+  listSignIns: plain,
+  endSignIn: {
+    name: 'of Olga’s',
+    refuses: onlyOlga(problems.sessionNotFound),
+    given: async ({ caller }) => {
+      if (caller === null) return {};
+      const before = await signInsOf('olga');
+      await login('olga');
+      const sign_in_id = (await signInsOf('olga')).find((id) => !before.includes(id))!;
+      return { params: { sign_in_id } };
+    },
+    passes: [204],
+  },
+  listTokens: plain,
+  createToken: {
+    refuses: notByApi,
+    given: () => ({ body: { name: `made-${made++}` } }),
+    passes: [201],
+  },
+  deleteToken: {
+    name: 'of Olga’s',
+    refuses: onlyOlga(problems.tokenNotFound),
+    given: async () => {
+      const { id } = await user('olga').client.call('createToken', { body: { name: `spare-${made++}` } });
+      return { params: { token_id: id } };
+    },
+    passes: [204],
+  },
+
+  getRelyingParty: plain,
+  startPasskeyRegistration: { refuses: notByApi, passes: [200] },
+  finishPasskeyRegistration: {
+    refuses: notByApi,
+    given: async ({ caller }) => {
+      const { response } = await begun((caller?.username ?? 'olga') as Username);
+      return { body: { response } };
+    },
+    passes: [201],
+  },
+  startPasskeyLogin: plain,
+  finishPasskeyLogin: {
+    given: async () => {
+      const { login_id, options } = await clientOf(null).call('startPasskeyLogin');
+      olgas ??= passkeyOf('olga');
+      return { body: { login_id, response: (await olgas).key.login(options) } };
+    },
+    passes: [200],
+  },
+  renamePasskey: {
+    name: 'of Olga’s',
+    refuses: onlyOlga(problems.passkeyNotFound),
+    given: async () => {
+      olgas ??= passkeyOf('olga');
+      return { params: { passkey_id: (await olgas).passkey_id }, body: { name: `made-${made++}` } };
+    },
+    passes: [200],
+  },
+  deletePasskey: {
+    name: 'of Olga’s',
+    refuses: (caller, asker) => onlyOlga(problems.passkeyNotFound)(caller) ?? notByApi(caller, asker),
+    given: async () => ({ params: { passkey_id: (await passkeyOf('olga')).passkey_id } }),
+    passes: [204],
+  },
+
+  getPushKey: plain,
+  listPushSubscriptions: plain,
+  createPushSubscription: {
+    given: ({ caller }) => ({ body: device(caller?.username ?? 'nobody') }),
+    passes: [201],
+  },
+  deletePushSubscription: {
+    name: 'of Olga’s',
+    refuses: onlyOlga(problems.pushNotFound),
+    given: async () => {
+      const { id } = await user('olga').client.call('createPushSubscription', { body: device('olga') });
+      return { params: { subscription_id: id } };
+    },
+    passes: [204],
+  },
+  testPush: missing(problems.pushNotFound, {}, { subscription_id: 'none' }),
+  rotatePushKeys: plain,
+
+  listAgents: plain,
+  createAgent: {
+    given: () => ({ body: { name: 'made', workdir: plane.work, command: 'true' } }),
+    passes: [201],
+  },
+  getAgent: aboutAgent([200]),
+  updateAgent: aboutAgent([200], () => ({ body: { labels: { seen: 'yes' } } })),
+  deleteAgent: aboutAgent(problem(problems.agentRunning())),
+  startAgent: aboutAgent(problem(problems.agentAlreadyRunning())),
+  stopAgent: aboutAgent(problem(problems.agentNotRunning()), () => ({ body: {} }), 'resting'),
+  restartAgent: aboutAgent([200], () => ({ body: { grace_seconds: 0 } }), 'resting'),
+  sendInput: aboutAgent(problem(problems.agentNoStdin()), () => ({ body: { data: 'x' } })),
+  listSessions: aboutAgent([200]),
+  getOutput: aboutAgent([200]),
+  getLog: aboutAgent([200]),
+  searchLog: aboutAgent([200], () => ({ query: { q: 'x' } })),
+  getChanges: aboutAgent([200]),
+  getChange: aboutAgent(problem(problems.fileNotFound()), () => ({ params: { path: 'none' } })),
+  followAgent: aboutAgent([200]),
+  followAll: plain,
+
+  promptAgent: aboutAgent(notAcp, () => ({ body: { text: 'x' } })),
+  listPrompts: aboutAgent([200]),
+  getPrompt: aboutAgent(problem(problems.promptNotFound()), () => ({ params: { prompt_id: 'none' } })),
+  editPrompt: aboutAgent(problem(problems.promptNotFound()), () => ({
+    params: { prompt_id: 'none' },
+    body: { text: 'x' },
+  })),
+  deletePrompt: aboutAgent(problem(problems.promptNotFound()), () => ({ params: { prompt_id: 'none' } })),
+  cancelTurn: aboutAgent(notAcp),
+  getAgentConfig: aboutAgent(notAcp),
+  setAgentConfig: aboutAgent(notAcp, () => ({ body: { mode_id: 'plan' } })),
+  authenticateAgent: aboutAgent(notAcp, () => ({ body: { method_id: 'x' } })),
+
+  listReviews: plain,
+  getReview: aboutReview([200]),
+  respondReview: aboutReview(problem(problems.unknownOption()), { option_id: 'none' }),
+  routeReview: aboutReview([400, 'unknown actor: user:none'], { to_actor_id: 'user:none' }),
+
+  listTasks: inTeam([200]),
+  createTask: inTeam([201], () => ({ body: { title: 'More' } })),
+  getTask: inTeam([200]),
+  updateTask: inTeam(problem(problems.taskChanged()), () => ({ body: { title: 'x', version: 999 } })),
+  startTaskRun: inTeam(problem(problems.taskHasRun()), () => ({ body: {} })),
+  listMessages: inTeam([200]),
+  sendMessage: inTeam([201], () => ({ body: { route: 'to_leader', text: 'hello' } })),
+  followMessages: inTeam([200]),
+  getMessage: inTeam([200]),
+  getConversation: inTeam([200]),
+  listConversation: inTeam([200]),
+
+  listTeams: plain,
+  createTeam: {
+    given: () => ({ body: { name: `made-${made++}`, spec: { members: [{ member_id: 'm' }] } } }),
+    passes: [201],
+  },
+  getTeam: inTeam([200]),
+  updateTeam: inTeam(problem(problems.teamChanged()), () => ({ body: { name: 'x', version: 999 } })),
+  deleteTeam: {
+    ...inTeam(problem(problems.teamHasRuns())),
+    // They see the team, so they are told that it is not theirs to delete.
+    refuses: (caller) => {
+      const deletes = decide(caller, 'team.delete', { owner_id: user('olga').id }) === 'allow';
+      return sees(caller) && !deletes ? problems.notAllowed() : null;
+    },
+  },
+
+  listRuns: inTeam([200]),
+  createRun: { ...aboutRun([201], {}) },
+  getRun: aboutRun([200]),
+  findRun: { ...aboutRun([200]), hidden: problems.runNotFound },
+  listRunMembers: { ...aboutRun([200]), hidden: problems.runNotFound },
+  cancelRun: aboutRun(over),
+  resumeRun: aboutRun(problem(problems.runCompleted())),
+  restartRun: {
+    ...aboutRun([200]),
+    given: () => ({ params: { team_id: light.id, run_id: light.again } }),
+  },
+  completeRun: aboutRun(over, {}),
+  failRun: aboutRun(over, { error_text: 'x' }),
+  listSteps: aboutRun([200]),
+  addStep: aboutRun(problem(problems.memberUndefined()), { step_key: 'b', member_id: 'none' }),
+  startStep: aboutRun(stepOver),
+  completeStep: aboutRun(stepOver, {}),
+  failStep: aboutRun(stepOver, { error_text: 'x' }),
+  requireStepInput: aboutRun(stepOver, { reason: 'x' }),
+  resumeStep: aboutRun(stepOver, {}),
+  followRun: aboutRun([200]),
+
+  sendMail: asActor(
+    [201],
+    (from_actor_id) => ({
+      body: { run_id: team.run_id, from_actor_id, to_actor_id: 'user:olga', payload: {} },
+    }),
+    'run',
+  ),
+  listMail: [
+    ...asActor([200], (actor_id) => ({ params: { actor_id }, query: { run_id: team.run_id } }), 'run'),
+    ...asActor([200], (actor_id) => ({ params: { actor_id } }), 'anywhere'),
+  ],
+  getMail: aboutMail(sees),
+  ackMail: aboutMail((caller, to) => sees(caller) && mayActAs(caller, to)),
+  listRunMail: { ...aboutRun([200]), hidden: problems.runNotFound },
+  listTriggers: [
+    ...asActor([200], (actor_id) => ({ params: { actor_id }, query: { run_id: team.run_id } }), 'run'),
+    ...asActor([200], (actor_id) => ({ params: { actor_id } }), 'anywhere'),
+  ],
+  setTrigger: asActor(
+    [201],
+    (actor_id) => ({
+      params: { actor_id },
+      body: { run_id: team.run_id, every_seconds: 86_400, payload: {} },
+    }),
+    'run',
+  ),
+  deleteTrigger: asActor(
+    problem(problems.triggerNotFound()),
+    (actor_id) => ({ params: { actor_id, trigger_id: 'none' } }),
+    'anywhere',
+  ),
+
+  listNodes: plain,
+  listAgentNodes: plain,
+  registerAgentNode: {
+    given: () => ({ body: { id: 'box', name: 'box', grpc_target: 'http://box' } }),
+    passes: problem(problems.grpcTargetInvalid()),
+  },
+  getAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }),
+  updateAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }, { name: 'x' }),
+  deleteAgentNode: missing(problems.nodeNotFound, { node_id: 'none' }),
+  getAgentNodeHealth: missing(problems.nodeNotFound, { node_id: 'none' }),
+  getBootstrapToken: plain,
+  rotateBootstrapToken: plain,
+  listPresets: plain,
+
+  listUsers: plain,
+  createUser: {
+    given: () => ({ body: { username: 'olga', password: PASSWORD } }),
+    passes: problem(problems.usernameTaken()),
+  },
+  getUser: missing(problems.userNotFound, { user_id: 'none' }),
+  updateUser: missing(problems.userNotFound, { user_id: 'none' }, { role: 'root' }),
+  deleteUser: missing(problems.userNotFound, { user_id: 'none' }),
+  listAudit: plain,
+  verifyAudit: plain,
+  getConfig: plain,
+  updateConfig: { given: () => ({ body: {} }), passes: [200] },
+  getOpenapi: plain,
+  getDocs: plain,
+};
+
+async function signInsOf(username: Username): Promise<string[]> {
+  const listed = (await user(username).client.call('listSignIns', { query: {} })) as { id: string }[];
+  return listed.map(({ id }) => id);
+}
+
+function expected(route: Route, row: Row, asker: Asker): Outcome {
+  const { authorization, caller } = asker;
+  if (isPublic(route)) return row.passes;
+  if (authorization === null) return problem(problems.missingToken());
+  if (caller === null) return problem(problems.invalidToken());
+  switch (decide(caller, route.action, row.resource?.())) {
+    case 'hide':
+      return problem(row.refuses?.(caller, asker) ?? row.hidden!());
+    case 'root_required':
+      return problem(problems.rootRequired());
+    case 'allow': {
+      const refusal = row.refuses?.(caller, asker);
+      return refusal ? problem(refusal) : row.passes;
+    }
+    default:
+      return problem(problems.notAllowed());
+  }
+}
+
+/** A request as any client could make it; of a stream only its head. */
+async function ask(
+  route: Route,
+  { params = {}, query, body }: Given,
+  authorization: string | null,
+  method: string = route.method,
+): Promise<Outcome> {
+  const path = pathParams(route.path).reduce(
+    (text, { name, rest }) =>
+      text.replace(`{${name}${rest ? '*' : ''}}`, encodeURIComponent(params[name] ?? 'none')),
+    route.path as string,
+  );
+  const stop = new AbortController();
+  const response = await fetch(`${plane.url}${path}${query ? `?${new URLSearchParams(query)}` : ''}`, {
+    method,
+    signal: stop.signal,
+    headers: {
+      ...(authorization !== null && { authorization }),
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const { status } = response;
+  const is_stream = response.headers.get('content-type') === 'text/event-stream';
+  if (status === 200) expect(is_stream).toBe(route.raw === 'sse');
+  if (!is_stream && method !== 'HEAD' && status >= 400) {
+    return [status, ((await response.json()) as { error: string }).error];
+  }
+  stop.abort();
+  return [status];
+}
+
+/** A credential of the same kind that nothing else is asked with. */
+async function fresh({ caller, api }: Asker): Promise<string> {
+  const { token } = await login(caller!.username, passwordOf(caller!.username));
+  if (!api) return `Bearer ${token}`;
+  const named = await clientOf(token).call('createToken', { body: { name: `fresh-${made++}` } });
+  return `Bearer ${named.token}`;
+}
+
+beforeAll(async () => {
+  plane = await TestPlane.open({
+    env: { ...WITH_NODES, SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET, SVC_LIMITS_STREAMS_PER_USER: '1000' },
+  });
+  await makeUsers();
+  await makeThings();
+  askers = await makeAskers();
+}, 60_000);
+afterAll(() => plane?.close());
+
+test('every route has a row here', () => {
+  expect(Object.keys(rows).toSorted()).toEqual(operationIds.toSorted());
+});
+
+test('everybody is answered what the policy says, by every route', { timeout: 120_000 }, async () => {
+  const wrong: unknown[] = [];
+  let cells = 0;
+  for (const operation of operationIds) {
+    const route: Route = routes[operation];
+    for (const row of [rows[operation]].flat()) {
+      for (const asker of askers) {
+        const wants = expected(route, row, asker);
+        const given = (await row.given?.(asker)) ?? {};
+        const authorization = row.spends && asker.caller ? await fresh(asker) : asker.authorization;
+        const got = await ask(route, given, authorization);
+        cells++;
+        const cell = `${operation}${row.name ? ` (${row.name})` : ''} by ${asker.name}`;
+        if (JSON.stringify(got) !== JSON.stringify(wants)) wrong.push([cell, { got, wants }]);
+        if (route.method !== 'GET') continue;
+        const [head] = await ask(route, given, authorization, 'HEAD');
+        cells++;
+        if (head !== wants[0]) wrong.push([`HEAD ${cell}`, { got: head, wants: wants[0] }]);
+      }
+    }
+  }
+  expect(wrong).toEqual([]);
+  expect(cells).toBeGreaterThan(4_900);
+  expect(plane.log).not.toContain('request failed');
+});
+
+/** What a list shows of what is asked about; the stream of all changes tells of agents and reviews alike. */
+const lists: Partial<Record<OperationId, () => { id: string; resource: Owned }[]>> = {
+  listAgents: () => [
+    { id: solo.agent.id, resource: own() },
+    { id: team.agent.id, resource: ofTeam() },
+  ],
+  listReviews: () => [
+    { id: solo.review_id, resource: own() },
+    { id: team.review_id, resource: ofTeam() },
+  ],
+  listTeams: () => [{ id: team.id, resource: ofTeam() }],
+};
+
+test('lists, and the stream of all changes, show what each may see and nothing else', async () => {
+  for (const { name, authorization, caller } of askers) {
+    if (caller === null) continue;
+    const headers = { authorization: authorization! };
+    const stream = await fetch(`${plane.url}/api/events?after=0`, { headers });
+    const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
+    // Everything of before stands before the newest change.
+    const newest = await makeAgent(headers);
+    let told = '';
+    while (!told.includes(newest)) told += (await reader.read()).value;
+    await reader.cancel();
+    for (const [operation, things] of Object.entries(lists)) {
+      const response = await fetch(plane.url + routes[operation as OperationId].path, { headers });
+      const listed = ((await response.json()) as { id: string }[]).map(({ id }) => id);
+      for (const { id, resource } of things()) {
+        const shown = decide(caller, 'team.read', resource) === 'allow';
+        expect([name, operation, id, listed.includes(id)]).toEqual([name, operation, id, shown]);
+        const streamed = operation !== 'listTeams' && told.includes(`"id":"${id}"`);
+        expect([name, id, streamed]).toEqual([name, id, shown && operation !== 'listTeams']);
+      }
+    }
+  }
+});
+
+async function makeAgent({ authorization }: { authorization: string }): Promise<string> {
+  const response = await fetch(`${plane.url}/api/agents`, {
+    method: 'POST',
+    headers: { authorization, 'content-type': 'application/json' },
+    body: JSON.stringify({ name: 'last', workdir: plane.work, command: 'true' }),
+  });
+  return ((await response.json()) as { id: string }).id;
+}
+
+test('what is no route is found by nobody, and told of to nobody without a token', async () => {
+  for (const { name, authorization, caller } of askers) {
+    const refused = authorization === null ? problems.missingToken() : problems.invalidToken();
+    for (const path of [
+      '/api/none',
+      '/api/admin/none',
+      '/api/agents/x/none',
+      '/API/agents',
+      '/api//agents',
+    ]) {
+      const got = await ask({ ...routes.getMe, path } as Route, {}, authorization);
+      const wants = problem(caller === null ? refused : problems.notFound());
+      expect([name, path, got]).toEqual([name, path, wants]);
+    }
+    const got = await ask({ ...routes.getMe, method: 'DELETE' } as Route, {}, authorization);
+    const wants = caller === null ? problem(refused) : [405, 'method not allowed'];
+    expect([name, got]).toEqual([name, wants]);
+  }
+});
