@@ -142,7 +142,8 @@ browserTest('nobody who reads is moved by new lines, and End goes back to them',
   await page.getByLabel('Standard input').fill('a line of mine');
   await page.getByRole('button', { name: 'Send' }).click();
   await line(page, 801).getByText('a line of mine').waitFor(patience);
-  expect(await page.getByLabel('Standard input').inputValue()).toBe('');
+  // What was written may be seen before it is known that it arrived.
+  await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
   await page.getByRole('button', { name: 'End of input' }).click();
   await page.getByText('exit 0').waitFor(patience);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
