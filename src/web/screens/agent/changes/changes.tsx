@@ -6,8 +6,7 @@ import { useEffect, useMemo, useRef } from 'react';
 import type { Answered } from '../../../api/client.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
-import { appearance } from '../../../shell/appearance.ts';
-import { hasModifier, isTyping } from '../../../shell/keys.ts';
+import { useStepKeys } from '../../../shell/step-keys.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Empty, Reading } from '../../../ui/states.tsx';
@@ -193,17 +192,3 @@ function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
 
 /** What stands above the lines and stays there. */
 const HEADER_PX = 40;
-
-function useStepKeys(step: (direction: 1 | -1) => void): void {
-  const held = useRef(step);
-  held.current = step;
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (isTyping(event) || hasModifier(event) || !appearance().shortcuts) return;
-      if (event.key === 'n') held.current(1);
-      else if (event.key === 'p') held.current(-1);
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
-}

@@ -1,14 +1,16 @@
 /** The conversation as it scrolls: the rows in the window, the way back to what is live, and links to events. */
-import { useRouterState } from '@tanstack/react-router';
+import { useNavigate, useRouterState } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
 import { memo, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { hasModifier, isTyping } from '../../../shell/keys.ts';
+import { useStepKeys } from '../../../shell/step-keys.ts';
+import type { Item } from '../../../transcript/items.ts';
 import type { View } from '../../../transcript/transcript.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { RowView } from './row.tsx';
-import { itemAt, type Row, rowsOf, sameRow, seqIn } from './rows.ts';
+import { failureNextTo, itemAt, type Row, rowsOf, sameRow, seqIn } from './rows.ts';
 import type { Folder } from './tool.tsx';
 import { useWindow } from './window.ts';
 
@@ -33,6 +35,7 @@ export function TranscriptList({
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
   useEnd(goLive);
+  useFailureKeys(items, target);
   useEffect(() => {
     toEnd.current = goLive;
   }, [toEnd, goLive]);
@@ -166,6 +169,24 @@ function useTarget(
     if (found) scroller.current?.querySelector(`#e${found.seq}`)?.scrollIntoView({ block: 'center' });
   }, [found, scroller]);
   return found !== null && found.wanted === wanted ? found.seq : null;
+}
+
+/** Where the address leads, a failure is shown and marked. */
+function useFailureKeys(items: readonly Item[], from: number | null): void {
+  const navigate = useNavigate();
+  useStepKeys((direction) => {
+    const failure = failureNextTo(items, from, direction);
+    if (!failure) return;
+    const hash = `e${failure.seq}`;
+    void navigate({
+      to: '.',
+      search: true,
+      hash,
+      replace: true,
+      resetScroll: false,
+      hashScrollIntoView: false,
+    });
+  });
 }
 
 function useEnd(goLive: () => void): void {

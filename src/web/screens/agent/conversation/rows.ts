@@ -1,5 +1,6 @@
 /** The rows of a conversation (pure): items, and reads that follow on each other as one row. */
 import type { Item, Tool } from '../../../transcript/items.ts';
+import { noticeTone, stopWords } from '../../../transcript/words.ts';
 
 export type Row =
   | { readonly type: 'item'; readonly key: string; readonly item: Item }
@@ -43,6 +44,28 @@ export function sameRow(a: Row, b: Row): boolean {
 /** The item that an event is part of: the last one that began with it or before. Null: it stands before all of them. */
 export function itemAt(items: readonly Item[], seq: number): Item | null {
   return items.findLast((item) => item.seq <= seq) ?? null;
+}
+
+/** What went wrong: a tool, a turn, a process, or what the agent was asked for. */
+export function isFailure(item: Item): boolean {
+  switch (item.kind) {
+    case 'tool':
+    case 'status':
+      return item.status === 'failed';
+    case 'stop':
+      return stopWords(item.reason).tone !== 'plain';
+    case 'notice':
+      return noticeTone(item.code) === 'failure';
+    default:
+      return false;
+  }
+}
+
+/** The failure next to an event, or, from nowhere, the newest or the first one. */
+export function failureNextTo(items: readonly Item[], seq: number | null, direction: 1 | -1): Item | null {
+  const failures = items.filter(isFailure);
+  if (direction === 1) return failures.find((item) => item.seq > (seq ?? -1)) ?? null;
+  return failures.findLast((item) => item.seq < (seq ?? Number.POSITIVE_INFINITY)) ?? null;
 }
 
 /** `#e1843` names an event. */

@@ -4,8 +4,8 @@ import { ArrowDown, Clock, Search, WrapText } from 'lucide-react';
 import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
-import { appearance } from '../../../shell/appearance.ts';
 import { hasModifier, isTyping } from '../../../shell/keys.ts';
+import { useStepKeys } from '../../../shell/step-keys.ts';
 import { patternOf } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
@@ -77,11 +77,8 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
     if (has_match && current === null) go(1);
   }, [has_match, found.wanted]);
 
-  useKeys({
-    find: openFind,
-    step: wanted ? go : null,
-    end: () => list.current?.toEnd(),
-  });
+  useKeys({ find: openFind, end: () => list.current?.toEnd() });
+  useStepKeys(wanted ? go : null);
 
   const loaded = log.view.last_seq >= agent.last_seq;
   // What was there when one came is not new.
@@ -232,12 +229,12 @@ function GoTo({ onGo }: { onGo: (range: Range) => void }) {
 }
 
 /** Keys of this tab, wherever the focus is on the page. */
-function useKeys(acts: { find: () => void; step: ((direction: 1 | -1) => void) | null; end: () => void }) {
+function useKeys(acts: { find: () => void; end: () => void }) {
   const held = useRef(acts);
   held.current = acts;
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {
-      const { find, step: go, end } = held.current;
+      const { find, end } = held.current;
       const in_find = event.target instanceof Element && event.target.closest('search') !== null;
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'f') {
         // Pressed again, it is the browser's.
@@ -250,9 +247,6 @@ function useKeys(acts: { find: () => void; step: ((direction: 1 | -1) => void) |
       if (event.key === 'End') {
         event.preventDefault();
         end();
-      } else if (go && appearance().shortcuts && (event.key === 'n' || event.key === 'p')) {
-        event.preventDefault();
-        go(event.key === 'n' ? 1 : -1);
       }
     };
     window.addEventListener('keydown', onKey);

@@ -34,3 +34,16 @@ test('groups are named, and a value that is not offered stays in sight', () => {
     ],
   });
 });
+
+test('what is set of a model stands with the model, and by itself where there is none', () => {
+  const effort: SessionConfigOption = {
+    ...{ id: 'effort', name: 'Effort', type: 'boolean', currentValue: true },
+    category: 'model_config',
+  };
+  const ids = (options: SessionConfigOption[]) =>
+    settingsOf(null, options).map(({ option_id, more }) => [option_id, ...more.map((one) => one.option_id)]);
+  expect(
+    ids([effort, { ...model, category: 'model' }, { ...effort, id: 'other', category: 'other' }]),
+  ).toEqual([['model', 'effort'], ['other']]);
+  expect(ids([effort, model])).toEqual([['effort'], ['model']]);
+});

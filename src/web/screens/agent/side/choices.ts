@@ -8,6 +8,8 @@ export interface Setting {
   name: string;
   description: string | null;
   control: { type: 'choice'; value: string; choices: Choice[] } | { type: 'switch'; on: boolean };
+  /** What is set of it further: of a model its own settings. */
+  more: Setting[];
 }
 
 /** Modes are what came before options: where an option is the mode, they are the same thing twice. */
@@ -15,7 +17,11 @@ export function settingsOf(
   modes: SessionModeState | null,
   options: readonly SessionConfigOption[],
 ): Setting[] {
-  const settings = options.flatMap(settingOf);
+  const model = options.find(({ category }) => category === 'model');
+  const of_model = model ? options.filter(({ category }) => category === 'model_config') : [];
+  const settings = options
+    .filter((option) => !of_model.includes(option))
+    .flatMap((option) => settingOf(option, option === model ? of_model : []));
   const is_option = options.some(({ category }) => category === 'mode');
   if (modes === null || is_option || modes.availableModes.length === 0) return settings;
   const choices = modes.availableModes.map(({ id, name }) => ({ value: id, label: name }));
@@ -25,12 +31,15 @@ export function settingsOf(
     name: 'Mode',
     description: modes.availableModes.find(({ id }) => id === value)?.description ?? null,
     control: { type: 'choice', value, choices: withCurrent(choices, value) },
+    more: [],
   };
   return [mode, ...settings];
 }
 
-function settingOf(option: SessionConfigOption): Setting[] {
-  const about = { option_id: option.id, name: option.name, description: option.description ?? null };
+function settingOf(option: SessionConfigOption, of_it: readonly SessionConfigOption[] = []): Setting[] {
+  const { id, name, description } = option;
+  const more = of_it.flatMap((one) => settingOf(one));
+  const about = { option_id: id, name, description: description ?? null, more };
   if (option.type === 'boolean') {
     return [{ ...about, control: { type: 'switch', on: option.currentValue === true } }];
   }

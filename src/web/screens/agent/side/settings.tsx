@@ -1,6 +1,7 @@
 /** Mode, model and whatever else the agent lets be set. What it set is what it says, not what was asked for. */
 import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
 import { useMutation } from '@tanstack/react-query';
+import { Fragment } from 'react';
 import { call, wordsOf } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Field } from '../../../ui/field.tsx';
@@ -21,7 +22,21 @@ export function SettingsOf({
   return (
     <section aria-label="Settings" className="flex flex-col gap-2">
       {settings.map((setting) => (
-        <SettingField key={setting.option_id ?? 'the mode'} agent={agent} setting={setting} />
+        <Fragment key={setting.option_id ?? 'the mode'}>
+          <SettingField agent={agent} setting={setting} />
+          {setting.more.length > 0 && (
+            <details>
+              <summary className="tap cursor-pointer text-muted text-sm">
+                {setting.name}: {setting.more.length} more
+              </summary>
+              <div className="mt-1 flex flex-col gap-2 border-line border-l pl-3">
+                {setting.more.map((one) => (
+                  <SettingField key={one.option_id} agent={agent} setting={one} />
+                ))}
+              </div>
+            </details>
+          )}
+        </Fragment>
       ))}
       {agent.status !== 'running' && <p className="text-muted text-sm">Can be set while the agent runs.</p>}
     </section>
