@@ -1,11 +1,11 @@
 /** Many questions with one answer: only a one-time option that all of them have in the same words. */
 import { useMutation } from '@tanstack/react-query';
-import { wordsOf } from '../../api/client.ts';
 import { useReply } from '../../reviews/answer.ts';
 import { commonOptions, type Question, sameOption } from '../../reviews/question.ts';
 import type { Option } from '../../transcript/items.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
+import { Refused } from '../../ui/states.tsx';
 
 /** `questions`: those that are selected and open. */
 export function AnswerMany({ questions, onDone }: { questions: readonly Question[]; onDone: () => void }) {
@@ -54,11 +54,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
       >
         Select none
       </Button>
-      {answer.isError && (
-        <p role="alert" className="w-full text-failed">
-          {wordsOf(answer.error)}
-        </p>
-      )}
+      <Refused error={answer.error} />
     </section>
   );
 }

@@ -2,9 +2,10 @@
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { useBoundAgents, useNodesAgain } from './data.ts';
 import type { NodeRecord } from './health.ts';
@@ -102,11 +103,7 @@ function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => vo
           {bound > NAMED && ` and ${bound - NAMED} more`}
         </p>
       )}
-      {remove.error && (
-        <p role="alert" className="text-failed text-sm">
-          {wordsOf(remove.error)}
-        </p>
-      )}
+      <Refused error={remove.error} />
     </>
   );
 }

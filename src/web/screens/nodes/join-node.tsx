@@ -6,12 +6,12 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useState } from 'react';
 import { NODE_ID_UNSET } from '../../../contract/node-toml.ts';
-import { call, wordsOf } from '../../api/client.ts';
+import { call } from '../../api/client.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
-import { Failed, Skeleton } from '../../ui/states.tsx';
+import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { spanText, useNow } from '../../ui/time.tsx';
 
 const KEY = ['bootstrap-token'];
@@ -104,11 +104,7 @@ function JoinNode() {
       <div>
         <Copy text={toml} label="Copy TOML" />
       </div>
-      {rotate.error && (
-        <p role="alert" className="text-failed text-sm">
-          {wordsOf(rotate.error)}
-        </p>
-      )}
+      <Refused error={rotate.error} />
       {asked ? (
         <div className="flex flex-wrap items-center gap-2">
           <span>Every token before ends, also one that a node is joining with.</span>

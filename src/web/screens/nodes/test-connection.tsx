@@ -4,7 +4,7 @@ import { Check, Minus, X } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { wordsOf } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
-import { Failed, Skeleton } from '../../ui/states.tsx';
+import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { Clock, spanText } from '../../ui/time.tsx';
 import { healthQuery, useChangeNode } from './data.ts';
 import { type Fix, fixOf, type HealthReport, type NodeRecord, type Step, stepsOf } from './health.ts';
@@ -105,11 +105,7 @@ function FixButton({
       <Button look="primary" busy={change.isPending} onClick={() => carryOut(fix)}>
         {fix.label}
       </Button>
-      {change.error && (
-        <p role="alert" className="text-failed text-sm">
-          {wordsOf(change.error)}
-        </p>
-      )}
+      <Refused error={change.error} />
     </>
   );
 }

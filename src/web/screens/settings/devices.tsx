@@ -1,11 +1,11 @@
 /** Where one is signed in, and ending that. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { LogOut } from 'lucide-react';
-import { call, type ItemOf, wordsOf } from '../../api/client.ts';
+import { call, type ItemOf } from '../../api/client.ts';
 import { signInsQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
-import { Reading } from '../../ui/states.tsx';
+import { Reading, Refused } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
 import { SignOut } from './sign-out.tsx';
@@ -32,11 +32,7 @@ export function Devices() {
         )
       }
     >
-      {end.error && (
-        <p role="alert" className="text-failed">
-          {wordsOf(end.error)}
-        </p>
-      )}
+      <Refused error={end.error} />
       <Reading read={read} rows={3}>
         {(sign_ins) => (
           <ul className="rounded-lg border border-line">
@@ -66,11 +62,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
           {sign_in.ip ?? 'unknown address'} · used <Ago at={sign_in.last_used_at} /> · signed in{' '}
           <Clock at={sign_in.created_at} />
         </p>
-        {end.error && (
-          <p role="alert" className="text-failed text-sm">
-            {wordsOf(end.error)}
-          </p>
-        )}
+        <Refused error={end.error} />
       </div>
       {sign_in.current ? (
         <SignOut />

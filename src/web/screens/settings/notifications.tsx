@@ -10,7 +10,7 @@ import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Dialog } from '../../ui/dialog.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { Reading, Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
 import { hindrances, ThisDevice, useHere, useTold } from './this-device.tsx';
@@ -110,11 +110,7 @@ function Device({
         <p role="status" className="text-sm">
           {result && <Result result={result} />}
         </p>
-        {remove.error && (
-          <p role="alert" className="text-failed text-sm">
-            {wordsOf(remove.error)}
-          </p>
-        )}
+        <Refused error={remove.error} />
       </div>
       <IconButton
         label={`Forget ${name}`}
@@ -144,11 +140,7 @@ function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) =
   });
   return (
     <>
-      {test.error && (
-        <p role="alert" className="self-center text-failed">
-          {wordsOf(test.error)}
-        </p>
-      )}
+      <Refused error={test.error} />
       <Button busy={test.isPending} onClick={() => test.mutate()}>
         Send test
       </Button>

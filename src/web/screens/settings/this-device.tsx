@@ -3,7 +3,6 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Bell, BellOff } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { PushKind } from '../../../domain/push.ts';
-import { wordsOf } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
   type Ability,
@@ -16,6 +15,7 @@ import {
   type Wishes,
 } from '../../push/device.ts';
 import { Button } from '../../ui/button.tsx';
+import { Refused } from '../../ui/states.tsx';
 
 const AT_FIRST: Wishes = {
   kinds: ['review', 'agent_failed', 'run_ended'],
@@ -108,12 +108,7 @@ export function ThisDevice({
       setWanted((now) => (now === asked ? null : now));
     },
   });
-  const error = on.error ?? off.error ?? wish.error;
-  const failed = error && (
-    <p role="alert" className="text-failed">
-      {wordsOf(error)}
-    </p>
-  );
+  const failed = <Refused error={on.error ?? off.error ?? wish.error} />;
   if (!device || !subscription || device.status === 'expired') {
     return (
       <div className="flex flex-col items-start gap-2">

@@ -2,14 +2,13 @@
 import { Link } from '@tanstack/react-router';
 import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
-import { wordsOf } from '../../api/client.ts';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
 import type { TasksSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { inputClass } from '../../ui/field.tsx';
 import { Select } from '../../ui/select.tsx';
-import { Failed, Skeleton } from '../../ui/states.tsx';
+import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { TaskFacts } from './card.tsx';
 import { columns, type TaskStatus } from './columns.ts';
 import { Composer } from './composer.tsx';
@@ -144,11 +143,7 @@ function TaskRun({ shown: { task, run } }: { shown: ShownTask }) {
   const { team_id, run_id } = task;
   return (
     <span className="inline-flex flex-wrap items-center gap-2">
-      {start.error && (
-        <span role="alert" className="text-failed">
-          {wordsOf(start.error)}
-        </span>
-      )}
+      <Refused error={start.error} />
       {run_id !== null && (
         <Link
           to="/teams/$team_id/runs/$run_id"

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, useEffect, useId, useState } from 'react';
-import { call, newKey, wordsOf } from '../../../api/client.ts';
+import { call, newKey } from '../../../api/client.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { bodyOf, textOf } from '../../../transcript/parts.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
@@ -81,11 +81,7 @@ function Waiting({
           onClick={() => remove.mutate()}
         />
       </div>
-      {remove.isError && (
-        <p role="alert" className="pb-1 text-failed">
-          {wordsOf(remove.error)}
-        </p>
-      )}
+      <Refused error={remove.error} />
     </>
   );
 }

@@ -2,12 +2,13 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Download as Icon } from 'lucide-react';
 import { useState } from 'react';
-import { open, wordsOf } from '../../../api/client.ts';
+import { open } from '../../../api/client.ts';
 import { type AgentRecord, sessionsQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
+import { Refused } from '../../../ui/states.tsx';
 import { bytesText, fileName, save } from './save.ts';
 
 type Stream = 'both' | 'stdout' | 'stderr';
@@ -80,11 +81,7 @@ function Choice({ agent, onDone }: { agent: AgentRecord; onDone: () => void }) {
           />
         )}
       </Field>
-      {error && (
-        <p role="alert" className="text-failed">
-          {wordsOf(error)}
-        </p>
-      )}
+      <Refused error={error} />
       <Button look="primary" type="submit" busy={fetching.isPending} disabled={!session}>
         {fetching.isPending ? 'Downloading…' : 'Download'}
       </Button>
