@@ -194,6 +194,7 @@ test('every answer has the form that the contract gives it', async () => {
   await check('getLog', { params, query: 'limit=1&type=output,status' });
   await check('searchLog', { params, query: 'q=hello' });
   await check('getChanges', { params });
+  await check('findFiles', { params, query: 'q=a' });
   await check('getOpenapi');
 
   // It asks in the middle of its turn, and waits.

@@ -505,6 +505,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   searchLog: aboutAgent([200], () => ({ query: { q: 'x' } })),
   getChanges: aboutAgent([200]),
   getChange: aboutAgent(problem(problems.fileNotFound()), () => ({ params: { path: 'none' } })),
+  findFiles: aboutAgent([200]),
   followAgent: aboutAgent([200]),
   followAll: plain,
 

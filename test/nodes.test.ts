@@ -166,6 +166,8 @@ test('a root of the registry holds the worktrees of a node, and what changed the
   });
   const [, change] = await http('GET', `/api/agents/${agent.id}/changes/a.txt`);
   expect((change as { diff: string }).diff).toContain('+more');
+  const [, found] = await http('GET', `/api/agents/${agent.id}/files?q=txt`);
+  expect(found).toEqual({ git: true, paths: ['a.txt', 'b.txt'], truncated: false });
   const [gone, kept] = await http('DELETE', `/api/agents/${agent.id}`);
   expect([gone, kept]).toMatchObject([200, { worktree_kept: { workdir: agent.workdir } }]);
   expect(existsSync(join(agent.workdir, 'b.txt'))).toBe(true);

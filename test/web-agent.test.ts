@@ -1,4 +1,5 @@
 /** An agent's page in a real browser, with real agents: nothing that is read, written or asked is lost, stolen or faked. */
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -6,6 +7,7 @@ import type { Agent } from '../src/domain/agent.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { makeRepository } from '../src/testing/repository.ts';
 
 type Update = Record<string, unknown>;
 
@@ -301,6 +303,60 @@ browserTest('commands of the agent are offered while a slash is written, and cho
   await page.keyboard.press('Enter');
   expect(await field(page).inputValue()).toBe('/clear ');
   expect(await page.getByRole('listbox').count()).toBe(0);
+  await page.context().close();
+});
+
+browserTest(
+  'files are offered while an @ is written, and stand in the prompt as agents read them',
+  async () => {
+    const files = { 'src/cart.ts': '', 'src/cart.test.ts': '', 'a la carte.md': '', 'other.ts': '' };
+    const workdir = makeRepository(join(plane.work, 'shop'), files);
+    const argv = [process.execPath, scripted, 'tells', JSON.stringify([[message('Seen.')]])];
+    const agent = await plane.agent(argv, { name: 'reader', protocol: 'acp', workdir });
+    const { page, complaints } = await look(agent);
+    await field(page).fill('Look at ');
+    await field(page).pressSequentially('@CART');
+    const options = page.getByRole('listbox', { name: 'Files of the agent' }).getByRole('option');
+    await expect
+      .poll(() => options.allTextContents(), SOON)
+      .toEqual(['cart.tssrc', 'cart.test.tssrc', 'a la carte.md']);
+    await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('Tab');
+    expect(await field(page).inputValue()).toBe('Look at @src/cart.test.ts ');
+    expect(await options.count()).toBe(0);
+    await field(page).pressSequentially('and @a');
+    await options.getByText('a la carte.md').click();
+    await field(page).pressSequentially('now');
+    expect(await field(page).inputValue()).toBe('Look at @src/cart.test.ts and @"a la carte.md" now');
+    await field(page).pressSequentially(' @none');
+    await expect.poll(() => options.count(), SOON).toBe(0);
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  },
+);
+
+browserTest('n and p go from failure to failure, wherever one reads', async () => {
+  const call = (toolCallId: string, status: string): Update => ({
+    ...{ sessionUpdate: 'tool_call', toolCallId, title: `call ${toolCallId}`, kind: 'execute', status },
+  });
+  const lines = (word: string) => Array.from({ length: 200 }, (_, n) => message(`${word} ${n}.`));
+  const updates = [call('one', 'failed'), ...lines('Line'), call('two', 'failed'), ...lines('Next')];
+  const agent = await telling([updates], 'Begin');
+  await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
+  const { page } = await look(agent);
+  await log(page).getByText('Next 199.').waitFor();
+  const marked = log(page).locator('[data-row].bg-marked');
+  for (const [key, title] of [
+    ['p', 'call two'],
+    ['p', 'call one'],
+    ['n', 'call two'],
+  ] as const) {
+    await page.keyboard.press(key);
+    await marked.getByText(title).waitFor();
+  }
+  await field(page).pressSequentially('np');
+  expect(await field(page).inputValue()).toBe('np');
+  await marked.getByText('call two').waitFor();
   await page.context().close();
 });
 

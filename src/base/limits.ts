@@ -400,6 +400,7 @@ export const limits = {
   git_index_bytes_max: 64 * MIB,
   diff_bytes_max: 1 * MIB,
   changed_files_max: 2_000,
+  found_files_max: 50,
   untracked_file_bytes_max: 4 * MIB,
   untracked_bytes_max: 64 * MIB,
 

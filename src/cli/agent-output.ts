@@ -134,6 +134,18 @@ export function addAgentOutput(agents: Command, context: Context): void {
     },
   );
 
+  remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by their names").action(
+    async (ref: string, words: string[], options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const found = await api.call('findFiles', { params: { agent_id: id }, query: { q: words.join(' ') } });
+      if (options.json) return printJson(io, found);
+      if (!found.git) return say(io, 'the workdir is no git repository');
+      await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);
+      if (found.truncated) say(io, 'there are more');
+    },
+  );
+
   remote(agents, 'diff <agent> [path...]', 'show the unified diff of all changed files, or of these')
     .option('--raw', 'do not clean what is written to a terminal')
     .action(async (ref: string, paths: string[], options: Options & { raw?: boolean }) => {

@@ -152,6 +152,14 @@ export const fileChangeRecord = changedFile
   })
   .meta({ id: 'FileChange' });
 
+export const foundFilesRecord = z
+  .object({
+    git: z.boolean(),
+    paths: z.array(z.string()).meta({ description: 'From the workdir on, the best match first.' }),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'FoundFiles' });
+
 const searchHit = z
   .object({
     seq: z.int(),
@@ -466,6 +474,17 @@ export const agentRoutes = {
     summary: 'The unified diff of one changed file',
     answers: { 200: fileChangeRecord },
     errors: ['agentNotFound', 'fileNotFound', 'nodeUnreachable'],
+  }),
+  findFiles: route({
+    method: 'GET',
+    path: `${one}/files`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: "Find files in an agent's workdir by their names",
+    description: `Those that git has and new ones that it does not ignore, at most ${limits.found_files_max}: paths that have every word of \`q\` in them.`,
+    query: z.object({ q: bounded(limits.search_chars_max).optional() }),
+    answers: { 200: foundFilesRecord },
+    errors: ['agentNotFound', 'nodeUnreachable'],
   }),
   followAgent: route({
     method: 'GET',

@@ -166,6 +166,8 @@ export interface Folders {
   ): Promise<{ removed: boolean; kept_because: string | null }>;
   changes(worktree: ChangesRequest): Promise<Changes>;
   change(worktree: ChangesRequest, path: string): Promise<FileChange>;
+  /** The best matches among the files that git has below a workdir, or would have; the words may come in any order. */
+  files(workdir: string, words: string): Promise<FoundFiles>;
 }
 
 export interface WorktreeRequest {
@@ -219,6 +221,13 @@ export interface Changes {
   base: string | null;
   head: string | null;
   files: ChangedFile[];
+  truncated: boolean;
+}
+
+export interface FoundFiles {
+  git: boolean;
+  /** From the workdir on, the best match first. */
+  paths: string[];
   truncated: boolean;
 }
 

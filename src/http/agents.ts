@@ -15,7 +15,8 @@ type AgentOperations =
   | 'sendInput'
   | 'listSessions'
   | 'getChanges'
-  | 'getChange';
+  | 'getChange'
+  | 'findFiles';
 
 export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
   return {
@@ -44,5 +45,6 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
       asList(query, await agents.sessions(caller, params.agent_id, query)),
     getChanges: ({ caller, params }) => agents.changes(caller, params.agent_id),
     getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
+    findFiles: ({ caller, params, query }) => agents.files(caller, params.agent_id, query.q ?? ''),
   };
 }

@@ -13,6 +13,7 @@ import type {
   ChangesRequest,
   FileChange,
   Folders,
+  FoundFiles,
   Node,
   NodeSink,
   ProgramFinding,
@@ -316,6 +317,13 @@ class RemoteFolders implements Folders {
     );
     if (!file) throw problems.nodeUnreachable();
     return { ...changedFileFromWire(file), diff, truncated };
+  }
+
+  async files(workdir: string, words: string): Promise<FoundFiles> {
+    const { git, paths, truncated } = await this.#call(({ commands }, options) =>
+      commands.findFiles({ workdir, words }, { ...options, timeoutMs: limits.link_start_ms }),
+    );
+    return { git, paths: paths.slice(0, limits.found_files_max), truncated };
   }
 }
 

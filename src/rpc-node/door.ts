@@ -360,6 +360,13 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
   };
 
+  findFiles: ServiceImpl<typeof NodeService>['findFiles'] = async ({ workdir, words }, context) => {
+    this.#mustBeLatest(context);
+    if (words.length > limits.search_chars_max)
+      throw new ConnectError('words are too long', Code.InvalidArgument);
+    return await this.#options.node.folders.files(workdir, words);
+  };
+
   getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async ({ worktreeRoot }) => {
     const { node, clock, has_default_root, worktree_root_problem } = this.#options;
     const { uptime_seconds, sessions_live, disk } = await node.health();

@@ -14,7 +14,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file node.proto.
  */
 export const file_node: GenFile = /*@__PURE__*/
-  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iYwoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIQCghzdGFuZGluZxgGIAEoCCJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwi2gIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQESFwoKc3RlcF9pbnB1dBgMIAEoCUgBiAEBGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2FjdG9yX3Rva2VuQg0KC19zdGVwX2lucHV0IjoKDVN0YXJ0UmVzcG9uc2USKQoHc2Vzc2lvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLlNlc3Npb25WaWV3IjMKC1N0b3BSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSEAoIZ3JhY2VfbXMYAiABKA0iQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCIoChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCSIpChZSZXNvbHZlV29ya2RpclJlc3BvbnNlEg8KB3dvcmtkaXIYASABKAkiqwEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBQgoKCF93b3JrZGlyQgcKBV9yZXBvQgYKBF9yZWZCBwoFX3Jvb3QiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIk8KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIkAKEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBQgcKBV9iYXNlIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJNChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAlCBwoFX2Jhc2UiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIj4KDFByb2JlUmVxdWVzdBIuCghwcm9ncmFtcxgBIAMoCzIcLnN2Yy5ub2RlLnYxLlByb2dyYW1RdWVzdGlvbiJUCg9Qcm9ncmFtUXVlc3Rpb24SDwoHcHJvZ3JhbRgBIAEoCRIUCgx2ZXJzaW9uX2FyZ3YYAiADKAkSCwoDZW52GAMgAygJEg0KBWZpbGVzGAQgAygJIj4KDVByb2JlUmVzcG9uc2USLQoIZmluZGluZ3MYASADKAsyGy5zdmMubm9kZS52MS5Qcm9ncmFtRmluZGluZyJ0Cg5Qcm9ncmFtRmluZGluZxIRCgRwYXRoGAEgASgJSACIAQESFAoHdmVyc2lvbhgCIAEoCUgBiAEBEg8KB2Vudl9zZXQYAyADKAkSEwoLZmlsZXNfZm91bmQYBCADKAlCBwoFX3BhdGhCCgoIX3ZlcnNpb24iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIjYKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAky2AkKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSgoJR2V0SGVhbHRoEh0uc3ZjLm5vZGUudjEuR2V0SGVhbHRoUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlc3BvbnNlEj4KBVByb2JlEhkuc3ZjLm5vZGUudjEuUHJvYmVSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuUHJvYmVSZXNwb25zZRJTCgxCZWdpblJlbmV3YWwSIC5zdmMubm9kZS52MS5CZWdpblJlbmV3YWxSZXF1ZXN0GiEuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVzcG9uc2USXAoPQ29tcGxldGVSZW5ld2FsEiMuc3ZjLm5vZGUudjEuQ29tcGxldGVSZW5ld2FsUmVxdWVzdBokLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlc3BvbnNlMq4BCgtKb2luU2VydmljZRJKCglCZWdpbkpvaW4SHS5zdmMubm9kZS52MS5CZWdpbkpvaW5SZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVzcG9uc2USUwoMQ29tcGxldGVKb2luEiAuc3ZjLm5vZGUudjEuQ29tcGxldGVKb2luUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlc3BvbnNlYgZwcm90bzM");
+  fileDesc("Cgpub2RlLnByb3RvEgtzdmMubm9kZS52MSKZAQoNQXR0YWNoUmVxdWVzdBIoCgVoZWxsbxgBIAEoCzIXLnN2Yy5ub2RlLnYxLlBsYW5lSGVsbG9IABIrCgljb21taXR0ZWQYAiABKAsyFi5zdmMubm9kZS52MS5Db21taXR0ZWRIABIpCgVyZXBseRgDIAEoCzIYLnN2Yy5ub2RlLnYxLlVwY2FsbFJlcGx5SABCBgoEYm9keSLfAQoOQXR0YWNoUmVzcG9uc2USJwoFaGVsbG8YASABKAsyFi5zdmMubm9kZS52MS5Ob2RlSGVsbG9IABItCghzbmFwc2hvdBgCIAEoCzIZLnN2Yy5ub2RlLnYxLlNuYXBzaG90UGFnZUgAEiEKBGZhY3QYAyABKAsyES5zdmMubm9kZS52MS5GYWN0SAASIwoFd2FrZXMYBCABKAsyEi5zdmMubm9kZS52MS5XYWtlc0gAEiUKBnVwY2FsbBgFIAEoCzITLnN2Yy5ub2RlLnYxLlVwY2FsbEgAQgYKBGJvZHkieAoKUGxhbmVIZWxsbxIQCghwbGFuZV9pZBgBIAEoCRITCgtpbmNhcm5hdGlvbhgCIAEoBBINCgVlcG9jaBgDIAEoBBIPCgdub2RlX2lkGAQgASgJEiMKBnNwZWFrcxgFIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJnCglOb2RlSGVsbG8SDwoHbm9kZV9pZBgBIAEoCRITCgtpbnN0YW5jZV9pZBgCIAEoCRIPCgdkaXNrX2lkGAMgASgJEiMKBnNwZWFrcxgEIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJBCgZTcGVha3MSEAoIcHJvdG9jb2wYASABKA0SFAoMcHJvdG9jb2xfbWluGAIgASgNEg8KB3ZlcnNpb24YAyABKAkiSAoMU25hcHNob3RQYWdlEioKCHNlc3Npb25zGAEgAygLMhguc3ZjLm5vZGUudjEuU2Vzc2lvblZpZXcSDAoEbGFzdBgCIAEoCCIcCgVXYWtlcxITCgtzZXNzaW9uX2lkcxgBIAMoCSJNCglDb21taXR0ZWQSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZzdGRvdXQYAiABKAQSDgoGc3RkZXJyGAMgASgEEgwKBGZhY3QYBCABKAQiQwoGVXBjYWxsEgoKAmlkGAEgASgNEg4KBm1ldGhvZBgCIAEoCRIOCgZwYXJhbXMYAyABKAkSDQoFdG9rZW4YBCABKAkiXwoLVXBjYWxsUmVwbHkSCgoCaWQYASABKA0SEAoGcmVzdWx0GAIgASgJSAASJwoHcmVmdXNhbBgDIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWxIAEIJCgdvdXRjb21lIj8KC1B1bGxSZXF1ZXN0EiAKBXJlYWRzGAEgAygLMhEuc3ZjLm5vZGUudjEuUmVhZBIOCgZjcmVkaXQYAiABKA0iYwoEUmVhZBIKCgJpZBgBIAEoDRISCgpzZXNzaW9uX2lkGAIgASgJEg4KBnN0cmVhbRgDIAEoCRIMCgRmcm9tGAQgASgEEgsKA21heBgFIAEoDRIQCghzdGFuZGluZxgGIAEoCCJZCgxQdWxsUmVzcG9uc2USIgoGY2h1bmtzGAEgAygLMhIuc3ZjLm5vZGUudjEuQ2h1bmsSJQoHcmVmdXNlZBgCIAMoCzIULnN2Yy5ub2RlLnYxLlJlZnVzZWQiLwoFQ2h1bmsSCgoCaWQYASABKA0SDAoEZGF0YRgCIAEoDBIMCgRsYXN0GAMgASgIIjwKB1JlZnVzZWQSCgoCaWQYASABKA0SJQoHcmVmdXNhbBgCIAEoCzIULnN2Yy5ub2RlLnYxLlJlZnVzYWwi2gIKDFN0YXJ0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEhAKCGFnZW50X2lkGAMgASgJEhIKCmFnZW50X25hbWUYBCABKAkSEAoIb3duZXJfaWQYBSABKAkSDwoHd29ya2RpchgGIAEoCRIMCgRhcmd2GAcgAygJEi8KA2VudhgIIAMoCzIiLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdC5FbnZFbnRyeRINCgVzdGRpbhgJIAEoCBIPCgdvbl9leGl0GAogASgJEhgKC2FjdG9yX3Rva2VuGAsgASgJSACIAQESFwoKc3RlcF9pbnB1dBgMIAEoCUgBiAEBGioKCEVudkVudHJ5EgsKA2tleRgBIAEoCRINCgV2YWx1ZRgCIAEoCToCOAFCDgoMX2FjdG9yX3Rva2VuQg0KC19zdGVwX2lucHV0IjoKDVN0YXJ0UmVzcG9uc2USKQoHc2Vzc2lvbhgBIAEoCzIYLnN2Yy5ub2RlLnYxLlNlc3Npb25WaWV3IjMKC1N0b3BSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSEAoIZ3JhY2VfbXMYAiABKA0iQwoMU3RvcFJlc3BvbnNlEhQKB2NsZWFudXAYASABKAlIAIgBARIRCglzdXJ2aXZvcnMYAiADKANCCgoIX2NsZWFudXAiTQoMSW5wdXRSZXF1ZXN0EhIKCnNlc3Npb25faWQYASABKAkSDgoGb2Zmc2V0GAIgASgEEgwKBGRhdGEYAyABKAwSCwoDZW9mGAQgASgIIh8KDUlucHV0UmVzcG9uc2USDgoGbGVuZ3RoGAEgASgEIiMKDUZvcmdldFJlcXVlc3QSEgoKc2Vzc2lvbl9pZBgBIAEoCSIQCg5Gb3JnZXRSZXNwb25zZSI3ChRHZXRTdGVwT3V0cHV0UmVxdWVzdBISCgpzZXNzaW9uX2lkGAEgASgJEgsKA21heBgCIAEoDSI3ChVHZXRTdGVwT3V0cHV0UmVzcG9uc2USEwoGb3V0cHV0GAEgASgMSACIAQFCCQoHX291dHB1dCIoChVSZXNvbHZlV29ya2RpclJlcXVlc3QSDwoHd29ya2RpchgBIAEoCSIpChZSZXNvbHZlV29ya2RpclJlc3BvbnNlEg8KB3dvcmtkaXIYASABKAkiqwEKFUNyZWF0ZVdvcmt0cmVlUmVxdWVzdBIQCghhZ2VudF9pZBgBIAEoCRIMCgRuYW1lGAIgASgJEhQKB3dvcmtkaXIYAyABKAlIAIgBARIRCgRyZXBvGAQgASgJSAGIAQESEAoDcmVmGAUgASgJSAKIAQESEQoEcm9vdBgGIAEoCUgDiAEBQgoKCF93b3JrZGlyQgcKBV9yZXBvQgYKBF9yZWZCBwoFX3Jvb3QiQQoWQ3JlYXRlV29ya3RyZWVSZXNwb25zZRInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlInMKCFdvcmt0cmVlEg8KB3dvcmtkaXIYASABKAkSEQoEcmVwbxgCIAEoCUgAiAEBEhMKBmJyYW5jaBgDIAEoCUgBiAEBEhEKBGJhc2UYBCABKAlIAogBAUIHCgVfcmVwb0IJCgdfYnJhbmNoQgcKBV9iYXNlIk8KFVJlbW92ZVdvcmt0cmVlUmVxdWVzdBInCgh3b3JrdHJlZRgBIAEoCzIVLnN2Yy5ub2RlLnYxLldvcmt0cmVlEg0KBWZvcmNlGAIgASgIIlUKFlJlbW92ZVdvcmt0cmVlUmVzcG9uc2USDwoHcmVtb3ZlZBgBIAEoCBIZCgxrZXB0X2JlY2F1c2UYAiABKAlIAIgBAUIPCg1fa2VwdF9iZWNhdXNlIkAKEUdldENoYW5nZXNSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBQgcKBV9iYXNlIrUBChJHZXRDaGFuZ2VzUmVzcG9uc2USCwoDZ2l0GAEgASgIEhMKBmJyYW5jaBgCIAEoCUgAiAEBEhEKBGJhc2UYAyABKAlIAYgBARIRCgRoZWFkGAQgASgJSAKIAQESJwoFZmlsZXMYBSADKAsyGC5zdmMubm9kZS52MS5DaGFuZ2VkRmlsZRIRCgl0cnVuY2F0ZWQYBiABKAhCCQoHX2JyYW5jaEIHCgVfYmFzZUIHCgVfaGVhZCKTAQoLQ2hhbmdlZEZpbGUSDAoEcGF0aBgBIAEoCRIRCgRmcm9tGAIgASgJSACIAQESDgoGc3RhdHVzGAMgASgJEhYKCWFkZGl0aW9ucxgEIAEoDUgBiAEBEhYKCWRlbGV0aW9ucxgFIAEoDUgCiAEBQgcKBV9mcm9tQgwKCl9hZGRpdGlvbnNCDAoKX2RlbGV0aW9ucyJNChBHZXRDaGFuZ2VSZXF1ZXN0Eg8KB3dvcmtkaXIYASABKAkSEQoEYmFzZRgCIAEoCUgAiAEBEgwKBHBhdGgYAyABKAlCBwoFX2Jhc2UiXAoRR2V0Q2hhbmdlUmVzcG9uc2USJgoEZmlsZRgBIAEoCzIYLnN2Yy5ub2RlLnYxLkNoYW5nZWRGaWxlEgwKBGRpZmYYAiABKAkSEQoJdHJ1bmNhdGVkGAMgASgIIjIKEEZpbmRGaWxlc1JlcXVlc3QSDwoHd29ya2RpchgBIAEoCRINCgV3b3JkcxgCIAEoCSJCChFGaW5kRmlsZXNSZXNwb25zZRILCgNnaXQYASABKAgSDQoFcGF0aHMYAiADKAkSEQoJdHJ1bmNhdGVkGAMgASgIIkAKEEdldEhlYWx0aFJlcXVlc3QSGgoNd29ya3RyZWVfcm9vdBgBIAEoCUgAiAEBQhAKDl93b3JrdHJlZV9yb290IoICChFHZXRIZWFsdGhSZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIWCg51cHRpbWVfc2Vjb25kcxgDIAEoBBIVCg1zZXNzaW9uc19saXZlGAQgASgNEh8KBGRpc2sYBSABKAsyES5zdmMubm9kZS52MS5EaXNrEg8KB3RpbWVfbXMYBiABKAQSGAoQaGFzX2RlZmF1bHRfcm9vdBgHIAEoCBIiChV3b3JrdHJlZV9yb290X3Byb2JsZW0YCCABKAlIAIgBAUIYChZfd29ya3RyZWVfcm9vdF9wcm9ibGVtIj4KDFByb2JlUmVxdWVzdBIuCghwcm9ncmFtcxgBIAMoCzIcLnN2Yy5ub2RlLnYxLlByb2dyYW1RdWVzdGlvbiJUCg9Qcm9ncmFtUXVlc3Rpb24SDwoHcHJvZ3JhbRgBIAEoCRIUCgx2ZXJzaW9uX2FyZ3YYAiADKAkSCwoDZW52GAMgAygJEg0KBWZpbGVzGAQgAygJIj4KDVByb2JlUmVzcG9uc2USLQoIZmluZGluZ3MYASADKAsyGy5zdmMubm9kZS52MS5Qcm9ncmFtRmluZGluZyJ0Cg5Qcm9ncmFtRmluZGluZxIRCgRwYXRoGAEgASgJSACIAQESFAoHdmVyc2lvbhgCIAEoCUgBiAEBEg8KB2Vudl9zZXQYAyADKAkSEwoLZmlsZXNfZm91bmQYBCADKAlCBwoFX3BhdGhCCgoIX3ZlcnNpb24iVQoERGlzaxIMCgRwYXRoGAEgASgJEhIKCmZyZWVfYnl0ZXMYAiABKAQSEwoLdG90YWxfYnl0ZXMYAyABKAQSFgoOc3RhcnRzX2FsbG93ZWQYBCABKAgiWgoQQmVnaW5Kb2luUmVxdWVzdBIPCgdub2RlX2lkGAEgASgJEhAKCHBsYW5lX2lkGAIgASgJEiMKBnNwZWFrcxgDIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcyJmChFCZWdpbkpvaW5SZXNwb25zZRIPCgdub2RlX2lkGAEgASgJEiMKBnNwZWFrcxgCIAEoCzITLnN2Yy5ub2RlLnYxLlNwZWFrcxIbChNjZXJ0aWZpY2F0ZV9yZXF1ZXN0GAMgASgJIoEBChNDb21wbGV0ZUpvaW5SZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJEhUKDXNoYXJlZF9zZWNyZXQYAyABKAkSDgoGaXNzdWVyGAQgASgJEhAKCGF1ZGllbmNlGAUgASgJEhAKCHBsYW5lX2lkGAYgASgJIhYKFENvbXBsZXRlSm9pblJlc3BvbnNlIhUKE0JlZ2luUmVuZXdhbFJlcXVlc3QiMwoUQmVnaW5SZW5ld2FsUmVzcG9uc2USGwoTY2VydGlmaWNhdGVfcmVxdWVzdBgBIAEoCSI5ChZDb21wbGV0ZVJlbmV3YWxSZXF1ZXN0EhMKC2NlcnRpZmljYXRlGAEgASgJEgoKAmNhGAIgASgJIhkKF0NvbXBsZXRlUmVuZXdhbFJlc3BvbnNlIvoBCgtTZXNzaW9uVmlldxISCgpzZXNzaW9uX2lkGAEgASgJEiMKBmxhdW5jaBgCIAEoCzITLnN2Yy5ub2RlLnYxLkxhdW5jaBINCgVwaGFzZRgDIAEoCRIQCgNwaWQYBCABKANIAIgBARIaCg1zdGFydGVkX2F0X21zGAUgASgESAGIAQESJAoDZW5kGAYgASgLMhcuc3ZjLm5vZGUudjEuU2Vzc2lvbkVuZBITCgtzdGRpbl9ieXRlcxgHIAEoBBIgCgVmYWN0cxgIIAMoCzIRLnN2Yy5ub2RlLnYxLkZhY3RCBgoEX3BpZEIQCg5fc3RhcnRlZF9hdF9tcyKjAQoGTGF1bmNoEhAKCHBsYW5lX2lkGAEgASgJEhAKCGFnZW50X2lkGAIgASgJEhIKCmFnZW50X25hbWUYAyABKAkSEAoIb3duZXJfaWQYBCABKAkSDwoHd29ya2RpchgFIAEoCRIMCgRhcmd2GAYgAygJEhAKCGVudl9rZXlzGAcgAygJEg0KBXN0ZGluGAggASgIEg8KB29uX2V4aXQYCSABKAkivQEKBEZhY3QSEgoKc2Vzc2lvbl9pZBgBIAEoCRIOCgZudW1iZXIYAiABKAQSDQoFYXRfbXMYAyABKAQSJwoHc3RhcnRlZBgEIAEoCzIULnN2Yy5ub2RlLnYxLlN0YXJ0ZWRIABIoCgVlbmRlZBgFIAEoCzIXLnN2Yy5ub2RlLnYxLlNlc3Npb25FbmRIABInCgd0cm91YmxlGAYgASgLMhQuc3ZjLm5vZGUudjEuVHJvdWJsZUgAQgYKBGJvZHkiLQoHU3RhcnRlZBILCgNwaWQYASABKAMSFQoNc3RhcnRlZF9hdF9tcxgCIAEoBCKrAgoKU2Vzc2lvbkVuZBIWCglleGl0X2NvZGUYASABKAVIAIgBARIYCgtleGl0X3NpZ25hbBgCIAEoCUgBiAEBEhMKBnJlYXNvbhgDIAEoCUgCiAEBEhQKB21lc3NhZ2UYBCABKAlIA4gBARIUCgxzdGRvdXRfYnl0ZXMYBSABKAQSFAoMc3RkZXJyX2J5dGVzGAYgASgEEhQKB2NsZWFudXAYByABKAlIBIgBARIoCglsZWZ0b3ZlcnMYCCADKAsyFS5zdmMubm9kZS52MS5MZWZ0b3ZlchITCgtlbmRlZF9hdF9tcxgJIAEoBEIMCgpfZXhpdF9jb2RlQg4KDF9leGl0X3NpZ25hbEIJCgdfcmVhc29uQgoKCF9tZXNzYWdlQgoKCF9jbGVhbnVwIigKCExlZnRvdmVyEgsKA3BpZBgBIAEoAxIPCgdjb21tYW5kGAIgASgJIjcKB1Ryb3VibGUSDAoEY29kZRgBIAEoCRINCgVlcnJvchgCIAEoCRIPCgdkZXRhaWxzGAMgASgJIjYKB1JlZnVzYWwSDAoEa2luZBgBIAEoCRIMCgRjb2RlGAIgASgJEg8KB21lc3NhZ2UYAyABKAkypAoKC05vZGVTZXJ2aWNlEkUKBkF0dGFjaBIaLnN2Yy5ub2RlLnYxLkF0dGFjaFJlcXVlc3QaGy5zdmMubm9kZS52MS5BdHRhY2hSZXNwb25zZSgBMAESPwoEUHVsbBIYLnN2Yy5ub2RlLnYxLlB1bGxSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuUHVsbFJlc3BvbnNlKAEwARI+CgVTdGFydBIZLnN2Yy5ub2RlLnYxLlN0YXJ0UmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlN0YXJ0UmVzcG9uc2USOwoEU3RvcBIYLnN2Yy5ub2RlLnYxLlN0b3BSZXF1ZXN0Ghkuc3ZjLm5vZGUudjEuU3RvcFJlc3BvbnNlEj4KBUlucHV0Ehkuc3ZjLm5vZGUudjEuSW5wdXRSZXF1ZXN0Ghouc3ZjLm5vZGUudjEuSW5wdXRSZXNwb25zZRJBCgZGb3JnZXQSGi5zdmMubm9kZS52MS5Gb3JnZXRSZXF1ZXN0Ghsuc3ZjLm5vZGUudjEuRm9yZ2V0UmVzcG9uc2USVgoNR2V0U3RlcE91dHB1dBIhLnN2Yy5ub2RlLnYxLkdldFN0ZXBPdXRwdXRSZXF1ZXN0GiIuc3ZjLm5vZGUudjEuR2V0U3RlcE91dHB1dFJlc3BvbnNlElkKDlJlc29sdmVXb3JrZGlyEiIuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXF1ZXN0GiMuc3ZjLm5vZGUudjEuUmVzb2x2ZVdvcmtkaXJSZXNwb25zZRJZCg5DcmVhdGVXb3JrdHJlZRIiLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVxdWVzdBojLnN2Yy5ub2RlLnYxLkNyZWF0ZVdvcmt0cmVlUmVzcG9uc2USWQoOUmVtb3ZlV29ya3RyZWUSIi5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlcXVlc3QaIy5zdmMubm9kZS52MS5SZW1vdmVXb3JrdHJlZVJlc3BvbnNlEk0KCkdldENoYW5nZXMSHi5zdmMubm9kZS52MS5HZXRDaGFuZ2VzUmVxdWVzdBofLnN2Yy5ub2RlLnYxLkdldENoYW5nZXNSZXNwb25zZRJKCglHZXRDaGFuZ2USHS5zdmMubm9kZS52MS5HZXRDaGFuZ2VSZXF1ZXN0Gh4uc3ZjLm5vZGUudjEuR2V0Q2hhbmdlUmVzcG9uc2USSgoJRmluZEZpbGVzEh0uc3ZjLm5vZGUudjEuRmluZEZpbGVzUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkZpbmRGaWxlc1Jlc3BvbnNlEkoKCUdldEhlYWx0aBIdLnN2Yy5ub2RlLnYxLkdldEhlYWx0aFJlcXVlc3QaHi5zdmMubm9kZS52MS5HZXRIZWFsdGhSZXNwb25zZRI+CgVQcm9iZRIZLnN2Yy5ub2RlLnYxLlByb2JlUmVxdWVzdBoaLnN2Yy5ub2RlLnYxLlByb2JlUmVzcG9uc2USUwoMQmVnaW5SZW5ld2FsEiAuc3ZjLm5vZGUudjEuQmVnaW5SZW5ld2FsUmVxdWVzdBohLnN2Yy5ub2RlLnYxLkJlZ2luUmVuZXdhbFJlc3BvbnNlElwKD0NvbXBsZXRlUmVuZXdhbBIjLnN2Yy5ub2RlLnYxLkNvbXBsZXRlUmVuZXdhbFJlcXVlc3QaJC5zdmMubm9kZS52MS5Db21wbGV0ZVJlbmV3YWxSZXNwb25zZTKuAQoLSm9pblNlcnZpY2USSgoJQmVnaW5Kb2luEh0uc3ZjLm5vZGUudjEuQmVnaW5Kb2luUmVxdWVzdBoeLnN2Yy5ub2RlLnYxLkJlZ2luSm9pblJlc3BvbnNlElMKDENvbXBsZXRlSm9pbhIgLnN2Yy5ub2RlLnYxLkNvbXBsZXRlSm9pblJlcXVlc3QaIS5zdmMubm9kZS52MS5Db21wbGV0ZUpvaW5SZXNwb25zZWIGcHJvdG8z");
 
 /**
  * @generated from message svc.node.v1.AttachRequest
@@ -1085,6 +1085,55 @@ export const GetChangeResponseSchema: GenMessage<GetChangeResponse> = /*@__PURE_
   messageDesc(file_node, 36);
 
 /**
+ * @generated from message svc.node.v1.FindFilesRequest
+ */
+export type FindFilesRequest = Message<"svc.node.v1.FindFilesRequest"> & {
+  /**
+   * @generated from field: string workdir = 1;
+   */
+  workdir: string;
+
+  /**
+   * @generated from field: string words = 2;
+   */
+  words: string;
+};
+
+/**
+ * Describes the message svc.node.v1.FindFilesRequest.
+ * Use `create(FindFilesRequestSchema)` to create a new message.
+ */
+export const FindFilesRequestSchema: GenMessage<FindFilesRequest> = /*@__PURE__*/
+  messageDesc(file_node, 37);
+
+/**
+ * @generated from message svc.node.v1.FindFilesResponse
+ */
+export type FindFilesResponse = Message<"svc.node.v1.FindFilesResponse"> & {
+  /**
+   * @generated from field: bool git = 1;
+   */
+  git: boolean;
+
+  /**
+   * @generated from field: repeated string paths = 2;
+   */
+  paths: string[];
+
+  /**
+   * @generated from field: bool truncated = 3;
+   */
+  truncated: boolean;
+};
+
+/**
+ * Describes the message svc.node.v1.FindFilesResponse.
+ * Use `create(FindFilesResponseSchema)` to create a new message.
+ */
+export const FindFilesResponseSchema: GenMessage<FindFilesResponse> = /*@__PURE__*/
+  messageDesc(file_node, 38);
+
+/**
  * @generated from message svc.node.v1.GetHealthRequest
  */
 export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
@@ -1101,7 +1150,7 @@ export type GetHealthRequest = Message<"svc.node.v1.GetHealthRequest"> & {
  * Use `create(GetHealthRequestSchema)` to create a new message.
  */
 export const GetHealthRequestSchema: GenMessage<GetHealthRequest> = /*@__PURE__*/
-  messageDesc(file_node, 37);
+  messageDesc(file_node, 39);
 
 /**
  * @generated from message svc.node.v1.GetHealthResponse
@@ -1153,7 +1202,7 @@ export type GetHealthResponse = Message<"svc.node.v1.GetHealthResponse"> & {
  * Use `create(GetHealthResponseSchema)` to create a new message.
  */
 export const GetHealthResponseSchema: GenMessage<GetHealthResponse> = /*@__PURE__*/
-  messageDesc(file_node, 38);
+  messageDesc(file_node, 40);
 
 /**
  * @generated from message svc.node.v1.ProbeRequest
@@ -1170,7 +1219,7 @@ export type ProbeRequest = Message<"svc.node.v1.ProbeRequest"> & {
  * Use `create(ProbeRequestSchema)` to create a new message.
  */
 export const ProbeRequestSchema: GenMessage<ProbeRequest> = /*@__PURE__*/
-  messageDesc(file_node, 39);
+  messageDesc(file_node, 41);
 
 /**
  * @generated from message svc.node.v1.ProgramQuestion
@@ -1208,7 +1257,7 @@ export type ProgramQuestion = Message<"svc.node.v1.ProgramQuestion"> & {
  * Use `create(ProgramQuestionSchema)` to create a new message.
  */
 export const ProgramQuestionSchema: GenMessage<ProgramQuestion> = /*@__PURE__*/
-  messageDesc(file_node, 40);
+  messageDesc(file_node, 42);
 
 /**
  * One finding for each question, in their order.
@@ -1227,7 +1276,7 @@ export type ProbeResponse = Message<"svc.node.v1.ProbeResponse"> & {
  * Use `create(ProbeResponseSchema)` to create a new message.
  */
 export const ProbeResponseSchema: GenMessage<ProbeResponse> = /*@__PURE__*/
-  messageDesc(file_node, 41);
+  messageDesc(file_node, 43);
 
 /**
  * @generated from message svc.node.v1.ProgramFinding
@@ -1261,7 +1310,7 @@ export type ProgramFinding = Message<"svc.node.v1.ProgramFinding"> & {
  * Use `create(ProgramFindingSchema)` to create a new message.
  */
 export const ProgramFindingSchema: GenMessage<ProgramFinding> = /*@__PURE__*/
-  messageDesc(file_node, 42);
+  messageDesc(file_node, 44);
 
 /**
  * @generated from message svc.node.v1.Disk
@@ -1293,7 +1342,7 @@ export type Disk = Message<"svc.node.v1.Disk"> & {
  * Use `create(DiskSchema)` to create a new message.
  */
 export const DiskSchema: GenMessage<Disk> = /*@__PURE__*/
-  messageDesc(file_node, 43);
+  messageDesc(file_node, 45);
 
 /**
  * @generated from message svc.node.v1.BeginJoinRequest
@@ -1322,7 +1371,7 @@ export type BeginJoinRequest = Message<"svc.node.v1.BeginJoinRequest"> & {
  * Use `create(BeginJoinRequestSchema)` to create a new message.
  */
 export const BeginJoinRequestSchema: GenMessage<BeginJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 44);
+  messageDesc(file_node, 46);
 
 /**
  * @generated from message svc.node.v1.BeginJoinResponse
@@ -1351,7 +1400,7 @@ export type BeginJoinResponse = Message<"svc.node.v1.BeginJoinResponse"> & {
  * Use `create(BeginJoinResponseSchema)` to create a new message.
  */
 export const BeginJoinResponseSchema: GenMessage<BeginJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 45);
+  messageDesc(file_node, 47);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinRequest
@@ -1397,7 +1446,7 @@ export type CompleteJoinRequest = Message<"svc.node.v1.CompleteJoinRequest"> & {
  * Use `create(CompleteJoinRequestSchema)` to create a new message.
  */
 export const CompleteJoinRequestSchema: GenMessage<CompleteJoinRequest> = /*@__PURE__*/
-  messageDesc(file_node, 46);
+  messageDesc(file_node, 48);
 
 /**
  * @generated from message svc.node.v1.CompleteJoinResponse
@@ -1410,7 +1459,7 @@ export type CompleteJoinResponse = Message<"svc.node.v1.CompleteJoinResponse"> &
  * Use `create(CompleteJoinResponseSchema)` to create a new message.
  */
 export const CompleteJoinResponseSchema: GenMessage<CompleteJoinResponse> = /*@__PURE__*/
-  messageDesc(file_node, 47);
+  messageDesc(file_node, 49);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalRequest
@@ -1423,7 +1472,7 @@ export type BeginRenewalRequest = Message<"svc.node.v1.BeginRenewalRequest"> & {
  * Use `create(BeginRenewalRequestSchema)` to create a new message.
  */
 export const BeginRenewalRequestSchema: GenMessage<BeginRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 48);
+  messageDesc(file_node, 50);
 
 /**
  * @generated from message svc.node.v1.BeginRenewalResponse
@@ -1442,7 +1491,7 @@ export type BeginRenewalResponse = Message<"svc.node.v1.BeginRenewalResponse"> &
  * Use `create(BeginRenewalResponseSchema)` to create a new message.
  */
 export const BeginRenewalResponseSchema: GenMessage<BeginRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 49);
+  messageDesc(file_node, 51);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalRequest
@@ -1466,7 +1515,7 @@ export type CompleteRenewalRequest = Message<"svc.node.v1.CompleteRenewalRequest
  * Use `create(CompleteRenewalRequestSchema)` to create a new message.
  */
 export const CompleteRenewalRequestSchema: GenMessage<CompleteRenewalRequest> = /*@__PURE__*/
-  messageDesc(file_node, 50);
+  messageDesc(file_node, 52);
 
 /**
  * @generated from message svc.node.v1.CompleteRenewalResponse
@@ -1479,7 +1528,7 @@ export type CompleteRenewalResponse = Message<"svc.node.v1.CompleteRenewalRespon
  * Use `create(CompleteRenewalResponseSchema)` to create a new message.
  */
 export const CompleteRenewalResponseSchema: GenMessage<CompleteRenewalResponse> = /*@__PURE__*/
-  messageDesc(file_node, 51);
+  messageDesc(file_node, 53);
 
 /**
  * @generated from message svc.node.v1.SessionView
@@ -1531,7 +1580,7 @@ export type SessionView = Message<"svc.node.v1.SessionView"> & {
  * Use `create(SessionViewSchema)` to create a new message.
  */
 export const SessionViewSchema: GenMessage<SessionView> = /*@__PURE__*/
-  messageDesc(file_node, 52);
+  messageDesc(file_node, 54);
 
 /**
  * @generated from message svc.node.v1.Launch
@@ -1588,7 +1637,7 @@ export type Launch = Message<"svc.node.v1.Launch"> & {
  * Use `create(LaunchSchema)` to create a new message.
  */
 export const LaunchSchema: GenMessage<Launch> = /*@__PURE__*/
-  messageDesc(file_node, 53);
+  messageDesc(file_node, 55);
 
 /**
  * @generated from message svc.node.v1.Fact
@@ -1640,7 +1689,7 @@ export type Fact = Message<"svc.node.v1.Fact"> & {
  * Use `create(FactSchema)` to create a new message.
  */
 export const FactSchema: GenMessage<Fact> = /*@__PURE__*/
-  messageDesc(file_node, 54);
+  messageDesc(file_node, 56);
 
 /**
  * @generated from message svc.node.v1.Started
@@ -1662,7 +1711,7 @@ export type Started = Message<"svc.node.v1.Started"> & {
  * Use `create(StartedSchema)` to create a new message.
  */
 export const StartedSchema: GenMessage<Started> = /*@__PURE__*/
-  messageDesc(file_node, 55);
+  messageDesc(file_node, 57);
 
 /**
  * @generated from message svc.node.v1.SessionEnd
@@ -1719,7 +1768,7 @@ export type SessionEnd = Message<"svc.node.v1.SessionEnd"> & {
  * Use `create(SessionEndSchema)` to create a new message.
  */
 export const SessionEndSchema: GenMessage<SessionEnd> = /*@__PURE__*/
-  messageDesc(file_node, 56);
+  messageDesc(file_node, 58);
 
 /**
  * @generated from message svc.node.v1.Leftover
@@ -1741,7 +1790,7 @@ export type Leftover = Message<"svc.node.v1.Leftover"> & {
  * Use `create(LeftoverSchema)` to create a new message.
  */
 export const LeftoverSchema: GenMessage<Leftover> = /*@__PURE__*/
-  messageDesc(file_node, 57);
+  messageDesc(file_node, 59);
 
 /**
  * @generated from message svc.node.v1.Trouble
@@ -1770,7 +1819,7 @@ export type Trouble = Message<"svc.node.v1.Trouble"> & {
  * Use `create(TroubleSchema)` to create a new message.
  */
 export const TroubleSchema: GenMessage<Trouble> = /*@__PURE__*/
-  messageDesc(file_node, 58);
+  messageDesc(file_node, 60);
 
 /**
  * A Problem of the domain, carried as the detail of a gRPC error.
@@ -1799,7 +1848,7 @@ export type Refusal = Message<"svc.node.v1.Refusal"> & {
  * Use `create(RefusalSchema)` to create a new message.
  */
 export const RefusalSchema: GenMessage<Refusal> = /*@__PURE__*/
-  messageDesc(file_node, 59);
+  messageDesc(file_node, 61);
 
 /**
  * @generated from service svc.node.v1.NodeService
@@ -1906,6 +1955,14 @@ export const NodeService: GenService<{
     methodKind: "unary";
     input: typeof GetChangeRequestSchema;
     output: typeof GetChangeResponseSchema;
+  },
+  /**
+   * @generated from rpc svc.node.v1.NodeService.FindFiles
+   */
+  findFiles: {
+    methodKind: "unary";
+    input: typeof FindFilesRequestSchema;
+    output: typeof FindFilesResponseSchema;
   },
   /**
    * @generated from rpc svc.node.v1.NodeService.GetHealth

@@ -34,6 +34,7 @@ export const operations = {
   searchLog: { method: 'GET', path: '/api/agents/{agent_id}/search', open: false },
   getChanges: { method: 'GET', path: '/api/agents/{agent_id}/changes', open: false },
   getChange: { method: 'GET', path: '/api/agents/{agent_id}/changes/{path*}', open: false },
+  findFiles: { method: 'GET', path: '/api/agents/{agent_id}/files', open: false },
   followAgent: { method: 'GET', path: '/api/agents/{agent_id}/events', open: false },
   followAll: { method: 'GET', path: '/api/events', open: false },
   promptAgent: { method: 'POST', path: '/api/agents/{agent_id}/prompt', open: false },

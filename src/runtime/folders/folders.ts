@@ -7,6 +7,7 @@ import { invalid, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
 import type { RunAs } from '../run-as.ts';
 import { listChanges, showChange } from './changes.ts';
+import { findFiles } from './files.ts';
 import { Git } from './git.ts';
 import { locateInside, pathProblem, realRoots, requireFolder } from './paths.ts';
 import { createWorktree, removeWorktree, type WorktreeOptions } from './worktrees.ts';
@@ -82,6 +83,10 @@ export function openFolders(options: FoldersOptions): LocalFolders {
     change: (request, path) =>
       shared(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () =>
         showChange(git, { ...request, workdir: await resolve(request.workdir) }, path, await repo_roots()),
+      ),
+    files: (workdir, words) =>
+      shared(`files ${JSON.stringify([workdir, words])}`, async () =>
+        findFiles(git, await resolve(workdir), words, await repo_roots()),
       ),
   };
 }

@@ -6,7 +6,14 @@ import { idFrom, newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Agent, RestartPolicy } from '../../domain/agent.ts';
 import { showArgv } from '../../domain/command.ts';
-import type { Changes, ChangesRequest, FileChange, Folders, Worktree } from '../../domain/node.ts';
+import type {
+  Changes,
+  ChangesRequest,
+  FileChange,
+  Folders,
+  FoundFiles,
+  Worktree,
+} from '../../domain/node.ts';
 import { type Action, authorize } from '../../domain/policy.ts';
 import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
@@ -273,6 +280,11 @@ export class Agents {
   async change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
     const { folders, request } = await this.#workdir(caller, agent_id);
     return folders.change(request, path);
+  }
+
+  async files(caller: Caller, agent_id: string, words: string): Promise<FoundFiles> {
+    const { folders, request } = await this.#workdir(caller, agent_id);
+    return folders.files(request.workdir, words);
   }
 
   /** For streams and pages of the log: throws unless the caller may read the agent; answers who else may. */

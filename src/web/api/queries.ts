@@ -54,6 +54,13 @@ export const changeQuery = (agent_id: string, path: string) =>
     queryKey: ['change', agent_id, path],
     queryFn: () => call('getChange', { params: { agent_id, path } }),
   });
+/** Files of its folder whose path has the words. */
+export const filesQuery = (agent_id: string, words: string) =>
+  queryOptions({
+    queryKey: ['files', agent_id, words],
+    queryFn: () => call('findFiles', { params: { agent_id }, query: { q: words } }),
+    staleTime: 10_000,
+  });
 /** The prompt whose turn goes on, and those that wait. */
 export const promptsQuery = (agent_id: string) =>
   queryOptions({

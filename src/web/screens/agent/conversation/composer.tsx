@@ -2,18 +2,19 @@
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { SendHorizontal } from 'lucide-react';
-import { type KeyboardEvent, memo, useEffect, useId, useRef, useState } from 'react';
-import { call, newKey, wordsOf } from '../../../api/client.ts';
+import { type KeyboardEvent, memo, useEffect, useId, useLayoutEffect, useRef, useState } from 'react';
+import { call, newKey } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { visible } from '../../../prose/visible.ts';
 import { MOD } from '../../../shell/keys.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
 import { useOnline } from '../../../ui/online.ts';
+import { Refused } from '../../../ui/states.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
-import { commandsFor, written } from './commands.ts';
+import type { Suggestion } from './suggest.ts';
+import { SuggestionList, useOffer } from './suggestions.tsx';
 
 interface Said {
   text: string;
@@ -80,13 +81,24 @@ export const Composer = memo(function Composer({
     send.mutate(said);
   };
 
-  const [closed, setClosed] = useState(false);
+  const field = useRef<HTMLTextAreaElement>(null);
+  // Null: nothing is to be offered, because nothing is written or somebody has closed the list.
+  const [caret, setCaret] = useState<number | null>(null);
   const [at, setAt] = useState(0);
-  const offered = closed ? null : commandsFor(text, commands);
-  const chosen = offered ? Math.min(at, offered.length - 1) : 0;
-  const choose = (command: AvailableCommand) => {
-    setText(written(command));
+  const offer = useOffer(agent.id, commands, text, caret);
+  const options = offer?.options ?? [];
+  const chosen = Math.min(at, options.length - 1);
+  const moved = useRef<number | null>(null);
+  useLayoutEffect(() => {
+    if (moved.current === null) return;
+    field.current?.setSelectionRange(moved.current, moved.current);
+    moved.current = null;
+  });
+  const choose = (one: Suggestion) => {
+    setText(one.text);
+    setCaret(null);
     setAt(0);
+    moved.current = one.caret;
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.nativeEvent.isComposing) return;
@@ -95,13 +107,13 @@ export const Composer = memo(function Composer({
       submit();
       return;
     }
-    if (!offered) return;
+    if (!offer) return;
     const steps: Record<string, () => void> = {
-      ArrowDown: () => setAt((chosen + 1) % offered.length),
-      ArrowUp: () => setAt((chosen - 1 + offered.length) % offered.length),
-      Enter: () => choose(offered[chosen]!),
-      Tab: () => choose(offered[chosen]!),
-      Escape: () => setClosed(true),
+      ArrowDown: () => setAt((chosen + 1) % options.length),
+      ArrowUp: () => setAt((chosen - 1 + options.length) % options.length),
+      Enter: () => choose(options[chosen]!),
+      Tab: () => choose(options[chosen]!),
+      Escape: () => setCaret(null),
     };
     const step = event.shiftKey ? undefined : steps[event.key];
     if (!step) return;
@@ -118,26 +130,31 @@ export const Composer = memo(function Composer({
         submit();
       }}
     >
-      {offered && <CommandList id={`${id}-commands`} commands={offered} chosen={chosen} onChoose={choose} />}
+      {offer && <SuggestionList id={`${id}-offer`} offer={offer} chosen={chosen} onChoose={choose} />}
       <label htmlFor={id} className="sr-only">
         Message to {agent.name}
       </label>
       <div className="flex items-end gap-2">
         <textarea
           id={id}
+          ref={field}
           rows={1}
           value={text}
           dir="auto"
-          placeholder={commands.length > 0 ? 'Message…   / for commands' : 'Message…'}
+          placeholder={`Message…   ${commands.length > 0 ? '/ for commands, ' : ''}@ for files`}
           onChange={(event) => {
             setText(event.target.value);
-            setClosed(false);
+            setCaret(event.target.selectionStart);
             setAt(0);
           }}
           onKeyDown={onKeyDown}
-          aria-autocomplete={commands.length > 0 ? 'list' : undefined}
-          aria-controls={offered ? `${id}-commands` : undefined}
-          aria-activedescendant={offered ? `${id}-commands-${chosen}` : undefined}
+          onSelect={({ currentTarget }) => {
+            if (caret !== null) setCaret(currentTarget.selectionStart);
+          }}
+          onBlur={() => setCaret(null)}
+          aria-autocomplete="list"
+          aria-controls={offer ? `${id}-offer` : undefined}
+          aria-activedescendant={offer ? `${id}-offer-${chosen}` : undefined}
           aria-describedby={`${id}-why`}
           className={cx(inputClass, 'max-h-48 min-h-9 resize-none text-prose [field-sizing:content]')}
         />
@@ -171,56 +188,7 @@ export const Composer = memo(function Composer({
           <span className="max-md:hidden">{MOD}+Enter sends, Enter begins a new line</span>
         )}
       </p>
-      {send.isError && (
-        <p role="alert" className="text-failed text-sm">
-          {wordsOf(send.error)}
-        </p>
-      )}
+      <Refused error={send.error} />
     </form>
   );
 });
-
-function CommandList({
-  id,
-  commands,
-  chosen,
-  onChoose,
-}: {
-  id: string;
-  commands: readonly AvailableCommand[];
-  chosen: number;
-  onChoose: (command: AvailableCommand) => void;
-}) {
-  return (
-    <div
-      id={id}
-      role="listbox"
-      aria-label="Commands of the agent"
-      className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
-    >
-      {commands.map((command, at) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the field that it belongs to has the keys
-        // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
-        <div
-          key={command.name}
-          id={`${id}-${at}`}
-          role="option"
-          aria-selected={at === chosen}
-          ref={(element) => {
-            if (at === chosen) element?.scrollIntoView({ block: 'nearest' });
-          }}
-          // The field keeps the focus.
-          onPointerDown={(event) => event.preventDefault()}
-          onClick={() => onChoose(command)}
-          className={cx('tap flex cursor-pointer gap-2 rounded px-2 py-1', at === chosen && 'bg-surface')}
-        >
-          <span className="shrink-0 font-medium">/{visible(command.name)}</span>
-          <span className="min-w-0 truncate text-muted">
-            {visible(String(command.description ?? ''))}
-            {command.input && ` · ${visible(String(command.input.hint ?? ''))}`}
-          </span>
-        </div>
-      ))}
-    </div>
-  );
-}

@@ -1,8 +1,7 @@
 import { expect, test } from 'vitest';
 import { callOf } from '../../../transcript/calls.ts';
 import type { Item, Tool } from '../../../transcript/items.ts';
-import { commandsFor } from './commands.ts';
-import { itemAt, PAGE, rowsOf, sameRow, seqIn, startOf } from './rows.ts';
+import { failureNextTo, itemAt, PAGE, rowsOf, sameRow, seqIn, startOf } from './rows.ts';
 
 function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): Tool {
   const call = callOf({ toolCallId: String(seq), kind });
@@ -43,13 +42,15 @@ test('a window on the newest items moves on; one that somebody has opened stays,
   expect(startOf(40, { left_out: 60, total: 500 })).toBe(0);
 });
 
-test('a command is offered while its name is written, and no longer', () => {
-  const commands = ['plan', 'explain', 'clear'].map((name) => ({ name, description: name }));
-  const names = (text: string) => commandsFor(text, commands)?.map(({ name }) => name) ?? null;
-  expect(names('/')).toEqual(['plan', 'explain', 'clear']);
-  expect(names('/PLA')).toEqual(['plan', 'explain']);
-  expect(names('/plan now')).toBeNull();
-  expect(names('/nothing')).toBeNull();
-  expect(names('plan')).toBeNull();
-  expect(names('see /plan')).toBeNull();
+test('the failure next to an event is found, and from nowhere the first or the newest', () => {
+  const status: Item = {
+    ...{ kind: 'status', key: '20', seq: 20, ts: 20, turn: null, status: 'failed' },
+    ...{ session_id: null, exit_code: 3, exit_signal: null, reason: null },
+  };
+  const refused: Item = { ...stop, key: '15', seq: 15, reason: 'refusal' };
+  const items = [tool(1, 'edit', 'failed'), tool(2, 'edit'), stop, refused, status];
+  const next = (seq: number | null, direction: 1 | -1) => failureNextTo(items, seq, direction)?.seq ?? null;
+  expect([next(null, 1), next(null, -1)]).toEqual([1, 20]);
+  expect([next(1, 1), next(2, 1), next(15, 1), next(20, 1)]).toEqual([15, 15, 20, null]);
+  expect([next(20, -1), next(9, -1), next(1, -1)]).toEqual([15, 1, null]);
 });

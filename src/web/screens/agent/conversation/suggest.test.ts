@@ -1,0 +1,36 @@
+import { expect, test } from 'vitest';
+import { commandsFor, filesFor, fileWordAt } from './suggest.ts';
+
+test('a command is offered while its name is written, and no longer', () => {
+  const commands = ['plan', 'explain', 'clear'].map((name) => ({ name, description: name }));
+  const labels = (text: string) => commandsFor(text, commands).map(({ label }) => label);
+  expect(labels('/')).toEqual(['/plan', '/explain', '/clear']);
+  expect(labels('/PLA')).toEqual(['/plan', '/explain']);
+  for (const text of ['/plan now', '/nothing', 'plan', 'see /plan']) expect(labels(text)).toEqual([]);
+  expect(commandsFor('/cl', commands)[0]).toMatchObject({ note: 'clear', text: '/clear ', caret: 7 });
+});
+
+test('a file is offered where an @ begins a word, up to the caret', () => {
+  expect(fileWordAt('@', 1)).toEqual({ from: 0, word: '' });
+  expect(fileWordAt('see\n@src/ca', 11)).toEqual({ from: 4, word: 'src/ca' });
+  expect(fileWordAt('see @cart now', 8)).toEqual({ from: 4, word: 'car' });
+  for (const text of ['ana@cart', '@cart ', 'cart']) expect(fileWordAt(text, text.length)).toBeNull();
+});
+
+test('a chosen file takes the place of what was written, and one writes on after it', () => {
+  const text = 'see @CAR now';
+  const [file, spaced, ...others] = filesFor(text, 8, fileWordAt(text, 8)!, [
+    'src/cart.ts',
+    'a la carte.md',
+    'other.ts',
+  ]);
+  expect(file).toEqual({
+    key: 'src/cart.ts',
+    label: 'cart.ts',
+    note: 'src',
+    text: 'see @src/cart.ts now',
+    caret: 17,
+  });
+  expect(spaced).toMatchObject({ label: 'a la carte.md', note: '', text: 'see @"a la carte.md" now' });
+  expect(others).toEqual([]);
+});

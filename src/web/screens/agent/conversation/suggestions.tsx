@@ -1,0 +1,83 @@
+/** The list of what can be chosen while one writes. The field keeps the focus and has the keys. */
+import type { AvailableCommand } from '@agentclientprotocol/sdk';
+import { keepPreviousData, useQuery } from '@tanstack/react-query';
+import { useEffect, useState } from 'react';
+import { filesQuery } from '../../../api/queries.ts';
+import { visible } from '../../../prose/visible.ts';
+import { cx } from '../../../ui/cx.ts';
+import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
+
+/** A word stands so long before it is asked for. */
+const ASK_AFTER_MS = 120;
+
+export interface Offer {
+  label: string;
+  options: readonly Suggestion[];
+}
+
+/** `caret`: null while the text is not being written. */
+export function useOffer(
+  agent_id: string,
+  commands: readonly AvailableCommand[],
+  text: string,
+  caret: number | null,
+): Offer | null {
+  const written = caret === null ? null : fileWordAt(text, caret);
+  const word = written?.word ?? null;
+  const [asked, setAsked] = useState<string | null>(null);
+  useEffect(() => {
+    const timer = setTimeout(() => setAsked(word), ASK_AFTER_MS);
+    return () => clearTimeout(timer);
+  }, [word]);
+  const { data } = useQuery({
+    ...filesQuery(agent_id, asked ?? ''),
+    enabled: asked !== null && word !== null,
+    placeholderData: keepPreviousData,
+  });
+  if (caret === null) return null;
+  const options = written ? filesFor(text, caret, written, data?.paths ?? []) : commandsFor(text, commands);
+  if (options.length === 0) return null;
+  return { label: written ? 'Files of the agent' : 'Commands of the agent', options };
+}
+
+export function SuggestionList({
+  id,
+  offer,
+  chosen,
+  onChoose,
+}: {
+  id: string;
+  offer: Offer;
+  chosen: number;
+  onChoose: (suggestion: Suggestion) => void;
+}) {
+  return (
+    <div
+      id={id}
+      role="listbox"
+      aria-label={offer.label}
+      className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
+    >
+      {offer.options.map((one, at) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field that it belongs to has the keys
+        // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
+        <div
+          key={one.key}
+          id={`${id}-${at}`}
+          role="option"
+          aria-selected={at === chosen}
+          ref={(element) => {
+            if (at === chosen) element?.scrollIntoView({ block: 'nearest' });
+          }}
+          // The field keeps the focus.
+          onPointerDown={(event) => event.preventDefault()}
+          onClick={() => onChoose(one)}
+          className={cx('tap flex cursor-pointer gap-2 rounded px-2 py-1', at === chosen && 'bg-surface')}
+        >
+          <span className="max-w-full shrink-0 truncate font-medium">{visible(one.label)}</span>
+          <span className="min-w-0 truncate text-muted">{visible(one.note)}</span>
+        </div>
+      ))}
+    </div>
+  );
+}
