@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import tailwindcss from '@tailwindcss/vite';
 import react from '@vitejs/plugin-react';
-import { defineConfig } from 'vite';
+import { defineConfig, type Plugin } from 'vite';
 
 const root = fileURLToPath(new URL('src/web', import.meta.url));
 const service = process.env.SVC_URL ?? 'http://127.0.0.1:8080';
@@ -28,6 +28,14 @@ const parts = [
   },
 ];
 
+/** Packages whose file for browsers asks the document, which workers have none of. */
+const withoutDocument: Plugin = {
+  name: 'without-document',
+  enforce: 'pre',
+  resolveId: (id) =>
+    id === 'decode-named-character-reference' ? fileURLToPath(import.meta.resolve(id)) : null,
+};
+
 export default defineConfig({
   root,
   cacheDir: fileURLToPath(new URL('.vite', import.meta.url)),
@@ -44,7 +52,7 @@ export default defineConfig({
     chunkSizeWarningLimit: 600,
     rolldownOptions: { output: { codeSplitting: { groups: parts } } },
   },
-  worker: { format: 'es' },
+  worker: { format: 'es', plugins: () => [withoutDocument] },
   server: {
     host: '127.0.0.1',
     proxy: {

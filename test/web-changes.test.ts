@@ -60,6 +60,8 @@ browserTest('comments on lines wait through a reload, and go to the agent as one
   await page.getByRole('cell', { name: 'because' }).waitFor();
 
   await files.getByRole('button', { name: /cart\.ts modified/ }).click();
+  await page.locator('.token.keyword').getByText('const', { exact: true }).waitFor(patience);
+  await page.locator('.token.number').getByText('0', { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
   await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('Why not a sum?');
   await page.keyboard.press('Control+Enter');

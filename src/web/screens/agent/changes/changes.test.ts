@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { type Comment, commentsIn, promptOf, withComment } from './comments.ts';
+import { languageOf } from './languages.ts';
 import { changeAt, type FileChange, paired, parsed, placeOf } from './parsed.ts';
 import { type Folder, filesIn, isFolder, treeOf } from './tree.ts';
 import { isViewed, viewedIn, withViewed } from './viewed.ts';
@@ -123,4 +124,17 @@ describe('changed files', () => {
     expect((tree[0] as Folder).path).toBe('src/web/ui');
     expect(tree.map(filesIn)).toEqual([2, 1]);
   });
+});
+
+test('a language is known by the name of the file', () => {
+  expect(['a/b.ts', 'x.test.TSX', 'Dockerfile', 'a.b/Makefile', 'run.sh'].map(languageOf)).toEqual([
+    ...['typescript', 'tsx', 'docker', 'makefile', 'bash'],
+  ]);
+  expect(['LICENSE', 'a.ts/data', 'x.unknown', 'ts.', ''].map(languageOf)).toEqual([
+    null,
+    null,
+    null,
+    null,
+    null,
+  ]);
 });

@@ -5,15 +5,7 @@ import { useQuery } from '@tanstack/react-query';
 import type { Hunk as HunkData } from 'gitdiff-parser';
 import { ArrowLeft, Download } from 'lucide-react';
 import { Fragment, type ReactNode, useMemo, useState } from 'react';
-import {
-  Decoration,
-  Diff,
-  getChangeKey,
-  Hunk,
-  markEdits,
-  type RenderGutter,
-  tokenize,
-} from 'react-diff-view';
+import { Decoration, Diff, getChangeKey, Hunk, type RenderGutter } from 'react-diff-view';
 import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { Reading } from '../../../ui/states.tsx';
@@ -31,9 +23,7 @@ import {
   parsed,
   placeOf,
 } from './parsed.ts';
-
-/** Comparing words within lines is slow. */
-const MARKED_LINES_MAX = 1_000;
+import { useTokens } from './tokens.ts';
 
 export interface FileDiffProps {
   agent: AgentRecord;
@@ -120,11 +110,7 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
     onComments(withComment(comments, { ...place, path, code, text }));
     setOpen(null);
   };
-  const tokens = useMemo(
-    () =>
-      lines > MARKED_LINES_MAX ? null : tokenize(hunks, { enhancers: [markEdits(hunks, { type: 'block' })] }),
-    [hunks, lines],
-  );
+  const tokens = useTokens(path, hunks, lines);
   const widgets: Record<string, ReactNode> = {};
   for (const place of [...mine, ...(open ? [open] : [])]) {
     const change = changeAt(hunks, place);
