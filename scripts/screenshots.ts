@@ -107,7 +107,11 @@ async function story(): Promise<Shot[]> {
     {
       name: 'output',
       path: `/agents/${build.id}/output`,
-      ready: (page) => page.getByText('build 1 in').waitFor(),
+      ready: (page) =>
+        page
+          .getByText(/build \d+ in/)
+          .first()
+          .waitFor(),
     },
     { name: 'changes', path: `/agents/${asking.id}/changes`, ready: (page) => title(page, /fix-checkout/) },
     { name: 'agents-phone', path: '/agents', screen: 'phone', ready: (page) => title(page, 'Agents') },
