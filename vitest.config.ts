@@ -23,6 +23,8 @@ export default defineConfig({
           globalSetup: 'test/build-web.ts',
           pool: 'forks',
           testTimeout: 120_000,
+          // As patient as a browser that waits for an element.
+          expect: { poll: { timeout: 30_000 } },
           hookTimeout: 60_000,
         },
       },

@@ -309,6 +309,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
   'a node that %s gets nowhere, and nobody else notices',
   { timeout: 20_000 },
   async (_what, what, words) => {
+    await rm(join(honest.work, 'stop'), { force: true });
     const writers = await startWriters(plane, honest, [[`w${closing.length}${Math.random()}`, '20', '80']]);
     honest_session = (await plane.get(writers[0]!.id)).session_id!;
     const before = await memory();
@@ -318,7 +319,6 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     expect((await memory()) - before).toBeLessThan(400 * MIB);
     expect((await honest.record()).status).toBe('connected');
     await expectNothingLost(plane, honest, writers);
-    await rm(join(honest.work, 'stop'));
   },
 );
 

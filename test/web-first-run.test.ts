@@ -45,7 +45,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     await page.getByRole('button', { name: 'Create root user' }).click();
 
     await page.getByLabel('Task').fill('Fix the flaky checkout test');
-    expect(await page.getByLabel('Repository').inputValue()).toMatch(/\/shop$/);
+    await expect.poll(() => page.getByLabel('Repository').inputValue()).toMatch(/\/shop$/);
     await page.getByRole('button', { name: 'Start agent' }).click();
 
     await page.waitForURL(/\/agents\/agt_\w+\/conversation$/);

@@ -178,7 +178,7 @@ browserTest(
     await page.getByLabel('Member', { exact: true }).last().selectOption('two');
     await message.press('Control+Enter');
     await log(page).getByText('Who leads?').waitFor();
-    expect(await message.inputValue()).toBe('');
+    await soon(() => message.inputValue()).toBe('');
     const [sent] = (await plane.client.call('listMessages', {
       params: { team_id: flat, task_id },
     })) as unknown[];
