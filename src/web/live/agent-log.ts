@@ -1,6 +1,6 @@
 /**
  * An agent's log, live, folded into what screens show. Whoever comes back to an agent finds it as it was left, and only
- * what came since is read. Screens hear of changes once a frame, however many events there were.
+ * what came since is read. Screens hear of changes at most once a frame, however many events there were.
  */
 import { startTransition, useCallback, useEffect, useMemo, useReducer, useRef } from 'react';
 import type { EventRecord } from '../../domain/event.ts';
@@ -13,6 +13,7 @@ import { streams } from './streams.ts';
 /** More than this the page does not read; the rest is a download or a search away. */
 const EVENTS_MAX = 200_000;
 const LOGS_KEPT = 5;
+const FRAME_MS = 16;
 
 export class AgentLog {
   readonly agent_id: string;
@@ -22,7 +23,8 @@ export class AgentLog {
   #version = 0;
   #failure: string | null = null;
   #gone = false;
-  #told = false;
+  #telling = false;
+  #told_at = Number.NEGATIVE_INFINITY;
   #unwatch: (() => void) | null = null;
 
   constructor(agent_id: string) {
@@ -78,17 +80,20 @@ export class AgentLog {
     this.#tell();
   }
 
+  /** At most once a frame; what comes after a pause is told at once, and so drawn with the very next frame. */
   #tell(): void {
-    if (this.#told) return;
-    this.#told = true;
+    if (this.#telling) return;
+    this.#telling = true;
     const now = () => {
-      this.#told = false;
+      this.#telling = false;
+      this.#told_at = performance.now();
       this.#version += 1;
       for (const listener of this.#listeners) listener();
     };
     // A page that is not shown has no frames.
-    if (document.visibilityState === 'visible') requestAnimationFrame(now);
-    else setTimeout(now);
+    if (document.visibilityState !== 'visible') setTimeout(now);
+    else if (performance.now() - this.#told_at < FRAME_MS) requestAnimationFrame(now);
+    else now();
   }
 }
 
