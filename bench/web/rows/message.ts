@@ -20,7 +20,7 @@ export const message: Row = {
     'the same agent and puts what comes into the page as text. Layout shift is that of the same conversation ' +
     'while it comes (CLS).',
   when_short:
-    'Of 14 ms four are scripts (React and the Markdown of the last block), two layout; the rest is the browser’s own: compositing and painting a page ' +
+    'Of ten ms three are scripts (React and the Markdown of the last block), one layout; the rest is the browser’s own: compositing and painting a page ' +
     'that holds a box that scrolls for each table and piece of code.',
   run: ({ quick }) =>
     withStage(async (stage) => {
