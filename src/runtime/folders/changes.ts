@@ -11,8 +11,7 @@ import type { ChangedFile, Changes, ChangesRequest, FileChange } from '../../dom
 import { problems } from '../../domain/problem.ts';
 import { type DiffRecord, diffRecords, fields, pathspec, shownName } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
-import { isInside } from './paths.ts';
-import { commitOrNull } from './repository.ts';
+import { commitOrNull, isInRepository } from './repository.ts';
 
 const DIFF = [
   'diff',
@@ -117,8 +116,7 @@ function absolute(workdir: string, name: Buffer): Buffer {
 
 async function look(git: Git, request: ChangesRequest, roots: readonly string[]): Promise<View | null> {
   const { workdir } = request;
-  const top = await git.line(workdir, ['rev-parse', '--show-toplevel']);
-  if (!top || !isInside(top, workdir) || !roots.some((root) => isInside(root, top))) return null;
+  if (!(await isInRepository(git, workdir, roots))) return null;
   const [head, branch, asked] = await Promise.all([
     commitOrNull(git, workdir, 'HEAD'),
     git.line(workdir, ['symbolic-ref', '--short', '--quiet', 'HEAD']),

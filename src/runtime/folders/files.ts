@@ -4,7 +4,7 @@ import { limits } from '../../base/limits.ts';
 import type { FoundFiles } from '../../domain/node.ts';
 import { fields } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
-import { isInside } from './paths.ts';
+import { isInRepository } from './repository.ts';
 
 /** `roots`: real folders that the repository's working tree may lie in; one that lies elsewhere is not shown. */
 export async function findFiles(
@@ -13,9 +13,7 @@ export async function findFiles(
   words: string,
   roots: readonly string[],
 ): Promise<FoundFiles> {
-  const top = await git.line(workdir, ['rev-parse', '--show-toplevel']);
-  if (!top || !isInside(top, workdir) || !roots.some((root) => isInside(root, top)))
-    return { git: false, paths: [], truncated: false };
+  if (!(await isInRepository(git, workdir, roots))) return { git: false, paths: [], truncated: false };
   const result = await git.run(
     workdir,
     ['ls-files', '-t', '-z', '--cached', '--others', '--deleted', '--exclude-standard', '--', '.'],
