@@ -1,7 +1,7 @@
 /** In which language a file is written, by its name (pure). */
 
 /** By the ending of the name, or the whole name; the names of languages are Prism's. */
-const languages: Record<string, readonly string[]> = {
+const languages = {
   bash: ['sh', 'bash', 'zsh', '.bashrc', '.profile', '.zshrc'],
   c: ['c', 'h'],
   cpp: ['cc', 'cpp', 'cxx', 'hh', 'hpp'],
@@ -32,14 +32,18 @@ const languages: Record<string, readonly string[]> = {
   tsx: ['tsx'],
   typescript: ['ts', 'mts', 'cts'],
   yaml: ['yml', 'yaml'],
-};
+} as const;
+
+export type Language = keyof typeof languages;
 
 const by_ending = new Map(
-  Object.entries(languages).flatMap(([language, endings]) => endings.map((one) => [one, language] as const)),
+  (Object.keys(languages) as Language[]).flatMap((language) =>
+    languages[language].map((ending: string) => [ending, language] as const),
+  ),
 );
 
 /** Null: it is none that has colours. */
-export function languageOf(path: string): string | null {
+export function languageOf(path: string): Language | null {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   return by_ending.get(name) ?? by_ending.get(name.slice(name.lastIndexOf('.') + 1)) ?? null;
 }

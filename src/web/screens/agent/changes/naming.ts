@@ -4,7 +4,7 @@
  */
 import bash from 'refractor/bash';
 import c from 'refractor/c';
-import { refractor } from 'refractor/core';
+import { refractor, type Syntax } from 'refractor/core';
 import cpp from 'refractor/cpp';
 import csharp from 'refractor/csharp';
 import css from 'refractor/css';
@@ -33,9 +33,10 @@ import toml from 'refractor/toml';
 import tsx from 'refractor/tsx';
 import typescript from 'refractor/typescript';
 import yaml from 'refractor/yaml';
+import type { Language } from './languages.ts';
 import type { Named, ToName } from './tokens.ts';
 
-const languages = [
+const grammars: Record<Language, Syntax> = {
   bash,
   c,
   cpp,
@@ -66,8 +67,8 @@ const languages = [
   tsx,
   typescript,
   yaml,
-];
-for (const language of languages) refractor.register(language);
+};
+for (const grammar of Object.values(grammars)) refractor.register(grammar);
 
 addEventListener('message', ({ data: { language, texts } }: MessageEvent<ToName>) => {
   postMessage(texts.map((text) => refractor.highlight(text, language).children) satisfies Named);

@@ -2,7 +2,7 @@
 import type { Hunk } from 'gitdiff-parser';
 import { useEffect, useMemo, useState } from 'react';
 import { type HunkTokens, markEdits, type TokenNode, tokenize } from 'react-diff-view';
-import { languageOf } from './languages.ts';
+import { type Language, languageOf } from './languages.ts';
 
 /** Comparing words within lines is slow. */
 const LINES_MAX = 1_000;
@@ -10,7 +10,7 @@ const LINES_MAX = 1_000;
 const NAMING_MS_MAX = 5_000;
 
 export interface ToName {
-  language: string;
+  language: Language;
   /** The old and the new lines. */
   texts: string[];
 }
