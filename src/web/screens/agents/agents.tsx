@@ -8,7 +8,7 @@ import { useSession } from '../../api/session.ts';
 import type { AgentsSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
@@ -95,14 +95,12 @@ export function Agents() {
               </Link>
             ))}
           </nav>
-          <input
-            type="search"
-            data-filter
-            aria-label="Filter agents"
+          <FilterField
+            label="Filter agents"
             placeholder="Filter  /"
             value={search.q ?? ''}
-            onChange={(event) => change({ q: event.target.value || undefined })}
-            className={cx(inputClass, 'min-w-28 flex-1 sm:max-w-56')}
+            onText={(text) => change({ q: text || undefined })}
+            className="min-w-28 flex-1 sm:max-w-56"
           />
           <Select
             aria-label="Group"

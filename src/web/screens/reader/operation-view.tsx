@@ -10,19 +10,9 @@ import {
 import { Prose } from './prose.tsx';
 import type { Filled } from './request.ts';
 import { SchemaTree } from './schema-tree.tsx';
-import { TryIt } from './try-it.tsx';
+import { type OperationProps, TryIt } from './try-it.tsx';
 
-export function OperationView({
-  api,
-  operation,
-  filled,
-  onFill,
-}: {
-  api: Description;
-  operation: Operation;
-  filled: Filled;
-  onFill: (filled: Filled) => void;
-}) {
+export function OperationView({ api, operation, filled, onFill }: OperationProps) {
   const { spec, method, path } = operation;
   const body = bodyOf(operation);
   return (

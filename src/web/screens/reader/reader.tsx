@@ -6,7 +6,7 @@ import { useMemo, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
 import { useListKeys } from '../../shell/list-keys.ts';
 import { cx } from '../../ui/cx.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Empty, Failed, Reading } from '../../ui/states.tsx';
 import { type Description, groupsOf, type Operation, operationsOf } from './description.ts';
@@ -57,19 +57,12 @@ function Operations({ api }: { api: Description }) {
           chosen_id ? 'hidden' : 'flex',
         )}
       >
-        <input
-          type="search"
-          data-filter
-          aria-label="Find an operation"
-          placeholder="Find an operation"
+        <FilterField
+          label="Find an operation"
           value={q}
-          onChange={(event) =>
-            void navigate({
-              search: (before) => ({ ...before, q: event.target.value || undefined }),
-              replace: true,
-            })
+          onText={(text) =>
+            void navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
           }
-          className={inputClass}
         />
         <Groups api={api} operations={operations} sought={q} chosen_id={chosen_id} />
       </nav>

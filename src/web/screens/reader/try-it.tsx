@@ -10,17 +10,14 @@ import { Prose } from './prose.tsx';
 import { curlOf, type Filled, type Request, requestOf } from './request.ts';
 import { type Sent, useSending } from './sending.ts';
 
-export function TryIt({
-  api,
-  operation,
-  filled,
-  onFill,
-}: {
+export interface OperationProps {
   api: Description;
   operation: Operation;
   filled: Filled;
   onFill: (filled: Filled) => void;
-}) {
+}
+
+export function TryIt({ api, operation, filled, onFill }: OperationProps) {
   const { spec, method } = operation;
   const { sent, send, stop } = useSending(operation);
   const [wrong, setWrong] = useState<string | null>(null);

@@ -6,6 +6,7 @@ import { call, wordsOf } from '../../api/client.ts';
 import { configQuery, type SettingRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
+import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { formOf, readValue, textOf } from './config-value.ts';
@@ -19,15 +20,7 @@ export function Config() {
       title="Configuration"
       about="A flag wins over the environment, that over what is changed here, that over the file."
     >
-      <input
-        type="search"
-        data-filter
-        aria-label="Filter settings"
-        placeholder="Filter"
-        value={sought}
-        onChange={(event) => setSought(event.target.value)}
-        className={inputClass}
-      />
+      <FilterField label="Filter settings" placeholder="Filter" value={sought} onText={setSought} />
       <Reading read={read} rows={10}>
         {(settings) => {
           const words = sought.trim().toLowerCase();

@@ -6,7 +6,8 @@ import { signInsQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
 import { Reading, Refused } from '../../ui/states.tsx';
-import { Ago, Clock } from '../../ui/time.tsx';
+import { Clock } from '../../ui/time.tsx';
+import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
 import { SignOut } from './sign-out.tsx';
 
@@ -35,11 +36,11 @@ export function Devices() {
       <Refused error={end.error} />
       <Reading read={read} rows={3}>
         {(sign_ins) => (
-          <ul className="rounded-lg border border-line">
+          <OwnList>
             {sign_ins.toSorted(currentFirst).map((sign_in) => (
               <Device key={sign_in.id} sign_in={sign_in} />
             ))}
-          </ul>
+          </OwnList>
         )}
       </Reading>
     </Section>
@@ -50,20 +51,18 @@ function Device({ sign_in }: { sign_in: SignIn }) {
   const end = useEnd();
   const name = deviceName(sign_in.user_agent);
   return (
-    <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-line px-3 py-1.5 not-first:border-t">
-      <div className="min-w-0 flex-1">
-        <p className="flex min-w-0 gap-2">
-          <span className="truncate font-medium" title={sign_in.user_agent ?? undefined}>
-            {name}
-          </span>
-          {sign_in.current && <span className="shrink-0 text-completed">this device</span>}
-        </p>
-        <p className="text-muted text-sm">
-          {sign_in.ip ?? 'unknown address'} · used <Ago at={sign_in.last_used_at} /> · signed in{' '}
+    <OwnRow
+      name={name}
+      title={sign_in.user_agent ?? undefined}
+      mark={sign_in.current && <span className="shrink-0 text-completed">this device</span>}
+      about={
+        <>
+          {sign_in.ip ?? 'unknown address'} · <Used at={sign_in.last_used_at} /> · signed in{' '}
           <Clock at={sign_in.created_at} />
-        </p>
-        <Refused error={end.error} />
-      </div>
+          <Refused error={end.error} />
+        </>
+      }
+    >
       {sign_in.current ? (
         <SignOut />
       ) : (
@@ -75,7 +74,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
           Sign out
         </Button>
       )}
-    </li>
+    </OwnRow>
   );
 }
 

@@ -16,6 +16,7 @@ import { TextField } from '../../ui/field.tsx';
 import { placed } from '../../ui/placed.ts';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
+import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
 
 type Passkey = Answered<'getMe'>['passkeys'][number];
@@ -46,27 +47,17 @@ export function Passkeys() {
           passkeys.length === 0 ? (
             <Empty title="No passkeys." />
           ) : (
-            <ul className="rounded-lg border border-line">
+            <OwnList>
               {passkeys.map((passkey) => (
-                <li
+                <OwnRow
                   key={passkey.id}
-                  className="flex items-center gap-1 border-line px-3 py-1.5 not-first:border-t"
+                  name={passkey.name}
+                  about={
+                    <>
+                      added <Ago at={passkey.created_at} /> · <Used at={passkey.last_used_at} />
+                    </>
+                  }
                 >
-                  <div className="min-w-0 flex-1">
-                    <p className="truncate font-medium" title={passkey.name}>
-                      {passkey.name}
-                    </p>
-                    <p className="text-muted text-sm">
-                      added <Ago at={passkey.created_at} /> ·{' '}
-                      {passkey.last_used_at ? (
-                        <>
-                          used <Ago at={passkey.last_used_at} />
-                        </>
-                      ) : (
-                        'never used'
-                      )}
-                    </p>
-                  </div>
                   <IconButton
                     label={`Rename ${passkey.name}`}
                     icon={<Pencil aria-hidden />}
@@ -77,9 +68,9 @@ export function Passkeys() {
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setAct({ act: 'remove', passkey })}
                   />
-                </li>
+                </OwnRow>
               ))}
-            </ul>
+            </OwnList>
           )
         }
       </Reading>

@@ -14,6 +14,7 @@ import { placed } from '../../ui/placed.ts';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
+import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
 
 type Token = ItemOf<'listTokens'>;
@@ -40,26 +41,14 @@ export function Tokens() {
           tokens.length === 0 ? (
             <Empty title="No API tokens." cli="svc tokens create NAME" />
           ) : (
-            <ul className="rounded-lg border border-line">
+            <OwnList>
               {tokens.map((token) => (
-                <li
+                <OwnRow
                   key={token.id}
-                  className="flex items-center gap-3 border-line px-3 py-1.5 not-first:border-t"
-                >
-                  <div className="min-w-0 flex-1">
-                    <p className="truncate font-medium" title={token.name}>
-                      {token.name}
-                    </p>
-                    <p className="text-muted text-sm">
-                      made <Ago at={token.created_at} /> ·{' '}
-                      {token.last_used_at ? (
-                        <>
-                          used <Ago at={token.last_used_at} />
-                        </>
-                      ) : (
-                        'never used'
-                      )}{' '}
-                      ·{' '}
+                  name={token.name}
+                  about={
+                    <>
+                      made <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
                           ends <Clock at={token.expires_at} />
@@ -67,16 +56,17 @@ export function Tokens() {
                       ) : (
                         'no end'
                       )}
-                    </p>
-                  </div>
+                    </>
+                  }
+                >
                   <IconButton
                     label={`Delete ${token.name}`}
                     icon={<Trash2 aria-hidden />}
                     onClick={() => setEnding(token)}
                   />
-                </li>
+                </OwnRow>
               ))}
-            </ul>
+            </OwnList>
           )
         }
       </Reading>

@@ -5,8 +5,7 @@ import { useEffect, useRef, useState } from 'react';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
 import type { TasksSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
-import { cx } from '../../ui/cx.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { FilterField } from '../../ui/filter-field.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { TaskFacts } from './card.tsx';
@@ -175,17 +174,9 @@ function SearchBox({ q, onSearch }: { q: string | undefined; onSearch: (q: strin
     return () => clearTimeout(timer);
   }, [text, q]);
   return (
-    <label className="relative min-w-0 flex-1">
-      <span className="sr-only">Search this conversation</span>
+    <div className="relative min-w-0 flex-1">
       <Search aria-hidden className="absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-muted" />
-      <input
-        type="search"
-        data-filter
-        placeholder="Search this conversation"
-        value={text}
-        onChange={(event) => setText(event.target.value)}
-        className={cx(inputClass, 'pl-7')}
-      />
-    </label>
+      <FilterField label="Search this conversation" value={text} onText={setText} className="pl-7" />
+    </div>
   );
 }

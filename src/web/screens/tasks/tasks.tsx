@@ -8,7 +8,7 @@ import { reviewsQuery, type TaskRecord, type TeamRecord, teamsQuery } from '../.
 import type { TasksSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { FilterField } from '../../ui/filter-field.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
@@ -64,14 +64,12 @@ export function Tasks() {
               />
             </span>
             {!open && (
-              <input
-                type="search"
-                data-filter
-                aria-label="Filter tasks"
+              <FilterField
+                label="Filter tasks"
                 placeholder="Filter  /"
                 value={search.q ?? ''}
-                onChange={(event) => change({ q: event.target.value || undefined })}
-                className={cx(inputClass, 'min-w-20 flex-1 basis-0 sm:max-w-56')}
+                onText={(text) => change({ q: text || undefined })}
+                className="min-w-20 flex-1 basis-0 sm:max-w-56"
               />
             )}
             {!open && (

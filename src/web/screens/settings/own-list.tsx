@@ -1,0 +1,48 @@
+/** What somebody has under one's name: passkeys, tokens, sign-ins. Each with what is to know of it, and what can be done to it. */
+import type { ReactNode } from 'react';
+import { Ago } from '../../ui/time.tsx';
+
+export function OwnList({ children }: { children: ReactNode }) {
+  return <ul className="rounded-lg border border-line">{children}</ul>;
+}
+
+export function OwnRow({
+  name,
+  title = name,
+  mark,
+  about,
+  children,
+}: {
+  name: string;
+  title?: string | undefined;
+  /** Stands beside the name. */
+  mark?: ReactNode;
+  about: ReactNode;
+  /** Its buttons. */
+  children: ReactNode;
+}) {
+  return (
+    <li className="flex flex-wrap items-center gap-x-3 gap-y-1 border-line px-3 py-1.5 not-first:border-t">
+      <div className="min-w-0 flex-1">
+        <p className="flex min-w-0 gap-2">
+          <span className="truncate font-medium" title={title}>
+            {name}
+          </span>
+          {mark}
+        </p>
+        <div className="text-muted text-sm">{about}</div>
+      </div>
+      {children}
+    </li>
+  );
+}
+
+export function Used({ at }: { at: string | null }) {
+  return at === null ? (
+    'never used'
+  ) : (
+    <>
+      used <Ago at={at} />
+    </>
+  );
+}
