@@ -197,7 +197,7 @@ test('what ignores the end of its time is killed before it is tried again', { ti
 test('a restart ends every process of before, then begins anew, and nothing of before counts', {
   timeout: 60_000,
 }, async () => {
-  // Beside another one of the same step it would say so. By the shell alone: what a trap starts may be stopped as well.
+  // Beside another one of the same step it would say so.
   const alone =
     'at="at-$SVC_STEP_KEY"; if [ -e "$at" ] && read -r before <"$at" && kill -0 "$before" 2>/dev/null; ' +
     'then echo "$SVC_STEP_KEY" >>beside; fi; echo $$ >"$at"';

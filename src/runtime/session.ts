@@ -26,7 +26,7 @@ import {
 } from './session-files.ts';
 import { DEVNULL_PUMP, KEEPER_AGAIN } from './texts.ts';
 import type { Tools } from './tools.ts';
-import type { TreeAnswer, TreeMember, TreeRequest } from './tree.ts';
+import type { Told, TreeAnswer, TreeMember, TreeRequest } from './tree.ts';
 
 /** What a node gives to its sessions. */
 export interface SessionHost {
@@ -446,7 +446,7 @@ export class LocalSession {
   async #sweep(
     signal: TreeRequest['signal'],
     exit_uptime_s: number | null = null,
-    signalled: ProcessRef[] = [],
+    told: Told[] = [],
     everything = false,
   ): Promise<TreeAnswer> {
     const handle = everything ? null : this.#handle;
@@ -468,7 +468,7 @@ export class LocalSession {
       known: this.#known,
       exit_uptime_s,
       signal,
-      signalled,
+      told,
     });
     this.#known = answer.members.map(({ pid, start }) => ({ pid, start }));
     return answer;
@@ -489,14 +489,14 @@ export class LocalSession {
     uptime_s: number | null = null,
   ): Promise<{ cleanup: Cleanup | null; survivors: TreeMember[] }> {
     const begun = performance.now();
-    const signalled: ProcessRef[] = [];
+    let told: Told[] = [];
     let empty = 0;
     for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 100)) {
       if (!everything && (await isPopulated(this.#cgroup)) === false && empty > 0) break;
       const past_ms = performance.now() - begun;
       const signal = past_ms >= grace_ms ? 'SIGKILL' : 'SIGTERM';
-      const answer = await this.#sweep(signal, uptime_s, signalled, everything);
-      signalled.push(...this.#known);
+      const answer = await this.#sweep(signal, uptime_s, told, everything);
+      told = answer.told;
       empty = answer.members.length === 0 ? empty + 1 : 0;
       if (empty >= 2) break;
       if (past_ms > grace_ms + limits.kill_wait_ms && empty === 0) {

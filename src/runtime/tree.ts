@@ -5,6 +5,7 @@
  * descendants; minus our own helpers. Every pid is checked against its start time again before a signal.
  */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
+import { uptime } from 'node:os';
 import {
   commandLine,
   hasProc,
@@ -29,17 +30,26 @@ export interface TreeRequest {
   /** Seconds since boot when the main process was seen to have ended; null: not known. */
   exit_uptime_s: number | null;
   signal: 'SIGTERM' | 'SIGKILL' | null;
-  /** Got their TERM before: a second one would make some programs drop what they are finishing. */
-  signalled: ProcessRef[];
+  /** What the last look with TERM answered. */
+  told: Told[];
+}
+
+/** Has had its TERM (a second one would make some programs drop what they are finishing), or is part of what one does. */
+export interface Told extends ProcessRef {
+  /** What it starts from this clock tick on, it starts to clean up; null: that cannot be told here. */
+  from_tick: number | null;
 }
 
 export interface TreeMember extends ProcessRef {
+  ppid: number;
   command: string;
 }
 
 export interface TreeAnswer {
   session_id: string;
   members: TreeMember[];
+  /** Of the members; empty unless TERM was asked for. */
+  told: Told[];
   /** `cgroup.events`; null without a cgroup. */
   populated: boolean | null;
   /** A copy of journal bytes to the agent is under way (its feeder may be dead). */
@@ -52,15 +62,8 @@ const KILL_PASSES = 8;
 export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
   let answers = findTrees(requests);
   for (const [index, request] of requests.entries()) {
-    const members = answers[index]?.members ?? [];
-    if (request.signal === 'SIGTERM') {
-      const signalled = new Set(request.signalled.map((ref) => `${ref.pid} ${ref.start}`));
-      for (const member of members) {
-        if (signalled.has(`${member.pid} ${member.start}`)) continue;
-        send(member, 'SIGTERM');
-        send(member, 'SIGCONT');
-      }
-    }
+    const answer = answers[index];
+    if (answer && request.signal === 'SIGTERM') answer.told = terminate(answer.members, request.told);
   }
   for (let pass = 0; pass < KILL_PASSES; pass++) {
     let killed = 0;
@@ -82,6 +85,35 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
     answers = findTrees(requests);
   }
   return answers;
+}
+
+/**
+ * TERM, once for each, but not for what a process starts once it has had its own: that is how it cleans up, and it has
+ * the grace for that. A parent that ends meanwhile cleans nothing up, and what it leaves gets its TERM.
+ */
+function terminate(members: TreeMember[], before: Told[]): Told[] {
+  const living = new Map(members.map((member) => [member.pid, member]));
+  const told = new Map(
+    before.filter(({ pid, start }) => living.get(pid)?.start === start).map((ref) => [ref.pid, ref]),
+  );
+  const cleansUp = ({ ppid, start }: TreeMember): boolean => {
+    const parent = told.get(ppid);
+    if (parent) return parent.from_tick !== null && Number(start) >= parent.from_tick;
+    const untold = living.get(ppid);
+    return untold !== undefined && cleansUp(untold);
+  };
+  const news = members.filter(({ pid }) => !told.has(pid));
+  return [
+    ...told.values(),
+    ...news.map((member) => {
+      const { pid, start } = member;
+      if (cleansUp(member)) return { pid, start, from_tick: 0 };
+      const from_tick = hasProc ? Math.floor(uptime() * TICKS_PER_SECOND) : null;
+      send(member, 'SIGTERM');
+      send(member, 'SIGCONT');
+      return { pid, start, from_tick };
+    }),
+  ];
 }
 
 function send(ref: ProcessRef, signal: NodeJS.Signals): void {
@@ -158,7 +190,8 @@ function findTree(
     session_id: request.session_id,
     members: [...members.values()]
       .filter((stat) => stat.state !== 'Z' && stat.state !== 'X')
-      .map((stat) => ({ pid: stat.pid, start: stat.start, command: commandLine(stat) })),
+      .map((stat) => ({ pid: stat.pid, start: stat.start, ppid: stat.ppid, command: commandLine(stat) })),
+    told: [],
     populated: isPopulated(request.cgroup),
     feeding: traces.feeding.has(request.pipes),
   };

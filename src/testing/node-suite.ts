@@ -506,6 +506,15 @@ time.sleep(1000)`,
         expect(await text(id)).toBe('up\nbye\n');
       });
 
+      it('lets the commands finish by which a program cleans up, and theirs', async () => {
+        const cleanUp = `sleep 0.3 && sh -c 'sleep 0.2 && (sleep 0.1 && echo clean) && exit 0'; exit $?`;
+        const { id } = await script(`trap "${cleanUp}" TERM; echo up; while :; do sleep 0.05; done`);
+        await until(async () => (await text(id)) === 'up\n');
+        await node.stop(id, 30_000);
+        expect((await seen.ended(id)).exit.exit_code).toBe(0);
+        expect(await text(id)).toBe('up\nclean\n');
+      });
+
       it('twice at once is one stop, and after the end tells how it ended', async () => {
         const { id } = await script('sleep 1000');
         const [one, two] = await Promise.all([node.stop(id, 1000), node.stop(id, 1000)]);
