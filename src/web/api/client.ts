@@ -52,7 +52,7 @@ async function guarded<T>(request: () => Promise<T>): Promise<T> {
   } catch (error) {
     if (token === undefined || !endsSession(error)) throw error;
     // Another tab may have renewed the token in the meantime: the server refused it, and did nothing yet.
-    await renewing(async () => {});
+    if (session.look()?.token === token) await renewing(async () => {});
     const now = session.look()?.token;
     if (now !== undefined && now !== token) return request();
     session.end(token);

@@ -10,6 +10,8 @@ import { type Session, session } from './session.ts';
 /** Of a session whose beginning is not known. */
 const HALF_UNKNOWN_MS = 6 * 3_600_000;
 const ASK_BEFORE_MS = 10 * 60_000;
+/** Browsers bring what one tab stores to the others in their own time; the lock is kept until then. */
+const SPREAD_MS = 2000;
 
 /** Whether a new token should be fetched now. */
 export function isDue({ since, expires_at, last }: Session, now_ms: number): boolean {
@@ -31,6 +33,7 @@ export async function renewIfDue(): Promise<void> {
     if (!now || !isDue(now, Date.now())) return;
     try {
       session.renew(await client().call('refreshToken'));
+      await new Promise((spread) => setTimeout(spread, SPREAD_MS));
     } catch (error) {
       if (endsSession(error)) session.end(now.token);
       // Anything else passes, or a later request tells of it.

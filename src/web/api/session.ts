@@ -64,6 +64,7 @@ export const session = {
   /** The server says who this is now, for example under another role. */
   know(user: SignedIn['user']): void {
     const { id, username, role, created_at } = user;
+    session.look();
     if (current && JSON.stringify(current.user) !== JSON.stringify({ id, username, role, created_at }))
       set({ ...current, user: { id, username, role, created_at } });
   },
