@@ -64,6 +64,16 @@ browserTest(
       card(page, 'npm publish').getByRole('button', { name: 'Allow once' }),
     );
     for (const button of buttons) await button.waitFor();
+    // Neither answer is on its way before both are given.
+    const given = Promise.withResolvers<void>();
+    let answers = 0;
+    for (const page of [ana, leo]) {
+      await page.route('**/api/permission-reviews/*/respond', async (route) => {
+        if (++answers === 2) given.resolve();
+        await given.promise;
+        await route.continue();
+      });
+    }
     await Promise.all(buttons.map((button) => button.click()));
     await expect.poll(async () => (await get(review)).status, SOON).toBe('answered');
     const { answered_by } = await get(review);
