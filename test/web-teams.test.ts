@@ -6,7 +6,7 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
-import { TestPlane } from '../src/testing/plane.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 let browser: TestBrowser | undefined;
@@ -130,6 +130,98 @@ browserTest(
     await page.getByRole('heading', { level: 1 }).getByText('cancelled').waitFor();
   },
 );
+
+browserTest('a person adds a step to a run that goes on', async () => {
+  const { page, elsewhere } = await open();
+  const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
+  const { id: team_id } = await team('grows', { members });
+  const params = { team_id };
+  const { id: run_id } = await plane.client.call('createRun', { params, body: { input: {} } });
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  const dialog = page.getByRole('dialog');
+  const add = page.getByRole('button', { name: 'Add step', exact: true });
+  const adding = page.getByRole('button', { name: 'Add step…' });
+  await adding.click();
+  await add.click();
+  await dialog.getByText('step_key is required', { exact: true }).waitFor();
+  await dialog.getByLabel('Step').fill('look');
+  await add.click();
+  await inSteps(page, 'look ready ann').waitFor();
+  await page.waitForURL(/step=look/);
+
+  await adding.click();
+  await dialog.getByLabel('Step').fill('look');
+  await dialog.getByLabel('Member').selectOption('bob');
+  await dialog.getByLabel('Waits for').selectOption('look');
+  await dialog.getByLabel('What is asked').fill('Say what you saw');
+  await add.click();
+  await dialog.getByText('step already exists for run', { exact: true }).waitFor();
+  await dialog.getByLabel('Step').fill('tell');
+  await add.click();
+  await inSteps(page, 'tell pending bob').waitFor();
+  const steps = await plane.client.call('listSteps', { params: { team_id, run_id } });
+  expect(steps.map(({ step_key, depends_on, prompt }) => [step_key, depends_on, prompt])).toEqual([
+    ['look', [], ''],
+    ['tell', ['look'], 'Say what you saw'],
+  ]);
+  await plane.client.call('completeStep', {
+    params: { team_id, run_id, step_key: 'look' },
+    body: { output: null },
+  });
+  await inSteps(page, 'tell ready bob').waitFor();
+  await plane.client.call('cancelRun', { params: { team_id, run_id } });
+  await adding.waitFor({ state: 'detached' });
+  expect(elsewhere).toEqual([]);
+});
+
+browserTest("a person writes into a run's mail, answers what came, and acknowledges it", async () => {
+  const { page, complaints, elsewhere } = await open();
+  const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
+  const { id: team_id } = await team('writes', { leader_member_id: 'ann', members });
+  const { id: run_id } = await plane.client.call('createRun', { params: { team_id }, body: { input: {} } });
+  const me = `user:${ROOT.username}`;
+  const bob = `bob@${team_id}`;
+  const inbox = async (actor_id: string) => {
+    const found = await plane.client.call('listMail', { params: { actor_id }, query: { run_id } });
+    return found.map(({ from_actor_id, payload }) => [from_actor_id, payload]);
+  };
+  await page.goto(`${plane.url}/teams/${team_id}/runs/${run_id}`);
+  const mailbox = page.getByRole('region', { name: 'Mailbox' });
+  const message = mailbox.getByLabel('Message');
+  await message.fill('Who has the keys?');
+  await page.reload();
+  expect(await message.inputValue()).toBe('Who has the keys?');
+  await message.press('Control+Enter');
+  await mailbox.getByRole('listitem').getByText('Who has the keys?').waitFor();
+  expect(await message.inputValue()).toBe('');
+  expect(await inbox(`ann@${team_id}`)).toEqual([[me, { text: 'Who has the keys?' }]]);
+
+  const asked = { run_id, from_actor_id: bob, to_actor_id: me, payload: { text: 'Which door?' } };
+  await plane.client.call('sendMail', { body: asked });
+  const theirs = mailbox.getByRole('listitem').filter({ hasText: 'Which door?' });
+  await theirs.getByRole('button', { name: 'Answer' }).click();
+  await message.pressSequentially('The green one');
+  expect([
+    await mailbox.getByLabel('From').inputValue(),
+    await mailbox.getByLabel('To', { exact: true }).inputValue(),
+  ]).toEqual([me, bob]);
+  await mailbox.getByRole('button', { name: 'Send' }).click();
+  await mailbox.getByRole('listitem').filter({ hasText: 'The green one' }).waitFor();
+  expect(await inbox(bob)).toEqual([[me, { text: 'The green one' }]]);
+  await theirs.getByRole('button', { name: 'Acknowledge' }).click();
+  await theirs.getByText('acknowledged').waitFor();
+  expect(await inbox(me)).toEqual([]);
+
+  // A member without an agent is spoken for.
+  await mailbox.getByLabel('From').selectOption('bob');
+  await mailbox.getByLabel('To', { exact: true }).selectOption('ann');
+  await message.fill('From me as well');
+  await mailbox.getByRole('button', { name: 'Send' }).click();
+  await expect.poll(() => inbox(`ann@${team_id}`)).toContainEqual([bob, { text: 'From me as well' }]);
+  await plane.client.call('cancelRun', { params: { team_id, run_id } });
+  await message.waitFor({ state: 'detached' });
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+});
 
 browserTest('two people change one team: both versions are shown, and nothing typed is lost', async () => {
   const { page } = await open();

@@ -92,6 +92,27 @@ export function actorName(actor_id: string): string {
   return actor_id.startsWith('user:') ? actor_id.slice(5) : actor_id.replace(/@[^@]*$/, '');
 }
 
+/** The actors that a person speaks for in a run: themselves first, then members that have no agent. */
+export function voicesOf(
+  { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
+  username?: string,
+): string[] {
+  if (username === undefined) return [];
+  const outside = spec.members.filter(({ agent }) => !agent);
+  return [`user:${username}`, ...outside.map(({ member_id }) => `${member_id}@${team_id}`)];
+}
+
+/** Whom mail of a run can go to: its members, the leader first, and the people who are known to take part. */
+export function actorsOf(
+  { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
+  known?: MembersRecord,
+): string[] {
+  const ids = spec.members.map(({ member_id }) => member_id);
+  const ordered = [spec.leader_member_id, ...ids].filter((id) => id !== null);
+  const people = known ? [known.leader, ...known.members].map(({ actor_id }) => actor_id) : [];
+  return [...new Set([...ordered.map((id) => `${id}@${team_id}`), ...people])];
+}
+
 /** JSON for people to read; text as it is. */
 export function pretty(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);

@@ -1,16 +1,20 @@
 /** What actors of a run wrote to each other: from whom, to whom, what it says, and whether it was dealt with. */
-import { useQuery } from '@tanstack/react-query';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useState } from 'react';
-import type { Answered } from '../../api/client.ts';
+import { call, type ItemOf } from '../../api/client.ts';
 import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
 import { visible } from '../../prose/visible.ts';
 import { Button } from '../../ui/button.tsx';
-import { Reading } from '../../ui/states.tsx';
+import { useOnline } from '../../ui/online.ts';
+import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
-import { actorName, type MembersRecord, pretty } from './facts.ts';
+import { useAct } from './act.ts';
+import { actorName, actorsOf, type MembersRecord, pretty, voicesOf } from './facts.ts';
+import { MailComposer } from './mail-composer.tsx';
 
-type MailHead = Extract<Answered<'listRunMail'>, { items: unknown }>['items'][number];
+type MailHead = ItemOf<'listRunMail'>;
 
 const FIRST = 30;
 
@@ -34,18 +38,36 @@ export function RunMail({
     ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
     : new Map<string, number>();
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
+  const [answered, setAnswered] = useState<MailHead | null>(null);
+  const voices = voicesOf(run, useSession()?.user.username);
+  const actors = actorsOf(run, members);
   return (
     <section aria-label="Mailbox" className="min-w-0 rounded-md border border-line">
       <h2 className="border-line border-b px-3 py-1.5 font-medium">
         Mailbox {waiting > 0 && <span className="font-normal text-muted">{waiting} not dealt with</span>}
       </h2>
-      <RunMailList run={run} live={live} />
+      <RunMailList run={run} live={live} voices={voices} {...(live && { onAnswer: setAnswered })} />
+      {live && voices[0] !== undefined && (
+        <MailComposer run={run} voices={voices} actors={actors} answered={answered} />
+      )}
     </section>
   );
 }
 
-/** All of it, or what one actor gets and sends. */
-export function RunMailList({ run, live, of }: { run: RunRecord; live: boolean; of?: string }) {
+/** All of it, or what one actor gets and sends. `voices`: whose mail the person may deal with. */
+export function RunMailList({
+  run,
+  live,
+  of,
+  voices = [],
+  onAnswer,
+}: {
+  run: RunRecord;
+  live: boolean;
+  of?: string;
+  voices?: string[];
+  onAnswer?: (message: MailHead) => void;
+}) {
   const mail = useQuery(runMailQuery(run.id, live));
   const [shown, setShown] = useState(FIRST);
   return (
@@ -63,7 +85,12 @@ export function RunMailList({ run, live, of }: { run: RunRecord; live: boolean; 
             )}
             <ol>
               {heads.slice(-shown).map((head) => (
-                <Letter key={head.id} head={head} />
+                <Letter
+                  key={head.id}
+                  head={head}
+                  mine={voices.includes(head.to_actor_id)}
+                  onAnswer={onAnswer}
+                />
               ))}
             </ol>
           </div>
@@ -73,7 +100,15 @@ export function RunMailList({ run, live, of }: { run: RunRecord; live: boolean; 
   );
 }
 
-function Letter({ head }: { head: MailHead }) {
+function Letter({
+  head,
+  mine,
+  onAnswer,
+}: {
+  head: MailHead;
+  mine: boolean;
+  onAnswer: ((message: MailHead) => void) | undefined;
+}) {
   const { data, error } = useQuery(mailQuery(head.id));
   const { icon: Icon, word, colour } = looks[head.status] ?? looks.pending!;
   return (
@@ -98,7 +133,33 @@ function Letter({ head }: { head: MailHead }) {
         {data ? wordsOfMail(data.payload) : error ? 'It could not be read.' : ' '}
       </p>
       {head.reason && <p className="break-words text-failed text-sm">{head.reason}</p>}
+      {mine && (
+        <div className="flex flex-wrap items-center gap-2 py-1">
+          {onAnswer && <Button onClick={() => onAnswer({ ...head })}>Answer</Button>}
+          {head.status !== 'acknowledged' && head.status !== 'dead_letter' && <Done head={head} />}
+        </div>
+      )}
     </li>
+  );
+}
+
+function Done({ head }: { head: MailHead }) {
+  const queries = useQueryClient();
+  const online = useOnline();
+  const ack = useAct(
+    (message_id: string) => call('ackMail', { params: { message_id } }),
+    () => {
+      void queries.invalidateQueries({ queryKey: ['run-mail', head.run_id] });
+      void queries.invalidateQueries({ queryKey: ['run-members', head.run_id] });
+    },
+  );
+  return (
+    <>
+      <Button busy={ack.isPending} disabled={!online} onClick={() => ack.mutate(String(head.id))}>
+        {ack.isPending ? 'Acknowledging…' : 'Acknowledge'}
+      </Button>
+      <Refused error={ack.error} />
+    </>
   );
 }
 

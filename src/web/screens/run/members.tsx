@@ -1,5 +1,6 @@
 /** Who takes part, where a run has no steps (yet). */
 import type { UseQueryResult } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 import { Reading } from '../../ui/states.tsx';
@@ -11,15 +12,21 @@ export function Members({
   run,
   selected,
   onSelect,
+  adding,
 }: {
   members: UseQueryResult<MembersRecord>;
   run: RunRecord;
   selected: string | undefined;
   onSelect: (member_id: string) => void;
+  /** What adds a step, while one can be added. */
+  adding: ReactNode;
 }) {
   return (
     <section aria-label="Members" className="min-w-0 rounded-md border border-line">
-      <h2 className="border-line border-b px-3 py-1.5 font-medium">Members</h2>
+      <header className="flex flex-wrap items-center justify-between gap-2 border-line border-b px-3 py-1.5">
+        <h2 className="font-medium">Members</h2>
+        {adding}
+      </header>
       <Reading read={members} rows={3}>
         {(read) => (
           <ul>

@@ -16,6 +16,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Reading, Skeleton } from '../../ui/states.tsx';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
+import { AddStep } from './add-step.tsx';
 import { likelyStep, type StepRecord, titleOf } from './facts.ts';
 import { RunMail } from './mail.tsx';
 import { MemberPanel } from './member-panel.tsx';
@@ -72,6 +73,9 @@ function RunScreen({ run }: { run: RunRecord }) {
       replace: true,
     });
 
+  const adding = live && (
+    <AddStep run={run} steps={steps} onAdded={(step_key) => select({ step: step_key })} />
+  );
   const name = team.data?.name ?? team_id;
   const title = titleOf(run);
   return (
@@ -122,6 +126,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 onSelect={(key) => select({ step: key })}
                 view={search.view}
                 onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
+                adding={adding}
               />
             ) : (
               <Members
@@ -129,6 +134,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 run={run}
                 selected={member_id}
                 onSelect={(one) => select({ member: one })}
+                adding={adding}
               />
             )}
             <Timeline

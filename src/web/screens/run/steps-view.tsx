@@ -1,5 +1,6 @@
 /** A run's steps: as a graph, or as its twin, a table that has the same words. */
 import { Network, Rows3 } from 'lucide-react';
+import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Status } from '../../ui/status.tsx';
@@ -12,12 +13,15 @@ export function StepsView({
   onSelect,
   view,
   onView,
+  adding,
 }: {
   steps: readonly StepRecord[];
   selected: string | undefined;
   onSelect: (step_key: string) => void;
   view: string | undefined;
   onView: (view: 'graph' | 'table') => void;
+  /** What adds one, while one can be added. */
+  adding: ReactNode;
 }) {
   const shown = view ?? (steps.length > GRAPH_STEPS_MAX ? 'table' : 'graph');
   return (
@@ -31,7 +35,8 @@ export function StepsView({
             </span>
           ))}
         </div>
-        <div className="flex gap-1">
+        <div className="flex flex-wrap items-center gap-1">
+          {adding}
           <Choice
             icon={<Network aria-hidden />}
             label="Graph"
@@ -63,7 +68,7 @@ function Choice({
   on,
   onPress,
 }: {
-  icon: React.ReactNode;
+  icon: ReactNode;
   label: string;
   on: boolean;
   onPress: () => void;

@@ -1,6 +1,7 @@
 /** One step of the form: whose it is, what it waits for, what is asked. */
 import { X } from 'lucide-react';
 import { IconButton } from '../../ui/button.tsx';
+import { needWords, Picks } from '../../ui/picks.tsx';
 import { Select } from '../../ui/select.tsx';
 import { at, type Doc, put, removeStep, renameStep, textAt } from './document.ts';
 import { choicesOf, DocField, type FormProps } from './form-field.tsx';
@@ -61,29 +62,7 @@ export function StepForm({
       </div>
       <DocField form={form} path={[...path, 'depends_on']} label="Waits for">
         {(control) => (
-          <div className="flex min-w-0 flex-wrap items-center gap-1">
-            {needs.map((need) => (
-              <button
-                key={need}
-                type="button"
-                aria-label={`No longer wait for ${need}`}
-                onClick={() => setNeeds(needs.filter((one) => one !== need))}
-                className="tap inline-flex max-w-full items-center gap-1 rounded-full border border-line bg-surface px-2"
-              >
-                <span className="truncate">{need}</span> <X aria-hidden className="size-3 shrink-0" />
-              </button>
-            ))}
-            <Select
-              {...control}
-              value=""
-              onChange={(need) => need !== '' && setNeeds([...needs, need])}
-              className="max-w-44"
-              choices={[
-                { value: '', label: needs.length > 0 ? 'and for…' : 'nothing' },
-                ...others.map((one) => ({ value: one, label: one })),
-              ]}
-            />
-          </div>
+          <Picks {...control} picked={needs} others={others} onChange={setNeeds} words={needWords} />
         )}
       </DocField>
       <DocField form={form} path={[...path, 'prompt']} label="What is asked" lines={2} />
