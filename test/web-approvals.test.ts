@@ -94,8 +94,9 @@ browserTest(
     const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
     await expect.poll(focused, SOON).toBe(second.id);
     await page.keyboard.press('k');
-    expect(await focused()).toBe(first.id);
+    await expect.poll(focused).toBe(first.id);
     await page.keyboard.press('j');
+    await expect.poll(focused).toBe(second.id);
     await page.keyboard.press('3');
     await card(page, 'Reject · ana').waitFor();
     expect((await get(second)).option_id).toBe('no');

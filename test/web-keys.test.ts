@@ -34,8 +34,8 @@ const go = async (path: string, heading: string | RegExp) => {
   await page.getByRole('heading', { level: 1, name: heading }).waitFor();
 };
 /** Waits until an expression has a value in the page. */
-const becomes = (expression: string, value: string) =>
-  expect.poll(() => page.evaluate(expression), { timeout: 20_000 }).toBe(value);
+const becomes = (expression: string, value: unknown) =>
+  expect.poll(() => page.evaluate(expression)).toBe(value);
 const path = () => new URL(page.url()).pathname;
 const palette = () => page.getByRole('combobox', { name: 'Search and commands' });
 const focused = () => page.evaluate('document.activeElement.textContent') as Promise<string>;
@@ -47,14 +47,14 @@ browserTest(
     await page.getByLabel('Current password').focus();
     await page.keyboard.press('Control+k');
     await palette().waitFor();
-    expect(await page.evaluate('document.activeElement.getAttribute("role")')).toBe('combobox');
+    await becomes('document.activeElement.getAttribute("role")', 'combobox');
     await page.keyboard.type('fence PAINT');
     const found = page.getByRole('option');
     await found.filter({ hasText: 'paint-fence' }).waitFor();
-    expect(await found.count()).toBe(1);
+    await expect.poll(() => found.count()).toBe(1);
     await page.keyboard.press('Enter');
     await page.waitForURL(/\/agents\/agt_/);
-    expect(await palette().count()).toBe(0);
+    await palette().waitFor({ state: 'detached' });
     expect(await page.evaluate('document.querySelectorAll("style").length')).toBe(0);
   },
 );
@@ -152,7 +152,7 @@ browserTest('j and k move through a list, Enter opens, Esc leaves', async () => 
   await page.keyboard.press('Enter');
   await page.waitForURL(/operation=/);
   await page.keyboard.press('Escape');
-  expect(await page.evaluate('document.activeElement === document.body')).toBe(true);
+  await becomes('document.activeElement === document.body', true);
 });
 
 browserTest(

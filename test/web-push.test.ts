@@ -142,7 +142,7 @@ browserTest('a question goes from the agent to the phone, and a tap on it leads 
 
   await tap(worker, tag);
   await page.waitForURL(`${plane.url}${path}`);
-  expect(await shown(worker)).toEqual([]);
+  await expect.poll(() => shown(worker)).toEqual([]);
   const card = page.getByRole('list', { name: 'Waiting' }).getByRole('article');
   expect(await card.getAttribute('data-review')).toBe(review!.id);
   await card
@@ -220,7 +220,7 @@ browserTest('signing out takes the device along, here and at the service', async
   await page.getByRole('button', { name: 'Sign out' }).click();
   await page.getByLabel('Password').waitFor();
   await expect.poll(kept, SOON).toBe(null);
-  expect(await known()).toBe(false);
+  await expect.poll(known).toBe(false);
 });
 
 browserTest('a device that cannot be told anything says why, and what to do', async () => {

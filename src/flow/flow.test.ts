@@ -7,6 +7,7 @@ import { silentLog } from '../base/log.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
+import { SOON } from '../testing/lives.ts';
 import { type Fact, Facts } from './facts.ts';
 import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
 
@@ -33,15 +34,15 @@ test('a fact reaches every consumer once, also one that starts later', async () 
   });
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
   await facts.open({ one: note('one') });
-  await vi.waitFor(() => expect(seen).toEqual(['one ses_1']));
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1']), SOON);
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
-  await vi.waitFor(() => expect(seen).toEqual(['one ses_1', 'one ses_2']));
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1', 'one ses_2']), SOON);
   await facts.close();
 
   const again = new Facts(common());
   await again.open({ one: note('again') });
   await store.write((tx) => again.record(tx, 'session_ended', 'ses_3', payload));
-  await vi.waitFor(() => expect(seen.at(-1)).toBe('again ses_3'));
+  await vi.waitFor(() => expect(seen.at(-1)).toBe('again ses_3'), SOON);
   expect(seen).toHaveLength(3);
   await again.close();
 });
@@ -54,9 +55,13 @@ test('a fact goes only when every consumer has seen it, also those that begin la
   });
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
   await facts.open({ one: note('one'), two: note('two') });
-  await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one ses_1', 'two ses_1']));
-  await vi.waitFor(async () =>
-    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('facts').select('id')))).toEqual([]),
+  await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one ses_1', 'two ses_1']), SOON);
+  await vi.waitFor(
+    async () =>
+      expect(await store.read((reader) => reader.all(reader.sql.selectFrom('facts').select('id')))).toEqual(
+        [],
+      ),
+    SOON,
   );
   await facts.close();
 });
@@ -71,7 +76,7 @@ test('a fact of a rolled-back transaction is never seen', async () => {
   });
   await expect(undone).rejects.toThrow('undone');
   await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
-  await vi.waitFor(() => expect(seen).toEqual(['ses_2']));
+  await vi.waitFor(() => expect(seen).toEqual(['ses_2']), SOON);
   await facts.close();
 });
 
@@ -100,7 +105,7 @@ test('intents of a session are carried out in order, of different sessions side 
     return outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 });
   });
   const outcome = outbox.outcome(last);
-  await vi.waitFor(() => expect(done).toEqual(['ses_b start']));
+  await vi.waitFor(() => expect(done).toEqual(['ses_b start']), SOON);
   release();
   await outcome;
   expect(done).toEqual(['ses_b start', 'ses_a start', 'ses_a stop']);
@@ -114,7 +119,7 @@ test('what an earlier process left undone is carried out by the next', async () 
   const second = new Outbox(common());
   const seen: Intent[] = [];
   await second.open(handlers(async (intent) => void seen.push(intent)));
-  await vi.waitFor(() => expect(seen).toHaveLength(1));
+  await vi.waitFor(() => expect(seen).toHaveLength(1), SOON);
   expect(seen[0]).toMatchObject({ session_id: 'ses_a', kind: 'stop', payload: { grace_ms: 7 } });
   second.close();
 });
@@ -134,7 +139,7 @@ test('an unreachable node is told to the waiter and tried again', async () => {
   await vi.waitFor(async () => {
     expect(tries).toBe(2);
     expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
-  });
+  }, SOON);
   outbox.close();
 });
 
@@ -184,6 +189,6 @@ test('an intent that cannot be struck off is carried out again, and its lane goe
   await vi.waitFor(async () => {
     const left = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').select('id')));
     expect(left).toEqual([]);
-  });
+  }, SOON);
   outbox.close();
 });

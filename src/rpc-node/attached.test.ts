@@ -10,6 +10,7 @@ import {
 } from '../contract/gen/node_pb.ts';
 import type { Node } from '../domain/node.ts';
 import { Problem } from '../domain/problem.ts';
+import { SOON } from '../testing/lives.ts';
 import { openTestDoor, remoteNode } from '../testing/remote-node.ts';
 import { Attached } from './attached.ts';
 
@@ -140,7 +141,7 @@ test('over a real link the plane’s answer and its refusal come back in its own
     await expect(door.upcall('broken', {}, 't')).rejects.toThrow('internal server error');
     expect(calls).toHaveLength(3);
     await plane.detach();
-    await vi.waitFor(() => expect(door.upcall('m', {}, 't')).rejects.toMatchObject(unreachable));
+    await vi.waitFor(() => expect(door.upcall('m', {}, 't')).rejects.toMatchObject(unreachable), SOON);
   } finally {
     await plane.detach();
     await door.close();

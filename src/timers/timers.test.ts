@@ -5,6 +5,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
+import { SOON } from '../testing/lives.ts';
 import { Timers } from './timers.ts';
 
 let folder: string;
@@ -31,10 +32,10 @@ test('due timers fire once and in the order of their times, later ones wait', as
     timers.set(tx, 'agent_restart', 'first', now - 2, payload);
   });
   timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
-  await vi.waitFor(() => expect(fired).toEqual(['first', 'second']));
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second']), SOON);
   now += 60_001;
   await store.write((tx) => timers.set(tx, 'agent_restart', 'wake', now, payload));
-  await vi.waitFor(() => expect(fired).toEqual(['first', 'second', 'later', 'wake']));
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second', 'later', 'wake']), SOON);
   await timers.close();
 });
 
@@ -49,7 +50,7 @@ test('a timer set again moves, a cleared one never fires', async () => {
     timers.set(tx, 'agent_restart', 'due', now - 1, payload);
   });
   timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
-  await vi.waitFor(() => expect(fired).toEqual(['due']));
+  await vi.waitFor(() => expect(fired).toEqual(['due']), SOON);
   await timers.close();
 });
 
@@ -71,13 +72,13 @@ test('a timer whose handler failed holds up no other and is still there for the 
       throw new Error('not now');
     },
   });
-  await vi.waitFor(() => expect([tries, other]).toEqual([1, 1]));
+  await vi.waitFor(() => expect([tries, other]).toEqual([1, 1]), SOON);
   await first.close();
   now += 60_000;
   const second = new Timers({ store, clock, log: silentLog });
   const fired: string[] = [];
   second.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
-  await vi.waitFor(() => expect(fired).toEqual(['one']));
+  await vi.waitFor(() => expect(fired).toEqual(['one']), SOON);
   await second.close();
 });
 
