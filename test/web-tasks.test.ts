@@ -101,6 +101,36 @@ browserTest(
   },
 );
 
+browserTest(
+  'a card that is being moved stays where it was put, whatever is told of it meanwhile',
+  async () => {
+    const id = await create('On its way');
+    const { page } = await open(`/tasks?team=${team_id}`);
+    const answered = Promise.withResolvers<void>();
+    await page.route(
+      `**/tasks/${id}`,
+      async (route) => {
+        await answered.promise;
+        await route.continue();
+      },
+      { times: 1 },
+    );
+    await page.getByRole('link', { name: 'On its way' }).focus();
+    await page.keyboard.press('Shift+ArrowRight');
+    await column(page, 'Doing').getByRole('link', { name: 'On its way' }).waitFor();
+    const { version } = await get(id);
+    await plane.client.call('updateTask', {
+      params: { team_id, task_id: id },
+      body: { version, title: 'On its long way' },
+    });
+    await column(page, 'Doing').getByRole('link', { name: 'On its long way' }).waitFor();
+    answered.resolve();
+    const card = column(page, 'To do').locator('li', { hasText: 'On its long way' });
+    await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
+    await page.context().close();
+  },
+);
+
 browserTest('what somebody else does to tasks shows without a reload', async () => {
   const { page } = await open(`/tasks?team=${team_id}`);
   await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();

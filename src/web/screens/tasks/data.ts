@@ -4,6 +4,7 @@ import {
   type UseQueryResult,
   useInfiniteQuery,
   useMutation,
+  useMutationState,
   useQueries,
   useQuery,
   useQueryClient,
@@ -76,35 +77,40 @@ export async function readAfterConflict(
   return now;
 }
 
-/** Told at once, and taken back when the server refuses. */
+const MOVE = ['move-task'];
+
+interface Move {
+  task: TaskRecord;
+  status: TaskStatus;
+}
+
 export function useMove(told: {
   onMoved: (task: TaskRecord) => void;
   onRefused: (task: TaskRecord, status: TaskStatus, error: unknown) => void;
 }) {
   const queries = useQueryClient();
   return useMutation({
-    mutationFn: ({ task, status }: { task: TaskRecord; status: TaskStatus }) =>
+    mutationKey: MOVE,
+    mutationFn: ({ task, status }: Move) =>
       call('updateTask', { params: paramsOf(task), body: { status, version: task.version } }),
-    onMutate: async ({ task, status }) => {
-      // What is being read was so before the move, and would take the card back.
-      const filter = { queryKey: ['tasks', task.team_id], exact: true };
-      const was_reading = queries.isFetching(filter) > 0;
-      if (was_reading) await queries.cancelQueries(filter);
-      putTask(queries, { ...task, status });
-      return { was_reading, filter };
-    },
-    onSettled: (_record, _error, _move, context) =>
-      context?.was_reading && queries.invalidateQueries(context.filter),
     onSuccess: (task) => {
       putTask(queries, task);
       told.onMoved(task);
     },
     onError: async (error, { task, status }) => {
-      putTask(queries, task);
       told.onRefused(task, status, error);
       await readAfterConflict(queries, task, error).catch(() => null);
     },
   });
+}
+
+/** Where tasks are being moved to: they are shown there until the server has answered, whatever is read meanwhile. */
+export function useMoving(): ReadonlyMap<string, TaskStatus> {
+  const moves = useMutationState({
+    filters: { mutationKey: MOVE, status: 'pending' },
+    select: ({ state }) => state.variables as Move,
+  });
+  return useMemo(() => new Map(moves.map(({ task, status }) => [task.id, status])), [moves]);
 }
 
 export function useStartRun(task: TaskRecord) {

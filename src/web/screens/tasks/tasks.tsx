@@ -15,7 +15,7 @@ import { Empty, Reading } from '../../ui/states.tsx';
 import { Board } from './board.tsx';
 import { labelOf, matching, type TaskStatus, waitingIn } from './columns.ts';
 import { Conversation } from './conversation.tsx';
-import { useMove, useRunsOf, useTasksOf } from './data.ts';
+import { useMove, useMoving, useRunsOf, useTasksOf } from './data.ts';
 import { EditTask, NewTask } from './edit.tsx';
 import { TaskList } from './list.tsx';
 import type { Refusal, ShownTask } from './shown.ts';
@@ -146,18 +146,19 @@ function TasksOf({
   const runs = useRunsOf(read.data ?? []);
   const { data: reviews = [] } = useQuery(reviewsQuery);
   const { moved, refusal, onMove } = useMoves();
+  const moving = useMoving();
   const open_id = search.task;
   const shown = useMemo(() => {
     const names = new Map(teams.map(({ id, name }) => [id, name]));
     return (read.data ?? []).map(
       (task): ShownTask => ({
-        task,
+        task: { ...task, status: moving.get(task.id) ?? task.status },
         team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
         run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
         waiting: waitingIn(reviews, task.run_id),
       }),
     );
-  }, [read.data, teams, runs, reviews]);
+  }, [read.data, teams, runs, reviews, moving]);
   const kept = useMemo(() => {
     if (open_id !== undefined || !search.q) return shown;
     const found = new Set(
