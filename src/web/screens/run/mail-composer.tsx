@@ -3,10 +3,9 @@ import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
-import { hasModifier, MOD } from '../../shell/keys.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import { Refused } from '../../ui/states.tsx';
@@ -92,20 +91,7 @@ export function MailComposer({
         />
       </div>
       <div className="flex items-end gap-2">
-        <textarea
-          ref={area}
-          aria-label="Message"
-          rows={Math.min(8, Math.max(2, text.split('\n').length))}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-          onKeyDown={(event) => {
-            if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
-            event.preventDefault();
-            submit();
-          }}
-          placeholder={`Message  ${MOD} ⏎`}
-          className={`${inputClass} resize-none text-prose`}
-        />
+        <MessageArea ref={area} text={text} onText={setText} onSend={submit} />
         <Button
           type="submit"
           look="primary"

@@ -1,15 +1,14 @@
 /** Saying something: to whom, and what. What is written stays until it is sent, and is sent once. */
 import { useMutation } from '@tanstack/react-query';
 import { X } from 'lucide-react';
-import { type KeyboardEvent, useEffect, useRef, useState } from 'react';
+import { useEffect, useRef, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
 import { call, wordsOf } from '../../api/client.ts';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
-import { hasModifier, MOD } from '../../shell/keys.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { useDraft } from '../../ui/drafts.ts';
-import { inputClass } from '../../ui/field.tsx';
+import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
 import { glimpse, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
@@ -70,11 +69,6 @@ export function Composer({
   const nth = useRef(0);
   const submit = () => {
     if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
-  };
-  const onKey = (event: KeyboardEvent) => {
-    if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
-    event.preventDefault();
-    submit();
   };
   const words = send.error ? wordsOf(send.error) : null;
   const place = words === null ? null : placeOf(words);
@@ -143,17 +137,7 @@ export function Composer({
       {said('route')}
       {said('member')}
       <div className="flex items-end gap-2">
-        <textarea
-          ref={area}
-          aria-label="Message"
-          {...wrong('text')}
-          rows={Math.min(8, Math.max(2, text.split('\n').length))}
-          value={text}
-          onChange={(event) => setText(event.target.value)}
-          onKeyDown={onKey}
-          placeholder={`Message  ${MOD} ⏎`}
-          className={cx(inputClass, 'resize-none text-prose')}
-        />
+        <MessageArea ref={area} {...wrong('text')} text={text} onText={setText} onSend={submit} />
         <Button type="submit" look="primary" busy={send.isPending} disabled={is_offline}>
           {send.isPending ? 'Sending…' : 'Send'}
         </Button>

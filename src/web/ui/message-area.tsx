@@ -1,0 +1,33 @@
+/** What somebody writes to others: it grows with the lines, and Enter with Ctrl or Cmd sends it. */
+import type { ComponentProps } from 'react';
+import { hasModifier, MOD } from '../shell/keys.ts';
+import { cx } from './cx.ts';
+import { inputClass } from './field.tsx';
+
+export function MessageArea({
+  text,
+  onText,
+  onSend,
+  ...area
+}: {
+  text: string;
+  onText: (text: string) => void;
+  onSend: () => void;
+} & Pick<ComponentProps<'textarea'>, 'ref' | 'aria-invalid' | 'aria-describedby'>) {
+  return (
+    <textarea
+      {...area}
+      aria-label="Message"
+      rows={Math.min(8, Math.max(2, text.split('\n').length))}
+      value={text}
+      onChange={(event) => onText(event.target.value)}
+      onKeyDown={(event) => {
+        if (event.key !== 'Enter' || !hasModifier(event.nativeEvent)) return;
+        event.preventDefault();
+        onSend();
+      }}
+      placeholder={`Message  ${MOD} ⏎`}
+      className={cx(inputClass, 'resize-none text-prose')}
+    />
+  );
+}
