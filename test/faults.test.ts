@@ -59,7 +59,8 @@ test.runIf(LINUX)(
     const piece = Buffer.alloc(MIB, 'x');
     for (let n = 0; n < LINE_MIB; n++) hash.update(piece);
     expect(await digest(agent.id)).toEqual({ bytes: LINE_MIB * MIB, sha256: hash.digest('hex') });
-    expect(grown).toBeLessThan(64 * MIB);
+    // Far less than the line; when the collector comes makes some 60 MiB.
+    expect(grown).toBeLessThan((LINE_MIB / 3) * MIB);
     expect(grown_in_all).toBeLessThan(256 * MIB);
   },
 );
