@@ -96,18 +96,19 @@ function terminate(members: TreeMember[], before: Told[]): Told[] {
   const told = new Map(
     before.filter(({ pid, start }) => living.get(pid)?.start === start).map((ref) => [ref.pid, ref]),
   );
-  const cleansUp = ({ ppid, start }: TreeMember): boolean => {
-    const parent = told.get(ppid);
-    if (parent) return parent.from_tick !== null && Number(start) >= parent.from_tick;
-    const untold = living.get(ppid);
-    return untold !== undefined && cleansUp(untold);
-  };
   const news = members.filter(({ pid }) => !told.has(pid));
+  const cleaning = new Set(
+    news.filter(
+      ({ ppid, start }) => Number(start) >= (told.get(ppid)?.from_tick ?? Number.POSITIVE_INFINITY),
+    ),
+  );
+  const children = Map.groupBy(news, ({ ppid }) => ppid);
+  for (const { pid } of cleaning) for (const child of children.get(pid) ?? []) cleaning.add(child);
   return [
     ...told.values(),
     ...news.map((member) => {
       const { pid, start } = member;
-      if (cleansUp(member)) return { pid, start, from_tick: 0 };
+      if (cleaning.has(member)) return { pid, start, from_tick: 0 };
       const from_tick = hasProc ? Math.floor(uptime() * TICKS_PER_SECOND) : null;
       send(member, 'SIGTERM');
       send(member, 'SIGCONT');
