@@ -22,7 +22,9 @@ import {
 
 let plane: TestPlane;
 let node: TestAgentNode;
-afterEach(async () => {
+afterEach(async ({ task }) => {
+  // Most of what can go wrong here is told by nobody else.
+  if (task.result?.state === 'fail') console.error(`plane:\n${plane?.log}\nnode:\n${node?.log}`);
   await node?.close();
   await plane?.close();
 });
@@ -76,7 +78,7 @@ const since = (of: { log: string }): (() => string) => {
 };
 
 test('what the plane made itself: the shared secret in its file, the bootstrap token, and the authority', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   plane = await TestPlane.open({ env: { ...WITH_NODES, ...IN_TLS } });
   node = await TestAgentNode.open(plane, { env: IN_TLS });
@@ -139,7 +141,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
 });
 
 test('what the operator made: the shared secret in the configuration, and certificates of another authority', {
-  timeout: 120_000,
+  timeout: 240_000,
 }, async () => {
   const secret = (word: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: word.repeat(8) });
   const authority = async (): Promise<KeyPair> => {
