@@ -50,7 +50,7 @@ test.runIf(LINUX)(
     const line = (mib: number) => plane.agent(`head -c ${mib * MIB} /dev/zero | tr '\\0' x`);
     const idle = peak();
     // What is loaded on demand, caches, and buffers that wait for the collector.
-    await plane.finished((await line(LINE_MIB / 4)).id);
+    for (let n = 0; n < 3; n++) await plane.finished((await line(LINE_MIB / 4)).id);
     const warm = peak();
     const agent = await line(LINE_MIB);
     expect((await plane.finished(agent.id)).status).toBe('completed');
@@ -59,8 +59,7 @@ test.runIf(LINUX)(
     const piece = Buffer.alloc(MIB, 'x');
     for (let n = 0; n < LINE_MIB; n++) hash.update(piece);
     expect(await digest(agent.id)).toEqual({ bytes: LINE_MIB * MIB, sha256: hash.digest('hex') });
-    // Far less than the line; when the collector comes makes some 60 MiB.
-    expect(grown).toBeLessThan((LINE_MIB / 3) * MIB);
+    expect(grown).toBeLessThan(64 * MIB);
     expect(grown_in_all).toBeLessThan(256 * MIB);
   },
 );
