@@ -32,7 +32,8 @@ export async function openRepository(
 /** Whether a folder is in a repository whose working tree lies in one of the real `roots`. What lies elsewhere is not shown. */
 export async function isInRepository(git: Git, folder: string, roots: readonly string[]): Promise<boolean> {
   const top = await git.line(folder, ['rev-parse', '--show-toplevel']);
-  return Boolean(top) && isInside(top!, folder) && roots.some((root) => isInside(root, top!));
+  if (!top) return false;
+  return isInside(top, folder) && roots.some((root) => isInside(root, top));
 }
 
 /** The commit that `ref` names (null: HEAD). */
