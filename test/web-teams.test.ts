@@ -156,6 +156,12 @@ browserTest('a person adds a step to a run that goes on', async () => {
   await dialog.getByLabel('What is asked').fill('Say what you saw');
   await add.click();
   await dialog.getByText('step already exists for run', { exact: true }).waitFor();
+  // What was written is there after a reload.
+  await page.reload();
+  await adding.click();
+  expect(await dialog.getByLabel('What is asked').inputValue()).toBe('Say what you saw');
+  expect(await dialog.getByLabel('Member').inputValue()).toBe('bob');
+  await dialog.getByRole('button', { name: 'No longer wait for look' }).waitFor();
   await dialog.getByLabel('Step').fill('tell');
   await add.click();
   await inSteps(page, 'tell pending bob').waitFor();

@@ -8,10 +8,10 @@ import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'reac
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
 import { visible } from '../prose/visible.ts';
-import { hasModifier, isTyping } from '../shell/keys.ts';
 import type { Option } from '../transcript/items.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
+import { hasModifier, isTyping } from '../ui/keys.ts';
 import { useOnline } from '../ui/online.ts';
 import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';

@@ -1,5 +1,5 @@
 /** Every key that does something, once: the sheet and the settings are made from this table, and so are the jumps. */
-import { MOD } from './keys.ts';
+import { MOD } from '../ui/keys.ts';
 
 export interface KeyRow {
   /** Pressed one after the other; alternatives are rows of their own. */

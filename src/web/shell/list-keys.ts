@@ -3,8 +3,8 @@
  * gets the focus is the row where it can have it, else the first thing in it that can. Off where single keys are off.
  */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
+import { hasModifier, isTyping } from '../ui/keys.ts';
 import { appearance } from './appearance.ts';
-import { hasModifier, isTyping } from './keys.ts';
 
 const FOCUSABLE =
   'a[href],button:not(:disabled),input:not(:disabled),select,textarea,[tabindex]:not([tabindex="-1"])';

@@ -5,10 +5,10 @@
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useLayoutEffect, useRef, useState } from 'react';
 import { Dialog } from '../ui/dialog.tsx';
+import { hasModifier, isTyping } from '../ui/keys.ts';
 import { appearance } from './appearance.ts';
 import { KeySequence } from './key-sequence.ts';
 import { KeySheet } from './key-sheet.tsx';
-import { hasModifier, isTyping } from './keys.ts';
 
 export function Shortcuts({ onPalette }: { onPalette: () => void }) {
   const navigate = useNavigate();

@@ -1,7 +1,7 @@
 /** `n` and `p` go to the next and the previous of what a screen counts: a failure, a change, a match. Off where single keys are off. */
 import { useEffect, useRef } from 'react';
+import { hasModifier, isTyping } from '../ui/keys.ts';
 import { appearance } from './appearance.ts';
-import { hasModifier, isTyping } from './keys.ts';
 
 /** `step`: null where there is nothing to go to. */
 export function useStepKeys(step: ((direction: 1 | -1) => void) | null): void {

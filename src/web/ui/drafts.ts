@@ -29,3 +29,19 @@ export function useDraft(key: string): [string, (text: string) => void] {
   );
   return [text, set];
 }
+
+/** Fields of a form that outlive the page; null forgets them. */
+export function useFields<T extends Record<string, string | readonly string[]>>(
+  key: string,
+  empty: T,
+): [T, (next: Partial<T> | null) => void] {
+  const [text, setText] = useDraft(key);
+  let kept: Partial<T> = {};
+  try {
+    if (text !== '') kept = JSON.parse(text) as Partial<T>;
+  } catch {
+    // Not ours: as if nothing were written.
+  }
+  const fields = { ...empty, ...kept };
+  return [fields, (next) => setText(next === null ? '' : JSON.stringify({ ...fields, ...next }))];
+}

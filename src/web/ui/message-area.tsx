@@ -1,8 +1,8 @@
 /** What somebody writes to others: it grows with the lines, and Enter with Ctrl or Cmd sends it. */
 import type { ComponentProps } from 'react';
-import { hasModifier, MOD } from '../shell/keys.ts';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
+import { hasModifier, MOD } from './keys.ts';
 
 export function MessageArea({
   text,

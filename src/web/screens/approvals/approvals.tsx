@@ -7,7 +7,7 @@ import { agentsQuery, type ReviewRecord, reviewsQuery, teamsQuery } from '../../
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type Question, questionOf } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
-import { hasModifier, isTyping } from '../../shell/keys.ts';
+import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';

@@ -4,10 +4,10 @@ import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type KeyboardEvent, useEffect, useState } from 'react';
 import { wordsOf } from '../../api/client.ts';
 import { agentsQuery, nodesQuery, presetsQuery } from '../../api/queries.ts';
-import { MOD } from '../../shell/keys.ts';
 import { startNew } from '../../shell/start-agent.ts';
 import { Button } from '../../ui/button.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { MOD } from '../../ui/keys.ts';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import {

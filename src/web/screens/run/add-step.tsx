@@ -5,21 +5,16 @@ import { call, wordsOf } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
-import { useDraft } from '../../ui/drafts.ts';
+import { useFields } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { Needs } from '../../ui/needs.tsx';
 import { useOnline } from '../../ui/online.ts';
-import { needWords, Picks } from '../../ui/picks.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Refused } from '../../ui/states.tsx';
 import { useAct } from './act.ts';
 import type { StepRecord } from './facts.ts';
 
-interface AddedStep {
-  step_key: string;
-  member_id: string;
-  depends_on: string[];
-  prompt: string;
-}
+type Fields = { step_key: string; member_id: string; depends_on: string[]; prompt: string };
 
 export function AddStep({
   run,
@@ -57,40 +52,46 @@ function StepFields({
   steps: readonly StepRecord[];
   onAdded: (step_key: string) => void;
 }) {
-  const [prompt, setPrompt] = useDraft(`step.${run_id}`);
-  const [step_key, setKey] = useState('');
-  const [member_id, setMember] = useState(spec.members[0]!.member_id);
-  const [depends_on, setNeeds] = useState<string[]>([]);
+  const [fields, setFields] = useFields<Fields>(`step.${run_id}`, {
+    step_key: '',
+    member_id: spec.members[0]!.member_id,
+    depends_on: [],
+    prompt: '',
+  });
   const queries = useQueryClient();
   const online = useOnline();
   const add = useAct(
-    (body: AddedStep, idempotency_key) =>
+    (body: Fields, idempotency_key) =>
       call('addStep', { params: { team_id, run_id }, body, idempotency_key }),
     (step) => {
-      setPrompt('');
+      setFields(null);
       void queries.invalidateQueries({ queryKey: ['steps', run_id] });
       onAdded(step.step_key);
     },
   );
   const refusal = add.error ? wordsOf(add.error) : null;
   const isOfKey = refusal !== null && /^step(_key| already)/.test(refusal);
-  const others = steps.map((step) => step.step_key).filter((key) => !depends_on.includes(key));
   return (
     <form
       className="flex flex-col gap-3"
       onSubmit={(event) => {
         event.preventDefault();
-        if (!add.isPending && online) add.mutate({ step_key, member_id, depends_on, prompt });
+        if (!add.isPending && online) add.mutate(fields);
       }}
     >
       <div className="grid gap-3 sm:grid-cols-2">
-        <TextField label="Step" error={isOfKey && refusal} value={step_key} onText={setKey} />
+        <TextField
+          label="Step"
+          error={isOfKey && refusal}
+          value={fields.step_key}
+          onText={(step_key) => setFields({ step_key })}
+        />
         <Field label="Member">
           {(control) => (
             <Select
               {...control}
-              value={member_id}
-              onChange={setMember}
+              value={fields.member_id}
+              onChange={(member_id) => setFields({ member_id })}
               choices={spec.members.map((member) => ({ value: member.member_id, label: member.member_id }))}
             />
           )}
@@ -98,7 +99,12 @@ function StepFields({
       </div>
       <Field label="Waits for">
         {(control) => (
-          <Picks {...control} picked={depends_on} others={others} onChange={setNeeds} words={needWords} />
+          <Needs
+            {...control}
+            needs={fields.depends_on}
+            steps={steps.map(({ step_key }) => step_key)}
+            onChange={(depends_on) => setFields({ depends_on })}
+          />
         )}
       </Field>
       <Field label="What is asked">
@@ -106,8 +112,8 @@ function StepFields({
           <textarea
             {...control}
             rows={4}
-            value={prompt}
-            onChange={(event) => setPrompt(event.target.value)}
+            value={fields.prompt}
+            onChange={(event) => setFields({ prompt: event.target.value })}
             className={`${inputClass} text-prose`}
           />
         )}

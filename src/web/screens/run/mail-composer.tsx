@@ -1,6 +1,6 @@
 /** A person writes into a run's mail: as themselves or for a member without an agent, to whom, and what. Sent once. */
 import { useQueryClient } from '@tanstack/react-query';
-import { useEffect, useRef, useState } from 'react';
+import { type RefObject, useRef } from 'react';
 import { call } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
@@ -12,35 +12,36 @@ import { Refused } from '../../ui/states.tsx';
 import { useAct } from './act.ts';
 import { actorName } from './facts.ts';
 
+/** Who writes, and to whom, as far as somebody has chosen. */
+export interface Ends {
+  from?: string;
+  to?: string;
+}
+
 export function MailComposer({
   run,
   voices,
   actors,
-  answered,
+  ends,
+  onEnds,
+  area,
 }: {
   run: RunRecord;
   /** Whom the person may write as, never nobody. */
   voices: string[];
   actors: string[];
-  /** The message whose answer this is; another object each time that somebody asks for it. */
-  answered: { from_actor_id: string; to_actor_id: string } | null;
+  ends: Ends;
+  onEnds: (ends: Ends) => void;
+  area: RefObject<HTMLTextAreaElement | null>;
 }) {
   const [text, setText] = useDraft(`mail.${run.id}`);
-  const [chosen, setChosen] = useState<{ from?: string; to?: string }>({});
-  const area = useRef<HTMLTextAreaElement>(null);
   const queries = useQueryClient();
   const online = useOnline();
-  useEffect(() => {
-    if (answered === null) return;
-    setChosen({ from: answered.to_actor_id, to: answered.from_actor_id });
-    area.current?.focus();
-  }, [answered]);
-  const from = chosen.from ?? voices[0]!;
-  const receivers = actors.includes(chosen.to ?? '')
-    ? actors
-    : [...actors, ...(chosen.to ? [chosen.to] : [])];
+  const from = ends.from ?? voices[0]!;
+  // Who is answered may be nobody of whom the run knows any more.
+  const receivers = [...new Set([...actors, ...(ends.to === undefined ? [] : [ends.to])])];
   const others = receivers.filter((actor) => actor !== from);
-  const to = chosen.to !== undefined && chosen.to !== from ? chosen.to : others[0];
+  const to = ends.to === from ? others[0] : (ends.to ?? others[0]);
   const written = useRef(text);
   written.current = text;
 
@@ -75,7 +76,7 @@ export function MailComposer({
             <Select
               aria-label="From"
               value={from}
-              onChange={(actor) => setChosen((now) => ({ ...now, from: actor }))}
+              onChange={(actor) => onEnds({ ...ends, from: actor })}
               choices={choices(voices)}
               className="max-w-40"
             />
@@ -85,7 +86,7 @@ export function MailComposer({
         <Select
           aria-label="To"
           value={to}
-          onChange={(actor) => setChosen((now) => ({ ...now, to: actor }))}
+          onChange={(actor) => onEnds({ ...ends, to: actor })}
           choices={choices(others)}
           className="max-w-40"
         />

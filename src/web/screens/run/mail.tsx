@@ -1,7 +1,7 @@
 /** What actors of a run wrote to each other: from whom, to whom, what it says, and whether it was dealt with. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { call, type ItemOf } from '../../api/client.ts';
 import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
@@ -12,7 +12,7 @@ import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useAct } from './act.ts';
 import { actorName, actorsOf, type MembersRecord, pretty, voicesOf } from './facts.ts';
-import { MailComposer } from './mail-composer.tsx';
+import { type Ends, MailComposer } from './mail-composer.tsx';
 
 type MailHead = ItemOf<'listRunMail'>;
 
@@ -38,7 +38,12 @@ export function RunMail({
     ? new Map([members.leader, ...members.members].map((one) => [one.actor_id, one.pending_messages]))
     : new Map<string, number>();
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
-  const [answered, setAnswered] = useState<MailHead | null>(null);
+  const [ends, setEnds] = useState<Ends>({});
+  const area = useRef<HTMLTextAreaElement>(null);
+  const answer = ({ from_actor_id, to_actor_id }: MailHead) => {
+    setEnds({ from: to_actor_id, to: from_actor_id });
+    area.current?.focus();
+  };
   const voices = voicesOf(run, useSession()?.user.username);
   const actors = actorsOf(run, members);
   return (
@@ -46,9 +51,9 @@ export function RunMail({
       <h2 className="border-line border-b px-3 py-1.5 font-medium">
         Mailbox {waiting > 0 && <span className="font-normal text-muted">{waiting} not dealt with</span>}
       </h2>
-      <RunMailList run={run} live={live} voices={voices} {...(live && { onAnswer: setAnswered })} />
+      <RunMailList run={run} live={live} voices={voices} {...(live && { onAnswer: answer })} />
       {live && voices[0] !== undefined && (
-        <MailComposer run={run} voices={voices} actors={actors} answered={answered} />
+        <MailComposer run={run} voices={voices} actors={actors} ends={ends} onEnds={setEnds} area={area} />
       )}
     </section>
   );
@@ -135,7 +140,7 @@ function Letter({
       {head.reason && <p className="break-words text-failed text-sm">{head.reason}</p>}
       {mine && (
         <div className="flex flex-wrap items-center gap-2 py-1">
-          {onAnswer && <Button onClick={() => onAnswer({ ...head })}>Answer</Button>}
+          {onAnswer && <Button onClick={() => onAnswer(head)}>Answer</Button>}
           {head.status !== 'acknowledged' && head.status !== 'dead_letter' && <Done head={head} />}
         </div>
       )}

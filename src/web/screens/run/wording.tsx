@@ -1,10 +1,10 @@
 /** What somebody says with a word to a run or a step: an output, an answer, or why it failed. Kept until it was said. */
 import { useState } from 'react';
 import { wordsOf } from '../../api/client.ts';
-import { MOD } from '../../shell/keys.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { Field, inputClass } from '../../ui/field.tsx';
+import { MOD } from '../../ui/keys.ts';
 import { useOnline } from '../../ui/online.ts';
 import { readValue } from './values.ts';
 

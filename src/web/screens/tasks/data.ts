@@ -21,7 +21,6 @@ import {
   tasksQuery,
 } from '../../api/queries.ts';
 import { streams } from '../../live/streams.ts';
-import { useDraft } from '../../ui/drafts.ts';
 import type { TaskStatus } from './columns.ts';
 import { belonging, inOrder, type MessageRecord } from './talk.ts';
 
@@ -125,22 +124,6 @@ export function useStartRun(task: TaskRecord) {
       );
     },
   });
-}
-
-/** Fields of a form that outlive the page; null forgets them. */
-export function useFields<T extends Record<string, string>>(
-  key: string,
-  empty: T,
-): [T, (next: Partial<T> | null) => void] {
-  const [text, setText] = useDraft(key);
-  let kept: Partial<T> = {};
-  try {
-    if (text !== '') kept = JSON.parse(text) as Partial<T>;
-  } catch {
-    // Not ours: as if nothing were written.
-  }
-  const fields = { ...empty, ...kept };
-  return [fields, (next) => setText(next === null ? '' : JSON.stringify({ ...fields, ...next }))];
 }
 
 const PAGE = 50;

@@ -4,12 +4,13 @@ import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 're
 import { useActKey } from '../../api/act-key.ts';
 import { call, wordsOf } from '../../api/client.ts';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
-import { hasModifier } from '../../shell/keys.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
+import { useFields } from '../../ui/drafts.ts';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
+import { hasModifier } from '../../ui/keys.ts';
 import { Select } from '../../ui/select.tsx';
-import { putTask, readAfterConflict, useFields } from './data.ts';
+import { putTask, readAfterConflict } from './data.ts';
 import { taskFieldOf } from './talk.ts';
 
 interface Fields extends Record<string, string> {

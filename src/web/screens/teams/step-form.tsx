@@ -1,7 +1,7 @@
 /** One step of the form: whose it is, what it waits for, what is asked. */
 import { X } from 'lucide-react';
 import { IconButton } from '../../ui/button.tsx';
-import { needWords, Picks } from '../../ui/picks.tsx';
+import { Needs } from '../../ui/needs.tsx';
 import { Select } from '../../ui/select.tsx';
 import { at, type Doc, put, removeStep, renameStep, textAt } from './document.ts';
 import { choicesOf, DocField, type FormProps } from './form-field.tsx';
@@ -27,9 +27,7 @@ export function StepForm({
     onChange(put(doc, [...path, 'depends_on'], next.length > 0 ? next : undefined));
   const others = steps
     .map(({ step_key }) => step_key)
-    .filter(
-      (one): one is string => typeof one === 'string' && one !== '' && one !== key && !needs.includes(one),
-    );
+    .filter((one): one is string => typeof one === 'string' && one !== '' && one !== key);
   return (
     <fieldset className="flex min-w-0 flex-col gap-2 rounded-md border border-line p-3">
       <legend className="sr-only">{label}</legend>
@@ -61,9 +59,7 @@ export function StepForm({
         />
       </div>
       <DocField form={form} path={[...path, 'depends_on']} label="Waits for">
-        {(control) => (
-          <Picks {...control} picked={needs} others={others} onChange={setNeeds} words={needWords} />
-        )}
+        {(control) => <Needs {...control} needs={needs} steps={others} onChange={setNeeds} />}
       </DocField>
       <DocField form={form} path={[...path, 'prompt']} label="What is asked" lines={2} />
       <details>

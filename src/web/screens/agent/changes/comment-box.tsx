@@ -1,10 +1,10 @@
 /** A comment on a line: being written, or waiting to be sent. */
 import { Pencil, Trash2 } from 'lucide-react';
 import { type KeyboardEvent, useState } from 'react';
-import { MOD } from '../../../shell/keys.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { useDraft } from '../../../ui/drafts.ts';
 import { inputClass } from '../../../ui/field.tsx';
+import { MOD } from '../../../ui/keys.ts';
 import type { Comment } from './comments.ts';
 
 export interface CommentBoxProps {

@@ -1,0 +1,42 @@
+/** What a step waits for: each of it can be taken back, the other steps stand in the platform's own list. */
+import { X } from 'lucide-react';
+import type { ControlProps } from './field.tsx';
+import { Select } from './select.tsx';
+
+export function Needs({
+  needs,
+  steps,
+  onChange,
+  ...control
+}: ControlProps & {
+  needs: readonly string[];
+  /** All that it can wait for. */
+  steps: readonly string[];
+  onChange: (needs: string[]) => void;
+}) {
+  return (
+    <div className="flex min-w-0 flex-wrap items-center gap-1">
+      {needs.map((need) => (
+        <button
+          key={need}
+          type="button"
+          aria-label={`No longer wait for ${need}`}
+          onClick={() => onChange(needs.filter((one) => one !== need))}
+          className="tap inline-flex max-w-full items-center gap-1 rounded-full border border-line bg-surface px-2"
+        >
+          <span className="truncate">{need}</span> <X aria-hidden className="size-3 shrink-0" />
+        </button>
+      ))}
+      <Select
+        {...control}
+        value=""
+        onChange={(need) => need !== '' && onChange([...needs, need])}
+        className="max-w-44"
+        choices={[
+          { value: '', label: needs.length > 0 ? 'and for…' : 'nothing' },
+          ...steps.filter((one) => !needs.includes(one)).map((one) => ({ value: one, label: one })),
+        ]}
+      />
+    </div>
+  );
+}
