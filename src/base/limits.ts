@@ -393,6 +393,9 @@ export const limits = {
 
   path_bytes_max: 4_095,
   exec_drain_ms: 2_000,
+  folder_workers_max: 4,
+  folder_job_ms: 15 * 60 * 1000,
+  folder_answer_bytes_max: 16 * MIB,
   git_timeout_ms: 30_000,
   half_made_ms: 60_000,
   git_checkout_timeout_ms: 10 * 60 * 1000,

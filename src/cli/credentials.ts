@@ -3,9 +3,10 @@
  * sends a token anywhere and knows nothing of what it is good for.
  */
 import { mkdir, readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { z } from 'zod';
 import { writeFileAtomic } from '../base/files.ts';
+import { xdg } from '../base/xdg.ts';
 import type { Io } from './context.ts';
 import { failed } from './failure.ts';
 
@@ -19,8 +20,7 @@ export type Credential = z.infer<typeof credentialSchema>;
 export type Credentials = z.infer<typeof fileSchema>;
 
 export function credentialsFile(io: Pick<Io, 'env' | 'home'>): string {
-  const base = io.env.XDG_CONFIG_HOME;
-  return join(base && isAbsolute(base) ? base : join(io.home, '.config'), 'svc', 'credentials.json');
+  return join(xdg(io, 'XDG_CONFIG_HOME', '.config'), 'svc', 'credentials.json');
 }
 
 export async function readCredentials(io: Pick<Io, 'env' | 'home'>): Promise<Credentials> {

@@ -68,6 +68,8 @@ export interface Launch {
   /** Absolute real path; the wrapper checks again that it has not been swapped for a link. */
   workdir: string;
   argv: string[];
+  /** Which directories of the home a sandbox opens for it; absent or null: none. */
+  preset?: string | null;
   /** The agent's own variables, on top of the node's environment. */
   env: Record<string, string>;
   /** What the agent proves itself with to the plane, for this session; absent: the actor surface is switched off. */

@@ -126,6 +126,7 @@ export class RemoteNode implements Node {
           stdin: launch.stdin,
           onExit: launch.on_exit,
           ...present({ actorToken: launch.actor_token, stepInput: launch.step_input }),
+          ...(launch.preset != null && { preset: launch.preset }),
         },
         { ...options, timeoutMs: limits.link_start_ms },
       ),

@@ -4,9 +4,10 @@
  * the key and where it stands. Reads files; changes nothing.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { closest, distance } from 'fastest-levenshtein';
 import { parse, TomlError } from 'smol-toml';
+import { xdg } from '../base/xdg.ts';
 import {
   type Config,
   type ConfigEntry,
@@ -140,12 +141,6 @@ function linkRefusals(config: Config): string[] {
     );
   }
   return found;
-}
-
-/** `$NAME` when it is an absolute path (others are to be ignored, says the XDG specification), else below home. */
-export function xdg(sources: Pick<ConfigSources, 'env' | 'home'>, name: string, fallback: string): string {
-  const value = sources.env[name];
-  return value && isAbsolute(value) ? value : join(sources.home, fallback);
 }
 
 function findFile(sources: ConfigSources): string | null {

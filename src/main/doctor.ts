@@ -18,6 +18,7 @@ import { type Holder, holderOf } from './lock.ts';
 import { sandboxOf } from './machine.ts';
 import { portHolder } from './port-holder.ts';
 import { outOfReach } from './run-as-reach.ts';
+import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 const execute = promisify(execFile);
 const NODE_MAJOR_MIN = 26;
@@ -46,7 +47,7 @@ export async function doctor(
     checks.push(await folderCheck('repository root', path));
   const user = config.get('agents.run_as');
   if (user !== null) checks.push(await runAsCheck(user, config));
-  if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config));
+  if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config, env));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
   checks.push(...(await presetChecks(config, env)));
   return checks;
@@ -211,17 +212,33 @@ async function runAsCheck(user: string, config: Config): Promise<DoctorCheck> {
   }
 }
 
-async function sandboxCheck(user: string | null, config: Config): Promise<DoctorCheck> {
+async function sandboxCheck(
+  user: string | null,
+  config: Config,
+  env: Record<string, string | undefined>,
+): Promise<DoctorCheck> {
   const name = 'agents.sandbox';
   try {
+    const data_dir = config.get('data_dir');
+    const safe_paths = config.get('safe_paths');
+    const worktree_root = config.get('worktree.default_root');
+    const conflict = await sandboxConflict(sandboxPaths(config, env, { safe_paths, worktree_root }));
+    if (conflict !== null) return bad(name, conflict, 'svc does not start like this');
     const run_as = user === null ? null : await findUser(directExec, user);
-    const nowhere = () => [];
     const sandbox = sandboxOf(config, {
-      ...{ data_dir: config.get('data_dir'), exec: directExec, run_as },
-      ...{ safe_paths: nowhere, repo_roots: nowhere, worktree_root: () => null },
+      ...{ data_dir, env, exec: directExec, run_as },
+      ...{ safe_paths: () => safe_paths, repo_roots: () => [], worktree_root: () => worktree_root },
     });
     const why = await sandbox!.problem();
-    return why === null ? good(name, 'bwrap') : bad(name, why, 'until then no agent is started');
+    if (why !== null) return bad(name, why, 'until then no agent is started');
+    const { gaps } = sandbox!;
+    return gaps.length === 0
+      ? good(name, 'bwrap, with files, processes and signals apart')
+      : bad(
+          name,
+          `bwrap, but ${gaps.join('; ')}`,
+          'allow unprivileged pid namespaces and a new /proc in them',
+        );
   } catch (error) {
     return bad(name, (error as Error).message);
   }

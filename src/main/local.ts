@@ -3,10 +3,11 @@ import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { version } from '../base/version.ts';
+import { xdg } from '../base/xdg.ts';
 import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
 import { Problem } from '../domain/problem.ts';
 import { forBrowsers } from './banner.ts';
-import { loadConfig, xdg } from './config.ts';
+import { loadConfig } from './config.ts';
 import { holderOf, isAlive } from './lock.ts';
 
 export function openLocal(io: Io): Local {

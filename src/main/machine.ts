@@ -13,6 +13,7 @@ import { Sandbox } from '../runtime/sandbox.ts';
 import { findTools } from '../runtime/tools.ts';
 import type { Closing } from './closing.ts';
 import { outOfReach } from './run-as-reach.ts';
+import { hiddenPaths, sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 export interface MachineOptions {
   id: string;
@@ -45,15 +46,6 @@ export async function openMachine(
   }
   const root = worktree_root();
   const unreachable = run_as && root !== null ? await outOfReach(launcher, run_as, root) : null;
-  const folders = openFolders({
-    data_dir,
-    safe_paths: options.safe_paths,
-    worktree_root,
-    repo_roots: options.repo_roots,
-    exec: launcher,
-    env,
-    run_as,
-  });
   const warnings = unreachable ? [unreachable] : [];
   const own_folders = config.get('agents.sandbox') === 'bwrap';
   let actor_files: ActorFiles | null = null;
@@ -64,8 +56,25 @@ export async function openMachine(
     });
   }
   const sandbox = sandboxOf(config, { ...options, exec: launcher, run_as });
-  const why = await sandbox?.problem();
-  if (why) warnings.push(`no agent is started: agents.sandbox cannot be kept: ${why}`);
+  if (sandbox) {
+    const live = { safe_paths: options.safe_paths(), worktree_root: worktree_root() };
+    const conflict = await sandboxConflict(sandboxPaths(config, env, live));
+    if (conflict !== null) throw invalid(conflict, 'invalid_config');
+    const why = await sandbox.problem();
+    if (why !== null) warnings.push(`no agent is started: agents.sandbox cannot be kept: ${why}`);
+    warnings.push(...sandbox.gaps);
+  }
+  const folders = openFolders({
+    data_dir,
+    safe_paths: options.safe_paths,
+    worktree_root,
+    repo_roots: options.repo_roots,
+    exec: launcher,
+    env,
+    run_as,
+    sandbox,
+  });
+  opened.push(() => folders.close());
   const env_allow = config.get('agents.env_allow');
   const node = await openLocalNode({
     id,
@@ -87,23 +96,18 @@ export async function openMachine(
 /** Null: agents run without one. */
 export function sandboxOf(
   config: Config,
-  options: Pick<MachineOptions, 'data_dir' | 'safe_paths' | 'repo_roots' | 'worktree_root'> & {
+  options: Pick<MachineOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots' | 'worktree_root'> & {
     exec: Exec;
     run_as: RunAs | null;
   },
 ): Sandbox | null {
   if (config.get('agents.sandbox') !== 'bwrap') return null;
-  const { data_dir, exec, run_as, safe_paths, repo_roots, worktree_root } = options;
-  const hidden = [
-    config.file,
-    config.get('internal_grpc.security.cert_dir'),
-    config.get('server.tls.key'),
-    config.get('logging.output'),
-  ];
+  const { data_dir, env, exec, run_as, safe_paths, repo_roots, worktree_root } = options;
   return new Sandbox({
-    ...{ data_dir, exec, run_as, repo_roots, worktree_root },
+    ...{ data_dir, env, exec, run_as, repo_roots, worktree_root },
     bwrap: findTools().bwrap,
-    hidden: hidden.filter((path) => path !== null),
+    hidden: hiddenPaths(config, env),
+    readable: config.get('agents.sandbox_read'),
     writable: () => [...safe_paths(), ...config.get('agents.sandbox_write')],
   });
 }

@@ -75,6 +75,7 @@ import { announceActors, listenNames } from './actor-surface.ts';
 import type { Closing } from './closing.ts';
 import { DATABASE_FILE } from './data-dir.ts';
 import { openLogOf, openMachine } from './machine.ts';
+import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 import { type Held, start } from './start.ts';
 import { openTeamServices } from './team-services.ts';
 
@@ -119,7 +120,14 @@ async function open(
   const { plane_id } = identity;
 
   const audit = new Audit({ store, clock, log });
-  const settings = await openSettings({ config, store, audit, clock, log });
+  const settings = await openSettings({
+    ...{ config, store, audit, clock, log },
+    conflict: async ({ get }) => {
+      if (config.get('agents.sandbox') === 'none') return null;
+      const live = { safe_paths: get('safe_paths'), worktree_root: get('worktree.default_root') };
+      return sandboxConflict(sandboxPaths(config, env, live));
+    },
+  });
   const tokens = new Tokens({ store, clock, log, audit });
   opened.push(() => tokens.flush());
   const passwords = new Passwords(() => ({

@@ -279,7 +279,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
       env: { ...request.env },
       stdin: request.stdin,
       on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
-      ...present({ actor_token: request.actorToken, step_input: request.stepInput }),
+      ...present({
+        actor_token: request.actorToken,
+        step_input: request.stepInput,
+        preset: request.preset,
+      }),
     };
     return { session: viewToWire(await this.#options.node.start(launch)) };
   };

@@ -28,7 +28,7 @@ export type LauncherAnswer =
   | { id: number; error: { code: string | null; message: string } };
 
 /** A message as one line: `readline` also ends lines where Unicode does, and JSON leaves those two characters as they are. */
-export function lineOf(message: LauncherRequest | LauncherAnswer): string {
+export function lineOf(message: object): string {
   const json = JSON.stringify(message).replace(/[\u2028\u2029]/g, (end) =>
     end === '\u2028' ? '\\u2028' : '\\u2029',
   );

@@ -34,12 +34,12 @@ import { agentEnvironment, binFolder, type CommonEnvironment, commonEnvironment 
 import { Launcher } from './launcher-client.ts';
 import { probe } from './probe.ts';
 import type { RunAs } from './run-as.ts';
-import type { Sandbox } from './sandbox.ts';
+import type { Confinement, Sandbox } from './sandbox.ts';
 import { LocalSession, type SessionHost } from './session.ts';
 import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
 import { Spools } from './spools.ts';
 import { StepFiles } from './step-files.ts';
-import { INNER, SESSION_VERSION, WRAPPER } from './texts.ts';
+import { environmentFile, INNER, SESSION_VERSION, WRAPPER } from './texts.ts';
 import { findTools, type Tools } from './tools.ts';
 
 export interface LocalNodeOptions {
@@ -379,10 +379,13 @@ class Main implements LocalNode {
       launch: withoutSecrets(launch),
     };
     const careful = this.#options.careful_pumps ?? (await this.#disk.isSmall());
+    let own: Record<string, string>;
     try {
       if (launch.actor_token !== undefined) await this.#options.actor_files?.keep(id, launch.actor_token);
       if (launch.step_input !== undefined) await this.#steps.make(id, launch.step_input);
-      await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file, careful);
+      own = await this.#own(launch);
+      const environment = environmentFile(agentEnvironment(launch, { ...this.#common(), more: own }));
+      await SessionFiles.create(dir, join(this.#root, `.${id}.tmp`), file, environment, careful);
     } catch (error) {
       this.#dropToken(id);
       if (cgroup) await removeCgroup(cgroup);
@@ -395,10 +398,15 @@ class Main implements LocalNode {
     await session.open(true, this.#options.watches !== false);
     failpoint('claim');
     try {
-      const own = await this.#own(launch);
-      const env = agentEnvironment(launch, { ...this.#common(), more: own });
-      const sandbox = await this.#sandbox(launch, own);
-      session.launched(await this.#host.launcher.spawn(this.#wrapper(launch, cgroup, sandbox), dir, env));
+      const confinement = await this.#confine(launch, own);
+      // Until the wrapper is inside, whoever holds what it was given keeps it from becoming something else.
+      if (confinement)
+        void session
+          .started()
+          .catch(() => {})
+          .then(confinement.release);
+      const env = { PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
+      session.launched(await this.#host.launcher.spawn(this.#wrapper(launch, cgroup, confinement), dir, env));
       failpoint('spawn');
     } catch (error) {
       this.#host.log.error({ session_id: id, error: String(error) }, 'wrapper_not_started');
@@ -408,19 +416,20 @@ class Main implements LocalNode {
     return session;
   }
 
-  /** What an agent is put into; nothing without a sandbox. Its variables say which files are its own. */
-  async #sandbox(launch: Launch, own: Record<string, string>): Promise<string[]> {
+  /** What an agent is put into; null without a sandbox. Its variables say which files are its own. */
+  async #confine(launch: Launch, own: Record<string, string>): Promise<Confinement | null> {
     const { SVC_ACTOR_TOKEN_FILE: token, SVC_STEP_INPUT: step } = own;
-    const argv = await this.#options.sandbox?.argv({
-      workdir: launch.workdir,
+    const { workdir, owner_id, preset = null } = launch;
+    const confinement = await this.#options.sandbox?.agent({
+      ...{ workdir, owner_id, preset },
       read: token === undefined ? [] : [dirname(token)],
       write: step === undefined ? [] : [dirname(step)],
     });
-    return argv ?? [];
+    return confinement ?? null;
   }
 
-  #wrapper(launch: Launch, cgroup: string | null, sandbox: string[]): [string, ...string[]] {
-    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep } = this.#host.tools;
+  #wrapper(launch: Launch, cgroup: string | null, confinement: Confinement | null): [string, ...string[]] {
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep, stat } = this.#host.tools;
     const user = this.#options.run_as;
     const drop = user
       ? [
@@ -431,33 +440,27 @@ class Main implements LocalNode {
           '--inh-caps=-all',
         ]
       : [];
+    const mounted = confinement ? [confinement.places.join('\n'), confinement.ids.join('\n')] : ['', ''];
     // Inside the sandbox, so that its leader is the agent and not who waits for the agent there.
     const command = [
       ...drop,
-      ...sandbox,
+      ...(confinement?.argv ?? []),
       ...(setsid ? [setsid] : []),
-      sh,
-      '-c',
-      INNER,
-      'svc',
-      launch.workdir,
+      ...[sh, '-c', INNER, 'svc', launch.workdir, cat, stat ?? 'stat', ...mounted],
       ...launch.argv,
     ];
     const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
     const stdin = launch.stdin ? '1' : '0';
+    const boxed = confinement?.pid_namespace ? '1' : '';
     const tools = [mkdir, mkfifo, mv, cat, ps ?? ''];
     return [
-      sh,
-      '-c',
-      WRAPPER,
-      'svc',
+      ...([sh, '-c', WRAPPER, 'svc'] as const),
       ...tools,
       ...owner,
       this.#host.boot_id,
       stdin,
       cgroup ?? '',
-      dd,
-      sleep,
+      ...[dd, sleep, boxed],
       ...command,
     ];
   }
@@ -564,6 +567,9 @@ class Main implements LocalNode {
     this.#next_look = now + Math.max(this.#options.tree_look_ms ?? limits.tree_look_ms, took_ms * 50);
   }
 }
+
+/** For the wrapper and its helpers, which name their programs by absolute path. */
+const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin';
 
 /** What no plane asks for, and no process can be given. */
 function checkLaunch({ session_id, argv, env }: Launch): void {

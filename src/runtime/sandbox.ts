@@ -1,15 +1,19 @@
 /**
- * The sandbox around agents (`agents.sandbox = "bwrap"`): what of this machine an agent sees, and what of that it may
- * change. It only works out bubblewrap's argv; the folders that are the agent's own come with each launch. Processes are
- * not hidden: stopping an agent relies on seeing its tree, so its pids are the machine's.
+ * The sandbox around agents (`agents.sandbox = "bwrap"`), and around what the service itself does in their folders. It
+ * works out bubblewrap's argv: which files of this machine a program sees, which of them it may change, and namespaces
+ * that keep it from every process outside. What agents can write to may be swapped while this is worked out, so folders
+ * are held open and named by device and inode; the first program inside compares them with what was mounted.
  */
-import { readFile, realpath, stat } from 'node:fs/promises';
-import { basename, dirname, join } from 'node:path';
+import { access, mkdir, readdir, realpath, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
 import { limits } from '../base/limits.ts';
+import { findPreset } from '../domain/presets.ts';
 import { Problem } from '../domain/problem.ts';
 import { binFolder } from './environment.ts';
 import type { Exec } from './exec.ts';
-import { isInside, realRoots } from './folders/paths.ts';
+import { isInside, outermost, realRoots } from './folders/paths.ts';
+import { type HeldFolder, holdFolder } from './held-folder.ts';
+import { repositoryOf } from './repository-link.ts';
 import { asUser, type RunAs } from './run-as.ts';
 
 export interface SandboxOptions {
@@ -18,10 +22,14 @@ export interface SandboxOptions {
   bwrap: string | null;
   data_dir: string;
   run_as: RunAs | null;
+  /** The service's own environment: its HOME, PATH and XDG_CONFIG_HOME decide what lies in a home. */
+  env: Readonly<Record<string, string | undefined>>;
   /** Folders and files that no agent sees, beside the data directory. */
   hidden: readonly string[];
   /** Where agents may write; read at each launch. */
   writable(): readonly string[];
+  /** What agents see of home directories. */
+  readable: readonly string[];
   /** Where worktrees are made: each agent sees its own. Null: nowhere but in the data directory. */
   worktree_root(): string | null;
   /** Where the repositories of worktrees may lie, beside those. */
@@ -29,28 +37,92 @@ export interface SandboxOptions {
 }
 
 /** What a launch brings. */
-export interface OwnFolders {
+export interface AgentView {
   workdir: string;
   /** Folders that it reads, such as the one with its token. */
   read: readonly string[];
   write: readonly string[];
+  /** Decides which directories of the home are its own. */
+  preset: string | null;
+  owner_id: string;
 }
 
-type Kind = 'see' | 'write' | 'empty' | 'no_file' | 'devices';
+/**
+ * What a program of the service sees that works in agents' folders, beside the machine itself. It has no network.
+ *
+ * - `look`: reads one folder and its repository.
+ * - `fill`: writes into one folder as its agent would, for a checkout.
+ * - `records`: makes and removes worktrees of a repository. Nothing that the repository configures may run there.
+ */
+export type FolderView =
+  | { kind: 'look' | 'fill'; workdir: string }
+  | { kind: 'records'; common_dir: string | null; workdir: string | null };
+
+/** An argv in front of a command, and what the command's first program has to check before it does anything. */
+export interface Confinement {
+  argv: string[];
+  /** Absolute paths and, in the same order, what `stat -c %d:%i` must say of each. */
+  places: string[];
+  ids: string[];
+  /** The command has process ids of its own; `--info-fd` is descriptor 5. */
+  pid_namespace: boolean;
+  /** To be called once the check is over. */
+  release(): Promise<void>;
+}
+
+type Kind = 'see' | 'write' | 'empty' | 'no_file' | 'devices' | 'processes';
 
 interface Place {
   path: string;
   kind: Kind;
+  /** What is mounted there, where it lies elsewhere. */
+  from?: string;
 }
 
 /** Where sockets lie that lead out, and everybody's scratch space. */
 const EMPTY = ['/run', '/tmp', '/var/tmp'];
 /** Of `/run`, what names are looked up with. */
 const LOOKUP = ['/run/systemd/resolve', '/run/resolvconf', '/run/NetworkManager', '/run/nscd'];
+/** As one segment of a path. */
+const OWNER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+const HOMES = ['/root', '/home'];
+/** A home there is no home: programs need the folder. */
+const NO_HOMES = [
+  '/',
+  '/bin',
+  '/dev',
+  '/etc',
+  '/lib',
+  '/opt',
+  '/proc',
+  '/run',
+  '/sbin',
+  '/sys',
+  '/tmp',
+  '/usr',
+  '/var',
+];
+/** Of a home, what git has to know of its user. Credentials lie elsewhere. */
+const GIT_SETTINGS = ['.gitconfig', '.config/git/config', '.config/git/ignore', '.config/git/attributes'];
+/** What a worktree writes of its repository: all else there could make git run something for others. */
+const GIT_SHARED = ['objects', 'refs', 'logs', 'lfs'];
+/** Of a worktree's own record, what says where it and its repository are. */
+const GIT_POINTERS = ['commondir', 'gitdir', 'config.worktree'];
+
+/** The machine as it is, and nothing of it to be changed. */
+const BASE = [
+  // As root too: without rights over this machine's namespaces nobody reads another's memory or folders by /proc.
+  ...['--unshare-user', '--unshare-ipc', '--cap-drop', 'ALL'],
+  ...['--ro-bind', '/', '/', '--chdir', '/'],
+];
+const DEVICES: Place = { path: '/dev', kind: 'devices' };
+const PROCESSES: Place = { path: '/proc', kind: 'processes' };
+const PID_NAMESPACE = ['--unshare-pid'];
 
 export class Sandbox {
   readonly #options: SandboxOptions;
   #works = false;
+  #pid_namespace = true;
 
   constructor(options: SandboxOptions) {
     this.#options = options;
@@ -58,27 +130,26 @@ export class Sandbox {
 
   /** Why no sandbox can be made here, in words for the operator; null when one can. Once it could, it is not asked again. */
   async problem(): Promise<string | null> {
-    const { bwrap, exec, run_as } = this.#options;
+    const { bwrap } = this.#options;
     if (this.#works) return null;
     if (process.platform !== 'linux') return 'agents.sandbox "bwrap" needs Linux';
     if (bwrap === null) return 'bwrap was not found: install bubblewrap';
-    const probe: [string, ...string[]] = [bwrap, ...BASE, ...mount(DEVICES), '--', '/bin/sh', '-c', ':'];
-    const { code, stderr } = await exec.run(asUser(probe, run_as), {
-      cwd: '/',
-      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
-      output_bytes_max: 4_096,
-      timeout_ms: limits.doctor_wait_ms,
-    });
-    this.#works = code === 0;
-    if (code === 0) return null;
-    const said =
-      stderr
-        .toString()
-        .trim()
-        .split('\n')
-        .at(-1)
-        ?.replace(/^bwrap: /, '') || `exit code ${code}`;
-    return `bwrap cannot make namespaces here: ${said}`;
+    const full = [...BASE, ...PID_NAMESPACE, ...[DEVICES, PROCESSES].flatMap(mount)];
+    // The wrapper finds the agent's process as the child of its namespace's init.
+    this.#pid_namespace =
+      (await isThere('/proc/thread-self/children')) && (await this.#try(bwrap, full)) === null;
+    const said = this.#pid_namespace ? null : await this.#try(bwrap, [...BASE, ...mount(DEVICES)]);
+    this.#works = said === null;
+    return said === null ? null : `bwrap cannot make namespaces here: ${said}`;
+  }
+
+  /** What the sandbox of this machine cannot guarantee, in words for the operator. To be asked after `problem`. */
+  get gaps(): string[] {
+    return this.#pid_namespace
+      ? []
+      : [
+          'agents see the processes of other agents and can signal them: this machine allows no pid namespace',
+        ];
   }
 
   /** Throws, as a Problem, when there is no sandbox to put an agent in. */
@@ -88,46 +159,160 @@ export class Sandbox {
     throw new Problem('unavailable', 'sandbox_unavailable', `agents.sandbox cannot be kept: ${why}`);
   }
 
-  /** The argv in front of a command. */
-  async argv(own: OwnFolders): Promise<string[]> {
-    return [this.#options.bwrap!, ...BASE, ...(await this.#places(own)).flatMap(mount), '--'];
+  /** What goes in front of an agent's command. Throws as `holdFolder` does when its workdir is not there any more. */
+  async agent(view: AgentView): Promise<Confinement> {
+    const workdir: Place = { path: view.workdir, kind: 'write' };
+    const own = [
+      ...(await this.#machine()),
+      ...(await existing(view.read, 'see')),
+      ...(await existing(view.write, 'write')),
+      ...(await this.#state(view)),
+    ];
+    return this.#holding(
+      async (hold) => {
+        const repository = await this.#repository(await hold(workdir.path), hold);
+        return [...own, workdir, ...repository];
+      },
+      this.#pid_namespace ? ['--info-fd', '5'] : [],
+    );
   }
 
-  /** Whatever lies deeper counts more; of the same path, what is named later. */
-  async #places(own: OwnFolders): Promise<Place[]> {
-    const { writable, run_as } = this.#options;
-    const places: Place[] = [
+  /** What goes in front of a program of the service's that works in agents' folders. */
+  async folders(view: FolderView): Promise<Confinement> {
+    const safe = this.#options.writable();
+    const repos = outermost([...safe, ...this.#options.repo_roots()]).filter((path) => !safe.includes(path));
+    const own = [...(await this.#machine()), ...(await existing(repos, 'see'))];
+    return this.#holding(
+      async (hold) => {
+        if (view.kind === 'records') {
+          const records =
+            view.common_dir === null ? [] : await wholeRepository((await hold(view.common_dir)).path);
+          const made = view.workdir === null ? [] : [(await hold(view.workdir)).path];
+          return [...own, ...records, ...made.map((path) => ({ path, kind: 'write' as const }))];
+        }
+        const repository = await this.#repository(await hold(view.workdir), hold);
+        const places: Place[] = [...own, { path: view.workdir, kind: 'write' }, ...repository];
+        if (view.kind === 'fill') return places;
+        return places.map((place) => (place.kind === 'write' ? { ...place, kind: 'see' } : place));
+      },
+      ['--unshare-net'],
+    );
+  }
+
+  async #try(bwrap: string, options: string[]): Promise<string | null> {
+    const { exec, run_as } = this.#options;
+    const { code, stderr } = await exec.run(asUser([bwrap, ...options, '--', '/bin/sh', '-c', ':'], run_as), {
+      cwd: '/',
+      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
+      output_bytes_max: 4_096,
+      timeout_ms: limits.doctor_wait_ms,
+    });
+    if (code === 0) return null;
+    const last = stderr.toString().trim().split('\n').at(-1);
+    return last?.replace(/^bwrap: /, '') || `exit code ${code}`;
+  }
+
+  /** Works out places while whatever agents could swap is held open, and names what was held. */
+  async #holding(
+    work: (hold: (path: string) => Promise<HeldFolder>) => Promise<Place[]>,
+    options: readonly string[],
+  ): Promise<Confinement> {
+    const held: HeldFolder[] = [];
+    const release = async () => {
+      await Promise.all(held.splice(0).map((folder) => folder.close()));
+    };
+    try {
+      const places = await work(async (path) => {
+        const folder = await holdFolder(path);
+        held.push(folder);
+        return folder;
+      });
+      const mounts = (await this.#reachable(inOrder(places))).flatMap(mount);
+      const namespaces = this.#pid_namespace ? PID_NAMESPACE : [];
+      return {
+        argv: [this.#options.bwrap!, ...BASE, ...namespaces, ...options, ...mounts, '--'],
+        places: held.map(({ path }) => path),
+        ids: held.map(({ id }) => id),
+        pid_namespace: this.#pid_namespace,
+        release,
+      };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  /** What every program in the sandbox sees of this machine. */
+  async #machine(): Promise<Place[]> {
+    const { writable, readable, run_as } = this.#options;
+    return [
       DEVICES,
+      ...(this.#pid_namespace ? [PROCESSES] : []),
       ...(await existing(EMPTY, 'empty')),
       ...(await existing(LOOKUP, 'see')),
-      ...(await existing(writable(), 'write')),
+      ...(await this.#homes()),
+      ...(await existing(readable, 'see')),
+      ...(await existing(outermost(writable()), 'write')),
       // Ours: it runs `svc` with it, and must not change it.
       ...(await existing([dirname(binFolder), dirname(process.execPath)], 'see')),
       ...(run_as ? [] : await this.#hidden()),
       ...(await this.#othersWorktrees()),
-      ...(await existing(own.read, 'see')),
-      ...(await existing(own.write, 'write')),
-      ...(await this.#repository(own.workdir)),
-      { path: own.workdir, kind: 'write' },
     ];
-    const last = new Map(places.map((place) => [place.path, place]));
-    const seen = run_as ? await this.#reachable([...last.values()], run_as) : [...last.values()];
-    return seen.sort((a, b) => depth(a.path) - depth(b.path));
+  }
+
+  /** Homes are empty, but for git's settings and the folders of programs. */
+  async #homes(): Promise<Place[]> {
+    const { env } = this.#options;
+    const home = this.#home;
+    const homes = (
+      await existing([...HOMES, ...[env.HOME, home].filter((path) => path !== undefined)], 'empty')
+    ).filter(({ path }) => !NO_HOMES.includes(path));
+    const inHome = (path: string) => homes.some((place) => isInside(place.path, path));
+    const programs = (env.PATH ?? '').split(':').filter((path) => isAbsolute(path));
+    const settings = home === undefined ? [] : GIT_SETTINGS.map((name) => join(home, name));
+    const seen = [...(await existing(programs, 'see')), ...(await existing(settings, 'see', true))];
+    return [...homes, ...seen.filter(({ path }) => inHome(path))];
+  }
+
+  /** Of agents. */
+  get #home(): string | undefined {
+    return this.#options.run_as?.home ?? this.#options.env.HOME;
+  }
+
+  /**
+   * The directories that an agent keeps its settings and conversations in. Each user of the service has them apart,
+   * since what an agent writes there another one would run; the operator's own stay out of reach but for the sign-in.
+   * Agents that run as a user of their own have that user's.
+   */
+  async #state({ preset: id, owner_id }: AgentView): Promise<Place[]> {
+    const preset = id === null ? undefined : findPreset(id);
+    const home = this.#home;
+    if (!preset || home === undefined || NO_HOMES.includes(home) || !OWNER_ID.test(owner_id)) return [];
+    const paths = preset.state_dirs.map((name) => join(home, name));
+    if (this.#options.run_as) return existing(paths, 'write');
+    const own = join(this.#options.data_dir, 'state', owner_id, preset.id);
+    const places: Place[] = [];
+    for (const name of preset.state_dirs) {
+      const from = join(own, name);
+      await mkdir(from, { recursive: true, mode: 0o700 });
+      places.push({ path: join(home, name), kind: 'write', from });
+    }
+    const sign_in = (preset.program?.sign_in?.files ?? []).map((name) => join(home, name));
+    return [...places, ...(await existing(sign_in, 'see', true))];
   }
 
   /** Where the agents' user cannot go there is nothing to be done, and bubblewrap would refuse. */
-  async #reachable(places: Place[], run_as: RunAs): Promise<Place[]> {
+  async #reachable(places: Place[]): Promise<Place[]> {
+    const { run_as, exec } = this.#options;
+    if (!run_as) return places;
     const script = 'for path; do if [ -e "$path" ]; then echo y; else echo n; fi; done';
-    const paths = places.map(({ path }) => path);
-    const { stdout } = await this.#options.exec.run(
-      asUser(['/bin/sh', '-c', script, 'svc', ...paths], run_as),
-      {
-        cwd: '/',
-        env: { LC_ALL: 'C' },
-        output_bytes_max: limits.env_value_chars_max,
-        timeout_ms: limits.doctor_wait_ms,
-      },
-    );
+    const paths = places.map(({ path, from }) => from ?? path);
+    const { stdout } = await exec.run(asUser(['/bin/sh', '-c', script, 'svc', ...paths], run_as), {
+      cwd: '/',
+      env: { LC_ALL: 'C' },
+      output_bytes_max: limits.env_value_chars_max,
+      timeout_ms: limits.doctor_wait_ms,
+    });
     const answers = stdout.toString().split('\n');
     return places.filter((_, n) => answers[n] === 'y');
   }
@@ -150,22 +335,24 @@ export class Sandbox {
   }
 
   /**
-   * What a worktree writes of its repository, but for what git would run for others. The link to it is the agent's to
-   * change, so it counts only where the repository knows this worktree, and may be used.
+   * What a worktree sees and writes of its repository. The link to it is the agent's to change, so it counts only where
+   * the repository knows this worktree, and may be used.
    */
-  async #repository(workdir: string): Promise<Place[]> {
-    const link = await readFile(join(workdir, '.git'), 'utf8').catch(() => '');
-    const named = /^gitdir: (\/.*)$/m.exec(link)?.[1];
-    const own = named && (await realpath(named).catch(() => null));
-    if (!own || basename(dirname(own)) !== 'worktrees') return [];
-    const back = (await readFile(join(own, 'gitdir'), 'utf8').catch(() => '')).trim();
-    if ((await realpath(back).catch(() => null)) !== join(workdir, '.git')) return [];
-    const common = dirname(dirname(own));
+  async #repository(workdir: HeldFolder, hold: (path: string) => Promise<unknown>): Promise<Place[]> {
+    const found = await repositoryOf(workdir);
+    if (!found) return [];
     const { repo_roots, writable } = this.#options;
     const roots = await realRoots([...repo_roots(), ...writable(), ...this.#roots()]);
-    if (!roots.some((root) => isInside(root, common))) return [];
-    const guarded = ['hooks', 'config', 'config.worktree', 'modules'].map((name) => join(common, name));
-    return [{ path: common, kind: 'write' }, ...(await existing(guarded, 'see'))];
+    if (!roots.some((root) => isInside(root, found.common_dir))) return [];
+    const shared = GIT_SHARED.map((name) => join(found.common_dir, name));
+    const places: Place[] = [
+      { path: found.common_dir, kind: 'see' },
+      ...(await existingHere(shared, 'write')),
+      { path: found.record, kind: 'write' },
+    ];
+    for (const { path } of places) await hold(path);
+    const pointers = [...GIT_POINTERS.map((name) => join(found.record, name)), join(workdir.path, '.git')];
+    return [...places, ...(await existingHere(pointers, 'see'))];
   }
 
   #roots(): string[] {
@@ -174,36 +361,66 @@ export class Sandbox {
   }
 }
 
-/** The machine as it is, and nothing of it to be changed. */
-const BASE = [
-  // As root too: without rights over this machine's namespaces nobody reads another's memory or folders by /proc.
-  ...['--unshare-user', '--unshare-ipc', '--cap-drop', 'ALL'],
-  ...['--ro-bind', '/', '/', '--chdir', '/'],
-];
+/** All of a repository but what git would run, or take settings from. */
+async function wholeRepository(common_dir: string): Promise<Place[]> {
+  const names = await readdir(common_dir);
+  const guarded = ['hooks', 'config', 'config.worktree', 'modules', 'info'].filter((name) =>
+    names.includes(name),
+  );
+  return [
+    { path: common_dir, kind: 'write' },
+    ...(await existingHere(
+      guarded.map((name) => join(common_dir, name)),
+      'see',
+    )),
+  ];
+}
 
-const DEVICES: Place = { path: '/dev', kind: 'devices' };
+/** Whatever lies deeper counts more; of the same path, what is named later. */
+function inOrder(places: Place[]): Place[] {
+  const last = new Map(places.map((place) => [place.path, place]));
+  return [...last.values()].sort((a, b) => depth(a.path) - depth(b.path));
+}
 
-function mount({ path, kind }: Place): string[] {
+function mount({ path, kind, from = path }: Place): string[] {
   switch (kind) {
     case 'see':
-      return ['--ro-bind', path, path];
+      return ['--ro-bind', from, path];
     case 'write':
-      return ['--bind', path, path];
+      return ['--bind', from, path];
     case 'empty':
       return ['--tmpfs', path];
     case 'devices':
       return ['--dev', path];
+    case 'processes':
+      return ['--proc', path];
     case 'no_file':
       return ['--ro-bind', '/dev/null', path];
   }
 }
 
-/** Real paths of those that are there. */
-async function existing(paths: readonly string[], kind: Kind): Promise<Place[]> {
+/** Real paths of those that are there; with `named`, at the path that was named. */
+async function existing(paths: readonly string[], kind: Kind, named = false): Promise<Place[]> {
   const found = await Promise.all(paths.map((path) => realpath(path).catch(() => null)));
-  return found.flatMap((path) => (path === null ? [] : { path, kind }));
+  return found.flatMap((from, n) => {
+    if (from === null) return [];
+    return named ? { path: paths[n]!, kind, from } : { path: from, kind };
+  });
+}
+
+/** Those that are there and are no links: in a folder that agents write to, a link leads where they like. */
+async function existingHere(paths: readonly string[], kind: Kind): Promise<Place[]> {
+  const found = await existing(paths, kind);
+  return found.filter(({ path }) => paths.includes(path));
 }
 
 function depth(path: string): number {
   return path === '/' ? 0 : path.split('/').length;
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
 }

@@ -28,6 +28,8 @@ export interface LaunchFile {
 export interface HandleFile {
   boot_id: string;
   main: ProcessRef;
+  /** Init of the pid namespace that the main process is in, as seen from outside; null: it is in ours. */
+  init: ProcessRef | null;
   wrapper: ProcessRef;
   keeper: ProcessRef;
   pumps: Record<StreamName, ProcessRef>;
@@ -65,11 +67,12 @@ export class SessionFiles {
     return join(this.dir, name);
   }
 
-  /** Makes the whole directory or nothing: it appears by rename. */
+  /** Makes the whole directory or nothing: it appears by rename. `environment`: see `environmentFile`. */
   static async create(
     dir: string,
     temporary: string,
     launch: LaunchFile,
+    environment: string,
     careful_pumps: boolean,
   ): Promise<void> {
     await rm(temporary, { recursive: true, force: true });
@@ -80,6 +83,7 @@ export class SessionFiles {
     await write('exit.new', `${' '.repeat(126)}\n`);
     await write('wait.err', `${' '.repeat(1022)}\n`);
     await write('stdin', '');
+    await write('environment', environment);
     // What makes a pump a careful one; its blocks must be there before the disk is full.
     const piece = Buffer.alloc(limits.careful_piece_bytes);
     if (careful_pumps) {
@@ -121,6 +125,7 @@ export class SessionFiles {
     return {
       boot_id: lines.get('boot') ?? '',
       main,
+      init: parseRef(lines.get('init')),
       wrapper,
       keeper,
       pumps: { stdout, stderr },
@@ -186,6 +191,11 @@ export class SessionFiles {
       () => true,
       (error: unknown) => !isAbsent(error),
     );
+  }
+
+  /** Removes the values of the environment. Idempotent. */
+  async dropEnvironment(): Promise<void> {
+    await rm(this.path('environment'), { force: true });
   }
 
   async has(name: string): Promise<boolean> {

@@ -256,6 +256,8 @@ export class LocalSession {
     const same_boot = (handle?.boot_id ?? this.#file.boot_id) === this.#host.boot_id;
     if (handle && this.#spawn?.ok && same_boot && this.phase === 'starting') {
       failpoint('handle');
+      // The command has it; nobody else needs the values.
+      await this.files.dropEnvironment();
       const started_at_ms = this.#host.clock.now();
       await this.#record({ kind: 'started', pid: handle.main.pid, started_at_ms });
     }
@@ -351,6 +353,7 @@ export class LocalSession {
       await this.#tellLatePumps();
     }
     if (this.#closed) return;
+    await this.files.dropEnvironment().catch(() => {});
     const sizes = await this.files.sizes();
     failpoint('ended');
     await this.#record({
@@ -463,6 +466,7 @@ export class LocalSession {
       pipes: this.files.path('pipes'),
       cgroup: this.#cgroup,
       main: handle?.main ?? null,
+      init: handle?.init ?? null,
       wrapper: handle?.wrapper ?? null,
       helpers,
       known: this.#known,
@@ -492,7 +496,7 @@ export class LocalSession {
     let told: Told[] = [];
     let empty = 0;
     for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 100)) {
-      if (!everything && (await isPopulated(this.#cgroup)) === false && empty > 0) break;
+      if (!everything && empty > 0 && (await this.#isProvenEmpty())) break;
       const past_ms = performance.now() - begun;
       const signal = past_ms >= grace_ms ? 'SIGKILL' : 'SIGTERM';
       const answer = await this.#sweep(signal, uptime_s, told, everything);
@@ -507,8 +511,13 @@ export class LocalSession {
       // Whoever asked must not take a tree that lives for one that is gone: the next process is asked again.
       if (this.#closed) throw problems.nodeUnreachable();
     }
-    const proven = (await isPopulated(this.#cgroup)) === false;
-    return { cleanup: proven ? 'proven' : 'swept', survivors: [] };
+    return { cleanup: (await this.#isProvenEmpty()) ? 'proven' : 'swept', survivors: [] };
+  }
+
+  /** The kernel says that nothing is left: the cgroup is empty, or the pid namespace has lost its init. */
+  async #isProvenEmpty(): Promise<boolean> {
+    const init = this.#handle?.init;
+    return (init != null && !isAlive(init)) || (await isPopulated(this.#cgroup)) === false;
   }
 
   /** Ends the whole tree; concurrent calls join. On an ended session it tells how that ended. */
@@ -598,9 +607,10 @@ export class LocalSession {
     const words = refs.flatMap((ref) => [String(ref.pid), ref.start]);
     const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
     const main = [String(handle.main.pid), handle.main.start];
+    const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
     const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
     await this.#host.launcher.spawn(
-      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main],
+      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main, ...init],
       this.files.dir,
       { LC_ALL: 'C' },
     );

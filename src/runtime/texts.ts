@@ -1,11 +1,13 @@
 /**
  * The shell texts that run beside an agent, passed as `sh -c "$text"` so that an upgrade cannot change them under a
- * running shell. They must work in dash, bash (also 3.2 called sh) and busybox. Tools come as absolute paths, because
- * the environment here is the agent's own. File descriptors:
+ * running shell. They must work in dash, bash (also 3.2 called sh) and busybox. Tools come as absolute paths. The
+ * environment is the service's until the last moment: a variable of the agent's (LD_PRELOAD, say) must not reach a
+ * program that still has the service's rights, so INNER sets them right before it becomes the agent. File descriptors:
  *
  *   0 the agent's stdin · 1 gate (keeper's write end) · 2 what the shell says of a killed command · 3 out, 4 err, 5 in
  *   (FIFOs, held open) · 6 gate's read end (wrapper), journal (keeper) · 7 control FIFO · 8 verdict (wrapper), feeder's
- *   wake FIFO (keeper) · 9 alive, held by the wrapper alone. The agent gets 0, 1, 2 and nothing else.
+ *   wake FIFO (keeper) · 9 alive, held by the wrapper alone. On the way to the agent: 3 its environment, 5 what
+ *   bubblewrap says of its own processes. The agent gets 0, 1, 2 and nothing else.
  *
  * The wrapper waits for the command in the foreground (in the background a shell makes it ignore SIGINT). The keeper
  * holds the FIFOs, starts pumps and feeder, and obeys lines on the control FIFO, so that each of them can be replaced.
@@ -16,7 +18,7 @@
  */
 
 /** Written into `launch.json`; raised whenever a text or a file format of the session directory changes. */
-export const SESSION_VERSION = 1;
+export const SESSION_VERSION = 2;
 
 const START_TIME = `
 st() {
@@ -74,6 +76,7 @@ note() {
     echo "pump_err $pe $pet"
     [ -z "$f" ] || echo "feeder $f $ft"
     echo "main $m $mt"
+    [ -z "$i" ] || echo "init $i $it"
     [ -z "$nocgroup" ] || echo nocgroup
     [ -z "$again" ] || echo again
     echo end
@@ -86,12 +89,22 @@ gone() {
   case $t in Z*) return 0 ;; esac
   return 1
 }
+# In a pid namespace the main process only knows a pid that means nothing out here: it is the one child of the
+# namespace's init, and bubblewrap wrote down which process that is.
+outside() {
+  [ -s sandbox ] || return 0
+  while read -r key value; do
+    case $key in '"child-pid":') i=\${value%%,*} ;; esac
+  done <sandbox
+  st "$i"; it=$t
+  read -r m rest <"/proc/$i/task/$i/children"
+}
 obey() {
   while read -r command argument <&7; do
     case $command in
       keeper) k=$argument; st "$k"; kt=$t ;;
       nocgroup) nocgroup=1 ;;
-      main) m=$argument; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
+      main) m=$argument; outside; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
       out) pump out; po=$p; st "$po"; pot=$t; note ;;
       err) pump err; pe=$p; st "$pe"; pet=$t; note ;;
       feed) feeder; st "$f"; ft=$t; note ;;
@@ -111,16 +124,16 @@ obey() {
 }`;
 
 /**
- * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep command…`; empty `chown`, `cgroup`: none. `command` is what
- * the main process executes: `[setpriv …] [bwrap … --] [setsid] sh -c INNER svc workdir argv…`.
+ * `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`; empty `chown`, `cgroup`, `boxed`: none. `command`
+ * is what the main process executes: `[setpriv …] [bwrap … --] [setsid] sh -c INNER svc … argv…`.
  */
 export const WRAPPER = `
 if (set +o posix) 2>/dev/null; then set +o posix; fi
 mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
 shift 9
-cgroup=$1 dd=$2 sleep=$3
-shift 3
-f= nocgroup= again= w=$$
+cgroup=$1 dd=$2 sleep=$3 boxed=$4
+shift 4
+f= nocgroup= again= i= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
 exec 9<>pipes/alive || exit 1
@@ -147,7 +160,8 @@ echo "keeper $!" >&7
 exec 1>/dev/null 5>&-
 (
   if [ -n "$cgroup" ]; then echo 0 2>/dev/null >"$cgroup/cgroup.procs" || echo nocgroup >&7; fi
-  exec >pipes/out 2>pipes/err 3>&- 4>&- 5>&- 9>&-
+  exec >pipes/out 2>pipes/err 3<environment 4>&- 5>&- 9>&-
+  [ -z "$boxed" ] || exec 5>sandbox
   exec "$@"
 )
 code=$?
@@ -159,17 +173,34 @@ echo end >&7
 exit 0
 `;
 
-/** Runs as the agent's user, in its environment: checks the folder and the program, then becomes the program. */
+/**
+ * `svc workdir cat stat places ids argv…`. Runs as the agent's user, inside the sandbox: checks that what was mounted is
+ * what the node looked at (`places`, a path a line, have the device and inode numbers `ids`; empty: nothing was
+ * mounted), then folder and program; takes the agent's environment, and becomes the program.
+ */
 export const INNER = `
-dir=$1
-shift
+dir=$1 cat=$2 stat=$3 places=$4 ids=$5
+shift 5
 echo "main $$" >&7
 read -r go <&6 || exit 125
 refuse() { echo "fail $1 $2" >&8; exit "$3"; }
+moved='the workdir is not where it was: a link leads elsewhere'
+if [ -n "$places" ]; then
+  [ "$(IFS='
+'; set -f; "$stat" -c %d:%i -- $places 2>/dev/null)" = "$ids" ] || refuse workdir_refused "$moved" 126
+fi
 cd -P "$dir" 2>/dev/null || refuse workdir_refused 'the workdir cannot be entered' 126
 [ "$(pwd -P; echo .)" = "$dir
-." ] || refuse workdir_refused 'the workdir is not where it was: a link leads elsewhere' 126
-unset OLDPWD
+." ] || refuse workdir_refused "$moved" 126
+variables=$("$cat" <&3; echo .)
+case $variables in
+  *'# end
+.') ;;
+  *) refuse spawn_failed 'the environment could not be read' 125 ;;
+esac
+unset LC_ALL OLDPWD
+{ eval "\${variables%.}"; } 2>/dev/null
+export PWD
 found=
 case $1 in
   */*) found=$1 ;;
@@ -191,11 +222,26 @@ esac
 [ ! -d "$found" ] || refuse spawn_failed "$1: is a directory" 126
 [ -x "$found" ] || refuse spawn_failed "$1: permission denied" 126
 echo "run $found" >&8
-exec "$@" 6<&- 7>&- 8>&-
+exec "$@" 3<&- 5>&- 6<&- 7>&- 8>&-
 `;
 
+/** Names that a shell keeps for its own use; some shells refuse to set them, none hands a stranger's value on. */
+const SHELL_NAMES = new Set(['PWD', 'OLDPWD', 'PPID', 'OPTIND', 'LINENO', '_']);
+
 /**
- * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt`.
+ * The file that INNER takes the agent's environment from. A name that no shell can hold (`a.b`) is left out, as dash
+ * leaves it out of what it was given itself.
+ */
+export function environmentFile(env: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !SHELL_NAMES.has(name))
+    // `command`: a name that this shell keeps to itself (UID in bash) ends no more than its own line.
+    .map(([name, value]) => `command export ${name}='${value.replaceAll("'", `'\\''`)}'\n`);
+  return `${lines.join('')}# end\n`;
+}
+
+/**
+ * A keeper in the place of a killed one: `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt i it`.
  * It holds the FIFOs again and obeys; pumps and feeder that live go on untouched. How far the journal was copied is known
  * only to the open file that keeper and feeder shared: when that feeder dies too, the agent's stdin ends.
  */
@@ -204,7 +250,7 @@ mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7
 shift 7
 w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
 shift 9
-mt=$1
+mt=$1 i=$2 it=$3
 again=1 k=$$
 ${KEEPER}
 trap '' HUP INT QUIT TERM USR1 USR2

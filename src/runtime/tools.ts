@@ -13,6 +13,7 @@ export interface Tools {
   df: string;
   dd: string;
   sleep: string;
+  stat: string | null;
   chown: string | null;
   setsid: string | null;
   setpriv: string | null;
@@ -39,6 +40,7 @@ export function findTools(): Tools {
     df: needed('df'),
     dd: needed('dd'),
     sleep: needed('sleep'),
+    stat: find('stat'),
     ps: find('ps'),
     chown: find('chown'),
     setsid: find('setsid'),

@@ -2,7 +2,8 @@
  * Whose is a process: finds the trees of many sessions in one look at the process table, and signals them. Runs in the
  * launcher, so that a slow /proc never stalls the plane. A tree is the union of cgroup, session and process group of the
  * main process, the environment cookie, holders of the session's FIFOs, processes known from before, and all their
- * descendants; minus our own helpers. Every pid is checked against its start time again before a signal.
+ * descendants; minus our own helpers. In a sandbox it is all
+ * that is in its pid namespace. Every pid is checked against its start time again before a signal.
  */
 import { readdirSync, readFileSync, readlinkSync, writeFileSync } from 'node:fs';
 import { uptime } from 'node:os';
@@ -23,6 +24,8 @@ export interface TreeRequest {
   pipes: string;
   cgroup: string | null;
   main: ProcessRef | null;
+  /** Init of the main process's pid namespace: a helper, whose other children are the tree's all the same. */
+  init: ProcessRef | null;
   wrapper: ProcessRef | null;
   /** Wrapper, keeper, pumps, feeder: never part of the tree, nor is what they started, but for the main process. */
   helpers: ProcessRef[];
@@ -76,7 +79,10 @@ export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
           // Kernel before 5.14, or the cgroup is gone: the signals below do it.
         }
       }
-      for (const member of answers[index]?.members ?? []) {
+      const members = answers[index]?.members ?? [];
+      // With it the kernel ends all that is in the namespace, however fast it forks.
+      if (request.init && members.length > 0) send(request.init, 'SIGKILL');
+      for (const member of members) {
         send(member, 'SIGKILL');
         killed++;
       }
@@ -152,8 +158,12 @@ function findTree(
   const main = present(request.main);
   const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
   const ours = request.helpers.flatMap((ref) => present(ref) ?? []);
+  const init = present(request.init);
+  // Both of bubblewrap's processes, also when the wrapper that they descend from is gone.
+  if (init) for (const pid of [init.pid, init.ppid]) helpers.add(pid);
   for (let stat = ours.pop(); stat; stat = ours.pop()) {
     helpers.add(stat.pid);
+    if (stat === init) continue;
     for (const child of children.get(stat.pid) ?? []) {
       if (child.pid !== request.main?.pid && !helpers.has(child.pid)) ours.push(child);
     }
@@ -168,6 +178,7 @@ function findTree(
   };
 
   add(main);
+  if (init) for (const child of children.get(init.pid) ?? []) add(child);
   for (const ref of request.known) add(present(ref));
   for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
   for (const pid of traces.cookies.get(request.session_id) ?? []) add(table.get(pid));

@@ -53,9 +53,18 @@ interface Deps {
   audit: ChangeRecorder;
   clock: Clock;
   log: Logger;
+  /** Why the values that a change would lead to must not be, beyond what each key allows; null: they may. */
+  conflict?(settings: Pick<Settings, 'get'>): Promise<string | null>;
 }
 
-export async function openSettings({ config, store, audit, clock, log }: Deps): Promise<LiveSettings> {
+export async function openSettings({
+  config,
+  store,
+  audit,
+  clock,
+  log,
+  conflict,
+}: Deps): Promise<LiveSettings> {
   const rows = await store.read((reader) => reader.all(reader.sql.selectFrom('settings').selectAll()));
   const live = new Map<ConfigKey, unknown>();
   const listeners = new Map<ConfigKey, Set<(value: never) => void>>();
@@ -98,6 +107,11 @@ export async function openSettings({ config, store, audit, clock, log }: Deps): 
   const change = async (caller: Caller, changes: Record<string, unknown>): Promise<SettingRecord[]> => {
     const checked = Object.entries(changes).map(([key, value]) => checkChange(key, value));
     if (checked.length === 0) return list();
+    const changed = new Map(checked);
+    const why = await conflict?.({
+      get: (key) => (changed.has(key) ? ((changed.get(key) ?? config.get(key)) as never) : get(key)),
+    });
+    if (why) throw invalid(why);
     const { user_id, ip } = caller;
     await store.write((tx) => {
       for (const [key, value] of checked) {

@@ -6,10 +6,11 @@ import type { Folders } from '../../domain/node.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
 import type { RunAs } from '../run-as.ts';
-import { listChanges, showChange } from './changes.ts';
-import { findFiles } from './files.ts';
+import type { Sandbox } from '../sandbox.ts';
 import { Git } from './git.ts';
-import { locateInside, pathProblem, realRoots, requireFolder } from './paths.ts';
+import type { JobContext } from './jobs.ts';
+import { locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
+import { FolderWorkers, inThisProcess } from './worker-client.ts';
 import { createWorktree, removeWorktree, type WorktreeOptions } from './worktrees.ts';
 
 /** Paths are read at each call: they can change while the service runs. */
@@ -24,28 +25,41 @@ export interface FoldersOptions {
   /** The service's environment. */
   env: Record<string, string | undefined>;
   run_as: RunAs | null;
+  /** With one, or with `run_as`, everything in agents' folders is done by workers that have no more rights than agents. */
+  sandbox?: Sandbox | null;
 }
 
 export interface LocalFolders extends Folders {
   /** Throws, as a Problem, why a folder cannot be the base of derived workdirs. It is made with its first worktree. */
   checkRoot(root: string): Promise<void>;
+  /** Ends the workers. */
+  close(): Promise<void>;
 }
 
 export function openFolders(options: FoldersOptions): LocalFolders {
-  const { exec, env, run_as } = options;
-  const workdir_roots = () => {
+  const { data_dir, exec, env, run_as, sandbox = null } = options;
+  const made_roots = () => {
     const root = options.worktree_root();
-    return [...options.safe_paths(), join(options.data_dir, 'worktrees'), ...(root === null ? [] : [root])];
+    return [join(data_dir, 'worktrees'), ...(root === null ? [] : [root])];
   };
-  const repo_roots = () => realRoots([...workdir_roots(), ...options.repo_roots()]);
-  const git = new Git({ exec, env, run_as, roots: repo_roots });
-  const worktrees: WorktreeOptions = {
-    git,
+  const workdir_roots = () => outermost([...options.safe_paths(), ...made_roots()]);
+  const repo_roots = () => realRoots(outermost([...workdir_roots(), ...options.repo_roots()]));
+  const context: JobContext = {
     exec,
-    env,
+    git: new Git({ exec, env, run_as: null, roots: repo_roots }),
+    repo_roots,
+    confined: false,
+  };
+  const workers =
+    run_as === null && sandbox === null ? null : new FolderWorkers({ env, run_as, sandbox, repo_roots });
+  const run = workers ? workers.run : inThisProcess(context);
+  const worktrees: WorktreeOptions = {
+    run,
     run_as,
+    sandboxed: sandbox !== null,
     queue: new KeyedQueue(),
     worktree_root: options.worktree_root,
+    made_roots,
     workdir_roots,
     repo_roots,
   };
@@ -77,17 +91,21 @@ export function openFolders(options: FoldersOptions): LocalFolders {
     createWorktree: (request) => createWorktree(worktrees, request),
     removeWorktree: (worktree, { force }) => removeWorktree(worktrees, worktree, force),
     changes: (request) =>
-      shared(`list ${JSON.stringify([request.workdir, request.base])}`, async () =>
-        listChanges(git, { ...request, workdir: await resolve(request.workdir) }, await repo_roots()),
-      ),
+      shared(`list ${JSON.stringify([request.workdir, request.base])}`, async () => {
+        const workdir = await resolve(request.workdir);
+        return run({ kind: 'look', workdir }, 'changes', { ...request, workdir });
+      }),
     change: (request, path) =>
-      shared(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () =>
-        showChange(git, { ...request, workdir: await resolve(request.workdir) }, path, await repo_roots()),
-      ),
+      shared(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () => {
+        const workdir = await resolve(request.workdir);
+        return run({ kind: 'look', workdir }, 'change', { ...request, workdir, path });
+      }),
     files: (workdir, words) =>
-      shared(`files ${JSON.stringify([workdir, words])}`, async () =>
-        findFiles(git, await resolve(workdir), words, await repo_roots()),
-      ),
+      shared(`files ${JSON.stringify([workdir, words])}`, async () => {
+        const found = await resolve(workdir);
+        return run({ kind: 'look', workdir: found }, 'files', { workdir: found, words });
+      }),
+    close: async () => workers?.close(),
   };
 }
 

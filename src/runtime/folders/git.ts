@@ -2,14 +2,14 @@
  * Runs git on repositories that nobody has to trust. Arguments go by argv, paths and refs behind `--` or
  * `--end-of-options`; hooks, fsmonitor, prompts, fetches, submodules, external diffs and the repository's own filters
  * are off; nothing of our environment but a short list gets in. Filters of the machine's own configuration (git-lfs)
- * stay: they are the operator's. A filter that an agent adds in the moment between our look and git's is the one thing
- * left, which is why git runs as the agents' user where there is one.
+ * stay: they are the operator's. All that is a courtesy to the operator's repositories and no defence: an agent can add
+ * a filter between our look and git's, so git runs in a worker with no more rights than the agent (`jobs.ts`).
  */
 import { dirname } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { invalid, Problem } from '../../domain/problem.ts';
 import type { Exec, ExecResult } from '../exec.ts';
-import { asUser, type RunAs } from '../run-as.ts';
+import type { RunAs } from '../run-as.ts';
 
 const ENVIRONMENT_KEPT = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
 
@@ -33,6 +33,7 @@ export interface GitOptions {
   exec: Exec;
   /** The service's environment; only a few harmless variables of it are passed on. */
   env: Record<string, string | undefined>;
+  /** Whom this process acts as, where that is not the service's own user. */
   run_as: RunAs | null;
   /** Real folders that git may find a repository in; it never looks above them. */
   roots: () => Promise<string[]>;
@@ -62,10 +63,10 @@ export class Git {
   /** Runs `git -C <folder> …` and answers whatever it said; throws only when it could not run to its end. */
   async run(folder: string, args: readonly string[], call: GitCall = {}): Promise<ExecResult> {
     const overrides = call.filters_off === false ? [] : await this.#filtersOff(folder);
-    const { exec, run_as } = this.#options;
+    const { exec } = this.#options;
     const env = await this.#environment(overrides);
-    const locked = call.lock && (await this.#canLock()) ? ['flock', call.lock, 'git'] : ['git'];
-    const argv = asUser([locked[0]!, ...locked.slice(1), '--no-pager', '-C', folder, ...args], run_as);
+    const git = ['git', '--no-pager', '-C', folder, ...args] as const;
+    const argv = call.lock && (await this.#canLock()) ? (['flock', call.lock, ...git] as const) : git;
     const result = await exec
       .run(argv, {
         // Always there and open to every user; the folder itself goes by -C, whose failure git words.
@@ -159,6 +160,10 @@ export class Git {
       ['config', '--show-scope', '--null', '--name-only', '--get-regexp', '^filter\\.'],
       { filters_off: false },
     );
+    // 1: there is none. What is not read to its end may hide one.
+    if (result.truncated || (result.code !== 0 && result.code !== 1)) {
+      throw invalid("the repository's git configuration cannot be read", 'git_refused');
+    }
     const fields = result.stdout.toString().split('\0');
     const drivers = new Set<string>();
     for (let index = 0; index + 1 < fields.length; index += 2) {

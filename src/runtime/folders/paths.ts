@@ -1,12 +1,13 @@
 /**
  * Decides whether a path may be a workdir: absolute, printable, and inside one of the allowed roots once every symlink
  * of it (or of its deepest existing parent) is resolved, compared by whole segments. It makes folders one segment at a
- * time and looks again afterwards. It refuses; it never repairs a path.
+ * time, each in one that it holds. It refuses; it never repairs a path.
  */
-import { lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { chown, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { invalid, type Problem, problems } from '../../domain/problem.ts';
+import { holdFolder } from '../held-folder.ts';
 
 const LINKS_MAX = 40;
 
@@ -72,6 +73,11 @@ export function isInside(root: string, path: string): boolean {
   return path === root || path.startsWith(root === '/' ? '/' : `${root}/`);
 }
 
+/** Without those that lie in another one of them: agents who can write to that one decide where the inner one leads. */
+export function outermost(paths: readonly string[]): string[] {
+  return paths.filter((path) => !paths.some((other) => other !== path && isInside(other, path)));
+}
+
 /** The real paths of allowed roots; one that cannot be resolved allows nothing. */
 export async function realRoots(roots: readonly string[]): Promise<string[]> {
   const located = await Promise.all(roots.filter((root) => isAbsolute(root)).map((root) => locate(root)));
@@ -103,27 +109,45 @@ export async function requireFolder(field: 'workdir' | 'worktree_repo', located:
 }
 
 /**
- * Makes what is missing of a located path and answers the path of the first folder that it made (null: none). Whoever
- * swaps a parent for a link meanwhile gets a refusal, not a folder elsewhere that is used.
+ * Makes what is missing of a located path and answers the path of the first folder that it made (null: none). Each folder
+ * is made in one that is held open, so whoever swaps a parent for a link meanwhile gets a refusal. `owner`: whose the
+ * last one becomes, when it was made here.
  */
-export async function makeFolders(located: Located, mode: number): Promise<string | null> {
+export async function makeFolders(
+  located: Located,
+  { mode, owner }: { mode: number; owner?: { uid: number; gid: number } },
+): Promise<string | null> {
   const { path, missing } = located;
-  const start = path.split('/').slice(0, path.split('/').length - missing.length);
-  let current = start.join('/') || '/';
   let first: string | null = null;
-  for (const segment of missing) {
-    current = join(current, segment);
-    try {
-      await mkdir(current, { mode });
-      first ??= current;
-    } catch (error) {
-      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw cannotMake(error);
+  let held = await holdFolder(join(path, ...missing.map(() => '..'))).catch(refused);
+  try {
+    for (const [n, segment] of missing.entries()) {
+      const made = await mkdir(join(held.fd_path, segment), { mode }).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === 'EEXIST') return false;
+          throw cannotMake(error);
+        },
+      );
+      const outer = held;
+      held = await outer
+        .enter(segment)
+        .catch(refused)
+        .finally(() => outer.close());
+      if (made) first ??= held.path;
+      if (made && owner && n === missing.length - 1) await chown(held.fd_path, owner.uid, owner.gid);
     }
-    if ((await realpath(current)) !== current) throw problems.workdirNotSafe();
+    return first;
+  } finally {
+    await held.close().catch(() => {});
   }
-  const stats = await lstat(path);
-  if (!stats.isDirectory()) throw invalid('workdir is not a directory', 'workdir_not_a_directory');
-  return first;
+}
+
+/** A link, or no folder, where a folder was. */
+function refused(error: NodeJS.ErrnoException): never {
+  if (error.code === 'ELOOP') throw problems.workdirNotSafe();
+  if (error.code === 'ENOTDIR') throw invalid('workdir is not a directory', 'workdir_not_a_directory');
+  throw cannotMake(error);
 }
 
 function cannotMake(error: unknown): Problem {

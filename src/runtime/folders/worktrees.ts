@@ -1,42 +1,43 @@
 /**
  * Makes and removes the workdirs of `create_worktree` agents: a git worktree on a branch of its own, or an empty folder.
  * Making one is idempotent: after a crash in the middle the same request finds, or repairs, what is there. Removing one
- * never throws away work that exists nowhere else, unless told to.
+ * never throws away work that exists nowhere else, unless told to. The steps are jobs; this file orders them.
  */
-import { chown, lstat, readdir, realpath, rmdir } from 'node:fs/promises';
-import { join } from 'node:path';
+import { rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
 import type { KeyedQueue } from '../../base/async.ts';
 import { limits } from '../../base/limits.ts';
 import type { Worktree, WorktreeRequest } from '../../domain/node.ts';
 import { invalid, Problem, problems } from '../../domain/problem.ts';
-import type { Exec } from '../exec.ts';
-import { removeTree } from '../remove-tree.ts';
+import { holdFolder } from '../held-folder.ts';
 import type { RunAs } from '../run-as.ts';
-import { complaint, type Git, gitRefused } from './git.ts';
-import { clearHalfMade } from './half-made.ts';
+import { mustBeEmpty } from './jobs.ts';
 import { branchName, folderName, isOurBranch } from './names.ts';
-import { isInside, type Located, locateInside, makeFolders, pathProblem, requireFolder } from './paths.ts';
 import {
-  commitOf,
-  commitOrNull,
-  listWorktrees,
-  openRepository,
-  type Repository,
-  type WorktreeEntry,
-} from './repository.ts';
-import { unsavedWork } from './unsaved.ts';
+  isInside,
+  type Located,
+  locateInside,
+  makeFolders,
+  pathProblem,
+  realRoots,
+  requireFolder,
+} from './paths.ts';
+import type { Repository } from './repository.ts';
+import type { RunJob } from './worker-client.ts';
 
 export interface WorktreeOptions {
-  git: Git;
-  exec: Exec;
-  env: Record<string, string | undefined>;
+  run: RunJob;
   run_as: RunAs | null;
+  /** Agents see nothing below `made_roots` but what each was given. */
+  sandboxed: boolean;
   /** One git command that writes at a time, per repository. */
   queue: KeyedQueue;
   worktree_root: () => string | null;
+  /** Folders that hold nothing but worktrees, each made by this service for one agent. */
+  made_roots: () => string[];
   /** Folders that workdirs may lie in. */
   workdir_roots: () => string[];
-  /** Folders that `worktree_repo` may lie in. */
+  /** Real folders that `worktree_repo` may lie in. */
   repo_roots: () => Promise<string[]>;
 }
 
@@ -44,7 +45,7 @@ export async function createWorktree(options: WorktreeOptions, request: Worktree
   const name = folderName(request.name, request.agent_id);
   if (request.repo === null) {
     const target = await locateTarget(options, request, name);
-    await makeEmpty(options, target, request.workdir !== null);
+    await makeFolder(options, target, request.workdir !== null);
     return { workdir: target.path, repo: null, branch: null, base: null };
   }
   checkRef(request.ref);
@@ -70,6 +71,10 @@ async function locateTarget(
   const problem = pathProblem('workdir', request.workdir);
   if (problem) throw problem;
   const target = await locateInside(request.workdir, options.workdir_roots(), problems.workdirNotSafe);
+  // Deeper down lie the worktrees of others.
+  for (const made of await realRoots(options.made_roots())) {
+    if (isInside(made, target.path) && dirname(target.path) !== made) throw problems.workdirNotSafe();
+  }
   if (root === null) await requireFolder('workdir', target);
   return target;
 }
@@ -80,7 +85,15 @@ async function locateRepository(options: WorktreeOptions, path: string): Promise
   const roots = await options.repo_roots();
   const located = await locateInside(path, roots, problems.repoNotSafe);
   await requireFolder('worktree_repo', located);
-  return openRepository(options.git, located.path, roots, problems.repoNotSafe);
+  return openRepository(options, located.path);
+}
+
+/** What a job answers is no more to be believed than the repository. */
+async function openRepository(options: WorktreeOptions, path: string): Promise<Repository> {
+  const { common_dir } = await options.run({ kind: 'look', workdir: path }, 'openRepository', { path });
+  const roots = await options.repo_roots();
+  if (!roots.some((root) => isInside(root, common_dir))) throw problems.repoNotSafe();
+  return { path, common_dir };
 }
 
 function checkRef(ref: string | null): void {
@@ -90,15 +103,44 @@ function checkRef(ref: string | null): void {
   }
 }
 
-/** Makes the folder; one that exists must be empty, unless its name is ours alone (a second try of the same agent). */
-async function makeEmpty(options: WorktreeOptions, target: Located, given: boolean): Promise<string | null> {
-  const made = await makeFolders(target, options.run_as ? 0o755 : 0o700);
-  if (given && (await readdir(target.path)).length > 0) {
-    throw invalid('workdir is not empty', 'workdir_not_empty');
+/**
+ * Makes the folder; one that exists must be empty with `empty` (else its name is ours alone, and this a second try). Where
+ * agents cannot change what a path means the service makes it, and gives it away; elsewhere that is a job like others.
+ */
+async function makeFolder(options: WorktreeOptions, target: Located, empty: boolean): Promise<string | null> {
+  const { run, run_as } = options;
+  const mode = run_as ? 0o755 : 0o700;
+  if (await isOurs(options, dirname(target.path))) {
+    const made = await makeFolders(target, { mode, ...(run_as && { owner: run_as }) });
+    if (empty) await mustBeEmpty(target.path);
+    return made;
   }
-  // A folder that was there before keeps its owner.
-  if (made !== null && options.run_as) await chown(target.path, options.run_as.uid, options.run_as.gid);
-  return made;
+  return run({ kind: 'records', common_dir: null, workdir: null }, 'makeFolder', {
+    located: target,
+    mode,
+    empty,
+  });
+}
+
+/** Whether no agent can rename, replace or add anything in a folder, nor in those above it; it may still be missing. */
+async function isOurs({ run_as, sandboxed, made_roots }: WorktreeOptions, folder: string): Promise<boolean> {
+  if (!run_as) return !sandboxed || (await realRoots(made_roots())).includes(folder);
+  for (let path = folder; ; path = dirname(path)) {
+    try {
+      const held = await holdFolder(path);
+      const ours = held.isClosedTo({ but: process.getuid!() });
+      await held.close();
+      return ours;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
+    }
+  }
+}
+
+async function isThere(folder: string): Promise<boolean> {
+  const held = await holdFolder(folder).catch(() => null);
+  await held?.close();
+  return held !== null;
 }
 
 async function addWorktree(
@@ -109,42 +151,27 @@ async function addWorktree(
   ref: string | null,
   again = true,
 ): Promise<Worktree> {
-  const { git } = options;
-  const branch = branchName(name);
+  const { run } = options;
   const workdir = target.path;
+  const branch = branchName(name);
+  const place = { repository, workdir, branch };
   const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
 
-  await git.settled(repository.common_dir);
-  await clearKilled(options, repository, workdir, branch);
-  const tip = await commitOrNull(git, repository.path, `refs/heads/${branch}`);
-  const earlier = await ownEntry(git, repository, workdir, branch);
-  if (earlier && !earlier.half_made && tip && (await isFolder(workdir))) return answer(tip);
-  const base = tip ?? (await commitOf(git, repository.path, ref));
-  if (earlier) await discard(options, repository, workdir);
+  const before = await records(options, repository, workdir);
+  const { made, ...start } = await run(before, 'prepareWorktree', { ...place, ref });
+  if (made) return answer(start.base);
 
   const fresh = await locateInside(workdir, options.workdir_roots(), problems.workdirNotSafe);
-  const made = await makeEmpty(options, fresh, true);
+  const folder = await makeFolder(options, fresh, true);
+  const view = await records(options, repository, workdir);
   try {
-    const what = tip ? ['--', workdir, branch] : ['-b', branch, '--', workdir, base];
-    await git.ask(repository.path, ['worktree', 'add', '--no-guess-remote', ...what], {
-      timeout_ms: limits.git_checkout_timeout_ms,
-      lock: repository.common_dir,
-    });
-    return answer(base);
+    await run(view, 'linkWorktree', { ...place, ...start });
+    await run({ kind: 'fill', workdir }, 'fillWorktree', { repository, workdir });
+    await run(view, 'finishWorktree', { repository, workdir });
+    return answer(start.base);
   } catch (error) {
-    // Nothing half-made stays behind a refusal.
-    await git.settled(repository.common_dir);
-    await clearKilled(options, repository, workdir, branch);
-    const left = await ownEntry(git, repository, workdir, branch);
-    if (left && !left.half_made) return answer(base);
-    if (left) await discard(options, repository, workdir);
-    const branched = !tip && (await commitOrNull(git, repository.path, `refs/heads/${branch}`)) !== null;
-    if (branched) {
-      await git.run(repository.path, ['update-ref', '-d', `refs/heads/${branch}`, base], {
-        filters_off: false,
-      });
-    }
-    if (made !== null) await rmdir(workdir).catch(() => {});
+    const { branched } = await run(view, 'undoWorktree', { ...place, ...start });
+    if (folder !== null) await removeOurs(options, workdir);
     // A killed launcher runs what it was asked a second time, and the branch of the first is in the way of the second.
     const twice = branched && error instanceof Problem && error.kind === 'invalid';
     if (twice && again) return addWorktree(options, repository, target, name, ref, false);
@@ -152,38 +179,18 @@ async function addWorktree(
   }
 }
 
-/** Git's record of this very worktree; killed early, git has not yet written the branch into it. */
-async function ownEntry(
-  git: Git,
-  repository: Repository,
-  workdir: string,
-  branch: string,
-): Promise<WorktreeEntry | undefined> {
-  const entries = await listWorktrees(git, repository);
-  return entries.find((each) => each.path === workdir && (each.branch === branch || each.half_made));
+/** What a job sees that writes a repository's records of worktrees; the folder, where it lies apart from safe paths. */
+async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
+  const apart = options.sandboxed && (await isOurs(options, dirname(workdir))) && (await isThere(workdir));
+  return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
 }
 
-function clearKilled(
-  options: WorktreeOptions,
-  { common_dir }: Repository,
-  workdir: string,
-  branch: string | null,
-): Promise<void> {
-  return clearHalfMade({ common_dir, workdir, branch, removeTree: (path) => mustRemove(options, path) });
-}
-
-/** Throws a worktree's folder and git's record of it away. */
-async function discard(options: WorktreeOptions, repository: Repository, path: string): Promise<void> {
-  await mustRemove(options, path);
-  const removed = await options.git.run(repository.path, ['worktree', 'remove', '-f', '-f', '--', path], {
-    filters_off: false,
-  });
-  if (removed.code !== 0) throw gitRefused(removed);
-}
-
-async function mustRemove(options: WorktreeOptions, path: string): Promise<void> {
-  const why = await removeTree(options, path);
-  if (why !== null) throw new Problem('conflict', 'workdir_not_removed', why);
+/** Takes away an empty folder that lies where only the service may. */
+async function removeOurs(options: WorktreeOptions, workdir: string): Promise<void> {
+  if (!(await isOurs(options, dirname(workdir)))) return;
+  const parent = await holdFolder(dirname(workdir)).catch(() => null);
+  await rmdir(join(parent?.fd_path ?? dirname(workdir), basename(workdir))).catch(() => {});
+  await parent?.close();
 }
 
 export interface Removal {
@@ -200,8 +207,7 @@ export async function removeWorktree(
     const { workdir, repo } = worktree;
     await checkRemovable(options, workdir);
     if (repo === null) return await removeFolder(options, workdir, force);
-    const roots = await options.repo_roots();
-    const repository = await openRepository(options.git, repo, roots, problems.repoNotSafe).catch((error) => {
+    const repository = await openRepository(options, repo).catch((error) => {
       if (force && error instanceof Problem) return null;
       throw error;
     });
@@ -221,20 +227,18 @@ async function checkRemovable(options: WorktreeOptions, workdir: string): Promis
   if (problem) throw problem;
   const roots = options.workdir_roots();
   const located = await locateInside(workdir, roots, problems.workdirNotSafe);
-  const real = await Promise.all(roots.map((root) => realpath(root).catch(() => root)));
+  const real = await realRoots(roots);
   if (located.path !== workdir || real.some((root) => isInside(workdir, root)))
     throw problems.workdirNotSafe();
 }
 
 async function removeFolder(options: WorktreeOptions, workdir: string, force: boolean): Promise<Removal> {
-  if (force) await removeTree(options, workdir);
-  try {
-    await rmdir(workdir);
-  } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code;
-    if (code === 'ENOTEMPTY' || code === 'EEXIST') return kept('the folder is not empty');
-    if (code !== 'ENOENT') return kept(`the folder cannot be removed: ${code}`);
-  }
+  const ours = options.sandboxed && (await isOurs(options, dirname(workdir)));
+  const view = { kind: 'records', common_dir: null, workdir: ours ? workdir : null } as const;
+  if (ours && !(await isThere(workdir))) return { removed: true, kept_because: null };
+  const { left, why } = await options.run(view, 'removeFolder', { path: workdir, force });
+  if (left === 'full') return kept(why!);
+  await removeOurs(options, workdir);
   return { removed: true, kept_because: null };
 }
 
@@ -244,47 +248,21 @@ async function removeLinked(
   worktree: Worktree,
   force: boolean,
 ): Promise<Removal> {
-  const { git } = options;
-  const { workdir } = worktree;
+  const { run } = options;
+  const { workdir, base } = worktree;
   const branch = worktree.branch !== null && isOurBranch(worktree.branch) ? worktree.branch : null;
-  await clearKilled(options, repository, workdir, branch);
-  const [main, ...linked] = await listWorktrees(git, repository);
-  if (main?.path === workdir) return kept('it is the main worktree of its repository');
-  const exists = await isFolder(workdir);
-  const entry = linked.find((each) => each.path === workdir);
-
-  if (!entry) {
-    if (exists) return await removeFolder(options, workdir, force);
-  } else {
-    const unsaved = exists && !force ? await unsavedWork(git, workdir, branch, worktree.base) : null;
-    if (unsaved) return kept(unsaved);
-    if (force || !exists) await discard(options, repository, workdir);
-    else {
-      // Forced, because git refuses any worktree with a submodule's entry; one that a person locked it still keeps.
-      const removed = await git.run(repository.path, ['worktree', 'remove', '--force', '--', workdir]);
-      if (options.run_as) await rmdir(workdir).catch(() => {});
-      if (await isFolder(workdir)) return kept(complaint(removed));
-      const left = (await listWorktrees(git, repository)).some((each) => each.path === workdir);
-      if (left) await discard(options, repository, workdir);
-    }
-  }
-  if (branch) await dropBranch(git, repository, branch, worktree.base);
+  const place = { repository, workdir, branch };
+  const view = await records(options, repository, workdir);
+  const { known, exists } = await run(view, 'inspectWorktree', place);
+  if (known === 'main') return kept('it is the main worktree of its repository');
+  if (known === 'no' && exists) return removeFolder(options, workdir, force);
+  const unsaved =
+    exists && !force ? await run({ kind: 'look', workdir }, 'unsaved', { workdir, branch, base }) : null;
+  if (unsaved !== null) return kept(unsaved);
+  const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
+  if (why !== null) return kept(why);
+  await removeOurs(options, workdir);
   return { removed: true, kept_because: null };
-}
-
-/** Deletes the branch unless commits on it exist nowhere else. */
-async function dropBranch(
-  git: Git,
-  repository: Repository,
-  branch: string,
-  base: string | null,
-): Promise<void> {
-  if (await unsavedWork(git, repository.path, branch, base, { commits_only: true })) return;
-  await git.run(repository.path, ['branch', '-D', '--', branch], { filters_off: false });
-}
-
-async function isFolder(path: string): Promise<boolean> {
-  return (await lstat(path).catch(() => null))?.isDirectory() ?? false;
 }
 
 function kept(because: string): Removal {

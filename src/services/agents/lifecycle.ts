@@ -198,6 +198,7 @@ export class Lifecycle {
         agent_name: agent.name,
         owner_id: agent.owner_id,
         workdir: agent.workdir,
+        preset: agent.preset,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
         env: { ...JSON.parse(agent.env), ...errand.env },
         stdin: agent.stdin === 1,
