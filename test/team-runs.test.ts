@@ -22,7 +22,7 @@ let room: LivesRoom;
 
 /** An empty folder for each that asks, the same again for the same. */
 const folders = {
-  resolve: async (workdir: string) => workdir,
+  resolve: async (path: string) => ({ path, below_worktree_root: false }),
   createWorktree: async ({ agent_id }) => {
     const workdir = join(folder, agent_id);
     await mkdir(workdir, { recursive: true });

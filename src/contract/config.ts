@@ -162,7 +162,9 @@ export const configKeys = {
   'agents.run_as': optionalText('Local user that agents run as (needs root)'),
   'agents.sandbox': choice(['none', 'bwrap'], 'none', 'Sandbox around agents: bubblewrap (Linux), or none'),
   'agents.sandbox_write': paths('Where agents in a sandbox may write beside their folders and safe_paths'),
-  'agents.sandbox_read': paths('What agents in a sandbox may read of home directories, which they find empty'),
+  'agents.sandbox_read': paths(
+    'What agents in a sandbox may read of home directories, which they find empty',
+  ),
 
   'reviews.leader_timeout_seconds': integer(60, 1, YEAR_S, 'A review at a leader goes on to humans after', {
     live: true,

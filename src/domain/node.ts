@@ -156,7 +156,7 @@ export interface ProgramFinding {
 /** Workdirs, worktrees and git on a node. Paths come back real and absolute. */
 export interface Folders {
   /** Checks a `use_existing` workdir: absolute, inside the safe paths once links are resolved, existing. */
-  resolve(workdir: string): Promise<string>;
+  resolve(workdir: string): Promise<ResolvedWorkdir>;
   /** Makes (or finds again, by `agent_id`) the workdir of a `create_worktree` agent. */
   createWorktree(request: WorktreeRequest): Promise<Worktree>;
   /** Removes a worktree that holds nothing unsaved, or any when `force`; otherwise keeps it and says why. */
@@ -168,6 +168,12 @@ export interface Folders {
   change(worktree: ChangesRequest, path: string): Promise<FileChange>;
   /** The best matches among the files that git has below a workdir, or would have; the words may come in any order. */
   files(workdir: string, words: string): Promise<FoundFiles>;
+}
+
+export interface ResolvedWorkdir {
+  path: string;
+  /** It lies where this node makes worktrees, so it is some agent's; whether the caller may use it, the plane knows. */
+  below_worktree_root: boolean;
 }
 
 export interface WorktreeRequest {

@@ -18,6 +18,7 @@ import type {
   NodeSink,
   ProgramFinding,
   ProgramQuestion,
+  ResolvedWorkdir,
   SessionView,
   StopReport,
   Worktree,
@@ -266,9 +267,12 @@ class RemoteFolders implements Folders {
     this.#root = root;
   }
 
-  async resolve(workdir: string): Promise<string> {
+  async resolve(workdir: string): Promise<ResolvedWorkdir> {
     const found = await this.#call(({ commands }, options) => commands.resolveWorkdir({ workdir }, options));
-    return found.workdir;
+    const root = this.#root();
+    // The node does not know the root that the registry names for it.
+    const below = root !== null && `${found.workdir}/`.startsWith(`${root}/`);
+    return { path: found.workdir, below_worktree_root: found.belowWorktreeRoot || below };
   }
 
   async createWorktree(request: WorktreeRequest): Promise<Worktree> {

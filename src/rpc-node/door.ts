@@ -316,7 +316,8 @@ class Handlers implements ServiceImpl<typeof NodeService> {
 
   resolveWorkdir: ServiceImpl<typeof NodeService>['resolveWorkdir'] = async ({ workdir }, context) => {
     this.#mustBeLatest(context);
-    return { workdir: await this.#options.node.folders.resolve(workdir) };
+    const { path, below_worktree_root } = await this.#options.node.folders.resolve(workdir);
+    return { workdir: path, belowWorktreeRoot: below_worktree_root };
   };
 
   createWorktree: ServiceImpl<typeof NodeService>['createWorktree'] = async (request, context) => {

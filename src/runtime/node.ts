@@ -365,7 +365,7 @@ class Main implements LocalNode {
 
   async #launch(asked: Launch): Promise<LocalSession> {
     if (this.#closed) throw problems.nodeUnreachable();
-    const launch = { ...asked, workdir: await this.folders.resolve(asked.workdir) };
+    const launch = { ...asked, workdir: (await this.folders.resolve(asked.workdir)).path };
     if (!(await this.#disk.space()).starts_allowed) throw problems.diskSpace();
     const id = launch.session_id;
     await this.#options.sandbox?.check();

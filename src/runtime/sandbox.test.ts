@@ -110,7 +110,7 @@ test('no agent is started where no sandbox can be made, and why is said', async 
     [{ bwrap: null }, 'bwrap was not found: install bubblewrap'],
     [{ bwrap: '/bin/false', exec: directExec }, 'bwrap cannot make namespaces here: exit code 1'],
   ];
-  const folders = { resolve: async (path: string) => path } as never;
+  const folders = { resolve: async (path: string) => ({ path, below_worktree_root: false }) } as never;
   for (const [more, why] of refused) {
     const sandbox = make(more);
     expect(await sandbox.problem()).toBe(why);

@@ -57,6 +57,16 @@ export function findAgent(reader: Reader, id: string): AgentRow | undefined {
   return reader.get(agentById(reader, id)) as AgentRow | undefined;
 }
 
+/** Those that a folder was made for: one, or all of a member's in one run. */
+export function agentsOfWorktree(reader: Reader, node_id: string, workdir: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.node_id', '=', node_id)
+      .where('agents.workdir', '=', workdir)
+      .where('agents.worktree_mode', '=', 'create_worktree'),
+  ) as AgentRow[];
+}
+
 /** The running agent of a run's member; the newest, where one of before still runs. */
 export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
   return reader.get(

@@ -6,7 +6,7 @@ import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../runtime
 import type { NodeUnderTest } from './node-suite.ts';
 
 /** Sessions need no more of the folders than this; every workdir is allowed. */
-const folders = { resolve: async (workdir: string) => workdir } as Folders;
+const folders = { resolve: async (path: string) => ({ path, below_worktree_root: false }) } as Folders;
 
 export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> = {}): Promise<LocalNode> {
   return openLocalNode({

@@ -11,7 +11,7 @@ export class ScriptedNode implements Node {
   readonly id = 'main';
   readonly views = new Map<string, SessionView>();
   folders = {
-    resolve: async (workdir: string) => workdir,
+    resolve: async (path: string) => ({ path, below_worktree_root: false }),
     createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
   } as Folders;
   /** What sessions left as the output of their steps. */

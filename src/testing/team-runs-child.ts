@@ -14,7 +14,7 @@ import { beginRun, plainMember } from './team-runs.ts';
 const RUN = 'run_of_child';
 const [folder, agent] = process.argv.slice(2) as [string, string];
 const node = await openTestNode(join(folder, 'data'), {
-  folders: { resolve: async (workdir: string) => workdir } as Folders,
+  folders: { resolve: async (path: string) => ({ path, below_worktree_root: false }) } as Folders,
 });
 const room = await LivesRoom.make(node, folder);
 if (!(await found())) {

@@ -2,14 +2,14 @@
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KeyedQueue } from '../../base/async.ts';
-import type { Folders } from '../../domain/node.ts';
+import type { Folders, ResolvedWorkdir } from '../../domain/node.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Exec } from '../exec.ts';
 import type { RunAs } from '../run-as.ts';
 import type { Sandbox } from '../sandbox.ts';
 import { Git } from './git.ts';
 import type { JobContext } from './jobs.ts';
-import { locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
+import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
 import { FolderWorkers, inThisProcess } from './worker-client.ts';
 import { createWorktree, removeWorktree, type WorktreeOptions } from './worktrees.ts';
 
@@ -65,13 +65,19 @@ export function openFolders(options: FoldersOptions): LocalFolders {
   };
 
   const shared = sharing();
-  const resolve = async (workdir: string): Promise<string> => {
+  const resolve = async (workdir: string): Promise<ResolvedWorkdir> => {
     if (workdir === '') throw problems.workdirRequired();
     const problem = pathProblem('workdir', workdir);
     if (problem) throw problem;
     const located = await locateInside(workdir, workdir_roots(), problems.workdirNotSafe);
     await requireFolder('workdir', located);
-    return located.path;
+    const { path } = located;
+    const made = (await realRoots(made_roots())).filter((root) => isInside(root, path));
+    // Each worktree is one agent's: no link of another agent leads there, and what holds them all is nobody's.
+    if (made.includes(path) || (made.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
+      throw problems.workdirNotSafe();
+    }
+    return { path, below_worktree_root: made.length > 0 };
   };
 
   const checkRoot = async (root: string): Promise<void> => {
@@ -92,18 +98,18 @@ export function openFolders(options: FoldersOptions): LocalFolders {
     removeWorktree: (worktree, { force }) => removeWorktree(worktrees, worktree, force),
     changes: (request) =>
       shared(`list ${JSON.stringify([request.workdir, request.base])}`, async () => {
-        const workdir = await resolve(request.workdir);
+        const { path: workdir } = await resolve(request.workdir);
         return run({ kind: 'look', workdir }, 'changes', { ...request, workdir });
       }),
     change: (request, path) =>
       shared(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () => {
-        const workdir = await resolve(request.workdir);
+        const { path: workdir } = await resolve(request.workdir);
         return run({ kind: 'look', workdir }, 'change', { ...request, workdir, path });
       }),
     files: (workdir, words) =>
       shared(`files ${JSON.stringify([workdir, words])}`, async () => {
-        const found = await resolve(workdir);
-        return run({ kind: 'look', workdir: found }, 'files', { workdir: found, words });
+        const { path } = await resolve(workdir);
+        return run({ kind: 'look', workdir: path }, 'files', { workdir: path, words });
       }),
     close: async () => workers?.close(),
   };

@@ -34,15 +34,31 @@ afterEach(() => folder.remove());
 
 test('a workdir inside a safe path is answered as its real path', async () => {
   symlinkSync('in', join(safe, 'link'));
-  expect(await folders.resolve(safe)).toBe(safe);
-  expect(await folders.resolve(`${safe}//./in/`)).toBe(join(safe, 'in'));
-  expect(await folders.resolve(join(safe, 'link'))).toBe(join(safe, 'in'));
-  expect(await folders.resolve(`${safe}/in/../in`)).toBe(join(safe, 'in'));
+  expect(await folders.resolve(safe)).toEqual({ path: safe, below_worktree_root: false });
+  expect(await folders.resolve(`${safe}//./in/`)).toEqual({
+    path: join(safe, 'in'),
+    below_worktree_root: false,
+  });
+  expect(await folders.resolve(join(safe, 'link'))).toEqual({
+    path: join(safe, 'in'),
+    below_worktree_root: false,
+  });
+  expect(await folders.resolve(`${safe}/in/../in`)).toEqual({
+    path: join(safe, 'in'),
+    below_worktree_root: false,
+  });
 });
 
 test('the data directory is unsafe, its worktrees are always safe', async () => {
-  expect(await folders.resolve(join(folder.path, 'data/worktrees/one'))).toContain('worktrees/one');
+  const worktree = join(folder.path, 'data/worktrees/one');
+  expect(await folders.resolve(worktree)).toEqual({ path: worktree, below_worktree_root: true });
   await expect(folders.resolve(join(folder.path, 'data/db'))).rejects.toThrow(OUTSIDE);
+});
+
+test('refuses the folder of all worktrees, and a link that leads to one of them', async () => {
+  await expect(folders.resolve(join(folder.path, 'data/worktrees'))).rejects.toThrow(OUTSIDE);
+  symlinkSync(join(folder.path, 'data/worktrees/one'), join(safe, 'theirs'));
+  await expect(folders.resolve(join(safe, 'theirs'))).rejects.toThrow(OUTSIDE);
 });
 
 test('an absent workdir, then a relative one, then one outside, then a missing one is refused', async () => {
@@ -123,7 +139,10 @@ test('a folder that is swapped for a link all the time is refused or answered in
     }
   })();
   for (let round = 0; round < 300; round++) {
-    const answer = await folders.resolve(target).catch((error: Error) => error.message);
+    const answer = await folders.resolve(target).then(
+      ({ path }) => path,
+      (error: Error) => error.message,
+    );
     expect([target, OUTSIDE, MISSING, 'workdir is not a directory']).toContain(answer);
   }
   swapping = false;

@@ -105,7 +105,11 @@ export class Agents {
     if (made && known.name !== request.name) throw problems.idempotencyReused();
     const id = known && !made ? newId('agt') : of_key;
     if (!made) {
-      const worktree = await place(node.folders, id, request);
+      const worktree = await place(node.folders, id, request, {
+        store: this.#context.options.store,
+        all: caller.role === 'root',
+        mayOperate: (reader, row) => this.#context.may(reader, caller, 'agent.change', row),
+      });
       await this.#context.options.store.write((tx) =>
         insertNew(this.#context, tx, id, { user_id: caller.user_id, doer: doer(caller) }, request, worktree),
       );

@@ -4,7 +4,7 @@ import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Agent, type AgentStatus, transition } from '../../domain/agent.ts';
 import type { Node } from '../../domain/node.ts';
-import { type Action, authorize } from '../../domain/policy.ts';
+import { type Action, authorize, decide } from '../../domain/policy.ts';
 import { problems } from '../../domain/problem.ts';
 import type { Exit } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -94,6 +94,12 @@ export class AgentsContext {
     const human_ids = row.team_num === null ? [] : peopleOf(reader, row.team_num);
     authorize(caller, action, { owner_id: row.owner_id, human_ids }, problems.agentNotFound);
     return row;
+  }
+
+  /** Whether the policy lets a caller do something with an agent. */
+  may(reader: Reader, caller: Caller, action: Action, row: AgentRow): boolean {
+    const human_ids = row.team_num === null ? [] : peopleOf(reader, row.team_num);
+    return decide(caller, action, { owner_id: row.owner_id, human_ids }) === 'allow';
   }
 
   mustFind(reader: Reader, agent_id: string): AgentRow {

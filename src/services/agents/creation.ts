@@ -5,10 +5,10 @@ import { showArgv } from '../../domain/command.ts';
 import type { Folders, Worktree } from '../../domain/node.ts';
 import { findPreset } from '../../domain/presets.ts';
 import { invalid, problems } from '../../domain/problem.ts';
-import { type AgentRow, findAgent, insertAgent } from '../../store/agents.ts';
+import { type AgentRow, agentsOfWorktree, findAgent, insertAgent } from '../../store/agents.ts';
 import { isNode } from '../../store/nodes.ts';
 import { queuePrompt } from '../../store/prompts.ts';
-import type { Tx } from '../../store/store.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
 import { type AgentsContext, type Doer, unlived } from './context.ts';
 
 export interface CreateAgent {
@@ -51,11 +51,24 @@ export function withPreset(preset: string | null, env: Record<string, string>): 
   return { ...(preset !== null && findPreset(preset)?.env), ...env };
 }
 
+/** Which worktrees of others an agent may be given. */
+export interface WorktreeRights {
+  store: Store;
+  /** Whoever the agent is made for may do as they like with this one. */
+  mayOperate(reader: Reader, row: AgentRow): boolean;
+  /** Everybody's, as root. */
+  all: boolean;
+}
+
 /** Checks or makes the workdir. */
 export async function place(
   folders: Folders,
   agent_id: string,
-  request: Pick<CreateAgent, 'name' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'>,
+  request: Pick<
+    CreateAgent,
+    'name' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'
+  >,
+  rights: WorktreeRights,
 ): Promise<Worktree> {
   if (request.worktree_mode === 'create_worktree') {
     return folders.createWorktree({
@@ -67,8 +80,21 @@ export async function place(
     });
   }
   if (request.workdir === null || request.workdir === '') throw problems.workdirRequired();
-  await folders.resolve(request.workdir);
+  const { path, below_worktree_root } = await folders.resolve(request.workdir);
+  if (below_worktree_root && !rights.all) await mustBeTheirs(request.node_id, path, rights);
   return { workdir: request.workdir, repo: null, branch: null, base: null };
+}
+
+/** Throws unless a folder is exactly the worktree of an agent that whoever asks may operate. */
+async function mustBeTheirs(
+  node_id: string,
+  path: string,
+  { store, mayOperate }: WorktreeRights,
+): Promise<void> {
+  const theirs = await store.read((reader) =>
+    agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row)),
+  );
+  if (!theirs) throw problems.workdirNotSafe();
 }
 
 /** Inside a transaction: the record, its log and its first prompt. `membership`: of an agent that a team's run makes. */
@@ -83,6 +109,13 @@ export function insertNew(
 ): AgentRow {
   // It may have been deleted since it was asked for the workdir.
   if (!isNode(tx, request.node_id)) throw problems.nodeNotFound();
+  if (request.worktree_mode === 'create_worktree') {
+    const { run_num, member_id } = membership;
+    const shares = (row: AgentRow) =>
+      run_num != null && row.run_num === run_num && row.member_id === member_id;
+    const taken = agentsOfWorktree(tx, request.node_id, worktree.workdir).some((row) => !shares(row));
+    if (taken) throw problems.workdirNotSafe();
+  }
   const num = insertAgent(tx, {
     id,
     name: request.name,

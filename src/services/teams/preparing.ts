@@ -108,7 +108,13 @@ export class Preparing {
     const { folders } = this.#context.node(request.node_id);
     const shared = idFrom('agt', run.id, member.member_id);
     const name = `${team_name}-${member.member_id}`;
-    return this.#places.run(shared, () => place(folders, shared, { ...request, name }));
+    const rights = {
+      store: this.#context.options.store,
+      all: false,
+      mayOperate: (_: Reader, row: AgentRow) =>
+        row.owner_id === run.created_by || row.team_num === run.team_num,
+    };
+    return this.#places.run(shared, () => place(folders, shared, { ...request, name }, rights));
   }
 
   #give(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
