@@ -107,7 +107,9 @@ const GIT_SETTINGS = ['.gitconfig', '.config/git/config', '.config/git/ignore', 
 /** What a worktree writes of its repository: all else there could make git run something for others. */
 const GIT_SHARED = ['objects', 'refs', 'logs', 'lfs'];
 /** Of a worktree's own record, what says where it and its repository are. */
-const GIT_POINTERS = ['commondir', 'gitdir', 'config.worktree'];
+const GIT_POINTERS = ['commondir', 'gitdir'];
+/** A worktree's own settings. One that this service made has an empty file there; elsewhere nothing can be put there. */
+const GIT_SETTINGS_OF_WORKTREE = 'config.worktree';
 
 /** The machine as it is, and nothing of it to be changed. */
 const BASE = [
@@ -191,9 +193,9 @@ export class Sandbox {
           return [...own, ...records, ...made.map((path) => ({ path, kind: 'write' as const }))];
         }
         const repository = await this.#repository(await hold(view.workdir), hold);
-        const places: Place[] = [...own, { path: view.workdir, kind: 'write' }, ...repository];
-        if (view.kind === 'fill') return places;
-        return places.map((place) => (place.kind === 'write' ? { ...place, kind: 'see' } : place));
+        if (view.kind === 'fill') return [...own, { path: view.workdir, kind: 'write' }, ...repository];
+        const seen: Place[] = [{ path: view.workdir, kind: 'see' }, ...repository.map(readOnly)];
+        return [...own.map(readOnly), ...seen.filter(({ kind }) => kind === 'see')];
       },
       ['--unshare-net'],
     );
@@ -306,7 +308,8 @@ export class Sandbox {
     const { run_as, exec } = this.#options;
     if (!run_as) return places;
     const script = 'for path; do if [ -e "$path" ]; then echo y; else echo n; fi; done';
-    const paths = places.map(({ path, from }) => from ?? path);
+    // An empty file need not be there yet.
+    const paths = places.map(({ path, kind, from }) => (kind === 'no_file' ? dirname(path) : (from ?? path)));
     const { stdout } = await exec.run(asUser(['/bin/sh', '-c', script, 'svc', ...paths], run_as), {
       cwd: '/',
       env: { LC_ALL: 'C' },
@@ -351,8 +354,11 @@ export class Sandbox {
       { path: found.record, kind: 'write' },
     ];
     for (const { path } of places) await hold(path);
+    const settings = join(found.record, GIT_SETTINGS_OF_WORKTREE);
     const pointers = [...GIT_POINTERS.map((name) => join(found.record, name)), join(workdir.path, '.git')];
-    return [...places, ...(await existingHere(pointers, 'see'))];
+    const guarded = await existingHere([...pointers, settings], 'see');
+    if (!guarded.some(({ path }) => path === settings)) guarded.push({ path: settings, kind: 'no_file' });
+    return [...places, ...guarded];
   }
 
   #roots(): string[] {
@@ -380,6 +386,10 @@ async function wholeRepository(common_dir: string): Promise<Place[]> {
 function inOrder(places: Place[]): Place[] {
   const last = new Map(places.map((place) => [place.path, place]));
   return [...last.values()].sort((a, b) => depth(a.path) - depth(b.path));
+}
+
+function readOnly(place: Place): Place {
+  return place.kind === 'write' ? { ...place, kind: 'see' } : place;
 }
 
 function mount({ path, kind, from = path }: Place): string[] {

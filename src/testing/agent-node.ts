@@ -24,6 +24,8 @@ export interface AgentNodeOptions {
   id?: string;
   /** More `SVC_…` variables, or other environment of the node. */
   env?: Record<string, string>;
+  /** As for a plane. */
+  base?: string;
   /** A prepared data directory; else a fresh one. */
   data_dir?: string;
   /** The plane reaches the node through a proxy of the test's own. */
@@ -75,7 +77,7 @@ export class TestAgentNode {
 
   /** Folders and a port; nothing runs yet, and the plane knows of nothing. */
   static async prepare(plane: TestPlane, options: AgentNodeOptions = {}): Promise<TestAgentNode> {
-    const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-node-')));
+    const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-node-')));
     await mkdir(join(folder, 'work'));
     const port = await freePort();
     const proxy = options.proxied ? await FlakyProxy.open(port) : null;

@@ -24,6 +24,8 @@ export const ROOT = { username: 'ana', password: 'correct horse battery' };
 export interface PlaneOptions {
   /** More `SVC_…` variables, or other environment of the service. */
   env?: Record<string, string>;
+  /** Where the folder of the test is made; absent: the system's temporary folder, which sandboxes empty. */
+  base?: string;
   /** A prepared data directory, for example on a small file system; else a fresh one. */
   data_dir?: string;
   /** Another `svc` than this tree's. */
@@ -63,7 +65,7 @@ export class TestPlane {
 
   /** Folders only; nothing runs yet. */
   static async prepare(options: PlaneOptions = {}): Promise<TestPlane> {
-    const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-plane-')));
+    const folder = await realpath(await mkdtemp(join(options.base ?? tmpdir(), 'svc-plane-')));
     const work = join(folder, 'work');
     await mkdir(work);
     return new TestPlane(folder, work, options);

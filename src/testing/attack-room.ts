@@ -1,0 +1,167 @@
+/**
+ * A machine to attack: the real program with a confinement for agents, an honest operator, and two users, of whom one is
+ * hostile. Its folders lie outside of the system's temporary folder, which a sandbox empties anyway.
+ */
+import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
+import { Client } from '../contract/client.ts';
+import type { Agent } from '../domain/agent.ts';
+import { directExec } from '../runtime/exec.ts';
+import { findUser, type RunAs } from '../runtime/run-as.ts';
+import { TestAgentNode, WITH_NODES } from './agent-node.ts';
+import { TestPlane } from './plane.ts';
+import { sandboxMissing } from './sandbox.ts';
+
+export interface Confined {
+  run_as: boolean;
+  sandbox: boolean;
+  /** On a node of its own, or on the plane's machine. */
+  remote: boolean;
+}
+
+/** Every confinement that the program offers, here and on a node. */
+export const confinements: (Confined & { name: string })[] = [false, true].flatMap((remote) =>
+  [
+    { run_as: true, sandbox: false },
+    { run_as: false, sandbox: true },
+    { run_as: true, sandbox: true },
+  ].map((mode) => ({ ...mode, remote, name: nameOf({ ...mode, remote }) })),
+);
+
+function nameOf({ run_as, sandbox, remote }: Confined): string {
+  const modes = [...(run_as ? ['run_as'] : []), ...(sandbox ? ['sandbox'] : [])];
+  return `${modes.join(' and ')}, ${remote ? 'on a node' : 'on the plane'}`;
+}
+
+/** Why this machine cannot have one of them; null when it can. */
+export function confinementMissing({ run_as, sandbox }: Confined): string | null {
+  if (process.platform !== 'linux') return 'Linux';
+  if (run_as && process.getuid?.() !== 0) return 'root';
+  return sandbox ? sandboxMissing() : null;
+}
+
+export class AttackRoom {
+  readonly plane: TestPlane;
+  readonly node: TestAgentNode | null;
+  /** Of the machine that agents run on. */
+  readonly data_dir: string;
+  /** A safe path there, which the agents' user owns. */
+  readonly work: string;
+  /** Repositories of worktrees, of which agents write no more than git's objects and refs. */
+  readonly repos: string;
+  readonly home: string;
+  readonly user: RunAs | null;
+  readonly alice: Client;
+  readonly bob: Client;
+  readonly #base: string;
+
+  private constructor(
+    parts: Pick<AttackRoom, 'plane' | 'node' | 'repos' | 'home' | 'user' | 'alice' | 'bob'> & {
+      base: string;
+    },
+  ) {
+    this.plane = parts.plane;
+    this.node = parts.node;
+    this.data_dir = (parts.node ?? parts.plane).data_dir;
+    this.work = (parts.node ?? parts.plane).work;
+    this.repos = parts.repos;
+    this.home = parts.home;
+    this.user = parts.user;
+    this.alice = parts.alice;
+    this.bob = parts.bob;
+    this.#base = parts.base;
+  }
+
+  static async open(mode: Confined): Promise<AttackRoom> {
+    const above = process.getuid?.() === 0 ? '/srv' : homedir();
+    const base = await realpath(await mkdtemp(join(above, 'svc-attacks-')));
+    await chmod(base, 0o711);
+    const user = mode.run_as ? await findUser(directExec, 'nobody') : null;
+    const [repos, home, runtime, trees] = (await Promise.all(
+      ['repos', 'home', 'run', 'trees'].map(async (name) => {
+        await mkdir(join(base, name), { mode: 0o755 });
+        return join(base, name);
+      }),
+    )) as [string, string, string, string];
+    const confined = {
+      HOME: home,
+      RUNTIME_DIRECTORY: runtime,
+      SVC_WORKTREE_REPO_ROOTS: repos,
+      ...(mode.sandbox && { SVC_AGENTS_SANDBOX: 'bwrap' }),
+      ...(mode.run_as && { SVC_AGENTS_RUN_AS: 'nobody' }),
+      SVC_WORKTREE_DEFAULT_ROOT: trees,
+    };
+    const plane = await TestPlane.prepare({ base, env: { ...WITH_NODES, ...(mode.remote ? {} : confined) } });
+    await chmod(plane.folder, 0o711);
+    await plane.start();
+    await plane.join();
+    let node: TestAgentNode | null = null;
+    if (mode.remote) {
+      node = await TestAgentNode.prepare(plane, { base, env: confined });
+      await chmod(node.folder, 0o711);
+      await node.start(await node.token());
+      await node.register();
+      await node.linked();
+    }
+    const { work } = node ?? plane;
+    if (user) await chown(work, user.uid, user.gid);
+    const [alice, bob] = [await addUser(plane, 'alice'), await addUser(plane, 'bob')];
+    return new AttackRoom({ plane, node, repos, home, user, alice, bob, base });
+  }
+
+  get node_id(): string {
+    return this.node?.id ?? 'main';
+  }
+
+  /** A folder in the safe path, as the agents' own. */
+  async folder(name: string): Promise<string> {
+    const path = join(this.work, name);
+    await mkdir(path);
+    if (this.user) await chown(path, this.user.uid, this.user.gid);
+    return path;
+  }
+
+  /** Starts an agent of alice's. */
+  start(
+    command: string | string[],
+    more: { workdir?: string; env?: Record<string, string> } = {},
+  ): Promise<Agent> {
+    return this.alice.call('createAgent', {
+      body: {
+        ...{ name: 'attacker', node_id: this.node_id, workdir: this.work, start: true },
+        ...(typeof command === 'string' ? { command } : { argv: command }),
+        ...more,
+      },
+    });
+  }
+
+  /** Runs a command as an agent of alice's to its end; answers all that it printed. */
+  async run(command: string | string[], more: Parameters<AttackRoom['start']>[1] = {}): Promise<string> {
+    const agent = await this.start(command, more);
+    await this.plane.finished(agent.id);
+    return this.printed(agent.id);
+  }
+
+  async printed(agent_id: string): Promise<string> {
+    const [out, err] = await Promise.all(
+      (['stdout', 'stderr'] as const).map((stream) => this.plane.output(agent_id, { stream })),
+    );
+    return `${out}${err}`;
+  }
+
+  async close(): Promise<void> {
+    await this.node?.close();
+    await this.plane.close();
+    await rm(this.#base, { recursive: true, force: true, maxRetries: 5 });
+  }
+}
+
+async function addUser(plane: TestPlane, username: string): Promise<Client> {
+  const password = `a long password of ${username}`;
+  await plane.client.call('createUser', { body: { username, password, role: 'user' } });
+  const { token } = await new Client({ url: plane.url, token: null }).call('login', {
+    body: { username, password },
+  });
+  return new Client({ url: plane.url, token });
+}

@@ -1,0 +1,327 @@
+/**
+ * A hostile agent, repository or user against the confinement of agents, with the real program and in every mode that it
+ * offers. Races get more than twice the tries that they once needed.
+ */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../../src/base/async.ts';
+import type { Agent } from '../../src/domain/agent.ts';
+import {
+  AttackRoom,
+  type Confined,
+  confinementMissing,
+  confinements,
+} from '../../src/testing/attack-room.ts';
+import { git, makeRepository } from '../../src/testing/repository.ts';
+
+const SECRET = 'a secret of the service, 4f1c';
+
+/** Linux's renameat2, which exchanges two paths in one step. */
+const EXCHANGE = `syscall(${process.arch === 'arm64' ? 276 : 316}, -100, $path, -100, "$path.link", 2) == 0`;
+
+/** Keeps exchanging a folder with a link to `target`, until a file `<path>.stop` appears. */
+const SWAP = `until (-e "$path.stop") { ${EXCHANGE}; select(undef, undef, undef, 0.003) }`;
+/** Waits for a folder to appear, puts a link to `target` in its place a random moment later, and clears up. */
+const SWAP_NEW = `until (-e "$path.stop") {
+  next unless -d $path;
+  my $spins = int(rand(20000)); while ($spins > 0) { $spins-- }
+  ${EXCHANGE} or next;
+  select(undef, undef, undef, 0.005);
+  unlink($path); rmdir("$path.link"); symlink($target, "$path.link");
+}`;
+const swapper = (script: string, path: string, target: string) => [
+  'perl',
+  '-e',
+  `our ($path, $target) = @ARGV; symlink($target, "$path.link"); $| = 1; print "swapping\\n"; ${script}`,
+  path,
+  target,
+];
+
+describe.each(confinements)('with $name', (mode) => {
+  const missing = confinementMissing(mode);
+  const attack = test.skipIf(missing !== null);
+  const sandboxed = test.skipIf(missing !== null || !mode.sandbox);
+  const note = missing === null ? '' : ` (needs ${missing})`;
+  let room: AttackRoom;
+
+  beforeAll(async () => {
+    if (missing !== null) return;
+    room = await AttackRoom.open(mode);
+    await writeFile(join(room.data_dir, 'hidden'), SECRET, { mode: 0o600 });
+  });
+  afterAll(() => room?.close());
+
+  /** Runs a race: a hostile agent swaps a path while somebody else does something, again and again. */
+  async function race(
+    script: string,
+    path: string,
+    target: string,
+    tries: number,
+    act: () => Promise<unknown>,
+  ): Promise<void> {
+    const racer = await room.start(swapper(script, path, target));
+    while (!(await room.printed(racer.id)).includes('swapping')) await sleep(20);
+    try {
+      for (let n = 0; n < tries; n++) await act().catch(() => {});
+    } finally {
+      await writeFile(`${path}.stop`, '');
+      await room.plane.finished(racer.id);
+    }
+  }
+
+  const create = (body: Record<string, unknown>) =>
+    room.alice.call('createAgent', {
+      body: { name: 'x', node_id: room.node_id, command: 'true', ...body } as never,
+    });
+  const remove = (agent: Agent) =>
+    room.alice.call('deleteAgent', {
+      params: { agent_id: agent.id },
+      query: { force: true, delete_worktree: true },
+    });
+
+  attack(`the agent's variables reach no program that has more rights than the agent${note}`, async () => {
+    const folder = await room.folder('loader');
+    // The loader writes a file for every program that these variables reach, before that program does anything.
+    const env = { LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: join(folder, 'ld'), BASH_ENV: '/x', ENV: '/x' };
+    await room.run(['/bin/sh', '-c', 'cat /dev/null'], { workdir: folder, env });
+    const files = readdirSync(folder).map((name) => join(folder, name));
+    const programs = files.map((path) => /initialize program: (\S+)/.exec(readFileSync(path, 'utf8'))?.[1]);
+    expect(new Set(programs)).toEqual(new Set(['/bin/sh', 'cat']));
+    if (room.user) expect(files.map((path) => statSync(path).uid)).toEqual(files.map(() => room.user!.uid));
+  });
+
+  attack(`a folder that is made for an agent is no way to own the files of others${note}`, async () => {
+    const folder = await room.folder('owned');
+    const victim = join(room.data_dir, 'hidden');
+    const owner = statSync(victim).uid;
+    const target = join(folder, 'x');
+    await race(SWAP_NEW, target, victim, 40, async () => {
+      await remove((await create({ worktree_mode: 'create_worktree', workdir: target })) as Agent);
+    });
+    expect(statSync(victim).uid).toBe(owner);
+    expect(await readFile(victim, 'utf8')).toBe(SECRET);
+  });
+
+  attack(`filters that only a worktree's git finds reach nothing that is protected${note}`, async () => {
+    const repo = makeRepository(join(room.work, 'conditional'), { 'a.txt': 'one\n' });
+    await arm(repo, 'includeIf "gitdir:**/worktrees/**"', join(room.work, 'conditional.cfg'));
+    await own(repo);
+    const made = await create({ worktree_mode: 'create_worktree', worktree_repo: repo });
+    await changesOf(made as Agent);
+    await mustBeUntouched(repo);
+  });
+
+  attack(`a filter behind a long configuration reaches nothing that is protected${note}`, async () => {
+    const repo = makeRepository(join(room.work, 'long'), { 'a.txt': 'one\n' });
+    const filler = Array.from({ length: 8_600 }, (_, n) => `\ta${'a'.repeat(1_000)}${n} = 1\n`).join('');
+    await writeFile(join(repo, '.git/config'), `[filter "x"]\n${filler}`, { flag: 'a' });
+    await arm(repo, 'include', join(room.work, 'long.cfg'));
+    await writeFile(join(repo, 'a.txt'), 'two\n');
+    await own(repo);
+    const agent = (await create({ workdir: repo })) as Agent;
+    await changesOf(agent);
+    await mustBeUntouched(repo);
+  });
+
+  attack(
+    `a workdir that is swapped while the agent starts shows nothing that is protected${note}`,
+    async () => {
+      const folder = await room.folder('swapped');
+      const path = join(folder, 'wd');
+      await mkdir(path);
+      await own(folder);
+      const agent = (await create({
+        workdir: path,
+        command: `pwd; ls -a; cat hidden; echo x >planted`,
+      })) as Agent;
+      const printed: string[] = [];
+      await race(SWAP, path, room.data_dir, 32, async () => {
+        await room.alice.call('startAgent', { params: { agent_id: agent.id } });
+        await room.plane.finished(agent.id);
+        printed.push(await room.printed(agent.id));
+      });
+      expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
+      expect(printed.join('')).not.toMatch(/4f1c|sessions|secret\.key/);
+    },
+  );
+
+  attack(
+    `a folder that is swapped while its changes are shown shows nothing that is protected${note}`,
+    async () => {
+      const repo = makeRepository(join(room.work, 'shown'), { 'a.txt': 'one\n' });
+      await mkdir(join(repo, 'sub'));
+      await writeFile(join(repo, 'sub/hidden'), 'new\n');
+      await own(repo);
+      const agent = (await create({ workdir: repo })) as Agent;
+      let shown = '';
+      await race(SWAP, join(repo, 'sub'), room.data_dir, 20, async () => {
+        const params = { agent_id: agent.id };
+        shown += JSON.stringify(await room.alice.call('getChanges', { params }));
+        shown += JSON.stringify(
+          await room.alice.call('getChange', { params: { ...params, path: 'sub/hidden' } }),
+        );
+      });
+      expect(shown).not.toContain('4f1c');
+    },
+  );
+
+  attack(
+    `a folder whose parent is swapped while it is removed takes nothing else with it${note}`,
+    async () => {
+      const outside = join(room.data_dir, 'outside');
+      await mkdir(join(outside, 'victim'), { recursive: true });
+      await writeFile(join(outside, 'victim/canary'), SECRET);
+      const parent = await room.folder('removed');
+      await race(SWAP, parent, outside, 16, async () => {
+        const agent = (await create({
+          worktree_mode: 'create_worktree',
+          workdir: join(parent, 'victim'),
+        })) as Agent;
+        await remove(agent);
+      });
+      expect(await readFile(join(outside, 'victim/canary'), 'utf8')).toBe(SECRET);
+    },
+  );
+
+  attack(`the agent reads no credentials of the operator or the service${note}`, async () => {
+    await mkdir(join(room.home, '.config/svc'), { recursive: true });
+    const credentials = join(room.home, '.config/svc/credentials.json');
+    await writeFile(credentials, SECRET, { mode: 0o600 });
+    await writeFile(join(room.home, '.bash_history'), SECRET, { mode: 0o600 });
+    const printed = await room.run(
+      `cat ${credentials} ${room.home}/.bash_history ${room.data_dir}/hidden; ls -aR ${room.home} ${room.data_dir}`,
+    );
+    expect(printed).not.toContain('4f1c');
+    if (mode.sandbox) expect(printed).not.toContain('.bash_history\n');
+  });
+
+  sandboxed(`the agent leaves nothing in a repository that git would run for others${note}`, async () => {
+    const repo = join(room.repos, 'guarded');
+    makeRepository(repo, { 'a.txt': 'one\n' });
+    await rm(join(repo, '.git/hooks'), { recursive: true });
+    git(repo, 'config', 'extensions.worktreeConfig', 'true');
+    if (room.user) await own(repo);
+    const agent = (await create({
+      worktree_mode: 'create_worktree',
+      worktree_repo: repo,
+      command: plant(repo),
+      start: true,
+    })) as Agent;
+    await room.plane.finished(agent.id);
+    const canary = join(room.work, 'ran');
+    for (const folder of [repo, agent.workdir]) {
+      await writeFile(join(folder, 'a.txt'), 'changed\n');
+      for (const args of [['status'], ['commit', '-qam', 'x']]) {
+        execFileSync(
+          'git',
+          ['-c', 'safe.directory=*', '-c', 'user.name=o', '-c', 'user.email=o@example.com', ...args],
+          { cwd: folder, stdio: 'pipe' },
+        );
+      }
+    }
+    expect(existsSync(canary), await room.printed(agent.id)).toBe(false);
+  });
+
+  sandboxed(`the agent signals neither the service nor other agents${note}`, async () => {
+    const other = await room.bob.call('createAgent', {
+      body: { name: 'bob', node_id: room.node_id, workdir: room.work, command: 'sleep 1000', start: true },
+    });
+    const [session] = (await room.bob.call('listSessions', {
+      params: { agent_id: other.id },
+      query: {},
+    })) as { pid: number }[];
+    const pids = [(room.node ?? room.plane).pid, session!.pid];
+    const printed = await room.run(
+      `for pid in ${pids.join(' ')}; do kill -0 $pid && echo reached $pid; kill -9 $pid; ls /proc/$pid; done`,
+    );
+    expect(printed).not.toContain('reached');
+    expect((await room.bob.call('getAgent', { params: { agent_id: other.id } })).status).toBe('running');
+    await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
+  });
+
+  /** Gives a folder to the agents' user, as what agents made is. */
+  async function own(folder: string): Promise<void> {
+    if (!room.user) return;
+    execFileSync('chown', ['-R', `${room.user.uid}:${room.user.gid}`, folder]);
+  }
+
+  /** Makes a repository run a program on every file, by way of a file that its configuration includes. */
+  async function arm(repo: string, how: string, included: string): Promise<void> {
+    const program = `${included}.sh`;
+    const steps = [
+      `cat '${room.data_dir}/hidden'`,
+      `echo x >'${room.data_dir}/planted'`,
+      `mkdir -p '${repo}/.git/hooks'`,
+      'cat /proc/1/environ',
+    ];
+    await writeFile(program, `#!/bin/sh\n{ id -u; ${steps.join('; ')}; } >>'${included}.out' 2>&1\ncat\n`);
+    await chmod(program, 0o755);
+    await writeFile(included, `[filter "evil"]\n\tsmudge = ${program}\n\tclean = ${program}\n`);
+    await writeFile(join(repo, '.git/config'), `[${how}]\n\tpath = ${included}\n`, { flag: 'a' });
+    await writeFile(join(repo, '.gitattributes'), '* filter=evil\n');
+    git(repo, '-c', 'filter.evil.clean=', 'add', '--all');
+    git(repo, '-c', 'filter.evil.clean=', 'commit', '--quiet', '--message', 'armed');
+    for (const path of [program, included])
+      await chown(path, room.user?.uid ?? process.getuid!(), room.user?.gid ?? process.getgid!());
+    await rm(`${included}.out`, { force: true });
+  }
+
+  async function changesOf(agent: Agent): Promise<void> {
+    await room.alice.call('getChanges', { params: { agent_id: agent.id } }).catch(() => {});
+  }
+
+  async function mustBeUntouched(repo: string): Promise<void> {
+    expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
+    expect(existsSync(join(repo, '.git/hooks/planted'))).toBe(false);
+    for (const name of (await readdir(room.work)).filter((each) => each.endsWith('.out'))) {
+      const said = await readFile(join(room.work, name), 'utf8');
+      expect(said).not.toContain('4f1c');
+      if (room.user) expect(said).not.toMatch(/^0$/m);
+    }
+  }
+
+  /** What git of others runs, once it is there. */
+  function plant(repo: string): string {
+    const dir = `${repo}/.git`;
+    const program = `${room.work}/payload.sh`;
+    const run = `printf '#!/bin/sh\\necho ran >>${room.work}/ran\\n' >${program}; chmod +x ${program}`;
+    const config = `printf '[core]\\n\\tfsmonitor = ${program}\\n\\thooksPath = ${room.work}\\n'`;
+    const other = `${room.work}/other.git`;
+    return [
+      run,
+      `cp ${program} ${room.work}/pre-commit`,
+      `git init -q --bare ${other}; ${config} >>${other}/config`,
+      `${config} >>${dir}/config`,
+      `mkdir ${dir}/hooks; cp ${program} ${dir}/hooks/pre-commit`,
+      `${config} >${dir}/config.worktree`,
+      `echo ${other} >${dir}/commondir`,
+      `for own in ${dir}/worktrees/*; do ${config} >$own/config.worktree; echo ${other} >$own/commondir; done`,
+      `rm -f .git; mv .git .git.old; cp -r ${other} .git`,
+      'true',
+    ].join('\n');
+  }
+});
+
+describe('with a sandbox', () => {
+  const mode: Confined = { run_as: false, sandbox: true, remote: false };
+  const missing = confinementMissing(mode);
+  const attack = test.skipIf(missing !== null);
+  let room: AttackRoom;
+  beforeAll(async () => {
+    if (missing === null) room = await AttackRoom.open(mode);
+  });
+  afterAll(() => room?.close());
+
+  attack('refuses a safe path above what it hides, at the start and live', async () => {
+    const above = join(room.data_dir, '..');
+    await room.plane.kill('SIGTERM');
+    await expect(room.plane.start({ SVC_SAFE_PATHS: above })).rejects.toThrow('agents.sandbox cannot hide');
+    await room.plane.start({ SVC_SAFE_PATHS: '' });
+    const change = (safe_paths: string[]) => room.plane.client.call('updateConfig', { body: { safe_paths } });
+    await expect(change([above])).rejects.toThrow('agents.sandbox cannot hide');
+    await change([room.work]);
+  });
+});
