@@ -16,7 +16,7 @@ import { type OperationId, operationIds, routes } from '../src/contract/routes.t
 import type { Agent } from '../src/domain/agent.ts';
 import type { Grant, Limits, Scope } from '../src/domain/grant.ts';
 import { type ActedAs, mayActAs } from '../src/domain/mail.ts';
-import { decide, newGrant, type Owned, scopeOf, scopesOf } from '../src/domain/policy.ts';
+import { decide, grantableScopes, newGrant, type Owned, scopeOf } from '../src/domain/policy.ts';
 import { invalid, lacksScope, notAllowedAs, type Problem, problems } from '../src/domain/problem.ts';
 import type { Step } from '../src/domain/run.ts';
 import type { Caller, Role } from '../src/domain/user.ts';
@@ -75,7 +75,9 @@ const callerOf = (username: Username, grant: Grant | null): Caller => {
 /** The API tokens of a user: one without particulars, one for each scope, and limited ones where the user sees so much. */
 function tokensOf(username: Username): Record<string, AskedToken> {
   const { role } = user(username);
-  const scoped = scopesOf(role).map((scope) => [`with the scope ${scope}`, { scopes: [scope] }] as const);
+  const scoped = grantableScopes(role).map(
+    (scope) => [`with the scope ${scope}`, { scopes: [scope] }] as const,
+  );
   return {
     'by an API token': {},
     ...Object.fromEntries(scoped),
@@ -279,7 +281,7 @@ const ofTeam = (team_id = team.id, agent_id: string | null = null): Owned => ({
 });
 /** Whether a caller's token could be for such a resource, whatever its scopes: the route asked for those. */
 const reaches = ({ grant, ...caller }: Caller, resource: Owned) => {
-  const whole = grant && { scopes: scopesOf('root'), limits: grant.limits };
+  const whole = grant && { scopes: grantableScopes('root'), limits: grant.limits };
   return decide({ ...caller, grant: whole }, 'team.read', resource) === 'allow';
 };
 const problem = (made: Problem): Outcome => [statuses[made.kind as keyof typeof statuses], made.message];

@@ -6,10 +6,10 @@ import {
   authorize,
   type Decision,
   decide,
+  grantableScopes,
   newGrant,
   type Owned,
   scopeOf,
-  scopesOf,
 } from './policy.ts';
 import { problems } from './problem.ts';
 import type { Caller, Role } from './user.ts';
@@ -259,7 +259,7 @@ describe('the grant of a new token', () => {
   });
 
   it('offers a role the scopes that hold something which it may do', () => {
-    expect(scopesOf('root')).toEqual(scopes);
-    expect(scopesOf('user')).toEqual(['read', 'operate', 'manage']);
+    expect(grantableScopes('root')).toEqual(scopes);
+    expect(grantableScopes('user')).toEqual(['read', 'operate', 'manage']);
   });
 });

@@ -190,7 +190,7 @@ export interface AskedGrant {
 export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: AskedGrant): Grant {
   const limits =
     agent_ids || team_ids ? { agent_ids: unique(agent_ids ?? []), team_ids: unique(team_ids ?? []) } : null;
-  const given = scopesOf(role);
+  const given = grantableScopes(role);
   const allowed = limits === null ? given : given.filter((scope) => !forRootAlone.includes(scope));
   for (const scope of asked ?? []) {
     if (!given.includes(scope)) throw invalid(`scopes must not contain ${scope}: only root may grant it`);
@@ -203,7 +203,7 @@ export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: Ask
 }
 
 /** The scopes that hold something which a role may do. */
-export function scopesOf(role: Role): Scope[] {
+export function grantableScopes(role: Role): Scope[] {
   return scopes.filter((scope) => role === 'root' || !forRootAlone.includes(scope));
 }
 
