@@ -198,8 +198,12 @@ browserTest('an API token is shown once, has the chosen scopes, and ends when it
   expect((await program.call('getMe')).username).toBe(ROOT.username);
   const body = { name: 'made', workdir: plane.work, command: 'true' };
   await expect(program.call('createAgent', { body })).rejects.toThrow('token lacks scope manage');
+  const agent = await plane.create({ command: 'true' });
+  const narrow = await plane.client.call('createToken', { body: { name: 'narrow', agent_ids: [agent.id] } });
   await page.reload();
   await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · made').waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'narrow' }).getByText('limited to 1 agent').waitFor();
+  await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
   expect(await page.content()).not.toContain(token);
   await page.getByRole('button', { name: 'Delete backup' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();

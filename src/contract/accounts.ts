@@ -43,7 +43,7 @@ const apiToken = z
   })
   .meta({ id: 'ApiToken' });
 
-/** Ids that a token is limited to. An empty list is refused: it would read as "no limit". */
+/** Ids that a token is limited to. An empty list is refused, because it could be meant as no limit. */
 const limitedTo = (what: string) =>
   z
     .array(bounded(limits.id_chars_max))
@@ -51,7 +51,9 @@ const limitedTo = (what: string) =>
     .max(limits.token_limits_max)
     .nullable()
     .default(null)
-    .meta({ description: `Limits the token to these ${what}; null: see \`scopes\` alone.` });
+    .meta({
+      description: `The ${what} that the token is limited to. Without \`agent_ids\` and \`team_ids\` there is no limit.`,
+    });
 
 const signIn = z
   .object({
@@ -171,12 +173,12 @@ export const accountRoutes = {
       '',
       'Each operation needs one scope, named in its description; no scope includes another. `read`: look at records, logs',
       'and streams. `operate`: start and stop agents, send input, prompts, mail and messages, answer permission reviews,',
-      'command runs. `manage`: create, change and delete agents, teams, tasks and the account itself. `admin`: operations of',
+      'command runs. `manage`: create, change and delete agents, teams and tasks, change the account. `admin`: operations of',
       'root; whoever has it can create users, so it is as good as root. `metrics`: `/metrics`. Only root can grant `admin`',
       'and `metrics`. Without `scopes` a token gets all that its creator may have but `admin`.',
       '',
       'With `agent_ids` or `team_ids` the token reaches these agents, and these teams with their agents, runs, tasks and mail.',
-      'To it, everything else does not exist (404), and it creates neither agents nor teams (403).',
+      'Everything else is 404 to it, and it cannot create agents or teams (403).',
     ].join('\n'),
     body: z.object({
       name,

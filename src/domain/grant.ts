@@ -2,7 +2,7 @@
 
 /**
  * `read`: look at records, logs and streams. `operate`: start and stop agents, send input, prompts, mail and messages, answer
- * reviews, command runs. `manage`: create, change and delete agents, teams, tasks and the own account. `admin`: what only
+ * reviews, command runs. `manage`: create, change and delete agents, teams and tasks, change the user's account. `admin`: what only
  * root may do. `metrics`: `/metrics`. None of them includes another.
  */
 export const scopes = ['read', 'operate', 'manage', 'admin', 'metrics'] as const;
