@@ -16,6 +16,7 @@ import { Client } from '../src/contract/client.ts';
 import { ActorService } from '../src/contract/gen/actor_pb.ts';
 import { type ActorAction, type ActorRole, mustHaveRight } from '../src/domain/actor-rights.ts';
 import type { Agent } from '../src/domain/agent.ts';
+import { scopes } from '../src/domain/grant.ts';
 import { notAllowedAs, problemKinds, problems } from '../src/domain/problem.ts';
 import type { Run, Step } from '../src/domain/run.ts';
 import { type Connection, openConnection } from '../src/link/connection.ts';
@@ -298,6 +299,13 @@ const forged = (alg: string, secret = settings.shared_secret) =>
     .setExpirationTime('1m')
     .sign(new TextEncoder().encode(secret.padEnd(64, '.')));
 
+let every_scope: Promise<{ token: string }> | undefined;
+const withEveryScope = async () => {
+  const body = { name: 'every scope', scopes: [...scopes] };
+  every_scope ??= plane.client.call('createToken', { body });
+  return (await every_scope).token;
+};
+
 const askers: Asker[] = [
   session('lead@a'),
   session('hand@a'),
@@ -313,6 +321,7 @@ const askers: Asker[] = [
     return `${tokens['lead@a']!.split('.')[0]}.${mac}`;
   }),
   nobody('root, by a token of the API', () => plane.token),
+  nobody('root, by an API token with every scope', withEveryScope),
   nobody('a node that wants to join', async () => (await plane.client.call('getBootstrapToken')).token),
   nobody('a plane', () => mintToken(settings, 'pln_x', systemClock)),
   nobody('who has another secret', () =>

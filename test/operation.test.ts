@@ -239,8 +239,8 @@ test('pages have the size that the settings say where only a cursor is given', a
   expect(names).toEqual(['a5', 'a4', 'a3', 'a2', 'a1', 'a0']);
 });
 
-test('those who watch the service learn whether it is well, and only root or this machine how much it does', async () => {
-  plane = await TestPlane.open({ env: { SVC_SERVER_BEHIND_PROXY: 'true' } });
+test('health needs no token, and metrics need a token of root unless `metrics.open` is set', async () => {
+  plane = await TestPlane.open();
   for (const path of ['healthz', 'readyz']) {
     const response = await fetch(`${plane.url}/${path}`);
     expect([response.status, await response.json()]).toEqual([200, { status: 'ok' }]);
@@ -258,9 +258,12 @@ test('those who watch the service learn whether it is well, and only root or thi
     401,
     { error: 'root required' },
   ]);
-  await plane.kill();
-  await plane.start({ SVC_SERVER_BEHIND_PROXY: '' });
+  const watcher = await plane.client.call('createToken', { body: { name: 'watch', scopes: ['metrics'] } });
+  expect((await as(watcher.token)).status).toBe(200);
+  await plane.client.call('updateConfig', { body: { 'metrics.open': true } });
   expect((await fetch(`${plane.url}/metrics`)).status).toBe(200);
+  await plane.client.call('updateConfig', { body: { 'metrics.open': null } });
+  expect((await fetch(`${plane.url}/metrics`)).status).toBe(401);
 });
 
 test('a password that everybody chooses is refused wherever one is set', async () => {

@@ -129,7 +129,7 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
     await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: {} });
   });
 
-  test('behind a proxy metrics want root’s token', async () => {
+  test('metrics need root’s token behind a proxy too', async () => {
     const without = await through('/metrics', { authorization: '' });
     expect(without.statusCode).toBe(401);
     without.destroy();

@@ -183,18 +183,27 @@ browserTest('root has the audit log verified, and sees the records that it may c
   await found.getByText('Record 4 does not follow from what stands before it.', { exact: false }).waitFor();
 });
 
-browserTest('an API token is shown once, works, and ends when it is deleted', async () => {
+browserTest('an API token is shown once, has the chosen scopes, and ends when it is deleted', async () => {
   const { page } = await pageOf();
   await page.goto(`${plane.url}/settings/tokens`);
   await page.getByRole('button', { name: 'New token' }).click();
-  await page.getByRole('dialog').getByLabel('Name').fill('backup');
-  await page.getByRole('dialog').getByRole('button', { name: 'Make token' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('backup');
+  expect(await dialog.getByLabel('admin').isChecked()).toBe(false);
+  for (const scope of ['operate', 'manage', 'metrics']) await dialog.getByLabel(scope).uncheck();
+  await dialog.getByRole('button', { name: 'Make token' }).click();
   const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
   const token = (await shown.locator('code').textContent())!;
   const program = new Client({ url: plane.url, token });
   expect((await program.call('getMe')).username).toBe(ROOT.username);
+  const body = { name: 'made', workdir: plane.work, command: 'true' };
+  await expect(program.call('createAgent', { body })).rejects.toThrow('token lacks scope manage');
+  const agent = await plane.create({ command: 'true' });
+  const narrow = await plane.client.call('createToken', { body: { name: 'narrow', agent_ids: [agent.id] } });
   await page.reload();
-  await page.getByRole('listitem').filter({ hasText: 'backup' }).waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · made').waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'narrow' }).getByText('limited to 1 agent').waitFor();
+  await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
   expect(await page.content()).not.toContain(token);
   await page.getByRole('button', { name: 'Delete backup' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();

@@ -31,6 +31,7 @@ export const limits = {
   path_segment_bytes_max: 255,
   ref_chars_max: 1_024,
   name_chars_max: 200,
+  id_chars_max: 64,
   password_chars_max: 1_024,
   command_chars_max: 64 * KIB,
   argv_items_max: 1_024,
@@ -55,6 +56,8 @@ export const limits = {
   token_touch_ms: 60_000,
   tokens_cached_max: 10_000,
   tokens_per_user: 1_000,
+  /** Agents, and teams, that one token can be limited to. */
+  token_limits_max: 100,
   user_agent_chars_max: 256,
   join_challenge_ms: 10 * 60_000,
   join_pin_tries: 5,

@@ -46,11 +46,18 @@ export function addLogin(program: Command, context: Context): void {
     // Not the one in SVC_TOKEN, which is kept elsewhere.
     const kept = (await readCredentials(io)).hosts[url];
     if (!kept) throw failed(`not signed in to ${url}`);
-    await new Api(url, kept.token, io.signal).call('logout', {}).catch((error) => {
-      if (!(error instanceof Problem && error.kind === 'unauthenticated')) throw error;
-    });
+    const ended = await new Api(url, kept.token, io.signal).call('logout', {}).then(
+      () => true,
+      (error) => {
+        if (error instanceof Problem && error.kind === 'unauthenticated') return true;
+        // An API token may lack the scope to end itself.
+        if (error instanceof Problem && error.kind === 'forbidden') return false;
+        throw error;
+      },
+    );
     await dropCredential(io, url);
     say(io, `signed out of ${url}`);
+    if (!ended) say(io, 'the API token is still valid: to end it, run svc tokens delete with another token');
   });
 
   remote(program, 'whoami', 'who is signed in, and where').action(async (options: Options) => {

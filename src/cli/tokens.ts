@@ -1,13 +1,22 @@
 /** `svc tokens …`: the caller's named API tokens. A new one is printed once, alone on stdout. */
-import type { Command } from 'commander';
-import { type ApiOptions, connect } from './api.ts';
+import { type Command, InvalidArgumentError } from 'commander';
+import { type Scope, scopes } from '../domain/grant.ts';
+import { type Api, type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
 import { failed } from './failure.ts';
-import { duration, remote } from './options.ts';
+import { collect, duration, remote } from './options.ts';
 import { print, printJson, printRecord, printRows, say } from './output.ts';
+import { findTeam } from './team-refs.ts';
 import { visible } from './terminal.ts';
 
 type Options = ApiOptions & { json?: boolean };
+
+interface CreateOptions extends Options {
+  expires?: number;
+  scope?: Scope[];
+  agent?: string[];
+  team?: string[];
+}
 
 export function addTokens(program: Command, context: Context): void {
   const { io } = context;
@@ -26,20 +35,31 @@ export function addTokens(program: Command, context: Context): void {
           { title: 'CREATED', value: (token) => token.created_at },
           { title: 'LAST USED', value: (token) => token.last_used_at },
           { title: 'EXPIRES', value: (token) => token.expires_at },
+          { title: 'SCOPES', value: (token) => token.scopes.join(',') },
+          { title: 'LIMITED TO', value: (token) => limitsOf(token).join(',') },
         ],
         options,
       );
     });
 
-  remote(tokens, 'create <name>', 'make an API token; it is shown only now')
+  remote(tokens, 'create <name>', 'create an API token; it is shown only now')
     .option('--expires <duration>', 'it ends after, for example 720h; default: never', duration)
-    .action(async (name: string, options: Options & { expires?: number }) => {
+    .option(
+      '--scope <scope>',
+      `what it may do: ${scopes.join(', ')}; repeat for more; default: all that you may but admin`,
+      collectScope,
+    )
+    .option('--agent <agent>', 'limit it to an agent, by id or name; repeat for more', collect)
+    .option('--team <team>', 'limit it to a team and what belongs to it; repeat for more', collect)
+    .action(async (name: string, options: CreateOptions) => {
       const api = await connect(context, options);
       const expires_at =
         options.expires === undefined ? null : new Date(Date.now() + options.expires).toISOString();
-      const made = await api.call('createToken', { body: { name, expires_at } });
+      const made = await api.call('createToken', {
+        body: { name, expires_at, ...(await grantOf(api, options)) },
+      });
       if (options.json) return printJson(io, made);
-      say(io, visible(`${made.id}  ${made.name}  (shown only now)`));
+      say(io, visible(`${made.id}  ${made.name}  ${made.scopes.join(',')}  (shown only now)`));
       await print(io, `${made.token}\n`);
     });
 
@@ -54,4 +74,37 @@ export function addTokens(program: Command, context: Context): void {
       if (options.json) await printRecord(io, { id: found[0].id }, options);
       else say(io, `deleted ${found[0].id}`);
     });
+}
+
+async function grantOf(api: Api, { scope, agent = [], team = [] }: CreateOptions) {
+  const agent_ids = await idsOf(agent, (ref) => findAgent(api, ref));
+  const team_ids = await idsOf(team, (ref) => findTeam(api, ref));
+  return { ...(scope && { scopes: scope }), agent_ids, team_ids };
+}
+
+/** Null for none: an empty list is no limit that the plane takes. */
+async function idsOf(
+  refs: readonly string[],
+  find: (ref: string) => Promise<{ id: string }>,
+): Promise<string[] | null> {
+  if (refs.length === 0) return null;
+  const ids: string[] = [];
+  for (const ref of refs) ids.push((await find(ref)).id);
+  return ids;
+}
+
+function limitsOf({
+  agent_ids,
+  team_ids,
+}: {
+  agent_ids: string[] | null;
+  team_ids: string[] | null;
+}): string[] {
+  return [...(agent_ids ?? []), ...(team_ids ?? [])];
+}
+
+function collectScope(text: string, before: Scope[] = []): Scope[] {
+  const scope = scopes.find((one) => one === text);
+  if (scope === undefined) throw new InvalidArgumentError(`must be one of: ${scopes.join(', ')}`);
+  return [...before, scope];
 }

@@ -1,6 +1,7 @@
 /** Signing in, the caller's own account, its tokens and sign-ins. */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
+import { scopes } from '../domain/grant.ts';
 import { roles } from '../domain/user.ts';
 import { bounded, id, list, name, pageQuery, password, time, username } from './fields.ts';
 import { route } from './route.ts';
@@ -25,15 +26,34 @@ const me = userRecord
   })
   .meta({ id: 'Me' });
 
+const scope = z.enum(scopes);
+
 const apiToken = z
   .object({
     id,
     name: z.string(),
+    scopes: z.array(scope).meta({ description: 'What the token may do.' }),
+    agent_ids: z.array(id).nullable().meta({
+      description: 'The agents that the token is limited to; null, as `team_ids` then: it is not limited.',
+    }),
+    team_ids: z.array(id).nullable().meta({ description: 'The teams that the token is limited to.' }),
     created_at: time,
     last_used_at: time.nullable(),
     expires_at: time.nullable(),
   })
   .meta({ id: 'ApiToken' });
+
+/** Ids that a token is limited to. An empty list is refused, because it could be meant as no limit. */
+const limitedTo = (what: string) =>
+  z
+    .array(bounded(limits.id_chars_max))
+    .min(1)
+    .max(limits.token_limits_max)
+    .nullable()
+    .default(null)
+    .meta({
+      description: `The ${what} that the token is limited to. Without \`agent_ids\` and \`team_ids\` there is no limit.`,
+    });
 
 const signIn = z
   .object({
@@ -118,7 +138,7 @@ export const accountRoutes = {
   listSignIns: route({
     method: 'GET',
     path: '/api/me/sessions',
-    action: 'self.read',
+    action: 'self.list',
     tag: 'Accounts',
     summary: 'Where the caller is signed in',
     query: z.object(pageQuery),
@@ -136,7 +156,7 @@ export const accountRoutes = {
   listTokens: route({
     method: 'GET',
     path: '/api/tokens',
-    action: 'self.read',
+    action: 'self.list',
     tag: 'Accounts',
     summary: "The caller's API tokens",
     query: z.object(pageQuery),
@@ -147,11 +167,28 @@ export const accountRoutes = {
     path: '/api/tokens',
     action: 'self.change',
     tag: 'Accounts',
-    summary: 'Make a named API token',
-    description:
-      'The token itself is in this answer and is never shown again. An API token cannot make others.',
+    summary: 'Create a named API token',
+    description: [
+      'The token itself is in this answer and is never shown again. An API token cannot create others.',
+      '',
+      'Each operation needs one scope, named in its description; no scope includes another. `read`: look at records, logs',
+      'and streams. `operate`: start and stop agents, send input, prompts, mail and messages, answer permission reviews,',
+      'command runs. `manage`: create, change and delete agents, teams and tasks, change the account. `admin`: operations of',
+      'root; whoever has it can create users, so it is as good as root. `metrics`: `/metrics`. Only root can grant `admin`',
+      'and `metrics`. Without `scopes` a token gets all that its creator may have but `admin`.',
+      '',
+      'With `agent_ids` or `team_ids` the token reaches these agents, and these teams with their agents, runs, tasks and mail.',
+      'Everything else is 404 to it, and it cannot create agents or teams (403).',
+    ].join('\n'),
     body: z.object({
       name,
+      scopes: z
+        .array(scope)
+        .min(1)
+        .optional()
+        .meta({ description: 'Absent: all that the creator may have but `admin`.' }),
+      agent_ids: limitedTo('agents'),
+      team_ids: limitedTo('teams'),
       expires_at: z.iso
         .datetime({ offset: true })
         .refine((text) => Date.parse(text) < Date.UTC(10_000, 0), { error: 'must be before the year 10000' })

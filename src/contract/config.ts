@@ -232,6 +232,10 @@ export const configKeys = {
     {},
   ),
 
+  'metrics.open': boolean(false, '/metrics answers without a token, to everybody who reaches the listener', {
+    live: true,
+  }),
+
   'logging.level': choice(['debug', 'info'], 'info', 'How much the log tells'),
   'logging.format': choice(['json', 'text'], 'json', 'Form of the log', {
     derived: 'text on a terminal, else json',

@@ -91,7 +91,7 @@ export const mailRoutes = {
   listMail: route({
     method: 'GET',
     path: mailbox,
-    action: 'mailbox.use',
+    action: 'mailbox.read',
     tag: 'Mailbox',
     summary: "An actor's inbox, oldest first",
     description: `${actors} What is not acknowledged, unless \`status\` says otherwise. What its owner lists is delivered.`,
@@ -113,7 +113,7 @@ export const mailRoutes = {
   getMail: route({
     method: 'GET',
     path: message,
-    action: 'mailbox.use',
+    action: 'mailbox.read',
     tag: 'Mailbox',
     summary: 'One message, for whoever sees its run',
     answers: { 200: mailRecord },
@@ -142,7 +142,7 @@ export const mailRoutes = {
   listTriggers: route({
     method: 'GET',
     path: triggers,
-    action: 'mailbox.use',
+    action: 'mailbox.read',
     tag: 'Mailbox',
     summary: "An actor's time triggers, newest first",
     description: actors,

@@ -4,8 +4,9 @@
  */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { type ProblemKind, problems } from '../domain/problem.ts';
-import { isPublic, isRootOnly, pathParams, type Route } from './route.ts';
+import { scopeOf } from '../domain/policy.ts';
+import { lacksScope, type ProblemKind, problems } from '../domain/problem.ts';
+import { isPublic, isRootOnly, isUnlimitedOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
 import { INTERNAL_ERROR, statusOf } from './status.ts';
 
@@ -69,7 +70,7 @@ function describe(operation: string, route: Route, schemas: Schemas): Json {
     operationId: operation,
     tags: [route.tag],
     summary: route.summary,
-    ...(route.description && { description: route.description }),
+    ...descriptionOf(route),
     ...(isPublic(route) && { security: [] }),
     ...(isRootOnly(route) && { 'x-root-only': true }),
     parameters: [...pathParameters(route), ...queryParameters(route, schemas), ...headerParameters(route)],
@@ -81,6 +82,13 @@ function describe(operation: string, route: Route, schemas: Schemas): Json {
     }),
     responses: { ...successes(route, schemas), ...failures(route) },
   };
+}
+
+function descriptionOf({ action, description }: Route): { description?: string } {
+  const scope = scopeOf(action);
+  const needs = scope === null ? [] : [`An API token needs the scope \`${scope}\`.`];
+  const texts = [...(description === undefined ? [] : [description]), ...needs];
+  return texts.length === 0 ? {} : { description: texts.join('\n\n') };
 }
 
 function pathParameters(route: Route): Json[] {
@@ -176,6 +184,9 @@ function failures(route: Route): Json {
     addFixed(problems.invalidToken);
   }
   if (isRootOnly(route)) addFixed(problems.rootRequired);
+  const scope = scopeOf(route.action);
+  if (scope !== null) addFixed(() => lacksScope(scope));
+  if (isUnlimitedOnly(route)) addFixed(problems.tokenLimited);
   if (route.query || route.body) add('invalid');
   if (route.query && 'limit' in route.query.shape) {
     addFixed(problems.invalidLimit);

@@ -52,7 +52,7 @@ export const pushRoutes = {
   listPushSubscriptions: route({
     method: 'GET',
     path: '/api/push/subscriptions',
-    action: 'self.read',
+    action: 'self.list',
     tag: 'Notifications',
     summary: "The caller's devices",
     query: z.object(pageQuery),

@@ -56,7 +56,7 @@ export const reviewRoutes = {
   getReview: route({
     method: 'GET',
     path: one,
-    action: 'review.answer',
+    action: 'review.read',
     tag: 'Reviews',
     summary: 'One permission review',
     answers: { 200: reviewRecord },

@@ -3,6 +3,7 @@
  * are made from. A route says everything about an operation except what it does.
  */
 import type { z } from 'zod';
+import { scopes } from '../domain/grant.ts';
 import { type Action, decide } from '../domain/policy.ts';
 import type { problems } from '../domain/problem.ts';
 
@@ -77,6 +78,13 @@ export function isPublic(route: Route): boolean {
 
 /** Whether only root may call the route. */
 export function isRootOnly(route: Route): boolean {
-  const nobody = { user_id: '', username: '', role: 'user', token_id: '', ip: null } as const;
+  const nobody = { user_id: '', username: '', role: 'user', token_id: '', grant: null, ip: null } as const;
   return decide(nobody, route.action) === 'root_required';
+}
+
+/** Whether a token that is limited to agents or teams is refused. */
+export function isUnlimitedOnly(route: Route): boolean {
+  const grant = { scopes, limits: { agent_ids: [], team_ids: [] } };
+  const limited = { user_id: '', username: '', role: 'root', token_id: '', grant, ip: null } as const;
+  return decide(limited, route.action) === 'limited';
 }

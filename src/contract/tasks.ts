@@ -103,7 +103,7 @@ export const taskRoutes = {
   createTask: route({
     method: 'POST',
     path: tasks,
-    action: 'team.work',
+    action: 'task.change',
     tag: 'Tasks',
     summary: 'Ask a team to do something',
     description: 'Nothing begins before a run is started for it.',
@@ -128,7 +128,7 @@ export const taskRoutes = {
   updateTask: route({
     method: 'PATCH',
     path: one,
-    action: 'team.work',
+    action: 'task.change',
     tag: 'Tasks',
     summary: 'Change a task, or say how it stands',
     description:

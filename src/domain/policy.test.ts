@@ -1,21 +1,37 @@
 import { describe, expect, it } from 'vitest';
-import { type Action, actions, authorize, type Decision, decide } from './policy.ts';
+import { type Grant, type Limits, type Scope, scopes } from './grant.ts';
+import {
+  type Action,
+  actions,
+  authorize,
+  type Decision,
+  decide,
+  grantableScopes,
+  newGrant,
+  type Owned,
+  scopeOf,
+} from './policy.ts';
 import { problems } from './problem.ts';
 import type { Caller, Role } from './user.ts';
 
 function caller(user_id: string, role: Role): Caller {
-  return { user_id, username: user_id, role, token_id: `tok_${user_id}`, ip: null };
+  return { user_id, username: user_id, role, token_id: `tok_${user_id}`, grant: null, ip: null };
 }
 const root = caller('usr_root', 'root');
 const ada = caller('usr_ada', 'user');
 const bob = caller('usr_bob', 'user');
-const ofAda = { owner_id: ada.user_id };
+const ofAda: Owned = { owner_id: ada.user_id, agent_id: 'agt_1', team_id: 'team_1' };
+const withToken = (who: Caller, given: readonly Scope[], limits: Limits | null = null): Caller => ({
+  ...who,
+  grant: { scopes: given, limits },
+});
 
 /** Per action: nobody, another user, the owner, root. Written out by hand, so that a loosened rule shows here. */
 const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'session.open': ['allow', 'allow', 'allow', 'allow'],
   'api.describe': ['unauthenticated', 'allow', 'allow', 'allow'],
   'self.read': ['unauthenticated', 'allow', 'allow', 'allow'],
+  'self.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'self.change': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agents.list': ['unauthenticated', 'allow', 'allow', 'allow'],
   'agents.create': ['unauthenticated', 'allow', 'allow', 'allow'],
@@ -28,11 +44,14 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'agent.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.drive': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'review.read': ['unauthenticated', 'hide', 'allow', 'allow'],
   'review.answer': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'mailbox.read': ['unauthenticated', 'allow', 'allow', 'allow'],
   'mailbox.use': ['unauthenticated', 'allow', 'allow', 'allow'],
   'team.read': ['unauthenticated', 'hide', 'allow', 'allow'],
   'team.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'team.work': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'task.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'team.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
   'users.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'nodes.manage': ['unauthenticated', 'root_required', 'root_required', 'allow'],
@@ -58,6 +77,8 @@ describe('policy', () => {
     expect(allowed.toSorted()).toEqual([
       'agent.read',
       'review.answer',
+      'review.read',
+      'task.change',
       'team.change',
       'team.read',
       'team.work',
@@ -82,5 +103,163 @@ describe('policy', () => {
   it('says `root required` and `missing authorization token` in the words of the contract', () => {
     expect(() => authorize(ada, 'users.manage')).toThrow('root required');
     expect(() => authorize(null, 'self.read')).toThrow('missing authorization token');
+  });
+});
+
+/** The scope of each action, written out by hand for the same reason. */
+const scopeTable: Record<Action, Scope | null> = {
+  'session.open': null,
+  'api.describe': 'read',
+  'self.read': 'read',
+  'self.list': 'read',
+  'self.change': 'manage',
+  'agents.list': 'read',
+  'agents.create': 'manage',
+  'presets.list': 'read',
+  'nodes.list': 'read',
+  'reviews.list': 'read',
+  'teams.list': 'read',
+  'teams.create': 'manage',
+  'agent.read': 'read',
+  'agent.change': 'manage',
+  'agent.drive': 'operate',
+  'agent.delete': 'manage',
+  'review.read': 'read',
+  'review.answer': 'operate',
+  'mailbox.read': 'read',
+  'mailbox.use': 'operate',
+  'team.read': 'read',
+  'team.change': 'manage',
+  'team.work': 'operate',
+  'team.delete': 'manage',
+  'task.change': 'manage',
+  'users.manage': 'admin',
+  'nodes.manage': 'admin',
+  'audit.read': 'admin',
+  'config.manage': 'admin',
+  'push.manage': 'admin',
+  'metrics.read': 'metrics',
+};
+
+/** What a token that is limited to agents or teams is refused, whatever it is about. */
+const unlimitedOnly: Action[] = [
+  'agents.create',
+  'audit.read',
+  'config.manage',
+  'metrics.read',
+  'nodes.manage',
+  'push.manage',
+  'self.change',
+  'self.list',
+  'teams.create',
+  'users.manage',
+];
+
+describe('scopes of tokens', () => {
+  it('gives each action one scope', () => {
+    expect(Object.fromEntries(actions.map((action) => [action, scopeOf(action)]))).toEqual(scopeTable);
+  });
+
+  it.each(scopes)('allows a token with the scope %s the actions of that scope and no others', (scope) => {
+    for (const action of actions) {
+      const of_scope = [null, scope].includes(scopeTable[action]);
+      expect([action, decide(withToken(root, [scope]), action, ofAda)]).toEqual([
+        action,
+        of_scope ? 'allow' : 'lacks_scope',
+      ]);
+    }
+  });
+
+  it('never allows a token what its user may not do', () => {
+    const limits = { agent_ids: [ofAda.agent_id!], team_ids: [ofAda.team_id!] };
+    for (const who of [ada, bob, root])
+      for (const grant of [
+        { scopes, limits: null },
+        { scopes, limits },
+      ] satisfies Grant[])
+        for (const action of actions)
+          for (const resource of [ofAda, { ...ofAda, human_ids: [bob.user_id] }])
+            if (decide({ ...who, grant }, action, resource) === 'allow')
+              expect([who.username, action, decide(who, action, resource)]).toEqual([
+                who.username,
+                action,
+                'allow',
+              ]);
+  });
+
+  it('says `root required` to a user before it looks at the scopes', () => {
+    expect(decide(withToken(ada, []), 'users.manage')).toBe('root_required');
+  });
+
+  it('names the missing scope', () => {
+    expect(() => authorize(withToken(ada, ['read']), 'agent.drive', ofAda)).toThrow(
+      'token lacks scope operate',
+    );
+  });
+});
+
+describe('tokens limited to agents or teams', () => {
+  const reach = (resource: Owned, limits: Partial<Limits>) =>
+    decide(withToken(ada, scopes, { agent_ids: [], team_ids: [], ...limits }), 'agent.read', resource);
+  const agent = { owner_id: ada.user_id, agent_id: 'agt_1', team_id: null };
+
+  it('reach the agents that they name, and the agents of the teams that they name', () => {
+    expect(reach(agent, { agent_ids: ['agt_1'] })).toBe('allow');
+    expect(reach({ ...agent, team_id: 'team_1' }, { team_ids: ['team_1'] })).toBe('allow');
+    expect(reach({ ...agent, agent_id: null, team_id: 'team_1' }, { team_ids: ['team_1'] })).toBe('allow');
+  });
+
+  it('reach nothing else, whatever their user owns', () => {
+    expect(reach(agent, { agent_ids: ['agt_2'], team_ids: ['team_1'] })).toBe('hide');
+    expect(reach({ ...agent, team_id: 'team_2' }, { team_ids: ['team_1'] })).toBe('hide');
+    expect(reach({ ...agent, agent_id: null, team_id: 'team_1' }, { agent_ids: ['agt_1'] })).toBe('hide');
+    expect(reach({ ...agent, agent_id: null }, { agent_ids: ['agt_1'], team_ids: ['team_1'] })).toBe('hide');
+    expect(reach(agent, {})).toBe('hide');
+  });
+
+  it('do not reach what they name and their user may not see', () => {
+    const limits = { agent_ids: ['agt_1'], team_ids: ['team_1'] };
+    expect(decide(withToken(bob, scopes, limits), 'agent.read', ofAda)).toBe('hide');
+  });
+
+  it('are refused what is about more than agents and teams, also when they are of root', () => {
+    const limits = { agent_ids: ['agt_1'], team_ids: ['team_1'] };
+    const refused = actions.filter(
+      (action) => decide(withToken(root, scopes, limits), action, ofAda) === 'limited',
+    );
+    expect(refused.toSorted()).toEqual(unlimitedOnly);
+    expect(() => authorize(withToken(ada, scopes, limits), 'agents.create')).toThrow(
+      'token is limited to certain agents or teams',
+    );
+  });
+});
+
+describe('the grant of a new token', () => {
+  it('is everything that the role allows but `admin`, unless scopes are asked for', () => {
+    expect(newGrant('root', {})).toEqual({ scopes: ['read', 'operate', 'manage', 'metrics'], limits: null });
+    expect(newGrant('user', {})).toEqual({ scopes: ['read', 'operate', 'manage'], limits: null });
+    expect(newGrant('root', { agent_ids: ['a', 'a'] })).toEqual({
+      scopes: ['read', 'operate', 'manage'],
+      limits: { agent_ids: ['a'], team_ids: [] },
+    });
+  });
+
+  it('holds the scopes that are asked for, each once, in one order', () => {
+    expect(newGrant('root', { scopes: ['metrics', 'read', 'read'] }).scopes).toEqual(['read', 'metrics']);
+  });
+
+  it.each(['admin', 'metrics'] as const)('holds %s for root alone, and without limits', (scope) => {
+    expect(newGrant('root', { scopes: [scope] }).scopes).toEqual([scope]);
+    expect(() => newGrant('user', { scopes: ['read', scope] })).toThrow(
+      `scopes must not contain ${scope}: only root may grant it`,
+    );
+    expect(() => newGrant('root', { scopes: [scope], team_ids: ['team_1'] })).toThrow(
+      `scopes must not contain ${scope}: the token is limited to agents or teams`,
+    );
+  });
+
+  it('offers a role the scopes that hold something which it may do', () => {
+    expect(grantableScopes('root')).toEqual(scopes);
+    expect(grantableScopes('user')).toEqual(['read', 'operate', 'manage']);
   });
 });

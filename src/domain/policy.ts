@@ -2,47 +2,58 @@
  * Who may do what: one pure function for HTTP, streams, RPC and the CLI. A route names an action of this list, or it
  * does not build; what no rule allows is denied.
  */
-import { type Problem, problems } from './problem.ts';
-import type { Caller } from './user.ts';
+import { type Grant, type Limits, type Scope, scopes } from './grant.ts';
+import { invalid, lacksScope, type Problem, problems } from './problem.ts';
+import { type Caller, type Role, roles } from './user.ts';
+
+type Who = 'signed_in' | 'owner' | 'team' | 'root';
+type Rule = readonly ['anyone'] | readonly [Who, Scope] | readonly [Who, Scope, 'unlimited'];
 
 /**
+ * Each action, who may do it, and the scope that an API token needs for it.
+ *
  * `anyone`: without a token. `signed_in`: every caller, about themselves or about nothing in particular; lists show
  * what the caller may see. `owner`: the resource's owner, and root. `team`: they, and the humans of its team. `root`: root
- * alone.
+ * alone. `unlimited`: not with a token that is limited to agents or teams, because the action is about more than those;
+ * that goes for all actions of root.
  */
 const rules = {
-  'session.open': 'anyone',
+  'session.open': ['anyone'],
 
-  'api.describe': 'signed_in',
-  'self.read': 'signed_in',
-  'self.change': 'signed_in',
-  'agents.list': 'signed_in',
-  'agents.create': 'signed_in',
-  'nodes.list': 'signed_in',
-  'reviews.list': 'signed_in',
-  'presets.list': 'signed_in',
-  'teams.list': 'signed_in',
-  'teams.create': 'signed_in',
-  'mailbox.use': 'signed_in',
+  'api.describe': ['signed_in', 'read'],
+  'self.read': ['signed_in', 'read'],
+  'self.list': ['signed_in', 'read', 'unlimited'],
+  'self.change': ['signed_in', 'manage', 'unlimited'],
+  'agents.list': ['signed_in', 'read'],
+  'agents.create': ['signed_in', 'manage', 'unlimited'],
+  'nodes.list': ['signed_in', 'read'],
+  'reviews.list': ['signed_in', 'read'],
+  'presets.list': ['signed_in', 'read'],
+  'teams.list': ['signed_in', 'read'],
+  'teams.create': ['signed_in', 'manage', 'unlimited'],
+  'mailbox.read': ['signed_in', 'read'],
+  'mailbox.use': ['signed_in', 'operate'],
 
-  'agent.read': 'team',
-  'agent.change': 'owner',
-  'agent.drive': 'owner',
-  'agent.delete': 'owner',
-  'review.answer': 'team',
+  'agent.read': ['team', 'read'],
+  'agent.change': ['owner', 'manage'],
+  'agent.drive': ['owner', 'operate'],
+  'agent.delete': ['owner', 'manage'],
+  'review.read': ['team', 'read'],
+  'review.answer': ['team', 'operate'],
 
-  'team.read': 'team',
-  'team.change': 'team',
-  'team.work': 'team',
-  'team.delete': 'owner',
+  'team.read': ['team', 'read'],
+  'team.change': ['team', 'manage'],
+  'team.work': ['team', 'operate'],
+  'team.delete': ['owner', 'manage'],
+  'task.change': ['team', 'manage'],
 
-  'users.manage': 'root',
-  'nodes.manage': 'root',
-  'audit.read': 'root',
-  'config.manage': 'root',
-  'push.manage': 'root',
-  'metrics.read': 'root',
-} as const satisfies Record<string, 'anyone' | 'signed_in' | 'owner' | 'team' | 'root'>;
+  'users.manage': ['root', 'admin'],
+  'nodes.manage': ['root', 'admin'],
+  'audit.read': ['root', 'admin'],
+  'config.manage': ['root', 'admin'],
+  'push.manage': ['root', 'admin'],
+  'metrics.read': ['root', 'metrics'],
+} as const satisfies Record<string, Rule>;
 
 export type Action = keyof typeof rules;
 export const actions = Object.keys(rules) as Action[];
@@ -52,38 +63,70 @@ export interface Owned {
   owner_id: string;
   /** Ids of the users that its team has, where it belongs to one. */
   human_ids?: readonly string[];
+  /** The agent that it is, or belongs to. */
+  agent_id: string | null;
+  /** The team that it is, or belongs to. */
+  team_id: string | null;
 }
 
 /**
  * `unauthenticated`: 401, no token. `hide`: 404 with the resource's own message, so that nobody learns what others
- * have. `root_required`: 401. `forbidden`: 403.
+ * have. `root_required`: 401. `lacks_scope`, `limited`, `forbidden`: 403.
  */
-export type Decision = 'allow' | 'unauthenticated' | 'hide' | 'root_required' | 'forbidden';
+export type Decision =
+  | 'allow'
+  | 'unauthenticated'
+  | 'hide'
+  | 'root_required'
+  | 'lacks_scope'
+  | 'limited'
+  | 'forbidden';
 
 /**
  * Decides from the caller alone when there is no resource: an `owner` action then passes for whoever is signed in, and
  * is decided again once the resource is known.
  */
 export function decide(caller: Caller | null, action: Action, resource?: Owned): Decision {
-  const rule = Object.hasOwn(rules, action) ? rules[action] : undefined;
-  if (rule === 'anyone') return 'allow';
+  const rule = ruleOf(action);
+  if (rule?.[0] === 'anyone') return 'allow';
   if (caller === null) return 'unauthenticated';
-  const root = caller.role === 'root';
-  if (!root && caller.role !== 'user') return 'forbidden';
-  switch (rule) {
-    case 'signed_in':
-      return 'allow';
-    case 'owner':
-      return root || resource === undefined || resource.owner_id === caller.user_id ? 'allow' : 'hide';
-    case 'team': {
-      const { owner_id = caller.user_id, human_ids = [] } = resource ?? {};
-      return root || owner_id === caller.user_id || human_ids.includes(caller.user_id) ? 'allow' : 'hide';
-    }
-    case 'root':
-      return root ? 'allow' : 'root_required';
-    default:
-      return 'forbidden';
-  }
+  if (rule === undefined || !roles.includes(caller.role)) return 'forbidden';
+  const [who] = rule;
+  if (who === 'root' && caller.role !== 'root') return 'root_required';
+  const refusal = refusalOf(caller.grant, rule);
+  if (refusal !== null) return refusal;
+  if (who === 'signed_in' || who === 'root' || resource === undefined) return 'allow';
+  return isWithin(caller.grant, resource) && isOf(caller, who, resource) ? 'allow' : 'hide';
+}
+
+function ruleOf(action: Action): Rule | undefined {
+  return Object.hasOwn(rules, action) ? rules[action] : undefined;
+}
+
+/** Why a token may not do such a thing to anything. */
+function refusalOf(
+  grant: Grant | null,
+  [who, scope, reach]: Exclude<Rule, readonly ['anyone']>,
+): Decision | null {
+  if (grant === null) return null;
+  if (!grant.scopes.includes(scope)) return 'lacks_scope';
+  return grant.limits !== null && (who === 'root' || reach === 'unlimited') ? 'limited' : null;
+}
+
+function isWithin(grant: Grant | null, { agent_id, team_id }: Owned): boolean {
+  if (grant === null || grant.limits === null) return true;
+  const { agent_ids, team_ids } = grant.limits;
+  return (
+    (agent_id !== null && agent_ids.includes(agent_id)) || (team_id !== null && team_ids.includes(team_id))
+  );
+}
+
+function isOf(
+  { role, user_id }: Caller,
+  who: 'owner' | 'team',
+  { owner_id, human_ids = [] }: Owned,
+): boolean {
+  return role === 'root' || owner_id === user_id || (who === 'team' && human_ids.includes(user_id));
 }
 
 /** Throws unless allowed. `hidden` makes the 404 of the resource, for example `problems.agentNotFound`. */
@@ -102,7 +145,72 @@ export function authorize(
       throw hidden();
     case 'root_required':
       throw problems.rootRequired();
+    case 'lacks_scope':
+      throw lacksScope(scopeOf(action)!);
+    case 'limited':
+      throw problems.tokenLimited();
     default:
       throw problems.notAllowed();
   }
+}
+
+/** The scope that an API token needs for an action; null where no token is needed. */
+export function scopeOf(action: Action): Scope | null {
+  const [, scope] = rules[action] as Rule;
+  return scope ?? null;
+}
+
+// --- lists --------------------------------------------------------------------------------------------------------------
+
+/** What a list shows to a caller: the same resources that `decide` lets them read. */
+export interface View {
+  /** A user's own, and those of the user's teams; null: everyone's. */
+  user_id: string | null;
+  /** Of these only what a token is limited to; null: all. */
+  limits: Limits | null;
+}
+
+export function viewOf({ role, user_id, grant }: Caller): View {
+  return { user_id: role === 'root' ? null : user_id, limits: grant?.limits ?? null };
+}
+
+// --- grants -------------------------------------------------------------------------------------------------------------
+
+/** What a new token is asked to be; absent and null: not said. */
+export interface AskedGrant {
+  scopes?: readonly Scope[] | undefined;
+  agent_ids?: readonly string[] | null | undefined;
+  team_ids?: readonly string[] | null | undefined;
+}
+
+/**
+ * The grant of a new token of a user with this role. Without `scopes`: everything that the role and the limits allow, but
+ * `admin`. Throws a 400 for scopes that the role or the limits rule out.
+ */
+export function newGrant(role: Role, { scopes: asked, agent_ids, team_ids }: AskedGrant): Grant {
+  const limits =
+    agent_ids || team_ids ? { agent_ids: unique(agent_ids ?? []), team_ids: unique(team_ids ?? []) } : null;
+  const given = grantableScopes(role);
+  const allowed = limits === null ? given : given.filter((scope) => !forRootAlone.includes(scope));
+  for (const scope of asked ?? []) {
+    if (!given.includes(scope)) throw invalid(`scopes must not contain ${scope}: only root may grant it`);
+    if (!allowed.includes(scope)) {
+      throw invalid(`scopes must not contain ${scope}: the token is limited to agents or teams`);
+    }
+  }
+  const wanted = asked ?? allowed.filter((scope) => scope !== 'admin');
+  return { scopes: scopes.filter((scope) => wanted.includes(scope)), limits };
+}
+
+/** The scopes that hold something which a role may do. */
+export function grantableScopes(role: Role): Scope[] {
+  return scopes.filter((scope) => role === 'root' || !forRootAlone.includes(scope));
+}
+
+const forRootAlone: readonly Scope[] = scopes.filter((scope) =>
+  actions.every((action) => scopeOf(action) !== scope || rules[action][0] === 'root'),
+);
+
+function unique(ids: readonly string[]): string[] {
+  return [...new Set(ids)];
 }

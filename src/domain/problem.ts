@@ -48,6 +48,11 @@ export function notAllowedAs(actor_id: string): Problem {
   return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
 }
 
+/** An API token was made without the scope that the call needs. */
+export function lacksScope(scope: string): Problem {
+  return new Problem('forbidden', 'token_lacks_scope', `token lacks scope ${scope}`);
+}
+
 // So that what throws none of them need not bring them all.
 /* @__NO_SIDE_EFFECTS__ */
 function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
@@ -67,6 +72,7 @@ export const problems = {
   invalidPasskey: fixed('unauthenticated', 'invalid_passkey', 'passkey was not accepted'),
   passwordRequired: fixed('forbidden', 'password_required', 'current password is required'),
   notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
+  tokenLimited: fixed('forbidden', 'token_limited', 'token is limited to certain agents or teams'),
   actorUnauthorized: fixed('unauthenticated', 'unauthorized', 'unauthorized'),
 
   notFound: fixed('not_found', 'not_found', 'not found'),

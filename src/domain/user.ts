@@ -1,3 +1,5 @@
+import type { Grant } from './grant.ts';
+
 export const roles = ['root', 'user'] as const;
 export type Role = (typeof roles)[number];
 
@@ -17,5 +19,7 @@ export interface Caller {
   username: string;
   role: Role;
   token_id: string;
+  /** Of an API token; null: everything that the role allows. */
+  grant: Grant | null;
   ip: string | null;
 }

@@ -1,6 +1,6 @@
 /**
  * The stream of everything that changed, for lists: each entry is a record as it was after a change. A numbering of its
- * own, kept a day. It owns who sees what by owner and team; it knows nothing about the records. Unlike an agent's log it begins
+ * own, kept a day. It owns who sees what by owner, team and agent; it knows nothing about the records. Unlike an agent's log it begins
  * live: whoever has no position loads the lists first.
  */
 import { Wake } from '../base/async.ts';
@@ -16,6 +16,8 @@ import type { Position } from './position.ts';
 export interface Audience {
   owner_id: string;
   team_num: number | null;
+  /** The agent that it is about; null: none. */
+  agent_id: string | null;
 }
 
 interface Entry extends Audience {
@@ -33,15 +35,23 @@ export interface FeedOptions {
 const TRIMMED = 'feed_trimmed';
 
 const newEntries = built(
-  (builder, ts: number, kind: string, owner_id: string, team_num: number | null, records: string) =>
+  (
+    builder,
+    ts: number,
+    kind: string,
+    owner_id: string,
+    team_num: number | null,
+    agent_id: string | null,
+    records: string,
+  ) =>
     builder
       .insertInto('feed')
-      .columns(['ts', 'kind', 'owner_id', 'team_num', 'record'])
+      .columns(['ts', 'kind', 'owner_id', 'team_num', 'agent_id', 'record'])
       .expression((eb) =>
         eb
           .selectFrom(listed(records).as('each'))
           .select([eb.val(ts).as('ts'), eb.val(kind).as('kind'), eb.val(owner_id).as('owner_id')])
-          .select([eb.val(team_num).as('team_num'), 'each.value'])
+          .select([eb.val(team_num).as('team_num'), eb.val(agent_id).as('agent_id'), 'each.value'])
           .orderBy('each.key'),
       )
       .returning('id'),
@@ -72,8 +82,9 @@ export class Feed {
     owner_id: string,
     record: Record<string, unknown>,
     team_num: number | null = null,
+    agent_id: string | null = null,
   ): void {
-    this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num);
+    this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num, agent_id);
   }
 
   /** Several records of one kind, each as JSON. */
@@ -83,13 +94,14 @@ export class Feed {
     owner_id: string,
     records: readonly string[],
     team_num: number | null,
+    agent_id: string | null = null,
   ): void {
     const ts = this.#clock.now();
-    const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, JSON.stringify(records)));
+    const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)));
     // They are numbered in the order of the records, and not told in any.
     const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
     tx.afterCommit(() => {
-      const audience = { owner_id, team_num };
+      const audience = { owner_id, team_num, agent_id };
       this.#publish(
         records.map((json, at) => ({
           id: ids[at]!,
@@ -203,10 +215,11 @@ export class Feed {
             .orderBy('id')
             .limit(limits.delete_rows_per_slice),
         )
-        .map(({ id, ts, kind, owner_id, team_num, record }) => ({
+        .map(({ id, ts, kind, owner_id, team_num, agent_id, record }) => ({
           id,
           owner_id,
           team_num,
+          agent_id,
           frame: entryFrame(id, ts, kind, record),
         })),
     );

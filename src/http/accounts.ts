@@ -64,7 +64,7 @@ export function accountHandlers(deps: {
     createToken: async ({ caller, body, idempotency_key }) => {
       const id = idempotency_key === null ? undefined : idFrom('tok', caller.user_id, idempotency_key);
       const expires_at = millis(body.expires_at) ?? null;
-      const made = await tokens.createApi(caller, { id, name: body.name, expires_at });
+      const made = await tokens.createApi(caller, { ...body, id, expires_at });
       return { location: `/api/tokens/${made.id}`, body: made };
     },
     deleteToken: async ({ caller, params }) => {

@@ -4,6 +4,8 @@ import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { Client } from '../contract/client.ts';
+import type { Scope } from '../domain/grant.ts';
+import type { Caller } from '../domain/user.ts';
 import { bytesOf, foreignHosts, foreignOrigins, unclearRequests } from '../testing/bad-requests.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import type { HttpServer } from './server.ts';
@@ -397,18 +399,52 @@ describe('who is on this machine', () => {
     }
   });
 
-  test('metrics are for this machine and for root', async () => {
+  test('metrics need a token of root, on this machine too', async () => {
     const metrics = (extra: string[]) =>
       send(['GET /metrics HTTP/1.1', `Host: ${host}`, 'Connection: close', ...extra]);
-    expect(await metrics([])).toContain('svc_http_requests_total');
-    expect(status(await metrics([`Authorization: Bearer ${ROOT_TOKEN}`, 'Via: 1.1 x']))).toBe(200);
-    expect(status(await metrics(['Via: 1.1 x']))).toBe(401);
+    const anybody = await metrics([]);
+    expect([status(anybody), error(anybody)]).toEqual([401, 'missing authorization token']);
+    const root = await metrics([`Authorization: Bearer ${ROOT_TOKEN}`]);
+    expect(status(root)).toBe(200);
+    expect(root).toContain('svc_http_requests_total');
     const user = await metrics([`Authorization: Bearer ${USER_TOKEN}`]);
     expect([status(user), error(user)]).toEqual([401, 'root required']);
     expect(status(await metrics(['Authorization: Bearer nope']))).toBe(401);
   });
 
-  test('behind a proxy metrics are for root alone, and the client is who the proxy names last', async () => {
+  test('metrics need the scope `metrics`, and no other', async () => {
+    const granted = (given: Scope[]): Caller => {
+      const grant = { scopes: given, limits: null };
+      return { user_id: 'usr_root', username: 'root', role: 'root', token_id: 'tok_api', grant, ip: null };
+    };
+    const scoped = await openFakeHttp({}, { authenticate: (token) => granted(token.split(',') as Scope[]) });
+    const ask = async (token: string) => {
+      const response = await fetch(`${scoped.url}/metrics`, {
+        headers: { authorization: `Bearer ${token}` },
+      });
+      return response.ok ? 'ok' : ((await response.json()) as { error: string }).error;
+    };
+    try {
+      expect(await ask('metrics')).toBe('ok');
+      expect(await ask('read,operate,manage,admin')).toBe('token lacks scope metrics');
+    } finally {
+      await scoped.drain();
+    }
+  });
+
+  test('metrics need no token while `metrics.open` is set', async () => {
+    let open = true;
+    const watched = await openFakeHttp({}, { metrics_open: () => open, behind_proxy: true });
+    try {
+      expect((await fetch(`${watched.url}/metrics`)).status).toBe(200);
+      open = false;
+      expect((await fetch(`${watched.url}/metrics`)).status).toBe(401);
+    } finally {
+      await watched.drain();
+    }
+  });
+
+  test('behind a proxy the client is who the proxy names last', async () => {
     const ips: (string | null)[] = [];
     const fronted = await openFakeHttp(
       {
@@ -425,7 +461,6 @@ describe('who is on this machine', () => {
         rawRequest(fronted.url, (socket) =>
           socket.write(`${line} HTTP/1.1\r\nHost: ${at}\r\nConnection: close\r\n${extra}\r\n`),
         );
-      expect(status(await ask('GET /metrics', ''))).toBe(401);
       const token = `Authorization: Bearer ${USER_TOKEN}\r\n`;
       await ask('POST /api/logout', `${token}X-Forwarded-For: 6.6.6.6, 203.0.113.9\r\n`);
       await ask(

@@ -1,14 +1,15 @@
-/** For those who watch the service: `/healthz` and `/readyz` say yes or no and nothing else, `/metrics` is for root or this machine. */
-import type { FastifyInstance, FastifyRequest } from 'fastify';
+/** For those who watch the service: `/healthz` and `/readyz` say yes or no and nothing else, `/metrics` needs a token, unless it is open. */
+import type { FastifyInstance } from 'fastify';
 import { authorize } from '../domain/policy.ts';
-import { Problem, problems } from '../domain/problem.ts';
-import { isFromHere } from './guard.ts';
+import { Problem } from '../domain/problem.ts';
 import type { Metrics } from './metrics.ts';
 import { bearerCaller, type MountOptions } from './mount.ts';
 
 export interface HealthOptions extends MountOptions {
   ready(): boolean;
   metrics: Metrics;
+  /** `metrics.open`. */
+  metrics_open(): boolean;
 }
 
 export function mountHealth(app: FastifyInstance, options: HealthOptions): void {
@@ -26,18 +27,10 @@ export function mountHealth(app: FastifyInstance, options: HealthOptions): void 
     method,
     url: '/metrics',
     handler: async (request, reply) => {
-      await allowMetrics(request, options);
+      if (!options.metrics_open()) authorize(await bearerCaller(request, options), 'metrics.read');
       return reply.type(options.metrics.registry.contentType).send(await options.metrics.text());
     },
   });
-}
-
-async function allowMetrics(request: FastifyRequest, options: HealthOptions): Promise<void> {
-  if (request.headers.authorization === undefined) {
-    if (!options.behind_proxy && isFromHere(request.raw)) return;
-    throw problems.missingToken();
-  }
-  authorize(await bearerCaller(request, options), 'metrics.read');
 }
 
 export function notReady(): Problem {

@@ -11,7 +11,14 @@ import { addRun, SPEAKS, specWith } from '../testing/team-runs.ts';
 import { mailHandlers } from './mail.ts';
 import type { HttpServer } from './server.ts';
 
-const ADA: Caller = { user_id: 'usr_ada', username: 'ada', role: 'user', token_id: 'tok_ada', ip: null };
+const ADA: Caller = {
+  user_id: 'usr_ada',
+  username: 'ada',
+  role: 'user',
+  token_id: 'tok_ada',
+  grant: null,
+  ip: null,
+};
 
 let room: LivesRoom;
 let run: RunRow;

@@ -244,11 +244,14 @@ async function once(
   route: Route,
   run: () => Promise<StoredAnswer>,
 ): Promise<StoredAnswer> {
+  const caller = request.caller!;
   const hash = createHash('sha256')
     .update(`${route.method} ${request.url}\n`)
     .update(body ?? '')
+    // An answer is for the rights that it was made with: another token of the same user may have fewer.
+    .update(caller.grant === null ? '' : `\n${JSON.stringify(caller.grant)}`)
     .digest();
-  const begun = await options.idempotency.begin(request.caller!, key, hash);
+  const begun = await options.idempotency.begin(caller, key, hash);
   if ('stored' in begun) return begun.stored;
   call.idempotency_key = key;
   try {

@@ -39,6 +39,8 @@ export interface HttpOptions extends MountOptions {
   timeouts?: Partial<Record<keyof typeof patience, number>>;
   /** Shared by other parts of the plane that count things. */
   metrics?: Metrics;
+  /** `metrics.open`: whether `/metrics` answers without a token. */
+  metrics_open(): boolean;
 }
 
 const patience = {

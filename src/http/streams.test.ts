@@ -1,5 +1,8 @@
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { sleep } from '../base/async.ts';
+import type { Limits } from '../domain/grant.ts';
+import type { Caller } from '../domain/user.ts';
+import { Feed } from '../events/feed.ts';
 import { Membership } from '../services/teams/membership.ts';
 import { AccountsRoom } from '../testing/accounts.ts';
 import { openFakeHttp, USER_TOKEN } from '../testing/http.ts';
@@ -26,7 +29,7 @@ beforeEach(async () => {
   };
   server = await openFakeHttp(
     streamHandlers({
-      agents: { mayRead: async () => ({ owner_id: 'usr_1', team_num }) },
+      agents: { mayRead: async () => ({ owner_id: 'usr_1', team_num, agent_id: 'agt_x' }) },
       log: { follow: endless },
       feed: { follow: (_sees, position, signal) => endless('', position, signal) },
       membership,
@@ -52,4 +55,54 @@ test('the stream of a team’s agent ends for a human who is taken off the team'
     membership.changed(tx, team_num);
   });
   expect(await reader.read()).toMatchObject({ done: true });
+});
+
+test('the fleet stream of a limited token holds what it names, live and kept, and nothing else', async () => {
+  const feed = new Feed({ store: room.store, clock: room.clock });
+  const { team_num: other_num } = await addTeam(room.store, 'y', specOf(['dev']), { created_by: 'usr_ana' });
+  const open = await Membership.open(room.store);
+  const change = (id: string, num: number | null, agent_id: string | null) =>
+    room.store.write((tx) => feed.append(tx, 'change', 'usr_ana', { id }, num, agent_id));
+  const follow = async (limits: Limits) => {
+    const grant = { scopes: ['read'] as const, limits };
+    const ana: Caller = { user_id: 'usr_ana', username: 'ana', role: 'root', token_id: 't', grant, ip: null };
+    const stop = new AbortController();
+    let text = '';
+    for await (const bytes of feed.follow((entry) => open.sees(ana, entry), { after: 0 }, stop.signal)) {
+      text += bytes.toString();
+      if (text.includes('"last"')) stop.abort();
+    }
+    return [...text.matchAll(/"id":"(\w+)"/g)].map(([, id]) => id);
+  };
+  try {
+    await change('mine', null, 'agt_1');
+    await change('foreign', null, 'agt_2');
+    await change('of_team', team_num, 'agt_3');
+    await change('run', team_num, null);
+    await change('of_other', other_num, 'agt_4');
+    await change('node', null, null);
+    const agent = follow({ agent_ids: ['agt_1', 'agt_9'], team_ids: [] });
+    const team = follow({ agent_ids: ['agt_9'], team_ids: ['team_x'] });
+    await change('foreign', null, 'agt_2');
+    await change('live', null, 'agt_1');
+    await change('live_run', team_num, null);
+    await change('last', null, 'agt_9');
+    expect(await agent).toEqual(['mine', 'live', 'last']);
+    expect(await team).toEqual(['of_team', 'run', 'live_run', 'last']);
+  } finally {
+    feed.close();
+  }
+});
+
+test('an agent is not seen with a token for its team once the team is deleted', async () => {
+  const limits = { agent_ids: [], team_ids: ['team_x'] };
+  const ada = { user_id: 'usr_ada', username: 'ada', role: 'user', token_id: 't', ip: null } as const;
+  const caller: Caller = { ...ada, grant: { scopes: ['read'], limits } };
+  const audience = { owner_id: 'usr_ada', team_num, agent_id: 'agt_x' };
+  expect(membership.sees(caller, audience)).toBe(true);
+  await room.store.write((tx) => {
+    tx.run(tx.sql.deleteFrom('teams').where('num', '=', team_num));
+    membership.changed(tx, team_num);
+  });
+  expect(membership.sees(caller, audience)).toBe(false);
 });

@@ -273,6 +273,19 @@ test('a file with a secret that others can read is told', () => {
   expect(loadConfig({ ...sources, file: 'c.toml' }).warnings[0]).toContain('chmod 600');
 });
 
+test('open metrics are a warning where others than this machine can read them', () => {
+  const { sources } = place();
+  const warnings = (env: Record<string, string>) =>
+    loadConfig({ ...sources, env: { SVC_METRICS_OPEN: 'true', ...env } }).warnings;
+  const warning = (listen: string) => [
+    `metrics.open: everybody who reaches ${listen} can read /metrics without a token`,
+  ];
+  expect(warnings({})).toEqual([]);
+  expect(warnings({ SVC_SERVER_LISTEN: '0.0.0.0:80' })).toEqual(warning('0.0.0.0:80'));
+  expect(warnings({ SVC_SERVER_BEHIND_PROXY: 'true' })).toEqual(warning('127.0.0.1:8080'));
+  expect(warnings({ SVC_SERVER_LISTEN: '0.0.0.0:80', SVC_METRICS_OPEN: 'false' })).toEqual([]);
+});
+
 test('the log is text on a terminal, JSON elsewhere and in files', () => {
   const { sources } = place();
   expect(loadConfig({ ...sources, tty: true }).get('logging.format')).toBe('text');

@@ -87,9 +87,18 @@ export function loadConfig(sources: ConfigSources): Config {
   derive('internal_grpc.security.cert_dir', join(entry('data_dir').value, 'internal-grpc'));
   const repo = findRepository(sources.cwd);
   derive('worktree.repo_roots', repo === null ? [] : [repo]);
+  warnings.push(...openMetrics(entry));
   derive('logging.format', sources.tty && entry('logging.output').value === null ? 'text' : 'json');
 
   return { entry, get: (key) => entry(key).value, file, warnings };
+}
+
+/** Metrics without a token, where others than this machine can ask for them. */
+function openMetrics(entry: Config['entry']): string[] {
+  const listen = entry('server.listen').value;
+  const is_near = isLoopback(parseAddress(listen)?.host ?? '') && !entry('server.behind_proxy').value;
+  if (!entry('metrics.open').value || is_near) return [];
+  return [`metrics.open: everybody who reaches ${listen} can read /metrics without a token`];
 }
 
 /** Why the process must not start with this configuration; none when it may. */

@@ -366,6 +366,7 @@ async function open(
     web: WEB_FOLDER,
     ready: () => up,
     metrics,
+    metrics_open: () => settings.get('metrics.open'),
     log,
   });
   url = http.url;

@@ -3,7 +3,14 @@ import { limits } from '../base/limits.ts';
 import type { FirstAttempt, StoredAnswer } from '../domain/idempotency.ts';
 import { AccountsRoom } from '../testing/accounts.ts';
 
-const ada = { user_id: 'usr_ada', username: 'ada', role: 'user', token_id: 'tok_1', ip: null } as const;
+const ada = {
+  user_id: 'usr_ada',
+  username: 'ada',
+  role: 'user',
+  token_id: 'tok_1',
+  grant: null,
+  ip: null,
+} as const;
 const request = Buffer.from('request one');
 const another = Buffer.from('request two');
 const answer: StoredAnswer = {

@@ -6,8 +6,10 @@
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import type { Grant, Scope } from '../domain/grant.ts';
 import type { Role } from '../domain/user.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
 
 export interface LiveToken {
   id: string;
@@ -17,6 +19,8 @@ export interface LiveToken {
   username: string;
   role: Role;
   kind: 'session' | 'api';
+  /** Null for sign-ins: everything that the role allows. */
+  grant: Grant | null;
   last_used_at: number;
   idle_expires_at: number | null;
   expires_at: number | null;
@@ -113,8 +117,10 @@ export class LiveTokens {
       if (!row) return undefined;
       const known = this.#byId.get(row.id);
       if (known) return known;
-      const { hash, ...rest } = row;
-      const kept = { ...rest, digest: Buffer.from(hash).toString('base64url'), written_at: row.last_used_at };
+      const { hash, scopes, agent_ids, team_ids, ...rest } = row;
+      const grant = grantOf({ kind: row.kind, scopes, agent_ids, team_ids });
+      const digest = Buffer.from(hash).toString('base64url');
+      const kept = { ...rest, grant, digest, written_at: row.last_used_at };
       this.#keep(kept);
       return kept;
     }
@@ -138,8 +144,28 @@ function find(reader: Reader, column: 'hash' | 'id', value: Uint8Array | string)
       .selectFrom('tokens')
       .innerJoin('users', 'users.id', 'tokens.user_id')
       .select(['tokens.id', 'tokens.hash', 'tokens.user_id', 'tokens.kind', 'tokens.ip'])
+      .select(['tokens.scopes', 'tokens.agent_ids', 'tokens.team_ids'])
       .select(['tokens.last_used_at', 'tokens.idle_expires_at', 'tokens.expires_at'])
       .select(['users.username', 'users.role'])
       .where(`tokens.${column}`, '=', value),
   );
+}
+
+/** Null for sign-ins. An API token without scopes may do nothing. */
+export function grantOf({
+  kind,
+  scopes,
+  agent_ids,
+  team_ids,
+}: Pick<Tables['tokens'], 'kind' | 'scopes' | 'agent_ids' | 'team_ids'>): Grant | null {
+  if (kind === 'session') return null;
+  const [agents, teams] = [listOf(agent_ids), listOf(team_ids)];
+  return {
+    scopes: (listOf(scopes) as Scope[] | null) ?? [],
+    limits: agents || teams ? { agent_ids: agents ?? [], team_ids: teams ?? [] } : null,
+  };
+}
+
+function listOf(json: string | null): string[] | null {
+  return json === null ? null : (JSON.parse(json) as string[]);
 }

@@ -6,7 +6,14 @@ import type { Caller } from '../domain/user.ts';
 import { TestClock } from '../testing/accounts.ts';
 import { Presets } from './presets.ts';
 
-const caller: Caller = { user_id: 'usr_1', username: 'ada', role: 'user', token_id: 'tok_1', ip: null };
+const caller: Caller = {
+  user_id: 'usr_1',
+  username: 'ada',
+  role: 'user',
+  token_id: 'tok_1',
+  grant: null,
+  ip: null,
+};
 const there = { path: '/bin/x', version: '1', env_set: [], files_found: [] };
 
 let clock: TestClock;

@@ -10,7 +10,14 @@ import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { type LiveSettings, openSettings } from './settings.ts';
 
-const root: Caller = { user_id: 'usr_r', username: 'r', role: 'root', token_id: 'tok_r', ip: '127.0.0.1' };
+const root: Caller = {
+  user_id: 'usr_r',
+  username: 'r',
+  role: 'root',
+  token_id: 'tok_r',
+  grant: null,
+  ip: '127.0.0.1',
+};
 const clock = { now: () => 1_000 };
 
 let dir: string;

@@ -1,8 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../base/limits.ts';
+import type { Scope } from '../domain/grant.ts';
 import type { Caller } from '../domain/user.ts';
 import { insertSubscription } from '../store/push.ts';
+import { addAgent } from '../store/testing.ts';
 import { AccountsRoom, outcome, PASSWORD } from '../testing/accounts.ts';
+import { addTeam, addUser, specOf } from '../testing/team.ts';
 
 let room: AccountsRoom;
 let root: { caller: Caller; token: string };
@@ -23,6 +26,7 @@ describe('tokens', () => {
       username: 'root',
       role: 'root',
       token_id: root.caller.token_id,
+      grant: null,
       ip: '10.0.0.9',
     });
     const rows = await room.store.read((r) => r.all(r.sql.selectFrom('tokens').selectAll()));
@@ -161,6 +165,9 @@ describe('API tokens', () => {
     expect(shown).toEqual({
       id: made.id,
       name: 'ci',
+      scopes: ['read', 'operate', 'manage', 'metrics'],
+      agent_ids: null,
+      team_ids: null,
       created_at: new Date(room.clock.now()).toISOString(),
       last_used_at: null,
       expires_at: null,
@@ -203,6 +210,71 @@ describe('API tokens', () => {
     const later = await room.tokens.createApi(caller, { id, name: 'other', ...never });
     expect(later.id).not.toBe(id);
     expect(await isGood(made.token)).toBe('ok');
+  });
+
+  it('made twice with one id are refused where their rights differ', async () => {
+    const ask = (more: object) =>
+      outcome(room.tokens.createApi(root.caller, { id: 'tok_fromkey', name: 'ci', ...never, ...more }));
+    expect(await ask({ scopes: ['read'] })).toBe('ok');
+    expect(await ask({})).toMatch(/^idempotency/);
+    expect(await ask({ scopes: ['read'], expires_at: room.clock.now() + 1_000 })).toMatch(/^idempotency/);
+    expect(await ask({ scopes: ['read'] })).toBe('ok');
+  });
+
+  it('bring their scopes and limits to every call, and show them', async () => {
+    await addUser(room.store, { id: 'usr_1', username: 'eve' });
+    await addAgent(room.store, 'agt_1');
+    const team_id = 'team_one';
+    await addTeam(room.store, 'one', specOf(['dev']));
+    const scopes: Scope[] = ['read', 'operate'];
+    const asked = { name: 'ci', ...never, scopes, agent_ids: ['agt_1'], team_ids: [team_id] };
+    const { token, ...made } = await room.tokens.createApi(root.caller, asked);
+    expect(made).toMatchObject({ scopes, agent_ids: ['agt_1'], team_ids: [team_id] });
+    room.restart();
+    const { grant } = await room.tokens.authenticate(token, null);
+    expect(grant).toEqual({ scopes, limits: { agent_ids: ['agt_1'], team_ids: [team_id] } });
+    expect((await room.tokens.listApi(root.caller, {})).items[0]).toMatchObject(made);
+  });
+
+  it('name agents and teams that their creator sees, or are refused', async () => {
+    await addUser(room.store, { id: 'usr_1', username: 'eve' });
+    await addAgent(room.store, 'agt_1');
+    const team_id = 'team_one';
+    await addTeam(room.store, 'one', specOf(['dev']));
+    await room.accounts.create(root.caller, { username: 'ada', password: PASSWORD, role: 'user' });
+    const { caller } = await room.login('ada');
+    const ask = (limits: object) =>
+      outcome(room.tokens.createApi(caller, { name: 'ci', ...never, ...limits }));
+    for (const id of ['agt_1', 'agt_none'])
+      expect(await ask({ agent_ids: [id] })).toBe(
+        `agent_ids must name agents that you can see: ${id} is unknown`,
+      );
+    for (const id of [team_id, 'team_none'])
+      expect(await ask({ team_ids: [id] })).toBe(
+        `team_ids must name teams that you can see: ${id} is unknown`,
+      );
+    expect((await room.tokens.listApi(caller, {})).items).toEqual([]);
+  });
+
+  it('are audited with their scopes and limits', async () => {
+    await addAgent(room.store, 'agt_1');
+    await room.tokens.createApi(root.caller, {
+      name: 'ci',
+      ...never,
+      scopes: ['read'],
+      agent_ids: ['agt_1'],
+    });
+    const { items } = await room.audit.list({ event: 'api_token_created' }, {});
+    expect(items[0]!.details).toMatchObject({ scopes: ['read'], agent_ids: ['agt_1'], team_ids: [] });
+  });
+
+  it('without scopes in the database may do nothing', async () => {
+    const { id, token } = await room.tokens.createApi(root.caller, { name: 'ci', ...never });
+    await room.store.write((tx) =>
+      tx.run(tx.sql.updateTable('tokens').set({ scopes: null }).where('id', '=', id)),
+    );
+    room.restart();
+    expect((await room.tokens.authenticate(token, null)).grant).toEqual({ scopes: [], limits: null });
   });
 
   it('of others, and sign-ins by the wrong door, are not found', async () => {

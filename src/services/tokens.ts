@@ -10,14 +10,19 @@ import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import { newId, newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
-import { problems } from '../domain/problem.ts';
+import type { Limits, Scope } from '../domain/grant.ts';
+import { type AskedGrant, decide, newGrant } from '../domain/policy.ts';
+import { invalid, problems } from '../domain/problem.ts';
 import type { Caller } from '../domain/user.ts';
+import { findAgent } from '../store/agents.ts';
 import { endSubscriptionsOfToken, endSubscriptionsOfUser } from '../store/push.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
+import { findTeam } from '../store/teams.ts';
 import type { Audit } from './audit.ts';
-import { type LiveToken, LiveTokens } from './live-tokens.ts';
+import { grantOf, type LiveToken, LiveTokens } from './live-tokens.ts';
 import { type Page, type PageRequest, page, readCursor } from './page.ts';
+import { agentResource, teamResource } from './resources.ts';
 
 export interface Issued {
   token: string;
@@ -38,9 +43,22 @@ export interface SignIn {
 export interface ApiToken {
   id: string;
   name: string;
+  scopes: Scope[];
+  /** Null, as `team_ids` then: not limited. */
+  agent_ids: string[] | null;
+  team_ids: string[] | null;
   created_at: string;
   last_used_at: string | null;
   expires_at: string | null;
+}
+
+/** What a new API token is to be. */
+export interface AskedToken extends AskedGrant {
+  /** The one that an idempotency key stands for. */
+  id?: string | undefined;
+  name: string;
+  /** Unix milliseconds; null: it does not expire. */
+  expires_at: number | null;
 }
 
 export interface Client {
@@ -81,6 +99,7 @@ export class Tokens {
       username: live.username,
       role: live.role,
       token_id: live.id,
+      grant: live.grant,
       ip,
     };
     this.#presented.set(caller, digest);
@@ -136,6 +155,7 @@ export class Tokens {
         idle_expires_at,
         expires_at,
         password_at: by === 'password' ? now : null,
+        ...NO_GRANT,
       }),
     );
     return { token_id: id, token, expires_in: seconds(now, idle_expires_at, expires_at) };
@@ -248,13 +268,17 @@ export class Tokens {
   }
 
   /**
-   * A named token, shown in this answer only. `id` is the one that an idempotency key stands for: when it is of the
-   * key's day, the first answer was lost, and the record gets a new secret. An API token cannot make others: 403.
+   * A named token, shown in this answer only. When `id` was made within the day of its key, the first answer was lost, and
+   * the record gets a new secret. Throws a 403 for API tokens, which cannot make others, and a 400 for scopes that the
+   * caller's role does not have, and for agents and teams that the caller does not see.
    */
-  async createApi(
-    caller: Caller,
-    wanted: { id?: string | undefined; name: string; expires_at: number | null },
-  ): Promise<ApiToken & { token: string }> {
+  async createApi(caller: Caller, wanted: AskedToken): Promise<ApiToken & { token: string }> {
+    const { scopes, limits: limited } = newGrant(caller.role, wanted);
+    const grant = {
+      scopes: JSON.stringify(scopes),
+      agent_ids: limited && JSON.stringify(limited.agent_ids),
+      team_ids: limited && JSON.stringify(limited.team_ids),
+    };
     const token = newToken();
     const spare = newId('tok');
     return await this.#store.write((tx) => {
@@ -263,7 +287,8 @@ export class Tokens {
       if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
       const before = wanted.id === undefined ? undefined : rowOf(tx, wanted.id);
       if (before && before.created_at > now - limits.idempotency_keep_ms) {
-        if (before.name !== wanted.name) throw problems.idempotencyReused();
+        const asked = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
+        if (!isSame(before, asked)) throw problems.idempotencyReused();
         tx.run(
           tx.sql
             .updateTable('tokens')
@@ -274,6 +299,7 @@ export class Tokens {
         return { ...shapeApi(before), token };
       }
       if (this.#count(tx, caller.user_id) >= limits.tokens_per_user) throw problems.tooManyTokens();
+      if (limited) refuseUnknown(tx, caller, limited);
       const row = {
         id: before ? spare : (wanted.id ?? spare),
         user_id: caller.user_id,
@@ -285,10 +311,12 @@ export class Tokens {
         user_agent: null,
         ip: null,
         password_at: null,
+        kind: 'api' as const,
+        ...grant,
       };
-      tx.run(tx.sql.insertInto('tokens').values({ ...row, kind: 'api', hash: digestOf(token) }));
+      tx.run(tx.sql.insertInto('tokens').values({ ...row, hash: digestOf(token) }));
       const details = { token_id: row.id, name: row.name, expires_at: rfc3339OrNull(row.expires_at) };
-      this.#record(tx, 'api_token_created', caller, details);
+      this.#record(tx, 'api_token_created', caller, { ...details, scopes, ...limited });
       return { ...shapeApi(row), token };
     });
   }
@@ -385,7 +413,10 @@ export class Tokens {
   }
 }
 
-type TokenRow = Omit<Tables['tokens'], 'user_id' | 'kind' | 'hash'>;
+type TokenRow = Omit<Tables['tokens'], 'user_id' | 'hash'>;
+
+/** Of sign-ins, which may do whatever their user's role allows. */
+const NO_GRANT = { scopes: null, agent_ids: null, team_ids: null };
 
 /** A new token, to be made outside of transactions. The prefix lets scanners find leaked ones. */
 export function newToken(): string {
@@ -396,10 +427,32 @@ function rowOf(reader: Reader, id: string) {
   return reader.get(reader.sql.selectFrom('tokens').selectAll().where('id', '=', id));
 }
 
+function isSame<T extends object>(row: T, asked: Partial<T>): boolean {
+  return Object.entries(asked).every(([key, value]) => row[key as keyof T] === value);
+}
+
+/** Throws unless the caller sees all of them. */
+function refuseUnknown(reader: Reader, caller: Caller, { agent_ids, team_ids }: Limits): void {
+  for (const id of agent_ids) {
+    const agent = findAgent(reader, id);
+    if (!agent || decide(caller, 'agent.read', agentResource(reader, agent)) !== 'allow')
+      throw invalid(`agent_ids must name agents that you can see: ${id} is unknown`);
+  }
+  for (const id of team_ids) {
+    const team = findTeam(reader, id);
+    if (!team || decide(caller, 'team.read', teamResource(reader, team)) !== 'allow')
+      throw invalid(`team_ids must name teams that you can see: ${id} is unknown`);
+  }
+}
+
 function shapeApi(row: TokenRow): ApiToken {
+  const grant = grantOf(row);
   return {
     id: row.id,
     name: row.name ?? '',
+    scopes: [...(grant?.scopes ?? [])],
+    agent_ids: grant?.limits ? [...grant.limits.agent_ids] : null,
+    team_ids: grant?.limits ? [...grant.limits.team_ids] : null,
     created_at: rfc3339(row.created_at),
     last_used_at: row.last_used_at > row.created_at ? rfc3339(row.last_used_at) : null,
     expires_at: rfc3339OrNull(row.expires_at),

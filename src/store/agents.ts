@@ -3,11 +3,12 @@ import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Upd
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import type { Agent } from '../domain/agent.ts';
 import type { StreamName } from '../domain/event.ts';
+import type { View } from '../domain/policy.ts';
 import type { Cleanup, EndReason, Session } from '../domain/session.ts';
 import { built } from './built.ts';
 import { type Reader, StaleBatch, type Tx } from './store.ts';
 import type { Tables } from './tables.ts';
-import { teamsOf } from './teams.ts';
+import { agentInView } from './views.ts';
 
 export type AgentRow = Selectable<Tables['agents']> & {
   last_seq: number | null;
@@ -80,8 +81,7 @@ export function runningMember(reader: Reader, run_num: number, member_id: string
 }
 
 export interface AgentFilter {
-  /** Whose they are, or whose teams'; null: everyone's. */
-  user_id: string | null;
+  view: View;
   status?: string | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
@@ -102,13 +102,7 @@ export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
 
 /** Newest first. */
 export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
-  let query = agentQuery(reader.sql).orderBy('agents.num', 'desc');
-  const { user_id } = filter;
-  if (user_id !== null) {
-    query = query.where(({ eb, or }) =>
-      or([eb('agents.owner_id', '=', user_id), eb('agents.team_num', 'in', teamsOf(reader, user_id))]),
-    );
-  }
+  let query = agentQuery(reader.sql).where(agentInView(reader, filter.view)).orderBy('agents.num', 'desc');
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
   if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);

@@ -2,10 +2,11 @@
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
 import type { Mail, MailHead, MailStatus } from '../domain/mail.ts';
+import type { View } from '../domain/policy.ts';
 import { built } from './built.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
-import { teamsOf } from './teams.ts';
+import { teamsInView } from './views.ts';
 
 export type MailRow = Selectable<Tables['mail']> & { run_id: string };
 
@@ -51,8 +52,8 @@ export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail
 export interface InboxFilter {
   to_actor_id: string;
   run_num?: number | undefined;
-  /** Only of teams that are this user's; absent: of whichever. */
-  user_id?: string | undefined;
+  /** Of teams in it; absent: of all. */
+  view?: View | undefined;
   /** Absent: what is not acknowledged, of the runs' present attempts. */
   status?: MailStatus | 'all' | undefined;
   limit: number;
@@ -60,13 +61,13 @@ export interface InboxFilter {
 
 /** Oldest first. */
 export function listInbox(reader: Reader, filter: InboxFilter): MailRow[] {
-  const { to_actor_id, run_num, user_id, status, limit } = filter;
+  const { to_actor_id, run_num, view, status, limit } = filter;
   let query = mailQuery(reader.sql)
     .where('mail.to_actor_id', '=', to_actor_id)
     .orderBy('mail.num')
     .limit(limit);
   if (run_num !== undefined) query = query.where('mail.run_num', '=', run_num);
-  if (user_id !== undefined) query = query.where('mail.team_num', 'in', teamsOf(reader, user_id));
+  if (view !== undefined) query = query.where('mail.team_num', 'in', teamsInView(reader, view));
   if (status === undefined) {
     query = query.where(unacknowledged).whereRef('mail.run_attempt', '=', 'runs.attempt');
   } else if (status !== 'all') query = query.where('mail.status', '=', status);

@@ -2,11 +2,12 @@
 import { hash } from 'node:crypto';
 import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { View } from '../domain/policy.ts';
 import type { PushKind, PushSubscriptionRecord } from '../domain/push.ts';
 import type { Role } from '../domain/user.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
-import { teamsOf } from './teams.ts';
+import { agentInView } from './views.ts';
 
 export type SubscriptionRow = Selectable<Tables['push_subscriptions']>;
 export type PushMessageRow = Selectable<Tables['push_messages']>;
@@ -208,18 +209,14 @@ export function deleteOldMessages(tx: Tx, now: number): number {
 
 // --- what is told -----------------------------------------------------------------------------------------------------
 
-/** How many reviews wait that a user may answer, up to `most`; null: everyone's. */
-export function countWaiting(reader: Reader, user_id: string | null, most: number): number {
-  let query = reader.sql
+/** How many reviews of agents in the view wait, up to `most`. */
+export function countWaiting(reader: Reader, view: View, most: number): number {
+  const query = reader.sql
     .selectFrom('reviews')
     .innerJoin('agents', 'agents.num', 'reviews.agent_num')
     .select('reviews.num')
     .where('reviews.status', '=', sql.lit('pending'))
+    .where(agentInView(reader, view))
     .limit(most);
-  if (user_id !== null) {
-    query = query.where((eb) =>
-      eb.or([eb('agents.owner_id', '=', user_id), eb('agents.team_num', 'in', teamsOf(reader, user_id))]),
-    );
-  }
   return reader.all(query).length;
 }

@@ -1,9 +1,11 @@
 /** Queries about permission reviews. Rules stand in `services/acp/reviews.ts`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { View } from '../domain/policy.ts';
 import type { Review, ReviewStatus } from '../domain/review.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
+import { agentInView } from './views.ts';
 
 export type ReviewRow = Selectable<Tables['reviews']> & {
   agent_id: string;
@@ -43,8 +45,8 @@ export function findReview(reader: Reader, id: string): ReviewRow | undefined {
 }
 
 export interface ReviewFilter {
-  /** Null: everyone's. Else those of the user's agents, and of agents of the user's teams. */
-  user_id: string | null;
+  /** Of agents in it; absent: of all. */
+  view?: View | undefined;
   /** Those that were put before this actor. */
   routed_to?: string | undefined;
   status?: ReviewStatus | undefined;
@@ -56,20 +58,7 @@ export interface ReviewFilter {
 /** Newest first. */
 export function listReviews(reader: Reader, filter: ReviewFilter): ReviewRow[] {
   let query = reviewQuery(reader).orderBy('reviews.num', 'desc');
-  const { user_id } = filter;
-  if (user_id !== null) {
-    query = query.where((eb) => {
-      const humans = eb
-        .selectFrom('team_humans')
-        .select('team_num')
-        .where('team_humans.user_id', '=', user_id);
-      return eb.or([
-        eb('agents.owner_id', '=', user_id),
-        eb('teams.created_by', '=', user_id),
-        eb('agents.team_num', 'in', humans),
-      ]);
-    });
-  }
+  if (filter.view !== undefined) query = query.where(agentInView(reader, filter.view));
   if (filter.routed_to !== undefined) query = query.where('reviews.routed_to', '=', filter.routed_to);
   if (filter.status !== undefined) query = query.where('reviews.status', '=', filter.status);
   if (filter.agent_id !== undefined) query = query.where('agents.id', '=', filter.agent_id);

@@ -33,6 +33,12 @@ export interface Tables {
     expires_at: number | null;
     /** When this sign-in last showed the password; null: never. */
     password_at: number | null;
+    /** Of API tokens. */
+    scopes: Json | null;
+    /** Null: not limited to agents. */
+    agent_ids: Json | null;
+    /** Null: not limited to teams. */
+    team_ids: Json | null;
   };
   passkeys: {
     id: string;
@@ -461,6 +467,8 @@ export interface Tables {
     owner_id: string;
     /** Whose humans may see it too. */
     team_num: number | null;
+    /** The agent that it is about; null: none. */
+    agent_id: string | null;
     record: Json;
   };
 

@@ -1,10 +1,12 @@
 /** Queries about teams and the humans in them: rows in, rows and records out. Rules stand in `services/teams/`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../base/clock.ts';
+import type { View } from '../domain/policy.ts';
 import type { Team } from '../domain/team.ts';
 import { built } from './built.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
+import { teamsInView } from './views.ts';
 
 export type TeamRow = Selectable<Tables['teams']>;
 
@@ -30,8 +32,7 @@ export function creatorOf(reader: Reader, team_num: number): string {
 }
 
 export interface TeamFilter {
-  /** A user's id: teams that the user made or is a human of; null: everyone's. */
-  user_id: string | null;
+  view: View;
   before_num?: number | undefined;
   /** Absent: all of them. */
   limit?: number | undefined;
@@ -39,20 +40,14 @@ export interface TeamFilter {
 
 /** Newest first. */
 export function listTeams(reader: Reader, filter: TeamFilter): TeamRow[] {
-  let query = reader.sql.selectFrom('teams').selectAll().orderBy('num', 'desc');
-  if (filter.user_id !== null) query = query.where('num', 'in', teamsOf(reader, filter.user_id));
+  let query = reader.sql
+    .selectFrom('teams')
+    .selectAll()
+    .where('num', 'in', teamsInView(reader, filter.view))
+    .orderBy('num', 'desc');
   if (filter.before_num !== undefined) query = query.where('num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
   return reader.all(query);
-}
-
-/** As a part of a query: the `num` of each team that the user made or is a human of. */
-export function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
-  return sql
-    .selectFrom('teams')
-    .select('num')
-    .where('created_by', '=', user_id)
-    .union(sql.selectFrom('team_humans').select('team_num as num').where('user_id', '=', user_id));
 }
 
 export function isTeamName(reader: Reader, name: string): boolean {

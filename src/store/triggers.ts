@@ -1,10 +1,11 @@
 /** Queries about time triggers: rows in, rows and records out. Rules stand in `services/mail/triggers.ts`. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../base/clock.ts';
+import type { View } from '../domain/policy.ts';
 import type { Trigger } from '../domain/trigger.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
-import { teamsOf } from './teams.ts';
+import { teamsInView } from './views.ts';
 
 export type TriggerRow = Selectable<Tables['triggers']> & { run_id: string };
 
@@ -23,8 +24,8 @@ export function findTrigger(reader: Reader, id: string): TriggerRow | undefined 
 export interface TriggerFilter {
   actor_id: string;
   run_num?: number | undefined;
-  /** Only of teams that are this user's; absent: of whichever. */
-  user_id?: string | undefined;
+  /** Of teams in it; absent: of all. */
+  view?: View | undefined;
   before_num?: number | undefined;
   limit?: number | undefined;
 }
@@ -35,8 +36,8 @@ export function listTriggers(reader: Reader, filter: TriggerFilter): TriggerRow[
     .where('triggers.actor_id', '=', filter.actor_id)
     .orderBy('triggers.num', 'desc');
   if (filter.run_num !== undefined) query = query.where('triggers.run_num', '=', filter.run_num);
-  if (filter.user_id !== undefined)
-    query = query.where('triggers.team_num', 'in', teamsOf(reader, filter.user_id));
+  if (filter.view !== undefined)
+    query = query.where('triggers.team_num', 'in', teamsInView(reader, filter.view));
   if (filter.before_num !== undefined) query = query.where('triggers.num', '<', filter.before_num);
   return reader.all(filter.limit === undefined ? query : query.limit(filter.limit));
 }

@@ -12,8 +12,22 @@ import { fakeHandlers } from './handlers.ts';
 export const ROOT_TOKEN = 'root-token';
 export const USER_TOKEN = 'user-token';
 const callers: Record<string, Caller> = {
-  [ROOT_TOKEN]: { user_id: 'usr_root', username: 'root', role: 'root', token_id: 'tok_root', ip: null },
-  [USER_TOKEN]: { user_id: 'usr_ada', username: 'ada', role: 'user', token_id: 'tok_ada', ip: null },
+  [ROOT_TOKEN]: {
+    user_id: 'usr_root',
+    username: 'root',
+    role: 'root',
+    token_id: 'tok_root',
+    grant: null,
+    ip: null,
+  },
+  [USER_TOKEN]: {
+    user_id: 'usr_ada',
+    username: 'ada',
+    role: 'user',
+    token_id: 'tok_ada',
+    grant: null,
+    ip: null,
+  },
 };
 
 export function openFakeHttp(
@@ -33,6 +47,7 @@ export function openFakeHttp(
     rate: () => ({ per_second: 10_000, burst: 10_000 }),
     body_bytes_max: () => 1024 * 1024,
     page_items_default: () => 100,
+    metrics_open: () => false,
     authenticate(token, ip) {
       const caller = callers[token];
       if (!caller) throw problems.invalidToken();

@@ -44,10 +44,24 @@ import { TestClock } from './accounts.ts';
 import { expectTrue } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
 
-export const ANA: Caller = { user_id: 'usr_a', username: 'ana', role: 'root', token_id: 'tok_a', ip: null };
+export const ANA: Caller = {
+  user_id: 'usr_a',
+  username: 'ana',
+  role: 'root',
+  token_id: 'tok_a',
+  grant: null,
+  ip: null,
+};
 
 /** Another user. */
-export const BEN: Caller = { user_id: 'usr_b', username: 'ben', role: 'user', token_id: 'tok_b', ip: null };
+export const BEN: Caller = {
+  user_id: 'usr_b',
+  username: 'ben',
+  role: 'user',
+  token_id: 'tok_b',
+  grant: null,
+  ip: null,
+};
 
 /** For what happens soon, on however slow a machine. */
 export const SOON = { timeout: 20_000 };

@@ -74,7 +74,7 @@ function expectPrompts(reader: Reader, session_num: number, said: readonly Messa
 }
 
 function expectReviews(reader: Reader, log: Log, session_id: string, { asking }: AcpState): void {
-  const rows = listReviews(reader, { user_id: null }).filter((row) => row.session_id === session_id);
+  const rows = listReviews(reader, {}).filter((row) => row.session_id === session_id);
   const told = log.filter((event) => event.session_id === session_id && event.review_id !== undefined);
   const of = (direction: string) =>
     told.filter((event) => event.direction === direction).map(({ review_id }) => review_id);

@@ -30,7 +30,7 @@ export const JON = caller('jon');
 export const EVE = caller('eve');
 
 function caller(username: string, role: Caller['role'] = 'user'): Caller {
-  return { user_id: `usr_${username}`, username, role, token_id: `tok_${username}`, ip: null };
+  return { user_id: `usr_${username}`, username, role, token_id: `tok_${username}`, grant: null, ip: null };
 }
 
 export const TEAM = 'team_1';

@@ -10,6 +10,7 @@ import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { Agent } from '../../domain/agent.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
+import type { Action } from '../../domain/policy.ts';
 import { invalid, Problem, problems } from '../../domain/problem.ts';
 import type { Prompt } from '../../domain/prompt.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -129,8 +130,13 @@ export class Prompting {
   // --- settings -------------------------------------------------------------------------------------------------------
 
   config(caller: Caller, agent_id: string): Promise<AcpConfig> {
+    return this.#config(caller, 'agent.read', agent_id);
+  }
+
+  /** `action`: what the caller asked for. */
+  #config(caller: Caller, action: Action, agent_id: string): Promise<AcpConfig> {
     return this.#context.options.store.read((reader) => {
-      const row = mustSpeak(this.#context.find(reader, caller, 'agent.read', agent_id));
+      const row = mustSpeak(this.#context.find(reader, caller, action, agent_id));
       const session = row.session_id === null ? undefined : findSession(reader, row.session_id);
       if (!session) throw problems.agentNotRunning();
       return toConfig(loadAcpState(reader, session.num));
@@ -154,7 +160,7 @@ export class Prompting {
         return { sessionId: state.acp_session_id, ...params };
       });
     }
-    return this.config(caller, agent_id);
+    return this.#config(caller, 'agent.drive', agent_id);
   }
 
   async authenticate(caller: Caller, agent_id: string, method_id: string): Promise<AcpConfig> {
@@ -163,7 +169,7 @@ export class Prompting {
       if (!state.auth_methods.some(({ id }) => id === method_id)) throw problems.unknownAuthMethod();
       return { methodId: method_id };
     });
-    return this.config(caller, agent_id);
+    return this.#config(caller, 'agent.drive', agent_id);
   }
 
   /** The agent answered a request of ours. */

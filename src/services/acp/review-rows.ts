@@ -93,7 +93,7 @@ export function closeReview(
 
 export function publishReview(context: AgentsContext, tx: Tx, id: string): void {
   const row = findReview(tx, id)!;
-  context.options.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num);
+  context.options.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);
 }
 
 function undeliverable(row: ReviewRow): [code: string, error: string, details: object] {

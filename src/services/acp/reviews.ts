@@ -5,7 +5,7 @@
 import { failpoint } from '../../base/failpoint.ts';
 import { limits } from '../../base/limits.ts';
 import { usernameOf } from '../../domain/actor.ts';
-import { type Action, authorize, decide, type Owned } from '../../domain/policy.ts';
+import { type Action, authorize, decide, viewOf } from '../../domain/policy.ts';
 import { invalid, Problem, problems } from '../../domain/problem.ts';
 import {
   type Decision,
@@ -30,10 +30,10 @@ import {
   updateReview,
 } from '../../store/reviews.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { peopleOf } from '../../store/teams.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
+import { reviewResource } from '../resources.ts';
 import { type Actor, resolveActor } from '../teams/cast.ts';
 import { Exchange } from './exchange.ts';
 import { awaitLeader, castOf, partyOf, passToHumans, type ReviewRouting } from './review-routing.ts';
@@ -88,8 +88,7 @@ export class Reviews {
     authorize(caller, 'reviews.list');
     const limit = request.limit ?? limits.page_items_default;
     const before_num = readCursor(request.cursor, 'number')?.[0];
-    const user_id = caller.role === 'root' ? null : caller.user_id;
-    const seen = { user_id, ...filter };
+    const seen = { view: viewOf(caller), ...filter };
     return this.#context.options.store.read((reader) => {
       if (request.limit === undefined && request.cursor === undefined) {
         return { items: pendingAndNewest(reader, seen).map(toReview) };
@@ -100,7 +99,9 @@ export class Reviews {
   }
 
   get(caller: Caller, review_id: string): Promise<Review> {
-    return this.#context.options.store.read((reader) => toReview(mustFind(reader, caller, review_id)));
+    return this.#context.options.store.read((reader) =>
+      toReview(mustFind(reader, caller, 'review.read', review_id)),
+    );
   }
 
   /** Answers the review as it is then. Throws `permission review is already answered by <who>` to all but the first. */
@@ -112,7 +113,7 @@ export class Reviews {
   ): Promise<Review> {
     const { store, idempotency } = this.#context.options;
     const answered = await store.write((tx) => {
-      const row = mustFind(tx, caller, review_id);
+      const row = mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip } = caller;
       const review = this.#answer(tx, row, { name, user_id, ip }, answer);
       if (idempotency_key !== null) {
@@ -128,7 +129,7 @@ export class Reviews {
   route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
     const { store } = this.#context.options;
     return store.write((tx) => {
-      const row = mustFind(tx, caller, review_id);
+      const row = mustFind(tx, caller, ANSWER, review_id);
       const { username: name, user_id, ip } = caller;
       return this.#route(tx, row, { name, user_id, ip }, to_actor_id);
     });
@@ -138,7 +139,7 @@ export class Reviews {
 
   /** Newest first: what waits for the member's answer. */
   listFor(member: MemberAnswerer): Promise<Review[]> {
-    const waiting = { user_id: null, routed_to: member.actor_id, status: 'pending' } as const;
+    const waiting = { routed_to: member.actor_id, status: 'pending' } as const;
     return this.#context.options.store.read((reader) =>
       listReviews(reader, waiting)
         .filter((row) => isWithin(row, member))
@@ -266,10 +267,10 @@ export class Reviews {
   }
 }
 
-function mustFind(reader: Reader, caller: Caller, review_id: string): ReviewRow {
+function mustFind(reader: Reader, caller: Caller, action: Action, review_id: string): ReviewRow {
   const row = findReview(reader, review_id);
   if (!row) throw problems.reviewNotFound();
-  authorize(caller, ANSWER, ownedBy(reader, row), problems.reviewNotFound);
+  authorize(caller, action, reviewResource(reader, row), problems.reviewNotFound);
   return row;
 }
 
@@ -290,11 +291,6 @@ function mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string):
   return row;
 }
 
-/** As a resource of the policy. */
-function ownedBy(reader: Reader, { owner_id, team_num }: ReviewRow): Owned {
-  return { owner_id, human_ids: team_num === null ? [] : peopleOf(reader, team_num) };
-}
-
 /** Answers the actor id of a human who may answer. */
 function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: string | null): string {
   const user = reader.get(
@@ -304,8 +300,9 @@ function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: st
       .where('username', '=', username ?? ''),
   );
   if (!user) throw invalid(`unknown actor: ${asked}`, 'unknown_actor');
-  const caller = { user_id: user.id, username: user.username, role: user.role, token_id: '', ip: null };
-  if (decide(caller, ANSWER, ownedBy(reader, row)) !== 'allow') throw problems.notAllowed();
+  const { id: user_id, role } = user;
+  const human = { user_id, username: user.username, role, token_id: '', grant: null, ip: null };
+  if (decide(human, ANSWER, reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
   return asked;
 }
 

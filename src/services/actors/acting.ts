@@ -93,7 +93,7 @@ function humanAlone(reader: Reader, who: string): Acting {
 function callerOf(reader: Reader, username: string): Caller | null {
   const query = reader.sql.selectFrom('users').select(['id', 'role']).where('username', '=', username);
   const user = reader.get(query);
-  return user ? { user_id: user.id, username, role: user.role, token_id: '', ip: null } : null;
+  return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip: null } : null;
 }
 
 function onlyOpenRun(reader: Reader, acting: Acting): RunRow {

@@ -4,6 +4,7 @@
  */
 import type { MailRecord, TriggerRecord } from '../../contract/actor.ts';
 import type { TriggerTimes } from '../../contract/mail.ts';
+import type { View } from '../../domain/policy.ts';
 import type { Run, Step } from '../../domain/run.ts';
 import type { RunRow } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -34,8 +35,8 @@ export interface InboxOf {
   actor_id: string;
   /** Null: of all runs. */
   run_num: number | null;
-  /** Of all runs: those of this user's teams; absent: whichever. */
-  user_id?: string;
+  /** Of all runs: those of teams in it; absent: whichever. */
+  view?: View;
 }
 
 export interface ActorMailbox {

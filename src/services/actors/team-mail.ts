@@ -18,18 +18,18 @@ export function actorMailbox(mailbox: Mailbox): ActorMailbox {
       const { run_attempt = letter.run.attempt } = attempt ?? {};
       return toMail(mailbox.post(tx, { ...letter, run_attempt }));
     },
-    inbox: ({ actor_id, run_num, user_id, limit, all }) =>
+    inbox: ({ actor_id, run_num, view, limit, all }) =>
       mailbox.take({
         to_actor_id: actor_id,
         run_num: run_num ?? undefined,
-        user_id,
+        view,
         status: all ? 'all' : undefined,
         limit,
       }),
     ack: (tx, { message_id, ...own }) => toMail(mailbox.acknowledge(tx, message_id, own)),
-    mailed: ({ actor_id, run_num, user_id }, wait_ms) =>
+    mailed: ({ actor_id, run_num, view }, wait_ms) =>
       mailbox.awaitNew(
-        { to_actor_id: actor_id, run_num: run_num ?? undefined, user_id, limit: 1 },
+        { to_actor_id: actor_id, run_num: run_num ?? undefined, view, limit: 1 },
         wait_ms,
         nobodyLeaves,
       ),

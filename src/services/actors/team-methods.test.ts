@@ -230,7 +230,7 @@ test('reviews are listed and answered as the member or the human that calls', as
   await as('boss', 'permission-review-respond', { review_id, decision: 'allow' });
   await holder('permission-review-respond', { actor_id: 'user:ben', review_id, outcome: 'cancelled' });
   const boss = { actor_id: 'boss@team_x', member_id: 'boss', ...rows };
-  const ben = { user_id: 'usr_2', username: 'ben', role: 'user', token_id: '', ip: null };
+  const ben = { user_id: 'usr_2', username: 'ben', role: 'user', token_id: '', grant: null, ip: null };
   expect(reviewers).toEqual([boss, boss, ben]);
   const both = { review_id, decision: 'allow', outcome: 'cancelled' };
   const refused = as('boss', 'permission-review-respond', both);

@@ -14,7 +14,7 @@ import type {
   FoundFiles,
   Worktree,
 } from '../../domain/node.ts';
-import { type Action, authorize } from '../../domain/policy.ts';
+import { type Action, authorize, viewOf } from '../../domain/policy.ts';
 import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { Session } from '../../domain/session.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -67,8 +67,13 @@ export class Agents {
   }
 
   get(caller: Caller, agent_id: string): Promise<Agent> {
+    return this.#record(caller, 'agent.read', agent_id);
+  }
+
+  /** `action`: what the caller asked for; whoever changes an agent gets its record, also without the scope to read. */
+  #record(caller: Caller, action: Action, agent_id: string): Promise<Agent> {
     return this.#context.options.store.read((reader) =>
-      this.#context.record(this.#context.find(reader, caller, 'agent.read', agent_id)),
+      this.#context.record(this.#context.find(reader, caller, action, agent_id)),
     );
   }
 
@@ -79,7 +84,7 @@ export class Agents {
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#context.options.store.read((reader) => {
       const rows = listAgents(reader, {
-        user_id: caller.role === 'root' ? null : caller.user_id,
+        view: viewOf(caller),
         ...filter,
         before_num,
         limit: paged ? limit + 1 : undefined,
@@ -95,6 +100,8 @@ export class Agents {
 
   async create(caller: Caller, asked: CreateAgent, idempotency_key: string | null): Promise<Agent> {
     authorize(caller, 'agents.create');
+    // Before anything is made: a token may lack the scope for the start.
+    if (asked.start) authorize(caller, 'agent.drive');
     const request = fromPreset(asked);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
     const node = this.#context.node(request.node_id);
@@ -115,7 +122,7 @@ export class Agents {
       );
     }
     if (request.start) await this.start(caller, id, idempotency_key);
-    return this.get(caller, id);
+    return this.#record(caller, 'agent.change', id);
   }
 
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
@@ -139,7 +146,7 @@ export class Agents {
       this.#audit(tx, caller, 'agent_updated', row, { changed });
       this.#context.publish(tx, agent_id);
     });
-    return this.get(caller, agent_id);
+    return this.#record(caller, 'agent.change', agent_id);
   }
 
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
@@ -149,7 +156,7 @@ export class Agents {
       doer(caller),
       session_id,
     );
-    return this.get(caller, agent_id);
+    return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
@@ -158,7 +165,7 @@ export class Agents {
       doer(caller),
       grace_ms,
     );
-    return this.get(caller, agent_id);
+    return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async restart(
@@ -220,7 +227,7 @@ export class Agents {
       const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
       if (!kept) throw error;
     });
-    return this.get(caller, agent_id);
+    return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async delete(
@@ -255,6 +262,7 @@ export class Agents {
         now.owner_id,
         { ...record, deleted: true },
         now.team_num,
+        now.id,
       );
     });
     return { worktree_kept: kept };
@@ -295,7 +303,7 @@ export class Agents {
   mayRead(caller: Caller, agent_id: string): Promise<Audience> {
     return this.#context.options.store.read((reader) => {
       const { owner_id, team_num } = this.#context.find(reader, caller, 'agent.read', agent_id);
-      return { owner_id, team_num };
+      return { owner_id, team_num, agent_id };
     });
   }
 

@@ -14,10 +14,10 @@ import type { Facts } from '../../flow/facts.ts';
 import type { Outbox } from '../../flow/outbox.ts';
 import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
-import { peopleOf } from '../../store/teams.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
+import { agentResource } from '../resources.ts';
 import type { Secrets } from './secrets.ts';
 
 export interface Errand {
@@ -91,8 +91,7 @@ export class AgentsContext {
   /** Finds an agent that the caller may treat so; another's is as good as none. */
   find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
     const row = this.mustFind(reader, agent_id);
-    const human_ids = row.team_num === null ? [] : peopleOf(reader, row.team_num);
-    authorize(caller, action, { owner_id: row.owner_id, human_ids }, problems.agentNotFound);
+    authorize(caller, action, agentResource(reader, row), problems.agentNotFound);
     return row;
   }
 
@@ -111,7 +110,7 @@ export class AgentsContext {
   /** Tells the fleet stream what the record is now. Call it last in a transaction. */
   publish(tx: Tx, agent_id: string): void {
     const row = this.mustFind(tx, agent_id);
-    this.options.feed.append(tx, 'agent', row.owner_id, { ...this.record(row) }, row.team_num);
+    this.options.feed.append(tx, 'agent', row.owner_id, { ...this.record(row) }, row.team_num, agent_id);
   }
 
   /** Appends the status event of a transition; throws on an illegal one. The caller updates the row. */

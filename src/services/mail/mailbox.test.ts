@@ -10,9 +10,23 @@ import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 
 /** A user of no team. */
-const EVE: Caller = { user_id: 'usr_e', username: 'eve', role: 'user', token_id: 'tok_e', ip: null };
+const EVE: Caller = {
+  user_id: 'usr_e',
+  username: 'eve',
+  role: 'user',
+  token_id: 'tok_e',
+  grant: null,
+  ip: null,
+};
 /** The creator of the team. */
-const CAT: Caller = { user_id: 'usr_c', username: 'cat', role: 'user', token_id: 'tok_c', ip: null };
+const CAT: Caller = {
+  user_id: 'usr_c',
+  username: 'cat',
+  role: 'user',
+  token_id: 'tok_c',
+  grant: null,
+  ip: null,
+};
 
 let room: LivesRoom;
 let run: RunRow;

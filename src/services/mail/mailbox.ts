@@ -7,6 +7,7 @@ import type { Clock } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
 import { actorIdOf } from '../../domain/actor.ts';
 import type { Mail, MailHead } from '../../domain/mail.ts';
+import { decide } from '../../domain/policy.ts';
 import { Problem, problems } from '../../domain/problem.ts';
 import { isRunOver } from '../../domain/run.ts';
 import { type Member, memberKind } from '../../domain/team.ts';
@@ -91,7 +92,7 @@ export class Mailbox {
 
   send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
     return this.#options.store.write((tx) => {
-      const { run, actor_id } = mustActAs(tx, caller, sent.from_actor_id, sent.run_id);
+      const { run, actor_id } = mustActAs(tx, caller, 'team.work', sent.from_actor_id, sent.run_id);
       const { team } = mustFindRun(tx, caller, 'team.work', sent.run_id);
       const to_actor_id = actorOfRun(tx, team, run!, sent.to_actor_id).actor_id;
       const { payload } = sent;
@@ -109,15 +110,15 @@ export class Mailbox {
     });
   }
 
-  /** Oldest first. What its owner lists is delivered. */
+  /** Oldest first. What its owner lists is delivered, unless the token may only look. */
   async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
     const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
     const { run, own, ...as } = await this.#options.store.read((reader) =>
-      mustActAs(reader, caller, actor_id, run_id),
+      mustActAs(reader, caller, 'team.read', actor_id, run_id),
     );
-    const filter = { to_actor_id: as.actor_id, run_num: run?.num, user_id: as.user_id, status, limit };
+    const filter = { to_actor_id: as.actor_id, run_num: run?.num, view: as.view, status, limit };
     if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
-    return own ? this.take(filter) : this.#list(filter);
+    return own && decide(caller, 'mailbox.use') === 'allow' ? this.take(filter) : this.#list(filter);
   }
 
   get(caller: Caller, mail_num: number): Promise<Mail> {
@@ -131,7 +132,7 @@ export class Mailbox {
   ack(caller: Caller, mail_num: number): Promise<Mail> {
     return this.#options.store.write((tx) => {
       const row = mustFindMail(tx, mail_num);
-      visible(() => mustActAs(tx, caller, row.to_actor_id, row.run_id));
+      visible(() => mustActAs(tx, caller, 'team.work', row.to_actor_id, row.run_id));
       return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
     });
   }

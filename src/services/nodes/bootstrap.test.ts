@@ -12,7 +12,14 @@ import { outcome, TestClock } from '../../testing/accounts.ts';
 import { Audit } from '../audit.ts';
 import { Bootstrap } from './bootstrap.ts';
 
-const root: Caller = { user_id: 'usr_1', username: 'root', role: 'root', token_id: 'tok_1', ip: null };
+const root: Caller = {
+  user_id: 'usr_1',
+  username: 'root',
+  role: 'root',
+  token_id: 'tok_1',
+  grant: null,
+  ip: null,
+};
 
 let folder: string;
 let store: Store;

@@ -16,7 +16,14 @@ import { Audit } from '../audit.ts';
 import { type RegisterNode, Registry } from './registry.ts';
 
 const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
-const root: Caller = { user_id: 'usr_1', username: 'root', role: 'root', token_id: 'tok_1', ip: '::1' };
+const root: Caller = {
+  user_id: 'usr_1',
+  username: 'root',
+  role: 'root',
+  token_id: 'tok_1',
+  grant: null,
+  ip: '::1',
+};
 const box: RegisterNode = {
   id: 'box',
   name: 'The box',

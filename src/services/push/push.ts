@@ -127,6 +127,8 @@ export class Push {
     asked: AskedSubscription,
     user_agent: string | null,
   ): Promise<PushSubscriptionRecord> {
+    // What is sent there is for those who may read it.
+    authorize(caller, 'reviews.list');
     const { store, clock, audit, timers, own_origins } = this.#deps;
     const endpoint = checkEndpoint(asked.endpoint, own_origins);
     checkKeys(asked.keys);

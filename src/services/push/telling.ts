@@ -27,7 +27,8 @@ import {
 import { findReview } from '../../store/reviews.ts';
 import { findRun } from '../../store/runs.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import { findTeam, peopleOf } from '../../store/teams.ts';
+import { findTeam } from '../../store/teams.ts';
+import { agentResource, reviewResource, teamResource } from '../resources.ts';
 import {
   closedWords,
   failureWords,
@@ -76,7 +77,7 @@ export class Telling {
     this.#tell(tx, {
       fact_id: id,
       action: 'review.answer',
-      resource: ownedBy(tx, row),
+      resource: reviewResource(tx, row),
       username: row.routed_to === null ? null : usernameOf(row.routed_to),
       words: (device) => reviewWords(review, device),
     });
@@ -108,7 +109,7 @@ export class Telling {
     this.#tell(tx, {
       fact_id: id,
       action: 'agent.read',
-      resource: ownedBy(tx, row),
+      resource: agentResource(tx, row),
       username: null,
       words: () => failureWords(row),
     });
@@ -121,7 +122,7 @@ export class Telling {
     this.#tell(tx, {
       fact_id: id,
       action: 'team.read',
-      resource: ownedBy(tx, { owner_id: team.created_by, team_num: team.num }),
+      resource: teamResource(tx, team),
       username: null,
       words: () => runWords({ ...run, team_name: team.name }),
     });
@@ -131,7 +132,7 @@ export class Telling {
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
     for (const device of subscriptionsOf(tx, people)) {
       if (username !== null && device.username !== username) continue;
-      if (decide({ ...device, ip: null }, action, resource) !== 'allow') continue;
+      if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
       const said = words({ with_commands: device.with_commands === 1 });
       if (!isWanted(said, JSON.parse(device.kinds) as PushKind[])) continue;
       if (said.kind === 'agent_failed' && this.#wasToldLately(tx, device, said.tag)) continue;
@@ -162,15 +163,8 @@ export class Telling {
   }
 }
 
-/** As a resource of the policy. */
-function ownedBy(
-  reader: Reader,
-  { owner_id, team_num }: { owner_id: string; team_num: number | null },
-): Owned {
-  return { owner_id, human_ids: team_num === null ? [] : peopleOf(reader, team_num) };
-}
-
 /** As many as the web UI shows them. */
 export function waitingFor(reader: Reader, { user_id, role }: { user_id: string; role: Role }): number {
-  return countWaiting(reader, role === 'root' ? null : user_id, limits.push_waiting_max);
+  const view = { user_id: role === 'root' ? null : user_id, limits: null };
+  return countWaiting(reader, view, limits.push_waiting_max);
 }

@@ -89,7 +89,7 @@ export class Tasks {
     const { store, clock, feed, idempotency } = this.#options;
     const [id, conversation_id] = [newId('task'), newId('conv')];
     return store.write((tx) => {
-      const team = mustFindTeam(tx, caller, 'team.work', team_id);
+      const team = mustFindTeam(tx, caller, 'task.change', team_id);
       mustBeMember(team, asked.assignee_member_id);
       const now = clock.now();
       const num = insertTask(tx, {
@@ -119,7 +119,7 @@ export class Tasks {
   update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
     const { store, clock, feed } = this.#options;
     return store.write((tx) => {
-      const { team, task } = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
+      const { team, task } = mustFindTask(tx, caller, 'task.change', { team_id, task_id });
       const { version = task.version, ...asked } = changes;
       if (version !== task.version) throw problems.taskChanged();
       if (asked.assignee_member_id !== undefined) mustBeMember(team, asked.assignee_member_id);

@@ -1,15 +1,16 @@
 /** Finding teams and what belongs to them, for those who may: what others have is as good as none. */
-import { type Action, authorize, type Owned } from '../../domain/policy.ts';
+import { type Action, authorize } from '../../domain/policy.ts';
 import { problems } from '../../domain/problem.ts';
 import type { Caller } from '../../domain/user.ts';
 import { findRun, type RunRow } from '../../store/runs.ts';
 import type { Reader } from '../../store/store.ts';
-import { findTeam, humansOf, type TeamRow } from '../../store/teams.ts';
+import { findTeam, type TeamRow } from '../../store/teams.ts';
+import { teamResource } from '../resources.ts';
 
 export function mustFindTeam(reader: Reader, caller: Caller, action: Action, team_id: string): TeamRow {
   const team = findTeam(reader, team_id);
   if (!team) throw problems.teamNotFound();
-  authorize(caller, action, ownedBy(reader, team), problems.teamNotFound);
+  authorize(caller, action, teamResource(reader, team), problems.teamNotFound);
   return team;
 }
 
@@ -26,11 +27,6 @@ export function mustFindRun(
   if (!run || (team && run.team_num !== team.num)) throw problems.runNotFound();
   if (team) return { team, run };
   const found = findTeam(reader, run.team_id)!;
-  authorize(caller, action, ownedBy(reader, found), problems.runNotFound);
+  authorize(caller, action, teamResource(reader, found), problems.runNotFound);
   return { team: found, run };
-}
-
-/** A team as a resource of the policy. */
-export function ownedBy(reader: Reader, team: TeamRow): Owned {
-  return { owner_id: team.created_by, human_ids: humansOf(reader, team.num).map(({ user_id }) => user_id) };
 }

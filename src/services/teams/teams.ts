@@ -3,7 +3,7 @@ import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
-import { authorize } from '../../domain/policy.ts';
+import { authorize, viewOf } from '../../domain/policy.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Team, TeamSpec } from '../../domain/team.ts';
 import type { Caller } from '../../domain/user.ts';
@@ -24,6 +24,7 @@ import {
 import type { Audit } from '../audit.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
+import { teamResource } from '../resources.ts';
 import { mustFindTeam } from './access.ts';
 import type { Membership } from './membership.ts';
 
@@ -59,7 +60,7 @@ export class Teams {
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#options.store.read((reader) => {
       const rows = listTeams(reader, {
-        user_id: caller.role === 'root' ? null : caller.user_id,
+        view: viewOf(caller),
         before_num,
         limit: paged ? limit + 1 : undefined,
       });
@@ -129,9 +130,9 @@ export class Teams {
   async delete(caller: Caller, team_id: string): Promise<void> {
     const { store, membership } = this.#options;
     await store.write((tx) => {
-      const row = mustFindTeam(tx, caller, 'team.read', team_id);
+      const row = mustFindTeam(tx, caller, 'team.change', team_id);
       // Its humans see it, so that it is theirs to see that they may not.
-      authorize(caller, 'team.delete', { owner_id: row.created_by }, problems.notAllowed);
+      authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
       if (openRuns(tx, row.num).length > 0) throw problems.teamHasRuns();
       deleteTeam(tx, row.num);
       membership.changed(tx, row.num);

@@ -2,9 +2,12 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
+import type { Scope } from '../../../domain/grant.ts';
+import { grantableScopes } from '../../../domain/policy.ts';
 import { useActKey } from '../../api/act-key.ts';
 import { type Answered, call, type ItemOf, wordsOf } from '../../api/client.ts';
 import { tokensQuery } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
@@ -16,6 +19,7 @@ import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
 import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
+import { Scopes } from './token-scopes.tsx';
 
 type Token = ItemOf<'listTokens'>;
 
@@ -32,7 +36,7 @@ export function Tokens() {
   return (
     <Section
       title="API tokens"
-      about="A token does what you may do. Give each program its own, so that it can be ended alone."
+      about="A token does what its scopes allow, and never more than you may do. Give each program its own, so that you can end it alone."
       actions={newToken}
     >
       {made && <Made token={made} onDone={() => setMade(null)} />}
@@ -48,7 +52,9 @@ export function Tokens() {
                   name={token.name}
                   about={
                     <>
-                      made <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
+                      {token.scopes.join(', ')}
+                      {limitsOf(token)} · made <Ago at={token.created_at} /> ·{' '}
+                      <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
                           ends <Clock at={token.expires_at} />
@@ -99,6 +105,17 @@ function Made({ token, onDone }: { token: Answered<'createToken'>; onDone: () =>
   );
 }
 
+/** What an API token is limited to, in a few words. */
+function limitsOf({ agent_ids, team_ids }: Token): string {
+  if (agent_ids === null || team_ids === null) return '';
+  const parts = [count(agent_ids.length, 'agent'), count(team_ids.length, 'team')];
+  return ` · limited to ${parts.filter((part) => part !== null).join(' and ')}`;
+}
+
+function count(n: number, noun: string): string | null {
+  return n === 0 ? null : `${n} ${noun}${n === 1 ? '' : 's'}`;
+}
+
 const spans = [
   { value: '30', label: '30 days' },
   { value: '90', label: '90 days' },
@@ -117,13 +134,15 @@ function NewToken({
   const [name, setName] = useState('');
   const [span, setSpan] = useState('90');
   const [day, setDay] = useState('');
+  const offered = grantableScopes(useSession()?.user.role ?? 'user');
+  const [scopes, setScopes] = useState<Scope[]>(() => offered.filter((scope) => scope !== 'admin'));
   // The same token is asked for however often it is tried, so its end does not move with the clock.
   const [opened_at] = useState(Date.now);
   const queries = useQueryClient();
   const keyOf = useActKey();
   const make = useMutation({
     mutationFn: () => {
-      const body = { name: name.trim(), expires_at: endOf(span, day, opened_at) };
+      const body = { name: name.trim(), expires_at: endOf(span, day, opened_at), scopes };
       return call('createToken', { body, idempotency_key: keyOf(body) });
     },
     onSuccess: (token) => {
@@ -131,7 +150,7 @@ function NewToken({
       onMade(token);
     },
   });
-  const wrong = placed(make.error, ['name', 'expires_at']);
+  const wrong = placed(make.error, ['name', 'expires_at', 'scopes']);
   return (
     <Dialog open onClose={onClose} title="New API token">
       <ActForm
@@ -163,6 +182,7 @@ function NewToken({
             onText={setDay}
           />
         )}
+        <Scopes offered={offered} chosen={scopes} error={wrong.scopes} onChange={setScopes} />
       </ActForm>
     </Dialog>
   );
