@@ -97,8 +97,7 @@ export class AgentsContext {
 
   /** Whether the policy lets a caller do something with an agent. */
   may(reader: Reader, caller: Caller, action: Action, row: AgentRow): boolean {
-    const human_ids = row.team_num === null ? [] : peopleOf(reader, row.team_num);
-    return decide(caller, action, { owner_id: row.owner_id, human_ids }) === 'allow';
+    return decide(caller, action, agentResource(reader, row)) === 'allow';
   }
 
   mustFind(reader: Reader, agent_id: string): AgentRow {
