@@ -18,6 +18,8 @@ export const limits = {
   ...clientLimits,
   body_bytes_max: 1 * MIB,
   json_depth_max: 64,
+  ignored_fields_max: 32,
+  ignored_field_chars_max: 64,
   header_bytes_max: 16 * KIB,
   headers_timeout_ms: 10_000,
   request_timeout_ms: 30_000,

@@ -273,6 +273,7 @@ export const agentRoutes = {
     summary: 'Create an agent',
     description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
     body: createAgentBody,
+    unknown_fields: 'ignored',
     answers: { 201: agentRecord },
     errors: [
       'nameRequired',
@@ -314,6 +315,7 @@ export const agentRoutes = {
       env: env.optional(),
       restart_policy: z.enum(restartPolicies).optional(),
     }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentRunning'],
   }),
@@ -356,6 +358,7 @@ export const agentRoutes = {
     summary: 'Stop an agent with everything that it started',
     description: 'TERM, and KILL after the grace. Answers when the whole process tree is gone.',
     body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
   }),
@@ -366,6 +369,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Stop an agent if it is running, and start it',
     body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
@@ -382,6 +386,7 @@ export const agentRoutes = {
         eof: z.boolean().default(false).meta({ description: 'Close stdin after the data.' }),
       })
       .refine((body) => body.data !== '' || body.eof, { error: 'is required', path: ['data'] }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: [
       'agentNotFound',

@@ -17,6 +17,8 @@ export interface ClientOptions {
   /** Bearer token; null for operations that need none. */
   token?: string | null;
   fetch?: typeof fetch;
+  /** Called with each warning that an answer carries, a line that may hold text of others. */
+  onWarning?: (message: string) => void;
 }
 
 export type CallArgs<Op extends OperationId> = {
@@ -94,10 +96,12 @@ export class Client {
   readonly url: string;
   readonly #token: string | null;
   readonly #fetch: typeof fetch;
+  readonly #onWarning: ((message: string) => void) | undefined;
 
   constructor(options: ClientOptions) {
     this.url = options.url.replace(/\/+$/, '');
     this.#token = options.token ?? null;
+    this.#onWarning = options.onWarning;
     // A browser's own may not be called as a method of ours.
     const given = options.fetch;
     this.#fetch = given ? (...args) => given(...args) : (...args) => fetch(...args);
@@ -158,6 +162,8 @@ export class Client {
       if (args.signal?.aborted) throw error;
       throw new Unreachable(this.url, error);
     }
+    const ignored = response.headers.get('x-ignored-fields');
+    if (ignored) this.#onWarning?.(`the service ignored unknown fields: ${ignored}`);
     if (!response.ok) throw await problemOf(response);
     return response;
   }

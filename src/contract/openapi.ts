@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { type ProblemKind, problems } from '../domain/problem.ts';
+import { type ProblemKind, problems, unknownField } from '../domain/problem.ts';
 import { isPublic, isRootOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
 import { INTERNAL_ERROR, statusOf } from './status.ts';
@@ -49,7 +49,8 @@ const INTRODUCTION = [
   '',
   'Lists are plain arrays unless `limit` or `cursor` is given, then `{items, next_cursor?}`. Times are RFC 3339 in UTC.',
   'An error is `{"error": "<message>"}`, with a stable code in `X-Error-Code` and the id of the request in `X-Request-Id`.',
-  'Unknown fields are ignored. A body that is absent is `{}`.',
+  'A body that is absent is `{}`. Unknown fields and query parameters are ignored and named in `X-Ignored-Fields`; requests that create',
+  'credentials, users or nodes refuse unknown fields. A `PATCH` or `PUT` without a known field is 400 `nothing to change`.',
 ].join('\n');
 
 const ERROR = {
@@ -61,6 +62,11 @@ const ERROR = {
 const HEADERS = {
   RequestId: { description: 'The id of the request, also in the log.', schema: { type: 'string' } },
   ErrorCode: { description: 'A stable code for the error.', schema: { type: 'string' } },
+  IgnoredFields: {
+    description:
+      'Fields of the body, by path, and query parameters (`?name`) that the service does not know and left out, separated by commas. Names are percent-encoded. `...` at the end: there are more.',
+    schema: { type: 'string' },
+  },
   RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer' } },
 };
 
@@ -142,7 +148,10 @@ const RAW_TYPES = { sse: 'text/event-stream', bytes: 'application/octet-stream',
 function successes(route: Route, schemas: Schemas): Json {
   const responses: Json = {};
   for (const [status, answer] of Object.entries(route.answers) as [string, z.ZodType | null][]) {
-    const headers: Json = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } };
+    const headers: Json = {
+      'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+      'X-Ignored-Fields': { $ref: '#/components/headers/IgnoredFields' },
+    };
     if (status === '201') headers.Location = { description: 'Where it is.', schema: { type: 'string' } };
     if (answer === null) {
       responses[status] = { description: 'Done.', headers };
@@ -186,6 +195,8 @@ function failures(route: Route): Json {
     addFixed(problems.bodyTooLarge);
   }
   if (route.body) addFixed(problems.bodyNotJson);
+  if (route.unknown_fields === 'refused') addFixed(() => unknownField('<name>'));
+  if (route.body && (route.method === 'PATCH' || route.method === 'PUT')) addFixed(problems.nothingToChange);
   if (route.idempotent) addFixed(problems.idempotencyReused);
   for (const name of route.errors ?? []) addFixed(problems[name]);
   add('rate_limited');
@@ -271,6 +282,7 @@ class Schemas {
 /** Objects are open, since fields may be added; what travels as text in a query is shown as what it means. */
 function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const schema = jsonSchema as Json;
+  delete schema.foreign;
   if (schema.additionalProperties === false) delete schema.additionalProperties;
   if (schema.format === 'date-time') delete schema.pattern;
   if (schema.wire) {

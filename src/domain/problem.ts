@@ -43,6 +43,11 @@ export function invalid(message: string, code = 'invalid_request'): Problem {
   return new Problem('invalid', code, message);
 }
 
+/** A request that creates something secret has a field, by its path, that its route does not know. */
+export function unknownField(path: string): Problem {
+  return invalid(`unknown field "${path}"`, 'unknown_field');
+}
+
 /** Somebody asked to act as another than they may. */
 export function notAllowedAs(actor_id: string): Problem {
   return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
@@ -90,6 +95,7 @@ export const problems = {
   fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
 
   bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),
+  nothingToChange: fixed('invalid', 'nothing_to_change', 'nothing to change'),
   invalidCursor: fixed('invalid', 'invalid_cursor', 'invalid cursor'),
   invalidLimit: fixed('invalid', 'invalid_limit', 'limit must be an integer from 1 to 200'),
   rangeNotSatisfiable: fixed('invalid', 'range_not_satisfiable', 'range is not satisfiable'),

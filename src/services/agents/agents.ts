@@ -32,6 +32,7 @@ import {
   updateSession,
 } from '../../store/agents.ts';
 import type { Tx } from '../../store/store.ts';
+import { differs } from '../changes.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import type { AgentsContext, Doer } from './context.ts';
 import { type CreateAgent, fromPreset, insertNew, place, withPreset } from './creation.ts';
@@ -114,6 +115,7 @@ export class Agents {
     return this.get(caller, id);
   }
 
+  /** Fields that equal the present values change nothing and are not audited. */
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#context.options.store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.change', agent_id);
@@ -121,15 +123,16 @@ export class Agents {
       const needs_rest = [command, argv, env, restart_policy].some((value) => value !== undefined);
       if (needs_rest && isLive(row)) throw problems.agentRunning();
       if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
-      updateAgent(tx, row.num, {
+      const values = {
         ...(name !== undefined && { name }),
         ...(labels !== undefined && { labels: JSON.stringify(labels) }),
         ...(command !== undefined && { command, argv: null }),
         ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
         ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
         ...(restart_policy !== undefined && { restart_policy }),
-        updated_at: this.#context.now(),
-      });
+      };
+      if (!differs(row, values)) return;
+      updateAgent(tx, row.num, { ...values, updated_at: this.#context.now() });
       if (restart_policy === 'never') this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
       this.#audit(tx, caller, 'agent_updated', row, { changed });

@@ -1,0 +1,95 @@
+/** What the service does with what a request says beyond, beside or below what its route knows, on a real plane. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(() => plane.close());
+
+/** One request as root. */
+async function ask(method: string, path: string, body?: unknown) {
+  const response = await fetch(plane.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${plane.token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+}
+
+/** How many records the audit log has; the newest id, since ids have no holes. */
+async function audited(): Promise<number> {
+  return (await ask('GET', '/api/admin/audit?limit=1')).body.items[0].id;
+}
+
+const spec = { members: [{ member_id: 'hand' }] };
+
+test('an update without a known field, or with the present values, leaves no audit record', async () => {
+  const agent = await plane.create({ name: 'same', command: 'true', env: { A: '1' } });
+  const team = (await ask('POST', '/api/teams', { name: 'same', spec })).body;
+  const task = (await ask('POST', `/api/teams/${team.id}/tasks`, { title: 'same' })).body;
+  const user = await plane.client.call('createUser', {
+    body: { username: 'same', password: 'quite a long password' },
+  });
+  await ask('PATCH', '/api/admin/config', { 'retention.days': 9 });
+  const before = await audited();
+
+  const paths = [
+    ['PATCH', `/api/agents/${agent.id}`],
+    ['PUT', `/api/teams/${team.id}`],
+    ['PATCH', `/api/teams/${team.id}/tasks/${task.id}`],
+    ['PATCH', '/api/admin/config'],
+  ] as const;
+  for (const [method, path] of paths) {
+    expect(await ask(method, path, {})).toMatchObject({ status: 400, body: { error: 'nothing to change' } });
+  }
+  const unknown = await ask('PUT', `/api/teams/${team.id}`, { nmae: 'x', version: 1 });
+  expect([unknown.status, unknown.headers.get('x-ignored-fields')]).toEqual([400, 'nmae']);
+
+  const same = [
+    await ask('PATCH', `/api/agents/${agent.id}`, {
+      name: 'same',
+      labels: {},
+      command: 'true',
+      env: { A: '1' },
+    }),
+    await ask('PUT', `/api/teams/${team.id}`, { name: 'same', spec, human_members: [], version: 1 }),
+    await ask('PATCH', `/api/teams/${team.id}/tasks/${task.id}`, { title: 'same', status: 'open' }),
+    await ask('PATCH', `/api/admin/users/${user.id}`, { username: 'same', role: 'user' }),
+    await ask('PATCH', '/api/admin/config', { 'retention.days': 9 }),
+  ];
+  expect(same.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  // Every accepted PUT of a team raises its version.
+  expect([same[0]!.body.updated_at, same[1]!.body.version, same[2]!.body.version]).toEqual([
+    agent.updated_at,
+    2,
+    1,
+  ]);
+  expect(await audited()).toBe(before);
+
+  const changes = [
+    ['PATCH', `/api/agents/${agent.id}`, { env: { A: '2' } }],
+    ['PUT', `/api/teams/${team.id}`, { human_members: ['same'], version: 2 }],
+    ['PATCH', `/api/teams/${team.id}/tasks/${task.id}`, { title: 'other' }],
+    ['PATCH', `/api/admin/users/${user.id}`, { role: 'root' }],
+    ['PATCH', '/api/admin/config', { 'retention.days': null }],
+  ] as const;
+  for (const [at, [method, path, body]] of changes.entries()) {
+    expect((await ask(method, path, body)).status).toBe(200);
+    expect(await audited()).toBe(before + at + 1);
+  }
+});
+
+test('the CLI warns of fields that the service does not know', async () => {
+  const given = { name: 'typo', spec: { ...spec, leader: 'hand' } };
+  const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(given) });
+  expect(made).toMatchObject({
+    code: 0,
+    stderr: 'svc: warning: the service ignored unknown fields: spec.leader\n',
+  });
+});
