@@ -10,6 +10,8 @@ export interface ActorCaller {
   actor_id: string | null;
   /** The live session that the call comes from; null: from none. */
   session: CallingSession | null;
+  /** The address of the request; null where a node passed it on. */
+  ip: string | null;
 }
 
 export interface CallingSession {

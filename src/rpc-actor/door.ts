@@ -5,10 +5,11 @@
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
+import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { KIB, limits } from '../base/limits.ts';
 import { GRPC_ALONE } from '../link/wire.ts';
-import { type ActorSurface, actorRoutes } from './service.ts';
+import { type ActorSurface, actorRoutes, callerAddress } from './service.ts';
 
 interface Certificate {
   cert: string;
@@ -36,6 +37,7 @@ export async function openActorDoor(options: ActorDoorOptions): Promise<ActorDoo
     acceptCompression: [],
     readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
     routes: actorRoutes(options),
+    contextValues: ({ socket }) => createContextValues().set(callerAddress, socket.remoteAddress ?? null),
   });
   const settings = { maxConcurrentStreams: limits.actor_streams_max };
   const tls = { minVersion: 'TLSv1.3', handshakeTimeout: limits.link_connect_ms } as const;

@@ -35,11 +35,11 @@ export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting
   const who = actingAs(caller, asked.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
   const { team, run } = placeOf(reader, caller, who, asked.run_id);
-  if (team === null) return humanAlone(reader, who);
+  if (team === null) return humanAlone(reader, caller, who);
   const spec = specOf(team, run);
   const user_id = run?.created_by ?? team.created_by;
   const actor = resolveActor(reader, { team, spec, user_id }, who);
-  return { ...somebody(reader, actor), team, run };
+  return { ...somebody(reader, caller, actor), team, run };
 }
 
 /** As `actAs`, in a run: the one that is named, or the session's own, or the only one that is open. */
@@ -75,25 +75,26 @@ function placeOf(
 
 function somebody(
   reader: Reader,
+  { ip }: ActorCaller,
   actor: Actor,
 ):
   | { kind: 'member'; actor_id: string; role: ActorRole; member: Member }
   | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
   if (actor.kind === 'member') return actor;
   const { actor_id, username } = actor;
-  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username)! };
+  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username, ip)! };
 }
 
-function humanAlone(reader: Reader, who: string): Acting {
-  const caller = callerOf(reader, usernameOf(who) ?? '');
+function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
+  const caller = callerOf(reader, usernameOf(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
 }
 
-function callerOf(reader: Reader, username: string): Caller | null {
+function callerOf(reader: Reader, username: string, ip: string | null): Caller | null {
   const query = reader.sql.selectFrom('users').select(['id', 'role']).where('username', '=', username);
   const user = reader.get(query);
-  return user ? { user_id: user.id, username, role: user.role, token_id: '', ip: null } : null;
+  return user ? { user_id: user.id, username, role: user.role, token_id: '', ip } : null;
 }
 
 function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
