@@ -85,6 +85,24 @@ test('an update without a known field, or with the present values, leaves no aud
   }
 });
 
+test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
+  const { id } = await plane.create({ command: 'true' });
+  const known = await ask('HEAD', `/api/agents/${id}/events`);
+  const header = (name: string) => known.headers.get(name);
+  expect([
+    known.status,
+    header('content-type'),
+    header('cache-control'),
+    header('x-accel-buffering'),
+  ]).toEqual([...[200, 'text/event-stream', 'no-cache', 'no']]);
+  const unknown = await ask('HEAD', '/api/agents/agt_none/events');
+  expect([unknown.status, unknown.headers.get('x-error-code'), unknown.body]).toEqual([
+    ...[404, 'agent_not_found', null],
+  ]);
+  const nobody = await fetch(`${plane.url}/api/agents/${id}/events`, { method: 'HEAD' });
+  expect([nobody.status, nobody.headers.get('x-error-code')]).toEqual([401, 'missing_authorization_token']);
+});
+
 test('the CLI warns of fields that the service does not know', async () => {
   const given = { name: 'typo', spec: { ...spec, leader: 'hand' } };
   const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(given) });

@@ -20,7 +20,9 @@ export function openapi(): Json {
     const route: Route = routes[operation];
     const path = route.path.replace('*}', '}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = describe(operation, route, schemas);
+    const described = describe(operation, route, schemas);
+    paths[path][route.method.toLowerCase()] = described;
+    if (route.raw === 'sse') paths[path].head = probe(described);
   }
   const tags = [...new Set(operationIds.map((operation) => routes[operation].tag))];
   return {
@@ -89,6 +91,25 @@ function describe(operation: string, route: Route, schemas: Schemas): Json {
   };
 }
 
+/** `HEAD` of a stream: whether it can be opened, with the headers that `GET` has and no body. */
+function probe(stream: Json): Json {
+  const responses = Object.entries(stream.responses as Record<string, Json>).map(([status, response]) => {
+    const name = String(response.$ref ?? '')
+      .split('/')
+      .at(-1)!;
+    const { content: _, ...rest } = COMMON_FAILURES[name] ?? response;
+    return [status, status === '200' ? { ...rest, description: 'The stream can be opened.' } : rest];
+  });
+  return {
+    ...stream,
+    operationId: `${stream.operationId}Head`,
+    summary: 'Whether the stream can be opened: the headers of `GET`, without a body',
+    description:
+      'Opens nothing and counts for no limit of streams once it is answered. Errors have no body: `X-Error-Code` says which it is.',
+    responses: Object.fromEntries(responses),
+  };
+}
+
 function pathParameters(route: Route): Json[] {
   return pathParams(route.path).map(({ name, rest }) => ({
     name,
@@ -143,6 +164,14 @@ function headerParameters(route: Route): Json[] {
   return parameters;
 }
 
+const STREAM_HEADERS = Object.fromEntries(
+  Object.entries({
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-cache',
+    'X-Accel-Buffering': 'no',
+  }).map(([name, value]) => [name, { schema: { type: 'string', const: value } }]),
+);
+
 const RAW_TYPES = { sse: 'text/event-stream', bytes: 'application/octet-stream', html: 'text/html' } as const;
 
 function successes(route: Route, schemas: Schemas): Json {
@@ -156,6 +185,7 @@ function successes(route: Route, schemas: Schemas): Json {
     if (answer === null) {
       responses[status] = { description: 'Done.', headers };
     } else if (route.raw === 'sse') {
+      Object.assign(headers, STREAM_HEADERS);
       const schema = { type: 'string', description: 'Each `data:` line is one JSON object.' };
       const content = { 'text/event-stream': { schema, 'x-data-schema': schemas.of(answer, 'output') } };
       responses[status] = { description: 'A stream that stays open.', headers, content };
