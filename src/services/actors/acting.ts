@@ -2,7 +2,7 @@
  * As whom, in which team and run a call of an actor is made. An agent's session is one member in one run; the holder of
  * the shared secret names both.
  */
-import { type ActorCaller, actingAs, usernameOf } from '../../domain/actor.ts';
+import { type ActorCaller, actingAs, humanActorId, usernameOf } from '../../domain/actor.ts';
 import type { ActorRole } from '../../domain/actor-rights.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Member, TeamSpec } from '../../domain/team.ts';
@@ -40,6 +40,16 @@ export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting
   const user_id = run?.created_by ?? team.created_by;
   const actor = resolveActor(reader, { team, spec, user_id }, who);
   return { ...somebody(reader, caller, actor), team, run };
+}
+
+/**
+ * As `actAs`; an operator, who holds the shared secret and names no actor, acts as the first root user. An agent does not
+ * become one by knowing the secret: its calls come from its session.
+ */
+export function actAsOperator(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+  const is_operator = caller.kind === 'secret' && caller.session === null;
+  const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
+  return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
 }
 
 /** As `actAs`, in a run: the one that is named, or the session's own, or the only one that is open. */
@@ -95,6 +105,12 @@ function callerOf(reader: Reader, username: string, ip: string | null): Caller |
   const query = reader.sql.selectFrom('users').select(['id', 'role']).where('username', '=', username);
   const user = reader.get(query);
   return user ? { user_id: user.id, username, role: user.role, token_id: '', ip } : null;
+}
+
+/** The name of the root user who has been here longest. */
+function firstRoot(reader: Reader): string | null {
+  const roots = reader.sql.selectFrom('users').select('username').where('role', '=', 'root');
+  return reader.get(roots.orderBy('created_at').orderBy('id').limit(1))?.username ?? null;
 }
 
 function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
