@@ -215,18 +215,43 @@ test('who holds the shared secret may act as anyone there is', async () => {
   }
 });
 
-test('an operator answers a permission review without naming an actor, and the audit log says how', async () => {
+test.each([
+  ['the shared secret', { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET }],
+  ['the certificate directory of a plane in mtls', { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls' }],
+])('an operator with %s answers a permission review without naming an actor', async (_what, env) => {
   const operated = await TestPlane.open({
     env: {
       SVC_INTERNAL_GRPC_ENABLED: 'true',
       SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
-      SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET,
+      ...env,
     },
   });
   try {
     await answersAsOperator(operated);
   } finally {
     await operated.close();
+  }
+});
+
+test('in mtls agents need no certificate, and without a token a certificate of a node is nobody', async () => {
+  const mtls = {
+    SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls',
+    SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
+  };
+  const guarded = await TestPlane.open({ env: { ...WITH_NODES, ...mtls } });
+  const joined = await TestAgentNode.open(guarded);
+  try {
+    const agent = await guarded.agent('svc actor whoami');
+    await guarded.finished(agent.id);
+    expect(JSON.parse((await guarded.output(agent.id)).toString())).toMatchObject({ agent_id: agent.id });
+    const whoami = (env: Record<string, string> = {}) =>
+      guarded.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env });
+    expect(JSON.parse((await whoami()).stdout)).toMatchObject({ actor_id: 'user:ana', role: 'human' });
+    const of_node = { SVC_INTERNAL_GRPC_SECURITY_CERT_DIR: join(joined.data_dir, 'internal-grpc') };
+    expect(await whoami(of_node)).toEqual({ code: 4, stdout: '', stderr: 'svc: unauthorized\n' });
+  } finally {
+    await joined.close();
+    await guarded.close();
   }
 });
 

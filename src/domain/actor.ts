@@ -5,6 +5,7 @@
 import { notAllowedAs } from './problem.ts';
 
 export interface ActorCaller {
+  /** `secret`: an operator, by the shared secret or, in `mtls`, by the plane's own certificate. */
   kind: 'session' | 'secret';
   /** Whom the credential itself names; null: nobody in particular. */
   actor_id: string | null;

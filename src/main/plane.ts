@@ -2,6 +2,7 @@
  * The plane as a value: everything wired, opened in order and closed in the reverse order. `svc serve` starts it, and so
  * do tests. It holds no rules; what it decides is who gets to know whom.
  */
+import type { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -446,7 +447,9 @@ async function openActors(options: {
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const certificate = trust.identity();
   const call = (asked: Omit<ActorCall, 'node_id'>) => actors.call({ ...asked, node_id: MAIN_NODE });
-  const door = await openActorDoor({ ...address, certificate, call, log });
+  const isOperator = (peer: X509Certificate) => trust.isOwnKey(peer);
+  const operators = trust.mode === 'mtls' ? { isOperator } : {};
+  const door = await openActorDoor({ ...address, certificate, call, log, ...operators });
   opened.push(() => door.close());
   const announce = () =>
     announceActors({ files, ...address, port: door.port, identity: trust.identity(), log });

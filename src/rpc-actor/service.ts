@@ -12,10 +12,12 @@ import { toConnectError } from '../link/wire.ts';
 
 /** The address of the caller, where the listener knows it. */
 export const callerAddress = createContextKey<string | null>(null);
+/** Whether the connection is the operator's, by its certificate: it needs no token. */
+export const isOperator = createContextKey(false);
 
 export interface ActorSurface {
-  /** Throws a Problem. */
-  call(call: { method: string; params: unknown; token: string; ip: string | null }): Promise<unknown>;
+  /** `token` is null only on a connection of the operator's. Throws a Problem. */
+  call(call: { method: string; params: unknown; token: string | null; ip: string | null }): Promise<unknown>;
   log: Logger;
 }
 
@@ -49,7 +51,8 @@ export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter
     router.service(ActorService, {
       call: async ({ method, params }, { requestHeader, values }) => {
         try {
-          const token = bearerOf(requestHeader.get('authorization'));
+          const authorization = requestHeader.get('authorization');
+          const token = authorization === null && values.get(isOperator) ? null : bearerOf(authorization);
           if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
           if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
           const result = await pass({ method, params: parse(params), token, ip: values.get(callerAddress) });

@@ -36,7 +36,8 @@ export interface ActorsDeps {
 export interface ActorCall {
   method: string;
   params: unknown;
-  token: string;
+  /** Null: the operator's connection, by its certificate. */
+  token: string | null;
   /** The node that the call came in by. */
   node_id: string;
   /** Where the caller is; null: on the node, which does not say. */
@@ -108,7 +109,8 @@ export class Actors {
 
   // --- who calls ------------------------------------------------------------------------------------------------------
 
-  async #authenticate(token: string, node_id: string): Promise<Credential> {
+  async #authenticate(token: string | null, node_id: string): Promise<Credential> {
+    if (token === null) return { kind: 'secret', actor_id: null, session: null };
     const bounded = token.length <= limits.link_token_chars_max ? token : '';
     return bounded.split('.').length === 3
       ? this.#bySecret(bounded, node_id)
