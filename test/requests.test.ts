@@ -85,6 +85,33 @@ test('an update without a known field, or with the present values, leaves no aud
   }
 });
 
+test('agents are listed by filters, and the CLI has them too', async () => {
+  const made = await ask('POST', '/api/agents', {
+    ...{ name: 'listed', command: 'true', workdir: plane.work, labels: { env: 'prod', tier: 'web' } },
+  });
+  await ask('POST', '/api/agents', {
+    name: 'other',
+    command: 'true',
+    workdir: plane.work,
+    labels: { env: 'prod' },
+  });
+  const ids = async (query: string) => {
+    const { body, headers } = await ask('GET', `/api/agents?${query}`);
+    return [body.map(({ id }: { id: string }) => id), headers.get('x-ignored-fields')];
+  };
+  expect(await ids('label=env%3Dprod&label=tier%3Dweb&owner=ana')).toEqual([[made.body.id], null]);
+  expect(await ids('label=tier%3Dweb&labels=x')).toEqual([[made.body.id], '?labels']);
+  expect(await ids('label=env%3Dtest')).toEqual([[], null]);
+  expect(await ask('GET', '/api/agents?label=env')).toMatchObject({
+    ...{ status: 400, body: { error: 'label must be <name>=<value>' } },
+  });
+  const ls = async (...more: string[]) => (await plane.cli(['agents', 'ls', ...more])).stdout.split('\t')[0];
+  expect(await ls('--label', 'env=prod', '--label', 'tier=web')).toBe(made.body.id);
+  expect(await ls('--query', 'LISTED', '--owner', 'ana')).toBe(made.body.id);
+  expect(await ls('--label', 'env=prod', '--owner', 'nobody')).toBe('');
+  expect(await plane.cli(['agents', 'ls', '--label', 'env'])).toMatchObject({ code: 2 });
+});
+
 test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
   const { id } = await plane.create({ command: 'true' });
   const known = await ask('HEAD', `/api/agents/${id}/events`);

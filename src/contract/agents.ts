@@ -242,6 +242,18 @@ export const createAgentBody = z
     examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
   });
 
+const labelFilter = z
+  .union([z.string(), z.array(z.string())])
+  .transform((given) => [given].flat())
+  .refine((pairs) => pairs.length <= limits.label_items_max, {
+    error: `must be given at most ${limits.label_items_max} times`,
+  })
+  .refine((pairs) => pairs.every((pair) => pair.indexOf('=') > 0), { error: 'must be <name>=<value>' })
+  .meta({
+    description: '`<name>=<value>`; given several times, agents must have all of these labels.',
+    wire: { type: 'array', items: { type: 'string' } },
+  });
+
 const streamQuery = {
   after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),
 };
@@ -255,14 +267,24 @@ export const agentRoutes = {
     action: 'agents.list',
     tag: 'Agents',
     summary: 'Agents, newest first',
-    description:
-      "Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form.",
+    description: `Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form; an agent must match all that are given. A plain array holds the newest ${limits.plain_list_items_max}; when there are more, \`X-Next-Cursor\` is the cursor of the rest.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(agentStatuses).optional(),
       node_id: z.string().optional(),
       name: z.string().optional().meta({ description: 'Agents of exactly this name.' }),
+      label: labelFilter.optional(),
+      owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
+      team_id: z.string().optional(),
+      repo: z.string().optional().meta({ description: 'Agents whose `worktree_repo` is this one.' }),
+      q: bounded(limits.search_chars_max).optional().meta({
+        description:
+          'Words that all occur in the id, name, command, workdir or labels, in upper or lower case.',
+      }),
     }),
+    answer_headers: {
+      'X-Next-Cursor': 'Of a plain array that does not hold all: the cursor of the page that follows it.',
+    },
     answers: { 200: list(agentRecord) },
   }),
   createAgent: route({

@@ -143,7 +143,8 @@ export class Client {
     const { method, path, open } = operations[operation];
     const target = new URL(this.url + pathOf(path, args.params ?? {}));
     for (const [name, value] of Object.entries(args.query ?? {})) {
-      if (value !== undefined && value !== null) target.searchParams.set(name, String(value));
+      if (value === undefined || value === null) continue;
+      for (const one of [value].flat()) target.searchParams.append(name, String(one));
     }
     const headers = new Headers(args.headers);
     if (this.#token !== null && !open) headers.set('authorization', `Bearer ${this.#token}`);

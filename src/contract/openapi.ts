@@ -181,6 +181,8 @@ function successes(route: Route, schemas: Schemas): Json {
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
       'X-Ignored-Fields': { $ref: '#/components/headers/IgnoredFields' },
     };
+    for (const [name, description] of Object.entries(route.answer_headers ?? {}))
+      headers[name] = { description, schema: { type: 'string' } };
     if (status === '201') headers.Location = { description: 'Where it is.', schema: { type: 'string' } };
     if (answer === null) {
       responses[status] = { description: 'Done.', headers };

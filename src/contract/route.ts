@@ -29,6 +29,8 @@ interface RouteForm {
   answers: Answers;
   /** Names of the fixed errors that belong to this operation, beyond those that every route can answer. */
   errors?: readonly (keyof typeof problems)[];
+  /** Headers of its success beyond those of every route, and what they say. */
+  answer_headers?: Readonly<Record<string, string>>;
   /** Takes an `Idempotency-Key`. */
   idempotent?: boolean;
   /** The answer holds a secret that is shown once and never stored. */

@@ -20,7 +20,14 @@ type AgentOperations =
 
 export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
   return {
-    listAgents: async ({ caller, query }) => asList(query, await agents.list(caller, query, query)),
+    listAgents: async (call) => {
+      const { caller, query } = call;
+      const page = await agents.list(caller, query, query);
+      const list = asList(query, page);
+      if (Array.isArray(list) && page.next_cursor !== undefined)
+        call.setHeader('x-next-cursor', page.next_cursor);
+      return list;
+    },
     createAgent: async ({ caller, body, idempotency_key }) => {
       const agent = await agents.create(caller, body, idempotency_key);
       return { location: `/api/agents/${agent.id}`, body: agent };

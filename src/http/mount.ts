@@ -309,6 +309,10 @@ class RequestCall {
     return this.#signal;
   }
 
+  setHeader(name: string, value: string): void {
+    this.#reply.header(name, value);
+  }
+
   hijack(): ServerResponse {
     const response = this.#reply.raw;
     this.hijacked = true;

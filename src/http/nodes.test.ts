@@ -60,7 +60,10 @@ test('a node is registered, read, changed and deleted', async () => {
   expect((await ask('PUT', `${NODES}/box`, put)).body).toMatchObject({ ...put, id: 'box' });
   const cleared = await ask('PUT', `${NODES}/box`, { tls_server_name: null, default_worktree_root: null });
   expect(cleared.body).toMatchObject({ name: 'Box', tls_server_name: null, default_worktree_root: null });
-  expect(await ask('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({ status: 200, body: cleared.body });
+  expect(await ask('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({
+    status: 200,
+    body: cleared.body,
+  });
   expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 204, body: null });
   expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 404 });
 });

@@ -2,7 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isPublic, isRootOnly, type Route } from '../contract/route.ts';
 import { operationIds, routes } from '../contract/routes.ts';
 import { invalid, problems } from '../domain/problem.ts';
+import type { Agents } from '../services/agents/agents.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
+import { agentHandlers } from './agents.ts';
 import type { HttpServer } from './server.ts';
 
 let server: HttpServer;
@@ -23,6 +25,7 @@ beforeEach(async () => {
       };
     },
     listUsers: (call) => (call.query.limit ? { items: [], next_cursor: String(call.query.limit) } : []),
+    ...agentHandlers({ list: async () => ({ items: [], next_cursor: 'rest' }) } as unknown as Agents),
     startAgent: () => {
       throw problems.agentAlreadyRunning();
     },
@@ -181,6 +184,11 @@ describe('answers', () => {
     const answer = await post('/api/admin/users', '{"username":"bob","password":"x"}');
     expect([answer.status, answer.headers.get('location')]).toEqual([201, '/api/admin/users/usr_1']);
     expect(answer.body).toEqual({ id: 'usr_1', username: 'bob', role: 'user', created_at: AT });
+  });
+
+  test('a plain list that does not hold all names the cursor of the rest', async () => {
+    const list = await ask('/api/agents', { headers: user });
+    expect([list.body, list.headers.get('x-next-cursor')]).toEqual([[], 'rest']);
   });
 
   test('a deletion is 204 unless there is something to say', async () => {

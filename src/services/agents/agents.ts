@@ -51,6 +51,15 @@ export interface AgentListFilter {
   status?: string | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
+  /** `name=value`; an agent must have all. */
+  label?: readonly string[] | undefined;
+  /** Username or id. */
+  owner?: string | undefined;
+  team_id?: string | undefined;
+  /** The `worktree_repo` of agents. */
+  repo?: string | undefined;
+  /** Words that all occur in an agent's id, name, command, workdir or labels. */
+  q?: string | undefined;
 }
 
 export interface Deleted {
@@ -73,21 +82,25 @@ export class Agents {
     );
   }
 
+  /** Newest first. Without a page request at most `limits.plain_list_items_max`, with the cursor of the rest. */
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
-    const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
+    const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#context.options.store.read((reader) => {
       const rows = listAgents(reader, {
         user_id: caller.role === 'root' ? null : caller.user_id,
-        ...filter,
+        ...exact,
+        labels: label.map(pairOf),
+        words: q.split(/\s+/).filter((word) => word !== ''),
         before_num,
-        limit: paged ? limit + 1 : undefined,
+        limit: limit + 1,
       });
       return page(
         rows,
-        paged ? limit : rows.length,
+        limit,
         (row) => this.#context.record(row),
         (row) => [row.num],
       );
@@ -337,6 +350,12 @@ export class Agents {
       details,
     });
   }
+}
+
+/** `name=value`. */
+function pairOf(label: string): [string, string] {
+  const at = label.indexOf('=');
+  return [label.slice(0, at), label.slice(at + 1)];
 }
 
 function isLive(row: AgentRow): boolean {
