@@ -112,6 +112,42 @@ test('agents are listed by filters, and the CLI has them too', async () => {
   expect(await plane.cli(['agents', 'ls', '--label', 'env'])).toMatchObject({ code: 2 });
 });
 
+test('a name that is used already is warned of; --replace deletes the ended agent of that name', async () => {
+  const body = { name: 'twice', command: 'true', workdir: plane.work };
+  const create = async (query = '') => {
+    const { status, headers, body: made } = await ask('POST', `/api/agents${query}`, body);
+    return { status, warning: headers.get('x-warning'), made };
+  };
+  const first = await create();
+  expect([first.status, first.warning]).toEqual([201, null]);
+  const second = await create();
+  expect([second.status, second.warning]).toEqual([
+    ...[201, `the name is used by other agents of this owner: ${first.made.id}`],
+  ]);
+  const third = await create('?replace=true');
+  expect([third.status, third.warning]).toEqual([201, null]);
+  expect((await ask('GET', '/api/agents?name=twice')).body.map(({ id }: { id: string }) => id)).toEqual([
+    third.made.id,
+  ]);
+
+  const argv = ['agents', 'create', 'twice', '-w', plane.work, '--json', '-c'];
+  const told = await plane.cli([...argv, 'sleep 1000', '--start']);
+  expect(told).toMatchObject({
+    ...{
+      code: 0,
+      stderr: `svc: warning: the name is used by other agents of this owner: ${third.made.id}\n`,
+    },
+  });
+  const running = JSON.parse(told.stdout).id;
+  expect(await plane.cli([...argv, 'true', '--replace'])).toMatchObject({
+    code: 1,
+    stderr: 'svc: agent is running\n',
+  });
+  await ask('POST', `/api/agents/${running}/stop`, { grace_seconds: 0 });
+  expect(await plane.cli([...argv, 'true', '--replace'])).toMatchObject({ code: 0, stderr: '' });
+  expect((await ask('GET', '/api/agents?name=twice')).body).toHaveLength(1);
+});
+
 test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
   const { id } = await plane.create({ command: 'true' });
   const known = await ask('HEAD', `/api/agents/${id}/events`);

@@ -49,6 +49,7 @@ interface CreateOptions extends Common {
   stdin?: boolean;
   keep?: boolean;
   start?: boolean;
+  replace?: boolean;
 }
 
 const columns: Column<AgentRecord>[] = [
@@ -108,13 +109,15 @@ export function addAgents(program: Command, context: Context): void {
       .option('--prompt <text>', 'the first that is said to it, with --protocol acp; - reads it from stdin')
       .option('--stdin', 'with an open stdin (svc agents input)')
       .option('--keep', 'keep what the command leaves behind')
-      .option('--start', 'start at once'),
+      .option('--start', 'start at once')
+      .option('--replace', 'delete your other agents of this name first, unless one is running'),
   ).action(async (name: string, argv: string[], options: CreateOptions) => {
     if (options.follow && !options.start) throw usage('--follow needs --start');
     const api = await connect(context, options);
     const body = createBody(context, name, argv, options);
     if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
-    const agent = await api.call('createAgent', { body, idempotency_key: crypto.randomUUID() });
+    const query = { replace: options.replace };
+    const agent = await api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() });
     await finish(api, agent, 0, options);
   });
 

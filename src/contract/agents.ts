@@ -294,10 +294,18 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Create an agent',
     description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
+    query: z.object({
+      replace: queryFlag.optional().meta({
+        description:
+          "Delete the caller's other agents of this name first, except those of teams; worktrees with unsaved work are kept. 409 while one of them runs.",
+      }),
+    }),
     body: createAgentBody,
     unknown_fields: 'ignored',
     answers: { 201: agentRecord },
+    answer_headers: { 'X-Warning': 'That the owner has other agents of this name, and which.' },
     errors: [
+      'agentRunning',
       'nameRequired',
       'commandRequired',
       'workdirRequired',

@@ -165,6 +165,8 @@ export class Client {
     }
     const ignored = response.headers.get('x-ignored-fields');
     if (ignored) this.#onWarning?.(`the service ignored unknown fields: ${ignored}`);
+    const warning = response.headers.get('x-warning');
+    if (warning) this.#onWarning?.(warning);
     if (!response.ok) throw await problemOf(response);
     return response;
   }

@@ -1,4 +1,5 @@
 /** Agents over HTTP: parse, call, shape the answer. */
+import { limits } from '../base/limits.ts';
 import type { Agents } from '../services/agents/agents.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
@@ -28,8 +29,11 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
         call.setHeader('x-next-cursor', page.next_cursor);
       return list;
     },
-    createAgent: async ({ caller, body, idempotency_key }) => {
-      const agent = await agents.create(caller, body, idempotency_key);
+    createAgent: async (call) => {
+      const { caller, body, query, idempotency_key } = call;
+      const agent = await agents.create(caller, body, idempotency_key, { replace: query.replace ?? false });
+      const namesakes = await agents.namesakes(agent);
+      if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },
     getAgent: ({ caller, params }) => agents.get(caller, params.agent_id),
@@ -54,4 +58,10 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
     findFiles: ({ caller, params, query }) => agents.files(caller, params.agent_id, query.q ?? ''),
   };
+}
+
+function nameWarning(ids: readonly string[]): string {
+  const shown = ids.slice(0, limits.warned_ids_max);
+  const more = ids.length - shown.length;
+  return `the name is used by other agents of this owner: ${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }

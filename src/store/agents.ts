@@ -128,6 +128,16 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   return reader.all(query) as AgentRow[];
 }
 
+/** A user's agents of exactly this name, newest first. */
+export function agentsNamed(reader: Reader, owner_id: string, name: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.owner_id', '=', owner_id)
+      .where('agents.name', '=', name)
+      .orderBy('agents.num', 'desc'),
+  ) as AgentRow[];
+}
+
 function usersNamed(reader: Reader, owner: string) {
   return reader.sql
     .selectFrom('users')

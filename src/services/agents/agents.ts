@@ -21,6 +21,7 @@ import type { Caller } from '../../domain/user.ts';
 import type { Audience } from '../../events/feed.ts';
 import {
   type AgentRow,
+  agentsNamed,
   deleteAgent,
   findAgent,
   findSession,
@@ -107,7 +108,16 @@ export class Agents {
     });
   }
 
-  async create(caller: Caller, asked: CreateAgent, idempotency_key: string | null): Promise<Agent> {
+  /**
+   * `replace`: agents of this name that the caller owns are deleted first, worktrees with unsaved work are kept. Throws
+   * `agent is running`, and changes nothing, while one of them runs.
+   */
+  async create(
+    caller: Caller,
+    asked: CreateAgent,
+    idempotency_key: string | null,
+    { replace = false } = {},
+  ): Promise<Agent> {
     authorize(caller, 'agents.create');
     const request = fromPreset(asked);
     if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
@@ -119,13 +129,52 @@ export class Agents {
     if (made && known.name !== request.name) throw problems.idempotencyReused();
     const id = known && !made ? newId('agt') : of_key;
     if (!made) {
-      const worktree = await place(node.folders, id, request);
+      const replaced = replace ? await this.#replaceable(caller, request.name) : [];
+      const worktree = await this.#place(node.folders, id, request, async () => {
+        for (const row of replaced)
+          await this.delete(caller, row.id, { force: false, delete_worktree: false });
+      });
       await this.#context.options.store.write((tx) =>
         insertNew(this.#context, tx, id, { user_id: caller.user_id, doer: doer(caller) }, request, worktree),
       );
     }
     if (request.start) await this.start(caller, id, idempotency_key);
     return this.get(caller, id);
+  }
+
+  /** Ids of the other agents of the owner that have the same name, newest first. */
+  namesakes(agent: Agent): Promise<string[]> {
+    return this.#context.options.store.read((reader) =>
+      agentsNamed(reader, agent.owner_id, agent.name)
+        .map(({ id }) => id)
+        .filter((id) => id !== agent.id),
+    );
+  }
+
+  /**
+   * The folder of a new agent, with `vacate` called before it is taken: as late as can be, so that a folder that cannot be
+   * had leaves everything as it was. A new worktree at a certain path may need the place of an old one.
+   */
+  async #place(
+    folders: Folders,
+    agent_id: string,
+    request: CreateAgent,
+    vacate: () => Promise<void>,
+  ): Promise<Worktree> {
+    const may_be_taken = request.worktree_mode === 'create_worktree' && request.workdir !== null;
+    if (may_be_taken) await vacate();
+    const worktree = await place(folders, agent_id, request);
+    if (!may_be_taken) await vacate();
+    return worktree;
+  }
+
+  /** What a new agent of this name may replace. Not what a team's run made: that is part of its history. */
+  async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
+    const rows = await this.#context.options.store.read((reader) =>
+      agentsNamed(reader, caller.user_id, name).filter(({ team_num }) => team_num === null),
+    );
+    if (rows.some(isLive)) throw problems.agentRunning();
+    return rows;
   }
 
   /** Fields that equal the present values change nothing and are not audited. */
