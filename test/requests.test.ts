@@ -148,6 +148,26 @@ test('a name that is used already is warned of; --replace deletes the ended agen
   expect((await ask('GET', '/api/agents?name=twice')).body).toHaveLength(1);
 });
 
+test('a refused path says which are allowed, and the CLI what to do', async () => {
+  const refused = await ask('POST', '/api/agents', { name: 'out', command: 'true', workdir: '/' });
+  expect([refused.status, refused.body]).toEqual([
+    400,
+    { error: 'workdir path must be within allowed safe paths' },
+  ]);
+  expect(refused.headers.get('x-error-code')).toBe('workdir_not_safe');
+  expect(refused.headers.get('x-allowed-paths')!.split(', ')).toContain(plane.work);
+  const { code, stderr } = await plane.cli(['agents', 'create', 'out', '-w', '/', '-c', 'true']);
+  expect([code, stderr.split('\n')]).toEqual([
+    1,
+    [
+      'svc: workdir path must be within allowed safe paths',
+      expect.stringContaining(`svc: allowed: ${plane.work}`),
+      'svc: choose a folder within one of them; a root user can add others to safe_paths',
+      '',
+    ],
+  ]);
+});
+
 test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
   const { id } = await plane.create({ command: 'true' });
   const known = await ask('HEAD', `/api/agents/${id}/events`);

@@ -19,6 +19,7 @@ export const limits = {
   body_bytes_max: 1 * MIB,
   json_depth_max: 64,
   warned_ids_max: 10,
+  allowed_paths_chars_max: 4_096,
   ignored_fields_max: 32,
   ignored_field_chars_max: 64,
   header_bytes_max: 16 * KIB,

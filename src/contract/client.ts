@@ -284,13 +284,25 @@ function pathOf(path: string, params: Record<string, string>): string {
 async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
+  const allowed = response.headers.get('x-allowed-paths');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,
     messageIn(text) ?? `the server answered ${response.status}`,
-    retry_after_s === undefined ? {} : { retry_after_s },
+    {
+      ...(retry_after_s !== undefined && { retry_after_s }),
+      ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
+    },
   );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function messageIn(text: string): string | null {

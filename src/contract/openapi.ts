@@ -69,6 +69,11 @@ const HEADERS = {
       'Fields of the body, by path, and query parameters (`?name`) that the service does not know and left out, separated by commas. Names are percent-encoded. `...` at the end: there are more.',
     schema: { type: 'string' },
   },
+  AllowedPaths: {
+    description:
+      'Of a refused path on the Main Node: the folders in which it may be, separated by commas and percent-encoded.',
+    schema: { type: 'string' },
+  },
   RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer' } },
 };
 
@@ -254,11 +259,16 @@ function failure(status: number, messages: string[]): Json {
     headers: {
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
       'X-Error-Code': { $ref: '#/components/headers/ErrorCode' },
+      ...(messages.some((text) => PATH_REFUSALS.includes(text)) && {
+        'X-Allowed-Paths': { $ref: '#/components/headers/AllowedPaths' },
+      }),
       ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
     },
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   };
 }
+
+const PATH_REFUSALS = [problems.workdirNotSafe().message, problems.repoNotSafe().message];
 
 const MEANING: Record<number, string> = {
   400: '`<field> <what is wrong>`',

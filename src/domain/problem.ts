@@ -22,13 +22,21 @@ export class Problem extends Error {
   readonly kind: ProblemKind;
   readonly code: string;
   readonly retry_after_s: number | undefined;
+  /** Of a refused path: where it may be, absolute; undefined where the caller may not know it. */
+  readonly allowed_paths: readonly string[] | undefined;
 
-  constructor(kind: ProblemKind, code: string, message: string, options: { retry_after_s?: number } = {}) {
+  constructor(
+    kind: ProblemKind,
+    code: string,
+    message: string,
+    options: { retry_after_s?: number; allowed_paths?: readonly string[] } = {},
+  ) {
     super(message);
     this.name = 'Problem';
     this.kind = kind;
     this.code = code;
     this.retry_after_s = options.retry_after_s;
+    this.allowed_paths = options.allowed_paths;
   }
 }
 

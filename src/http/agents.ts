@@ -1,5 +1,8 @@
 /** Agents over HTTP: parse, call, shape the answer. */
 import { limits } from '../base/limits.ts';
+import { MAIN_NODE } from '../domain/node.ts';
+import type { NodeFolders } from '../domain/node-record.ts';
+import { Problem, problems } from '../domain/problem.ts';
 import type { Agents } from '../services/agents/agents.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
@@ -19,7 +22,8 @@ type AgentOperations =
   | 'getChange'
   | 'findFiles';
 
-export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
+/** `folders`: where agents of the Main Node may work. */
+export function agentHandlers(agents: Agents, folders: () => NodeFolders): Pick<Handlers, AgentOperations> {
   return {
     listAgents: async (call) => {
       const { caller, query } = call;
@@ -31,7 +35,10 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     },
     createAgent: async (call) => {
       const { caller, body, query, idempotency_key } = call;
-      const agent = await agents.create(caller, body, idempotency_key, { replace: query.replace ?? false });
+      const options = { replace: query.replace ?? false };
+      const agent = await agents.create(caller, body, idempotency_key, options).catch((error: unknown) => {
+        throw body.node_id === MAIN_NODE ? withAllowedPaths(error, folders()) : error;
+      });
       const namesakes = await agents.namesakes(agent);
       if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
@@ -58,6 +65,17 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
     findFiles: ({ caller, params, query }) => agents.files(caller, params.agent_id, query.q ?? ''),
   };
+}
+
+/** A refused path with the paths that are allowed. Every user may know them (`GET /api/nodes`). */
+function withAllowedPaths(error: unknown, { safe_paths, repo_roots }: NodeFolders): unknown {
+  if (!(error instanceof Problem)) return error;
+  const allowed = new Map([
+    [problems.workdirNotSafe().code, safe_paths],
+    [problems.repoNotSafe().code, [...safe_paths, ...repo_roots]],
+  ]).get(error.code);
+  if (allowed === undefined) return error;
+  return new Problem(error.kind, error.code, error.message, { allowed_paths: [...new Set(allowed)] });
 }
 
 function nameWarning(ids: readonly string[]): string {

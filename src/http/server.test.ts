@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isPublic, isRootOnly, type Route } from '../contract/route.ts';
 import { operationIds, routes } from '../contract/routes.ts';
 import { invalid, problems } from '../domain/problem.ts';
+import type { Caller } from '../domain/user.ts';
 import type { Agents } from '../services/agents/agents.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import { agentHandlers } from './agents.ts';
@@ -25,7 +26,15 @@ beforeEach(async () => {
       };
     },
     listUsers: (call) => (call.query.limit ? { items: [], next_cursor: String(call.query.limit) } : []),
-    ...agentHandlers({ list: async () => ({ items: [], next_cursor: 'rest' }) } as unknown as Agents),
+    ...agentHandlers(
+      {
+        list: async () => ({ items: [], next_cursor: 'rest' }),
+        create: async (_caller: Caller, { workdir }: { workdir: string }) => {
+          throw workdir === '/repo' ? problems.repoNotSafe() : problems.workdirNotSafe();
+        },
+      } as unknown as Agents,
+      () => ({ worktree_root: '/trees', safe_paths: ['/a b,c', '/ü'], repo_roots: ['/src', '/ü'] }),
+    ),
     startAgent: () => {
       throw problems.agentAlreadyRunning();
     },
@@ -238,6 +247,19 @@ describe('errors', () => {
     const answer = await post('/api/agents/agt_1/start', '');
     expect([answer.status, answer.text]).toEqual([409, '{"error":"agent is already running"}']);
     expect(answer.headers.get('x-error-code')).toBe('agent_already_running');
+  });
+
+  test('a refused path on the Main Node names the allowed paths', async () => {
+    const refused = async (more: object) => {
+      const body = JSON.stringify({ name: 'a', command: 'true', ...more });
+      const { status, headers } = await post('/api/agents', body);
+      return [status, headers.get('x-error-code'), headers.get('x-allowed-paths')];
+    };
+    expect(await refused({ workdir: '/x' })).toEqual([400, 'workdir_not_safe', '/a%20b%2Cc, /%C3%BC']);
+    expect(await refused({ workdir: '/repo' })).toEqual([
+      ...[400, 'worktree_repo_not_safe', '/a%20b%2Cc, /%C3%BC, /src'],
+    ]);
+    expect(await refused({ workdir: '/x', node_id: 'far' })).toEqual([400, 'workdir_not_safe', null]);
   });
 
   test('anything else is a 500 with nothing inside', async () => {

@@ -335,7 +335,7 @@ async function open(
         audit,
         base_url: () => config.get('web.rp_origin') ?? url,
       }),
-      ...agentHandlers(agents),
+      ...agentHandlers(agents, folders),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
       ...configHandlers(settings),
