@@ -168,6 +168,24 @@ test('a refused path says which are allowed, and the CLI what to do', async () =
   ]);
 });
 
+test('a request waits until an agent has ended, or answers with the record as it is when the time is up', async () => {
+  const { id } = await plane.agent('read line; exit 3', { stdin: true });
+  const wait = (query: string) => ask('GET', `/api/agents/${id}?${query}`);
+  expect((await wait('wait=0&until=ended')).body).toMatchObject({ id, status: 'running' });
+  expect((await wait('wait=1&until=needs_you')).body).toMatchObject({ id, status: 'running' });
+  const waiting = wait('wait=60&until=ended');
+  await ask('POST', `/api/agents/${id}/input`, { data: 'go\n' });
+  expect((await waiting).body).toMatchObject({ id, status: 'failed', exit_code: 3 });
+  // What has ended becomes nothing else while nobody starts it.
+  expect((await wait('wait=60&until=idle')).body).toMatchObject({ status: 'failed' });
+
+  const refused = async (query: string) => (await wait(query)).body.error;
+  expect(await refused('wait=61&until=ended')).toBe('wait must be an integer from 0 to 60');
+  expect(await refused('wait=1')).toBe('wait must be given together with until');
+  expect(await refused('wait=1&until=bored')).toBe('until must be one of: ended, idle, needs_you');
+  expect((await ask('GET', '/api/agents/agt_none?wait=60&until=ended')).status).toBe(404);
+});
+
 test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
   const { id } = await plane.create({ command: 'true' });
   const known = await ask('HEAD', `/api/agents/${id}/events`);

@@ -47,6 +47,8 @@ export const limits = {
   idempotency_key_chars_max: 255,
   page_items_default: 100,
   plain_list_items_max: 1_000,
+  agent_wait_s_max: 60,
+  agent_waiters_max: 1_000,
   streams_per_user: 100,
   streams_total: 10_000,
   requests_per_second: 50,

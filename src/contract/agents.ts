@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import {
   activities,
+  agentMilestones,
   agentStatuses,
   onExits,
   protocols,
@@ -326,8 +327,23 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Agents',
     summary: 'One agent',
+    description:
+      'With `wait` and `until` the answer comes once the agent is so, once it has ended, or when the time is up, with the record as it is then.',
+    query: z
+      .object({
+        wait: queryInteger(0, limits.agent_wait_s_max)
+          .optional()
+          .meta({ description: 'Seconds to wait at most.' }),
+        until: z.enum(agentMilestones).optional().meta({
+          description: '`ended`: completed, failed or cancelled. `idle` and `needs_you`: its `activity`.',
+        }),
+      })
+      .refine(({ wait, until }) => (wait === undefined) === (until === undefined), {
+        error: 'must be given together with until',
+        path: ['wait'],
+      }),
     answers: { 200: agentRecord },
-    errors: ['agentNotFound'],
+    errors: ['agentNotFound', 'tooManyAgentWaits'],
   }),
   updateAgent: route({
     method: 'PATCH',

@@ -245,6 +245,7 @@ export const problems = {
   noStepFolder: fixed('unavailable', 'no_step_folder', 'there is no folder for the data of steps'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
   tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers wait for mail'),
+  tooManyAgentWaits: fixed('rate_limited', 'too_many_agent_waits', 'too many callers wait for agents'),
   tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   internalGrpcUnavailable: fixed(

@@ -4,6 +4,7 @@ import { MAIN_NODE } from '../domain/node.ts';
 import type { NodeFolders } from '../domain/node-record.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import type { Agents } from '../services/agents/agents.ts';
+import type { AgentWaits } from '../services/agents/waiting.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
 
@@ -23,7 +24,11 @@ type AgentOperations =
   | 'findFiles';
 
 /** `folders`: where agents of the Main Node may work. */
-export function agentHandlers(agents: Agents, folders: () => NodeFolders): Pick<Handlers, AgentOperations> {
+export function agentHandlers(
+  agents: Agents,
+  waits: Pick<AgentWaits, 'until'>,
+  folders: () => NodeFolders,
+): Pick<Handlers, AgentOperations> {
   return {
     listAgents: async (call) => {
       const { caller, query } = call;
@@ -43,7 +48,11 @@ export function agentHandlers(agents: Agents, folders: () => NodeFolders): Pick<
       if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },
-    getAgent: ({ caller, params }) => agents.get(caller, params.agent_id),
+    getAgent: ({ caller, params, query, signal }) => {
+      const { wait, until } = query;
+      if (wait === undefined || until === undefined) return agents.get(caller, params.agent_id);
+      return waits.until(caller, params.agent_id, until, wait * 1000, signal);
+    },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
       const { worktree_kept } = await agents.delete(caller, params.agent_id, {

@@ -33,6 +33,7 @@ beforeEach(async () => {
           throw workdir === '/repo' ? problems.repoNotSafe() : problems.workdirNotSafe();
         },
       } as unknown as Agents,
+      { until: () => Promise.reject(new Error('nobody waits here')) },
       () => ({ worktree_root: '/trees', safe_paths: ['/a b,c', '/ü'], repo_roots: ['/src', '/ü'] }),
     ),
     startAgent: () => {

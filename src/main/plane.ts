@@ -52,6 +52,7 @@ import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { markStale } from '../services/agents/staleness.ts';
+import { AgentWaits } from '../services/agents/waiting.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
@@ -335,7 +336,7 @@ async function open(
         audit,
         base_url: () => config.get('web.rp_origin') ?? url,
       }),
-      ...agentHandlers(agents, folders),
+      ...agentHandlers(agents, new AgentWaits(agents, feed), folders),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
       ...configHandlers(settings),
