@@ -10,7 +10,7 @@ import { sleep } from '../src/base/async.ts';
 import type { Agent } from '../src/domain/agent.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
-import { freePort, TestPlane } from '../src/testing/plane.ts';
+import { freePort, SVC, TestPlane } from '../src/testing/plane.ts';
 
 const SECRET = 'a shared secret of more than 32 bytes';
 /** An agent that does what it is told. */
@@ -214,6 +214,84 @@ test('who holds the shared secret may act as anyone there is', async () => {
     await guarded.close();
   }
 });
+
+test.each([
+  ['the shared secret', { SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: SECRET }],
+  ['the certificate directory of a plane in mtls', { SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls' }],
+])('an operator with %s answers a permission review without naming an actor', async (_what, env) => {
+  const operated = await TestPlane.open({
+    env: {
+      SVC_INTERNAL_GRPC_ENABLED: 'true',
+      SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
+      ...env,
+    },
+  });
+  try {
+    await answersAsOperator(operated);
+  } finally {
+    await operated.close();
+  }
+});
+
+test('in mtls agents need no certificate, and without a token a certificate of a node is nobody', async () => {
+  const mtls = {
+    SVC_INTERNAL_GRPC_SECURITY_MODE: 'mtls',
+    SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}`,
+  };
+  const guarded = await TestPlane.open({ env: { ...WITH_NODES, ...mtls } });
+  const joined = await TestAgentNode.open(guarded);
+  try {
+    const agent = await guarded.agent('svc actor whoami');
+    await guarded.finished(agent.id);
+    expect(JSON.parse((await guarded.output(agent.id)).toString())).toMatchObject({ agent_id: agent.id });
+    const whoami = (env: Record<string, string> = {}) =>
+      guarded.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env });
+    expect(JSON.parse((await whoami()).stdout)).toMatchObject({ actor_id: 'user:ana', role: 'human' });
+    const of_node = { SVC_INTERNAL_GRPC_SECURITY_CERT_DIR: join(joined.data_dir, 'internal-grpc') };
+    expect(await whoami(of_node)).toEqual({ code: 4, stdout: '', stderr: 'svc: unauthorized\n' });
+  } finally {
+    await joined.close();
+    await guarded.close();
+  }
+});
+
+/** By `svc actor` in a shell that is no agent's. */
+async function answersAsOperator(operated: TestPlane): Promise<void> {
+  const { id } = await operated.agent(
+    [SVC, 'demo-agent', '--speed', '0', '--state', join(operated.folder, 'demo')],
+    {
+      protocol: 'acp',
+      prompt: 'Write a note',
+    },
+  );
+  const waiting = async () =>
+    JSON.parse((await operated.cli(['actor', 'permission-review-list'])).stdout).reviews;
+  let reviews = await waiting();
+  for (; reviews.length === 0; reviews = await waiting()) await sleep(50);
+  const respond = [
+    'actor',
+    'permission-review-respond',
+    '--request-id',
+    reviews[0].id,
+    '--decision',
+    'allow',
+  ];
+  const { code, stdout, stderr } = await operated.cli(respond);
+  expect([code, stderr]).toEqual([0, '']);
+  expect(JSON.parse(stdout)).toMatchObject({ id: reviews[0].id, status: 'answered', answered_by: 'ana' });
+  const records = await operated.client.call('listAudit', { query: { event: 'permission_reviewed' } });
+  expect(records).toMatchObject([
+    {
+      ...{
+        agent_id: id,
+        workdir: operated.work,
+        ip: '127.0.0.1',
+        user_id: (await operated.client.call('getMe')).id,
+      },
+      details: { review_id: reviews[0].id, decision: 'allow', authenticated_by: 'internal_grpc' },
+    },
+  ]);
+}
 
 test('without TLS the way is the same', async () => {
   const open = await TestPlane.open({ env: { ...WITH_NODES, SVC_INTERNAL_GRPC_SECURITY_MODE: 'disabled' } });

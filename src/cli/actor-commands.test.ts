@@ -102,6 +102,14 @@ test('each command asks for what its options say', async () => {
   expect(await respond('--outcome', 'cancelled')).toEqual({ method, review_id: 'rev', outcome: 'cancelled' });
 });
 
+test('an option with one value that is repeated is an error that names it', async () => {
+  const said = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
+  expect(said).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
+  expect(await asks('permission-review-respond', '--permission-id', 'a', '--decision', 'deny')).toEqual({
+    ...{ method: 'permission-review-respond', review_id: 'a', decision: 'deny' },
+  });
+});
+
 test('actor, run and step are those of the agent unless flags say otherwise', async () => {
   const env = { SVC_ACTOR_ID: 'hand@team_x', SVC_RUN_ID: 'run_x', SVC_STEP_KEY: 's' };
   await actor(['step-complete'], env);
@@ -195,6 +203,10 @@ test.each([
   [['permission-review-respond', '--request-id', 'a', '--decision', 'maybe']],
   [['permission-review-respond', '--request-id', 'a', '--outcome', 'selected']],
   [['permission-review-respond', '--request-id', 'a', '--outcome', 'cancelled', '--decision', 'allow']],
+  [['permission-review-respond', '--request-id', 'a', '--request-id', 'b', '--decision', 'allow']],
+  [['permission-review-respond', '--request-id', 'a', '--decision', 'allow', '--decision', 'deny']],
+  [['inbox', '--actor-id', 'a', '--actor-id', 'b']],
+  [['inbox', '--limit', '1', '--limit', '1']],
 ])('%j is not asked for', async (args) => {
   expect((await actor(args)).code).toBe(2);
   expect(calls).toEqual([]);

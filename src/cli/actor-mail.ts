@@ -2,10 +2,7 @@
 import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
 import { type ActorOptions, type ActorSurface, isPassing, readJson } from './actor-surface.ts';
-import { timeLimit, wholeNumber } from './options.ts';
-
-/** A flag that is given once for each message. */
-const numbers = (text: string, before: number[] = []) => [...before, wholeNumber(text)];
+import { collectNumbers, timeLimit, wholeNumber } from './options.ts';
 
 interface InboxOptions extends ActorOptions {
   limit?: number;
@@ -38,7 +35,7 @@ export function addActorMail(surface: ActorSurface): void {
 
   surface
     .command('ack', 'say that you have dealt with messages')
-    .requiredOption('--message-id <id>', 'which; repeat it for several', numbers)
+    .requiredOption('--message-id <id>', 'which; repeat it for several', collectNumbers)
     .action(({ messageId, ...options }: ActorOptions & { messageId: number[] }) =>
       surface.each(messageId, 'message_id', (message_id) => surface.askAgain(options, 'ack', { message_id })),
     );

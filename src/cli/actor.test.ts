@@ -1,4 +1,5 @@
 /** `svc actor` against a door of the plane's in this process: where it calls, with what, and what it says of failures. */
+import { X509Certificate } from 'node:crypto';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -14,7 +15,7 @@ import { type Ran, run } from '../testing/cli.ts';
 const SECRET = 'a shared secret of more than 32 bytes';
 
 let home: string;
-let calls: { method: string; params: unknown; token: string }[];
+let calls: { method: string; params: unknown; token: string | null }[];
 
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), 'svc-actor-'));
@@ -24,12 +25,15 @@ beforeEach(async () => {
 interface Door extends ActorDoor {
   ca: string;
   cert: string;
+  key: string;
+  ca_key: string;
 }
 
 /** `accepts`: whether a token is good; every other one is `unauthorized`. */
 async function openDoor(
-  accepts: (token: string) => boolean = () => true,
+  accepts: (token: string | null) => boolean = () => true,
   more: Partial<LeafContent> = {},
+  isOperator?: (certificate: X509Certificate) => boolean,
 ): Promise<Door> {
   const key = await makeKey();
   const ca = { key, cert: await makeCa(key, Date.now()) };
@@ -42,6 +46,7 @@ async function openDoor(
   const door = await openActorDoor({
     ...{ host: '127.0.0.1', port: 0, log: silentLog },
     certificate: { cert, key: leaf_key },
+    ...(isOperator && { isOperator }),
     call: async (call) => {
       calls.push(call);
       if (!accepts(call.token)) throw problems.actorUnauthorized();
@@ -52,7 +57,7 @@ async function openDoor(
     await door.close();
     await rm(home, { recursive: true, force: true });
   });
-  return { ...door, ca: ca.cert, cert };
+  return { ...door, ca: ca.cert, ca_key: key, cert, key: leaf_key };
 }
 
 /** An agent's variables, and its files. */
@@ -97,7 +102,7 @@ async function configured(door: Door, more: Values = {}): Promise<Values> {
 test('an agent calls with its own token, and what the plane answers is printed as it is', async () => {
   const env = await agentOf(await openDoor());
   expect(await whoami(env)).toEqual({ code: 0, stdout: '{"answer":{}}\n', stderr: '' });
-  expect(calls).toEqual([{ method: 'whoami', params: {}, token: 'ses_a.secret' }]);
+  expect(calls).toMatchObject([{ method: 'whoami', params: {}, token: 'ses_a.secret' }]);
 });
 
 test('the actor is named by the flag, else by SVC_ACTOR_ID', async () => {
@@ -112,8 +117,8 @@ test('a configured secret comes first; where the plane does not take it the agen
   const env = await agentOf(door);
   const values = { 'internal_grpc.auth.shared_secret': SECRET, 'internal_grpc.auth.issuer': 'mine' };
   expect((await whoami(env, values, ['--actor-id', 'user:ana'])).code).toBe(0);
-  expect(calls.map(({ token }) => token.split('.').length)).toEqual([3, 2]);
-  expect(decodeJwt(calls[0]!.token)).toMatchObject({
+  expect(calls.map(({ token }) => token!.split('.').length)).toEqual([3, 2]);
+  expect(decodeJwt(calls[0]!.token!)).toMatchObject({
     ...{ iss: 'mine', aud: 'svc-internal', sub: 'user:ana', session_id: 'ses_a' },
   });
 });
@@ -159,11 +164,37 @@ test('a certificate of the operator’s without its authority is believed as it 
 test('outside of an agent the configuration says where, and its certificates whom to believe', async () => {
   const values = await configured(await openDoor());
   expect((await whoami({}, values)).code).toBe(0);
-  expect(decodeJwt(calls[0]!.token)).toMatchObject({ sub: '' });
+  expect(decodeJwt(calls[0]!.token!)).toMatchObject({ sub: '' });
   // A shell in an agent may still ask by another configuration.
   const env = { SVC_ACTOR_ENDPOINT: 'https://127.0.0.1:1', SVC_ACTOR_TOKEN_FILE: join(home, 'none') };
   expect((await whoami(env, values, ['--config', 'other.toml'])).code).toBe(0);
   expect((await whoami(env, values)).stderr).toMatch(/SVC_ACTOR_CA_FILE .* cannot be read: ENOENT/);
+});
+
+test('in mtls the certificate directory alone is enough, and a token that is configured is sent too', async () => {
+  const is_own = (cert: X509Certificate) => cert.publicKey.equals(new X509Certificate(door.cert).publicKey);
+  const door = await openDoor(() => true, { usages: ['server', 'client'] }, is_own);
+  const values = await configured(door, { 'internal_grpc.auth.shared_secret': null });
+  const mtls = { ...values, 'internal_grpc.security.mode': 'mtls' };
+  await writeFile(join(home, 'certs', 'key.pem'), door.key);
+  expect(await whoami({}, mtls, ['--actor-id', 'user:ana'])).toMatchObject({ code: 0, stderr: '' });
+  await whoami({}, { ...mtls, 'internal_grpc.auth.shared_secret': SECRET });
+  expect(calls.map(({ token, params }) => [token?.split('.').length, params])).toEqual([
+    [undefined, { actor_id: 'user:ana' }],
+    [3, {}],
+  ]);
+  expect(await whoami({}, values)).toMatchObject({ code: 1 });
+
+  // The certificate of a node, of the same authority, is not the operator's.
+  const node_key = await makeKey();
+  const cert = await makeLeaf({ cert: door.ca, key: door.ca_key }, node_key, {
+    ...{ title: 'node', uri: 'svc:node:n1', names: ['127.0.0.1'], usages: ['server', 'client'] },
+    ...{ now_ms: Date.now(), lifetime_ms: 3_600_000 },
+  });
+  await writeFile(join(home, 'certs', 'cert.pem'), cert);
+  await writeFile(join(home, 'certs', 'key.pem'), node_key);
+  expect(await whoami({}, mtls)).toEqual({ code: 4, stdout: '', stderr: 'svc: unauthorized\n' });
+  expect(calls).toHaveLength(2);
 });
 
 test('where there is nothing to call, or nothing to call with, one line says so', async () => {

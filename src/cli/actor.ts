@@ -8,6 +8,7 @@ import { addActorReviews } from './actor-reviews.ts';
 import { type ActorOptions, ActorSurface } from './actor-surface.ts';
 import { addActorWork } from './actor-work.ts';
 import type { Context } from './context.ts';
+import { refuseRepeats } from './options.ts';
 
 export function addActor(program: Command, context: Context): void {
   const actor = program.command('actor').description('speak to the plane as an agent or another actor');
@@ -18,4 +19,5 @@ export function addActor(program: Command, context: Context): void {
   addActorWork(surface);
   addActorMail(surface);
   addActorReviews(surface);
+  for (const command of actor.commands) refuseRepeats(command);
 }

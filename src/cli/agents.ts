@@ -13,12 +13,25 @@ import { usage } from './failure.ts';
 import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
 import { type Column, printRecord, printRows, report, say } from './output.ts';
 import { textOrStdin } from './prompt.ts';
+import { findTeam } from './team-refs.ts';
 import { visible } from './terminal.ts';
 import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
 
 interface Common extends ApiOptions, WaitOptions {
   follow?: boolean;
   grace?: number;
+}
+
+interface ListOptions extends ApiOptions {
+  status?: AgentStatus;
+  node?: string;
+  name?: string;
+  label?: string[];
+  owner?: string;
+  team?: string;
+  repo?: string;
+  query?: string;
+  json?: boolean;
 }
 
 interface CreateOptions extends Common {
@@ -36,6 +49,7 @@ interface CreateOptions extends Common {
   stdin?: boolean;
   keep?: boolean;
   start?: boolean;
+  replace?: boolean;
 }
 
 const columns: Column<AgentRecord>[] = [
@@ -61,9 +75,16 @@ export function addAgents(program: Command, context: Context): void {
     .alias('list')
     .option('--status <status>', 'only agents with this status')
     .option('--node <id>', 'only agents of this node')
-    .action(async (options: ApiOptions & { status?: AgentStatus; node?: string; json?: boolean }) => {
+    .option('--name <name>', 'only agents with exactly this name')
+    .option('-l, --label <name=value>', 'only agents with this label; repeat it for several', collect)
+    .option('--owner <user>', 'only agents of this user')
+    .option('--team <team>', 'only agents of this team')
+    .option('--repo <dir>', 'only agents in a worktree of this repository')
+    .option('-q, --query <words>', 'only agents with these words in id, name, command, workdir or labels')
+    .action(async (options: ListOptions) => {
       const api = await connect(context, options);
-      const query = { status: options.status, node_id: options.node };
+      const team_id = options.team === undefined ? undefined : (await findTeam(api, options.team)).id;
+      const query = { ...listQuery(io.cwd, options), team_id };
       await printRows(io, await api.all('listAgents', { query }), columns, options);
     });
 
@@ -88,13 +109,15 @@ export function addAgents(program: Command, context: Context): void {
       .option('--prompt <text>', 'the first that is said to it, with --protocol acp; - reads it from stdin')
       .option('--stdin', 'with an open stdin (svc agents input)')
       .option('--keep', 'keep what the command leaves behind')
-      .option('--start', 'start at once'),
+      .option('--start', 'start at once')
+      .option('--replace', 'delete your other agents of this name first, unless one is running'),
   ).action(async (name: string, argv: string[], options: CreateOptions) => {
     if (options.follow && !options.start) throw usage('--follow needs --start');
     const api = await connect(context, options);
     const body = createBody(context, name, argv, options);
     if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
-    const agent = await api.call('createAgent', { body, idempotency_key: crypto.randomUUID() });
+    const query = { replace: options.replace };
+    const agent = await api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() });
     await finish(api, agent, 0, options);
   });
 
@@ -175,6 +198,15 @@ export function addAgents(program: Command, context: Context): void {
     say(io, visible(`${agent.id}  ${agent.name}`));
     requireCompleted(await followToEnd(context, api, agent, after, options));
   }
+}
+
+function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
+  const { status, node, name, label, owner, repo, query } = options;
+  for (const pair of label ?? []) pairOf(pair, '--label');
+  return {
+    ...{ status, node_id: node, name, label, owner, q: query },
+    ...(repo !== undefined && { repo: here(cwd, repo, node) }),
+  };
 }
 
 function followable(command: Command): Command {

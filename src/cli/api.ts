@@ -6,10 +6,12 @@ import { type CallArgs, Client } from '../contract/client.ts';
 import type { Answer } from '../contract/route.ts';
 import type { OperationId, RouteOf } from '../contract/routes.ts';
 import { Problem } from '../domain/problem.ts';
-import type { Context } from './context.ts';
+import type { Context, Io } from './context.ts';
 import { readCredentials } from './credentials.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 import { type LocalOptions, localFlags } from './options.ts';
+import { say } from './output.ts';
+import { visible } from './terminal.ts';
 
 export interface ApiOptions extends LocalOptions {
   url?: string | undefined;
@@ -21,23 +23,28 @@ export class Api {
   readonly url: string;
   readonly client: Client;
   readonly #token: string | null;
-  readonly #signal: AbortSignal;
+  readonly #io: Pick<Io, 'stderr' | 'signal'>;
 
-  constructor(url: string, token: string | null, signal: AbortSignal) {
+  /** Warnings of the service go to `io.stderr`; `io.signal` gives calls up. */
+  constructor(url: string, token: string | null, io: Pick<Io, 'stderr' | 'signal'>) {
     this.url = url;
     this.#token = token;
-    this.client = new Client({ url, token });
-    this.#signal = signal;
+    this.#io = io;
+    this.client = new Client({
+      url,
+      token,
+      onWarning: (message) => say(io, `svc: warning: ${visible(message)}`),
+    });
   }
 
   /** The same plane for calls that another signal gives up. */
   upTo(signal: AbortSignal): Api {
-    return new Api(this.url, this.#token, signal);
+    return new Api(this.url, this.#token, { ...this.#io, signal });
   }
 
   call<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     const call = this.client.call.bind(this.client) as (op: Op, args: CallArgs<Op>) => Promise<never>;
-    return call(op, { ...args, signal: this.#signal });
+    return call(op, { ...args, signal: this.#io.signal });
   }
 
   /** Where there are more calls than the plane takes at once: those that it refuses wait for their turn. */
@@ -47,13 +54,13 @@ export class Api {
         return await this.call(op, args);
       } catch (error) {
         if (!(error instanceof Problem && error.kind === 'rate_limited')) throw error;
-        await sleep((error.retry_after_s ?? 1) * 1000, this.#signal);
+        await sleep((error.retry_after_s ?? 1) * 1000, this.#io.signal);
       }
     }
   }
 
   open<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Response> {
-    return this.client.open(op, { ...args, signal: this.#signal });
+    return this.client.open(op, { ...args, signal: this.#io.signal });
   }
 
   /** Every item of a list. */
@@ -72,7 +79,7 @@ export class Api {
     args: CallArgs<Op>,
   ): AsyncIterable<Item<Answer<RouteOf<Op>>>> {
     const all = this.client.all.bind(this.client) as (op: Op, args: CallArgs<Op>) => AsyncIterable<never>;
-    return all(op, { ...args, signal: this.#signal });
+    return all(op, { ...args, signal: this.#io.signal });
   }
 }
 
@@ -82,12 +89,12 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
   const { io } = context;
   const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
   if (!token) throw new Failure(exitCodes.unauthenticated, `not signed in to ${url}: run svc login ${url}`);
-  return new Api(url, token, io.signal);
+  return new Api(url, token, io);
 }
 
 /** Without a token, for what needs none. */
 export async function connectOpen(context: Context, options: ApiOptions): Promise<Api> {
-  return new Api(await planeUrl(context, options), null, context.io.signal);
+  return new Api(await planeUrl(context, options), null, context.io);
 }
 
 /** `--url`, else `SVC_URL`, else where `svc login` went last, else the plane of this machine. */

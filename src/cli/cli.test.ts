@@ -380,7 +380,9 @@ describe('completion', () => {
       (await run(['__complete', '--', ...words], { home, env })).stdout.split('\n').slice(0, -1);
     expect(await complete(['ag'])).toEqual(['agents']);
     expect(await complete(['agents', 'st'])).toEqual(['start', 'stop']);
-    expect(await complete(['agents', 'create', '--re'])).toEqual(['--ref', '--repo', '--restart']);
+    expect(await complete(['agents', 'create', '--re'])).toEqual([
+      ...['--ref', '--replace', '--repo', '--restart'],
+    ]);
     const env = await open({
       listAgents: () => ({
         items: [

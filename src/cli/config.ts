@@ -96,7 +96,7 @@ export function addConfig(program: Command, context: Context): void {
     const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
     try {
       if (!token) throw failed(`not signed in to ${url}`);
-      return await new Api(url, token, io.signal).call('getConfig', {});
+      return await new Api(url, token, io).call('getConfig', {});
     } catch (error) {
       if (error instanceof Unreachable || error instanceof Failure || (error as Error).name === 'Problem') {
         say(

@@ -1,6 +1,6 @@
 /** How a command ends: the exit codes, and the error that carries one. */
 import { Unreachable } from '../contract/client.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem, problems } from '../domain/problem.ts';
 
 export const exitCodes = {
   ok: 0,
@@ -47,12 +47,22 @@ export async function explained<T>(
   }
 }
 
+/** What can be done about a path that was refused. */
+function remedyOf({ code, allowed_paths }: Problem): string[] {
+  if (!allowed_paths?.length) return [];
+  const key = code === problems.repoNotSafe().code ? 'worktree.repo_roots' : 'safe_paths';
+  return [
+    `allowed: ${allowed_paths.join(', ')}`,
+    `choose a folder within one of them; a root user can add others to ${key}`,
+  ];
+}
+
 /** The exit code and words of whatever was thrown. */
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {
     const exit = error.kind === 'unauthenticated' ? exitCodes.unauthenticated : exitCodes.failed;
-    return new Failure(exit, error.message);
+    return new Failure(exit, [error.message, ...remedyOf(error)].join('\n'));
   }
   if (error instanceof Unreachable) {
     const cause = error.cause as { cause?: { code?: string }; code?: string } | undefined;

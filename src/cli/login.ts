@@ -34,7 +34,7 @@ export function addLogin(program: Command, context: Context): void {
     .action(async (url: string | undefined, options: LoginOptions) => {
       const target = url === undefined ? await planeUrl(context, options) : baseUrl(url);
       if (options.withToken) return withToken(target, options);
-      const open = new Api(target, null, io.signal);
+      const open = new Api(target, null, io);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile);
       const signedIn = await open.call('login', { body: { username, password: secret } });
@@ -46,7 +46,7 @@ export function addLogin(program: Command, context: Context): void {
     // Not the one in SVC_TOKEN, which is kept elsewhere.
     const kept = (await readCredentials(io)).hosts[url];
     if (!kept) throw failed(`not signed in to ${url}`);
-    const ended = await new Api(url, kept.token, io.signal).call('logout', {}).then(
+    const ended = await new Api(url, kept.token, io).call('logout', {}).then(
       () => true,
       (error) => {
         if (error instanceof Problem && error.kind === 'unauthenticated') return true;
@@ -79,7 +79,7 @@ export function addLogin(program: Command, context: Context): void {
       const pin = pinFile === undefined ? await ask(io, 'PIN') : await firstLine(io, pinFile);
       const username = options.username ?? (await ask(io, 'Username'));
       const secret = await password(io, 'Password', options.passwordFile, { twice: true });
-      const open = new Api(url, null, io.signal);
+      const open = new Api(url, null, io);
       const signedIn = await open.call('join', {
         body: { token, pin: pin.replace(/\s/g, ''), username, password: secret },
       });
@@ -103,7 +103,7 @@ export function addLogin(program: Command, context: Context): void {
   async function withToken(url: string, options: LoginOptions): Promise<void> {
     const token = (await readAll(io.stdin)).trim();
     if (token === '') throw usage('standard input holds no token');
-    const me = await new Api(url, token, io.signal).call('getMe', {});
+    const me = await new Api(url, token, io).call('getMe', {});
     await keep(url, token, me.username, options);
   }
 

@@ -34,6 +34,24 @@ export function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
+/** A flag that is given once for each number. */
+export function collectNumbers(text: string, before: number[] = []): number[] {
+  return [...before, wholeNumber(text)];
+}
+
+/** A value that is given twice is a usage error, except for flags that collect their values. */
+export function refuseRepeats(command: Command): void {
+  const repeatable: unknown[] = [collect, collectNumbers];
+  for (const option of command.options) {
+    if (!option.required || repeatable.includes(option.parseArg)) continue;
+    let given = false;
+    command.on(`option:${option.name()}`, () => {
+      if (given) throw usage(`${option.long} may be given only once`);
+      given = true;
+    });
+  }
+}
+
 export function localFlags(options: LocalOptions): LocalFlags {
   const values = new Map<ConfigKey, { text: string; flag: string }>();
   if (options.dataDir !== undefined) values.set('data_dir', { text: options.dataDir, flag: '--data-dir' });

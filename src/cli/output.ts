@@ -29,7 +29,7 @@ export async function print(io: Io, data: string | Uint8Array): Promise<void> {
 }
 
 /** A line for the person at the terminal; never data. */
-export function say(io: Io, line: string): void {
+export function say(io: Pick<Io, 'stderr'>, line: string): void {
   io.stderr.write(`${line}\n`);
 }
 

@@ -57,9 +57,10 @@ export function addTeams(program: Command, context: Context): void {
       const given = asObject(await jsonFile(io, options.file), options.file);
       const api = await connect(context, options);
       const { id, version } = await findTeam(api, ref);
-      const body = { ...given, version: options.version ?? given.version ?? version } as NonNullable<
-        CallArgs<'updateTeam'>['body']
-      >;
+      const body = {
+        ...withoutRecordFields(given),
+        version: options.version ?? given.version ?? version,
+      } as NonNullable<CallArgs<'updateTeam'>['body']>;
       await tell(await api.call('updateTeam', { params: { team_id: id }, body }), options);
     });
 
@@ -84,3 +85,9 @@ const columns: Column<TeamRecord>[] = [
   { title: 'NAME', value: ({ name }) => name },
   { title: 'VERSION', value: ({ version }) => version },
 ];
+
+/** What `svc teams get --json` prints is taken as it is: without the fields that nobody can change. */
+function withoutRecordFields(given: Record<string, unknown>): Record<string, unknown> {
+  const fixed = ['id', 'created_by', 'created_at', 'updated_at'];
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !fixed.includes(name)));
+}

@@ -79,6 +79,7 @@ export const accountRoutes = {
     description:
       'Takes the token and the PIN of the join challenge that the service printed at its first start. Five wrong PINs burn the challenge.',
     body: z.object({ token: secretText, pin: secretText, username, password }),
+    unknown_fields: 'refused',
     answers: { 201: signedIn },
     errors: ['rootAlreadyInitialized', 'invalidJoinToken', 'joinTokenExpired', 'invalidPin'],
     secret_answer: true,
@@ -92,6 +93,7 @@ export const accountRoutes = {
     description:
       'After five failures in a quarter of an hour attempts have to wait, twice as long after each further one (429 with `Retry-After`).',
     body: z.object({ username: secretText, password: secretText }),
+    unknown_fields: 'refused',
     answers: { 200: signedIn },
     errors: ['invalidLogin'],
     secret_answer: true,
@@ -132,6 +134,7 @@ export const accountRoutes = {
     summary: 'Change the own password',
     description: 'Ends every other token of the caller, API tokens too.',
     body: z.object({ current_password: secretText, new_password: password }),
+    unknown_fields: 'refused',
     answers: { 200: me },
     errors: ['invalidLogin'],
   }),
@@ -196,6 +199,7 @@ export const accountRoutes = {
         .default(null)
         .meta({ description: 'When the token ends; null: never.' }),
     }),
+    unknown_fields: 'refused',
     answers: {
       201: apiToken.extend({ token: z.string() }).meta({ id: 'NewApiToken' }),
     },

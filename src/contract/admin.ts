@@ -48,6 +48,7 @@ export const adminRoutes = {
     tag: 'Administration',
     summary: 'Make a new join challenge',
     description: 'Only from this machine, and only while there is no root user.',
+    unknown_fields: 'refused',
     answers: {
       200: z
         .object({ url: z.string(), token: z.string(), pin: z.string(), expires_at: time })
@@ -72,6 +73,7 @@ export const adminRoutes = {
     tag: 'Administration',
     summary: 'Create a user',
     body: z.object({ username, password, role: z.enum(roles).default('user') }),
+    unknown_fields: 'refused',
     answers: { 201: userRecord },
     errors: ['usernameTaken'],
     idempotent: true,
@@ -97,6 +99,7 @@ export const adminRoutes = {
       password: password.optional(),
       role: z.enum(roles).optional(),
     }),
+    unknown_fields: 'refused',
     answers: { 200: userRecord },
     errors: ['userNotFound', 'usernameTaken', 'lastRoot'],
   }),
@@ -170,6 +173,7 @@ export const adminRoutes = {
     summary: 'Change live settings',
     description: 'All of them or none. `null` takes a live value away, so that the next origin counts again.',
     body: z.record(z.string().max(limits.name_chars_max), z.unknown()),
+    unknown_fields: 'ignored',
     answers: { 200: z.array(setting) },
   }),
 };

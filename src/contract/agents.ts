@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import {
   activities,
+  agentMilestones,
   agentStatuses,
   onExits,
   protocols,
@@ -242,6 +243,18 @@ export const createAgentBody = z
     examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
   });
 
+const labelFilter = z
+  .union([z.string(), z.array(z.string())])
+  .transform((given) => [given].flat())
+  .refine((pairs) => pairs.length <= limits.label_items_max, {
+    error: `must be given at most ${limits.label_items_max} times`,
+  })
+  .refine((pairs) => pairs.every((pair) => pair.indexOf('=') > 0), { error: 'must be <name>=<value>' })
+  .meta({
+    description: '`<name>=<value>`; given several times, agents must have all of these labels.',
+    wire: { type: 'array', items: { type: 'string' } },
+  });
+
 const streamQuery = {
   after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),
 };
@@ -255,14 +268,24 @@ export const agentRoutes = {
     action: 'agents.list',
     tag: 'Agents',
     summary: 'Agents, newest first',
-    description:
-      "Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form.",
+    description: `Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form; an agent must match all that are given. A plain array holds the newest ${limits.plain_list_items_max}; when there are more, \`X-Next-Cursor\` is the cursor of the rest.`,
     query: z.object({
       ...pageQuery,
       status: z.enum(agentStatuses).optional(),
       node_id: z.string().optional(),
       name: z.string().optional().meta({ description: 'Agents of exactly this name.' }),
+      label: labelFilter.optional(),
+      owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
+      team_id: z.string().optional(),
+      repo: z.string().optional().meta({ description: 'Agents whose `worktree_repo` is this one.' }),
+      q: bounded(limits.search_chars_max).optional().meta({
+        description:
+          'Words that all occur in the id, name, command, workdir or labels, in upper or lower case.',
+      }),
     }),
+    answer_headers: {
+      'X-Next-Cursor': 'Of a plain array that does not hold all: the cursor of the page that follows it.',
+    },
     answers: { 200: list(agentRecord) },
   }),
   createAgent: route({
@@ -272,9 +295,18 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Create an agent',
     description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
+    query: z.object({
+      replace: queryFlag.optional().meta({
+        description:
+          "Delete the caller's other agents of this name first, except those of teams; worktrees with unsaved work are kept. 409 while one of them runs.",
+      }),
+    }),
     body: createAgentBody,
+    unknown_fields: 'ignored',
     answers: { 201: agentRecord },
+    answer_headers: { 'X-Warning': 'That the owner has other agents of this name, and which.' },
     errors: [
+      'agentRunning',
       'nameRequired',
       'commandRequired',
       'workdirRequired',
@@ -295,8 +327,23 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Agents',
     summary: 'One agent',
+    description:
+      'With `wait` and `until` the answer comes once the agent is so, once it has ended, or when the time is up, with the record as it is then.',
+    query: z
+      .object({
+        wait: queryInteger(0, limits.agent_wait_s_max)
+          .optional()
+          .meta({ description: 'Seconds to wait at most.' }),
+        until: z.enum(agentMilestones).optional().meta({
+          description: '`ended`: completed, failed or cancelled. `idle` and `needs_you`: its `activity`.',
+        }),
+      })
+      .refine(({ wait, until }) => (wait === undefined) === (until === undefined), {
+        error: 'must be given together with until',
+        path: ['wait'],
+      }),
     answers: { 200: agentRecord },
-    errors: ['agentNotFound'],
+    errors: ['agentNotFound', 'tooManyAgentWaits'],
   }),
   updateAgent: route({
     method: 'PATCH',
@@ -314,6 +361,7 @@ export const agentRoutes = {
       env: env.optional(),
       restart_policy: z.enum(restartPolicies).optional(),
     }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentRunning'],
   }),
@@ -356,6 +404,7 @@ export const agentRoutes = {
     summary: 'Stop an agent with everything that it started',
     description: 'TERM, and KILL after the grace. Answers when the whole process tree is gone.',
     body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
   }),
@@ -366,6 +415,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Stop an agent if it is running, and start it',
     body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
@@ -382,6 +432,7 @@ export const agentRoutes = {
         eof: z.boolean().default(false).meta({ description: 'Close stdin after the data.' }),
       })
       .refine((body) => body.data !== '' || body.eof, { error: 'is required', path: ['data'] }),
+    unknown_fields: 'ignored',
     answers: { 200: agentRecord },
     errors: [
       'agentNotFound',

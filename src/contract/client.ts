@@ -17,6 +17,8 @@ export interface ClientOptions {
   /** Bearer token; null for operations that need none. */
   token?: string | null;
   fetch?: typeof fetch;
+  /** Called with each warning that an answer carries, a line that may hold text of others. */
+  onWarning?: (message: string) => void;
 }
 
 export type CallArgs<Op extends OperationId> = {
@@ -94,10 +96,12 @@ export class Client {
   readonly url: string;
   readonly #token: string | null;
   readonly #fetch: typeof fetch;
+  readonly #onWarning: ((message: string) => void) | undefined;
 
   constructor(options: ClientOptions) {
     this.url = options.url.replace(/\/+$/, '');
     this.#token = options.token ?? null;
+    this.#onWarning = options.onWarning;
     // A browser's own may not be called as a method of ours.
     const given = options.fetch;
     this.#fetch = given ? (...args) => given(...args) : (...args) => fetch(...args);
@@ -139,7 +143,8 @@ export class Client {
     const { method, path, open } = operations[operation];
     const target = new URL(this.url + pathOf(path, args.params ?? {}));
     for (const [name, value] of Object.entries(args.query ?? {})) {
-      if (value !== undefined && value !== null) target.searchParams.set(name, String(value));
+      if (value === undefined || value === null) continue;
+      for (const one of [value].flat()) target.searchParams.append(name, String(one));
     }
     const headers = new Headers(args.headers);
     if (this.#token !== null && !open) headers.set('authorization', `Bearer ${this.#token}`);
@@ -158,6 +163,10 @@ export class Client {
       if (args.signal?.aborted) throw error;
       throw new Unreachable(this.url, error);
     }
+    const ignored = response.headers.get('x-ignored-fields');
+    if (ignored) this.#onWarning?.(`the service ignored unknown fields: ${ignored}`);
+    const warning = response.headers.get('x-warning');
+    if (warning) this.#onWarning?.(warning);
     if (!response.ok) throw await problemOf(response);
     return response;
   }
@@ -275,13 +284,25 @@ function pathOf(path: string, params: Record<string, string>): string {
 async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
+  const allowed = response.headers.get('x-allowed-paths');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,
     messageIn(text) ?? `the server answered ${response.status}`,
-    retry_after_s === undefined ? {} : { retry_after_s },
+    {
+      ...(retry_after_s !== undefined && { retry_after_s }),
+      ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
+    },
   );
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
 }
 
 function messageIn(text: string): string | null {

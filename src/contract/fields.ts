@@ -35,6 +35,11 @@ export const nodeId = z
   .regex(NODE_ID, { error: 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"' });
 export const password = bounded(limits.password_chars_max);
 
+/** An object that another specification defines: it may have any other field, which is accepted and left out. */
+export function foreign<Shape extends z.ZodRawShape>(shape: Shape) {
+  return z.object(shape).meta({ foreign: true });
+}
+
 /** A number in a query string. */
 export function queryInteger(min: number, max = Number.MAX_SAFE_INTEGER) {
   const error =

@@ -84,6 +84,7 @@ export const mailRoutes = {
     summary: 'Send a message to an actor of a run',
     description: `${actors} People send as themselves and as members without an agent, root as anyone. What cannot be delivered is kept as a \`dead_letter\`, with the reason.`,
     body: z.object({ run_id: runId, from_actor_id: actorId, to_actor_id: actorId, payload }),
+    unknown_fields: 'ignored',
     answers: { 201: mailRecord },
     errors: ['runNotFound', 'payloadTooLarge', 'tooMuchMail'],
     idempotent: true,
@@ -165,6 +166,7 @@ export const mailRoutes = {
         payload,
       })
       .refine(isOneTime, severalTimes),
+    unknown_fields: 'ignored',
     answers: { 201: triggerRecord },
     errors: ['runNotFound', 'runOver', 'payloadTooLarge', 'tooManyTriggers'],
     idempotent: true,

@@ -124,6 +124,7 @@ export const nodeRoutes = {
       tls_server_name: serverName.default(null),
       default_worktree_root: root.default(null),
     }),
+    unknown_fields: 'refused',
     answers: { 201: nodeRecord },
     errors: [
       'nodeIdReserved',
@@ -163,6 +164,7 @@ export const nodeRoutes = {
           'True: the disk that answers next is the node’s, for example after its machine was made anew. Agents whose sessions it lacks end as `session_lost`',
         ),
     }),
+    unknown_fields: 'ignored',
     answers: { 200: nodeRecord },
     errors: ['nodeNotFound', 'grpcTargetInvalid', 'grpcTargetRefused', 'nodeExists'],
   }),
@@ -202,6 +204,7 @@ export const nodeRoutes = {
     action: 'nodes.manage',
     tag: 'Nodes',
     summary: 'A fresh bootstrap token; those before it end',
+    unknown_fields: 'refused',
     answers: { 200: bootstrapToken },
     errors: ['bootstrapConfigured'],
     secret_answer: true,

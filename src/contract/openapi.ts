@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { scopeOf } from '../domain/policy.ts';
-import { lacksScope, type ProblemKind, problems } from '../domain/problem.ts';
+import { lacksScope, type ProblemKind, problems, unknownField } from '../domain/problem.ts';
 import { isPublic, isRootOnly, isUnlimitedOnly, pathParams, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';
 import { INTERNAL_ERROR, statusOf } from './status.ts';
@@ -21,7 +21,9 @@ export function openapi(): Json {
     const route: Route = routes[operation];
     const path = route.path.replace('*}', '}');
     paths[path] ??= {};
-    paths[path][route.method.toLowerCase()] = describe(operation, route, schemas);
+    const described = describe(operation, route, schemas);
+    paths[path][route.method.toLowerCase()] = described;
+    if (route.raw === 'sse') paths[path].head = probe(described);
   }
   const tags = [...new Set(operationIds.map((operation) => routes[operation].tag))];
   return {
@@ -50,7 +52,8 @@ const INTRODUCTION = [
   '',
   'Lists are plain arrays unless `limit` or `cursor` is given, then `{items, next_cursor?}`. Times are RFC 3339 in UTC.',
   'An error is `{"error": "<message>"}`, with a stable code in `X-Error-Code` and the id of the request in `X-Request-Id`.',
-  'Unknown fields are ignored. A body that is absent is `{}`.',
+  'A body that is absent is `{}`. Unknown fields and query parameters are ignored and named in `X-Ignored-Fields`; requests that create',
+  'credentials, users or nodes refuse unknown fields. A `PATCH` or `PUT` without a known field is 400 `nothing to change`.',
 ].join('\n');
 
 const ERROR = {
@@ -62,6 +65,16 @@ const ERROR = {
 const HEADERS = {
   RequestId: { description: 'The id of the request, also in the log.', schema: { type: 'string' } },
   ErrorCode: { description: 'A stable code for the error.', schema: { type: 'string' } },
+  IgnoredFields: {
+    description:
+      'Fields of the body, by path, and query parameters (`?name`) that the service does not know and left out, separated by commas. Names are percent-encoded. `...` at the end: there are more.',
+    schema: { type: 'string' },
+  },
+  AllowedPaths: {
+    description:
+      'Of a refused path on the Main Node: the folders in which it may be, separated by commas and percent-encoded.',
+    schema: { type: 'string' },
+  },
   RetryAfter: { description: 'Seconds to wait.', schema: { type: 'integer' } },
 };
 
@@ -89,6 +102,25 @@ function descriptionOf({ action, description }: Route): { description?: string }
   const needs = scope === null ? [] : [`An API token needs the scope \`${scope}\`.`];
   const texts = [...(description === undefined ? [] : [description]), ...needs];
   return texts.length === 0 ? {} : { description: texts.join('\n\n') };
+}
+
+/** `HEAD` of a stream: whether it can be opened, with the headers that `GET` has and no body. */
+function probe(stream: Json): Json {
+  const responses = Object.entries(stream.responses as Record<string, Json>).map(([status, response]) => {
+    const name = String(response.$ref ?? '')
+      .split('/')
+      .at(-1)!;
+    const { content: _, ...rest } = COMMON_FAILURES[name] ?? response;
+    return [status, status === '200' ? { ...rest, description: 'The stream can be opened.' } : rest];
+  });
+  return {
+    ...stream,
+    operationId: `${stream.operationId}Head`,
+    summary: 'Whether the stream can be opened: the headers of `GET`, without a body',
+    description:
+      'Opens nothing and counts for no limit of streams once it is answered. Errors have no body: `X-Error-Code` says which it is.',
+    responses: Object.fromEntries(responses),
+  };
 }
 
 function pathParameters(route: Route): Json[] {
@@ -145,16 +177,30 @@ function headerParameters(route: Route): Json[] {
   return parameters;
 }
 
+const STREAM_HEADERS = Object.fromEntries(
+  Object.entries({
+    'Content-Type': 'text/event-stream',
+    'Cache-Control': 'no-cache',
+    'X-Accel-Buffering': 'no',
+  }).map(([name, value]) => [name, { schema: { type: 'string', const: value } }]),
+);
+
 const RAW_TYPES = { sse: 'text/event-stream', bytes: 'application/octet-stream', html: 'text/html' } as const;
 
 function successes(route: Route, schemas: Schemas): Json {
   const responses: Json = {};
   for (const [status, answer] of Object.entries(route.answers) as [string, z.ZodType | null][]) {
-    const headers: Json = { 'X-Request-Id': { $ref: '#/components/headers/RequestId' } };
+    const headers: Json = {
+      'X-Request-Id': { $ref: '#/components/headers/RequestId' },
+      'X-Ignored-Fields': { $ref: '#/components/headers/IgnoredFields' },
+    };
+    for (const [name, description] of Object.entries(route.answer_headers ?? {}))
+      headers[name] = { description, schema: { type: 'string' } };
     if (status === '201') headers.Location = { description: 'Where it is.', schema: { type: 'string' } };
     if (answer === null) {
       responses[status] = { description: 'Done.', headers };
     } else if (route.raw === 'sse') {
+      Object.assign(headers, STREAM_HEADERS);
       const schema = { type: 'string', description: 'Each `data:` line is one JSON object.' };
       const content = { 'text/event-stream': { schema, 'x-data-schema': schemas.of(answer, 'output') } };
       responses[status] = { description: 'A stream that stays open.', headers, content };
@@ -197,6 +243,8 @@ function failures(route: Route): Json {
     addFixed(problems.bodyTooLarge);
   }
   if (route.body) addFixed(problems.bodyNotJson);
+  if (route.unknown_fields === 'refused') addFixed(() => unknownField('<name>'));
+  if (route.body && (route.method === 'PATCH' || route.method === 'PUT')) addFixed(problems.nothingToChange);
   if (route.idempotent) addFixed(problems.idempotencyReused);
   for (const name of route.errors ?? []) addFixed(problems[name]);
   add('rate_limited');
@@ -222,11 +270,16 @@ function failure(status: number, messages: string[]): Json {
     headers: {
       'X-Request-Id': { $ref: '#/components/headers/RequestId' },
       'X-Error-Code': { $ref: '#/components/headers/ErrorCode' },
+      ...(messages.some((text) => PATH_REFUSALS.includes(text)) && {
+        'X-Allowed-Paths': { $ref: '#/components/headers/AllowedPaths' },
+      }),
       ...(status === 429 && { 'Retry-After': { $ref: '#/components/headers/RetryAfter' } }),
     },
     content: { 'application/json': { schema: { $ref: '#/components/schemas/Error' } } },
   };
 }
+
+const PATH_REFUSALS = [problems.workdirNotSafe().message, problems.repoNotSafe().message];
 
 const MEANING: Record<number, string> = {
   400: '`<field> <what is wrong>`',
@@ -282,6 +335,7 @@ class Schemas {
 /** Objects are open, since fields may be added; what travels as text in a query is shown as what it means. */
 function tidy({ jsonSchema }: { jsonSchema: z.core.JSONSchema.BaseSchema }): void {
   const schema = jsonSchema as Json;
+  delete schema.foreign;
   if (schema.additionalProperties === false) delete schema.additionalProperties;
   if (schema.format === 'date-time') delete schema.pattern;
   if (schema.wire) {

@@ -5,7 +5,7 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { passkeyRecord, secretText, signedIn } from './accounts.ts';
-import { bounded, id, name } from './fields.ts';
+import { bounded, foreign, id, name } from './fields.ts';
 import { route } from './route.ts';
 
 const relyingParty = z
@@ -54,28 +54,24 @@ const credentialId = bounded(limits.passkey_id_chars_max);
 const bytes = bounded(limits.passkey_data_chars_max);
 const credential = { id: credentialId, rawId: credentialId, type: bounded(32) };
 
-const registrationResponse = z
-  .object({
-    ...credential,
-    response: z.object({
-      clientDataJSON: bytes,
-      attestationObject: bytes,
-      transports: z.array(bounded(32)).max(16).default([]),
-    }),
-  })
-  .meta({ id: 'PasskeyRegistrationResponse', description: 'As `PublicKeyCredential.toJSON` has it.' });
+const registrationResponse = foreign({
+  ...credential,
+  response: foreign({
+    clientDataJSON: bytes,
+    attestationObject: bytes,
+    transports: z.array(bounded(32)).max(16).default([]),
+  }),
+}).meta({ id: 'PasskeyRegistrationResponse', description: 'As `PublicKeyCredential.toJSON` has it.' });
 
-const loginResponse = z
-  .object({
-    ...credential,
-    response: z.object({
-      clientDataJSON: bytes,
-      authenticatorData: bytes,
-      signature: bytes,
-      userHandle: credentialId.nullable().default(null),
-    }),
-  })
-  .meta({ id: 'PasskeyLoginResponse', description: 'As `PublicKeyCredential.toJSON` has it.' });
+const loginResponse = foreign({
+  ...credential,
+  response: foreign({
+    clientDataJSON: bytes,
+    authenticatorData: bytes,
+    signature: bytes,
+    userHandle: credentialId.nullable().default(null),
+  }),
+}).meta({ id: 'PasskeyLoginResponse', description: 'As `PublicKeyCredential.toJSON` has it.' });
 
 const currentPassword = secretText.optional().meta({
   description: 'Needed unless this sign-in has shown the password within the last ten minutes.',
@@ -99,6 +95,7 @@ export const passkeyRoutes = {
     description:
       'Five minutes and one attempt remain to finish, with the token of this request. Not for API tokens. A wrong password counts as a failed sign-in.',
     body: z.object({ current_password: currentPassword }),
+    unknown_fields: 'refused',
     answers: { 200: z.object({ options: creationOptions }).meta({ id: 'PasskeyRegistration' }) },
     errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'tooManyPasskeys'],
   }),
@@ -109,6 +106,7 @@ export const passkeyRoutes = {
     tag: 'Passkeys',
     summary: 'Add the passkey',
     body: z.object({ name: name.default('Passkey'), response: registrationResponse }),
+    unknown_fields: 'refused',
     answers: { 201: passkeyRecord },
     errors: ['nameRequired', 'notAllowed', 'passkeyRegistrationOver', 'passkeyNotValid', 'tooManyPasskeys'],
     idempotent: true,
@@ -120,6 +118,7 @@ export const passkeyRoutes = {
     tag: 'Passkeys',
     summary: 'Begin to sign in with a passkey',
     description: 'Five minutes and one attempt remain to finish.',
+    unknown_fields: 'refused',
     answers: {
       200: z
         .object({ login_id: id.meta({ description: 'To be given back.' }), options: requestOptions })
@@ -135,6 +134,7 @@ export const passkeyRoutes = {
     description:
       'Whatever is wrong, the answer is the same. After twenty failures of an address in a minute attempts have to wait (429 with `Retry-After`).',
     body: z.object({ login_id: bounded(limits.name_chars_max), response: loginResponse }),
+    unknown_fields: 'refused',
     answers: { 200: signedIn },
     errors: ['invalidPasskey'],
     secret_answer: true,
@@ -146,6 +146,7 @@ export const passkeyRoutes = {
     tag: 'Passkeys',
     summary: 'Give a passkey another name',
     body: z.object({ name }),
+    unknown_fields: 'ignored',
     answers: { 200: passkeyRecord },
     errors: ['nameRequired', 'passkeyNotFound'],
   }),
@@ -158,6 +159,7 @@ export const passkeyRoutes = {
     description:
       'It signs nobody in from now on; sign-ins that it made stay. Not for API tokens. A wrong password counts as a failed sign-in.',
     body: z.object({ current_password: currentPassword }),
+    unknown_fields: 'ignored',
     answers: { 204: null },
     errors: ['notAllowed', 'passwordRequired', 'invalidLogin', 'passkeyNotFound'],
   }),

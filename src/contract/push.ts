@@ -69,6 +69,7 @@ export const pushRoutes = {
     body: z.object({
       endpoint,
       keys: z.object({ p256dh: key, auth: key }),
+      expirationTime: z.number().nullish().meta({ description: 'Accepted and not used.' }),
       public_key: key
         .optional()
         .meta({ description: 'The key that it was subscribed with; refused unless it is the one of now.' }),
@@ -85,6 +86,7 @@ export const pushRoutes = {
         .optional()
         .meta({ description: "An endpoint of the caller's that this one takes the place of." }),
     }),
+    unknown_fields: 'ignored',
     answers: { 201: pushSubscription },
     errors: [
       'pushEndpointInvalid',
@@ -115,6 +117,7 @@ export const pushRoutes = {
     body: z.object({
       subscription_id: id.optional().meta({ description: 'Only this one.' }),
     }),
+    unknown_fields: 'ignored',
     answers: {
       200: z
         .object({
@@ -133,6 +136,7 @@ export const pushRoutes = {
     summary: 'Make new keys for notifications',
     description:
       'Every device has to subscribe again, which it does by itself when its user opens the web UI there. Until then it is told nothing.',
+    unknown_fields: 'refused',
     answers: { 200: pushKey },
   }),
 };

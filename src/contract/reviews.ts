@@ -84,6 +84,7 @@ export const reviewRoutes = {
           path: ['decision'],
         },
       ),
+    unknown_fields: 'ignored',
     answers: { 200: reviewRecord },
     errors: [
       'reviewNotFound',
@@ -104,6 +105,7 @@ export const reviewRoutes = {
     description:
       'A human who may answer it (`user:<username>`), or the leader of its team (`leader`); humans who may answer still may. The leader of a team hears of it by mail, and when it does not answer in time the review goes on to all humans.',
     body: z.object({ to_actor_id: bounded(limits.actor_id_chars_max) }),
+    unknown_fields: 'ignored',
     answers: { 200: reviewRecord },
     errors: ['reviewNotFound', 'reviewCancelled', 'notAllowed', 'workerReviewToWorker', 'ownReview'],
   }),

@@ -12,7 +12,10 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 /** Success statuses and their bodies; null: no body. A `z.ZodType` for `raw` routes only describes the bytes. */
 export type Answers = { 200: z.ZodType } | { 201: z.ZodType } | { 204: null } | { 204: null; 200: z.ZodType };
 
-export interface Route {
+/** What happens to fields that the route does not know: named in `X-Ignored-Fields`, or answered with 400. */
+export type UnknownFields = 'ignored' | 'refused';
+
+interface RouteForm {
   method: Method;
   /** Path below the base URL, parameters as `{name}`; `{name*}` takes the rest of the path, slashes included. */
   path: `/${string}`;
@@ -24,10 +27,11 @@ export interface Route {
   summary: string;
   description?: string;
   query?: z.ZodObject;
-  body?: z.ZodType;
   answers: Answers;
   /** Names of the fixed errors that belong to this operation, beyond those that every route can answer. */
   errors?: readonly (keyof typeof problems)[];
+  /** Headers of its success beyond those of every route, and what they say. */
+  answer_headers?: Readonly<Record<string, string>>;
   /** Takes an `Idempotency-Key`. */
   idempotent?: boolean;
   /** The answer holds a secret that is shown once and never stored. */
@@ -35,6 +39,13 @@ export interface Route {
   /** The handler writes the response itself: an event stream, a range of bytes, or a page. */
   raw?: 'sse' | 'bytes' | 'html';
 }
+
+/**
+ * A route with a body says what it does with unknown fields. `refused` is for requests that create credentials, users,
+ * nodes, secrets or shares: there a misspelt field must not go unnoticed. Without a body the default is `ignored`.
+ */
+export type Route = RouteForm &
+  ({ body: z.ZodType; unknown_fields: UnknownFields } | { body?: undefined; unknown_fields?: UnknownFields });
 
 /** Keeps the literal types of a route while checking its form. */
 export function route<const R extends Route>(definition: R): R {

@@ -112,6 +112,7 @@ export const taskRoutes = {
       description: description.default(''),
       assignee_member_id: assignee.default(null),
     }),
+    unknown_fields: 'ignored',
     answers: { 201: taskRecord },
     errors: ['teamNotFound', 'titleRequired', 'assigneeUnknown'],
     idempotent: true,
@@ -140,6 +141,7 @@ export const taskRoutes = {
       assignee_member_id: assignee.optional(),
       version: z.int().optional().meta({ description: 'Refused when it is no longer this one.' }),
     }),
+    unknown_fields: 'ignored',
     answers: { 200: taskRecord },
     errors: ['teamNotFound', 'taskNotFound', 'titleRequired', 'assigneeUnknown', 'taskChanged'],
   }),
@@ -152,6 +154,7 @@ export const taskRoutes = {
     description:
       "The run's input gets `task` and `conversation` (the newest messages, oldest first) beside what is given, where it has no such keys of its own.",
     body: z.object({ input: z.record(z.string(), z.unknown()).default({}) }),
+    unknown_fields: 'ignored',
     answers: { 201: runRecord },
     errors: ['teamNotFound', 'taskNotFound', 'taskHasRun'],
     idempotent: true,
@@ -183,6 +186,7 @@ export const taskRoutes = {
       payload: z.record(z.string(), z.unknown()).optional(),
       reply_to: z.int().optional().meta({ description: 'A message of the same conversation.' }),
     }),
+    unknown_fields: 'ignored',
     answers: { 201: messageRecord },
     errors: [
       'teamNotFound',

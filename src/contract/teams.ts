@@ -60,6 +60,7 @@ export const teamRoutes = {
       description: description.default(''),
       human_members: humans.default([]),
     }),
+    unknown_fields: 'ignored',
     answers: { 201: teamRecord },
     errors: [
       'teamNameRequired',
@@ -100,6 +101,7 @@ export const teamRoutes = {
       human_members: humans.optional(),
       version: z.int({ error: 'must be an integer' }).optional(),
     }),
+    unknown_fields: 'ignored',
     answers: { 200: teamRecord },
     errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'teamExists'],
   }),

@@ -14,7 +14,8 @@ export function validate<S extends z.ZodType>(schema: S, input: unknown, whole: 
   throw invalidInput(isFixedMessage(words) ? words : `${fieldPath(issue.path) || whole} ${words}`);
 }
 
-function fieldPath(path: readonly PropertyKey[]): string {
+/** `spec.members[].agent`: list positions are written `[]`. */
+export function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[]` : `${text && `${text}.`}${inLine(String(part))}`),
     '',

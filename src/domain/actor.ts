@@ -5,11 +5,14 @@
 import { notAllowedAs } from './problem.ts';
 
 export interface ActorCaller {
+  /** `secret`: an operator, by the shared secret or, in `mtls`, by the plane's own certificate. */
   kind: 'session' | 'secret';
   /** Whom the credential itself names; null: nobody in particular. */
   actor_id: string | null;
   /** The live session that the call comes from; null: from none. */
   session: CallingSession | null;
+  /** The address of the request; null where a node passed it on. */
+  ip: string | null;
 }
 
 export interface CallingSession {

@@ -62,6 +62,14 @@ export function isFinal(status: AgentStatus): boolean {
   return status === 'completed' || status === 'failed' || status === 'cancelled';
 }
 
+/** What a request can wait for an agent to be. */
+export const agentMilestones = ['ended', 'idle', 'needs_you'] as const;
+export type AgentMilestone = (typeof agentMilestones)[number];
+
+export function hasReached(agent: Pick<Agent, 'status' | 'activity'>, milestone: AgentMilestone): boolean {
+  return milestone === 'ended' ? isFinal(agent.status) : agent.activity === milestone;
+}
+
 const legal: Record<AgentStatus, readonly AgentStatus[]> = {
   created: ['running', 'failed', 'cancelled'],
   running: ['completed', 'failed', 'cancelled'],

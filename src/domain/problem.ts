@@ -22,13 +22,21 @@ export class Problem extends Error {
   readonly kind: ProblemKind;
   readonly code: string;
   readonly retry_after_s: number | undefined;
+  /** Of a refused path: where it may be, absolute; undefined where the caller may not know it. */
+  readonly allowed_paths: readonly string[] | undefined;
 
-  constructor(kind: ProblemKind, code: string, message: string, options: { retry_after_s?: number } = {}) {
+  constructor(
+    kind: ProblemKind,
+    code: string,
+    message: string,
+    options: { retry_after_s?: number; allowed_paths?: readonly string[] } = {},
+  ) {
     super(message);
     this.name = 'Problem';
     this.kind = kind;
     this.code = code;
     this.retry_after_s = options.retry_after_s;
+    this.allowed_paths = options.allowed_paths;
   }
 }
 
@@ -41,6 +49,11 @@ export function isOutOfReach(error: unknown): boolean {
 /** A 400 for one field: `<field path> <what is wrong>`. */
 export function invalid(message: string, code = 'invalid_request'): Problem {
   return new Problem('invalid', code, message);
+}
+
+/** A request that creates something secret has a field, by its path, that its route does not know. */
+export function unknownField(path: string): Problem {
+  return invalid(`unknown field "${path}"`, 'unknown_field');
 }
 
 /** Somebody asked to act as another than they may. */
@@ -96,6 +109,7 @@ export const problems = {
   fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
 
   bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),
+  nothingToChange: fixed('invalid', 'nothing_to_change', 'nothing to change'),
   invalidCursor: fixed('invalid', 'invalid_cursor', 'invalid cursor'),
   invalidLimit: fixed('invalid', 'invalid_limit', 'limit must be an integer from 1 to 200'),
   rangeNotSatisfiable: fixed('invalid', 'range_not_satisfiable', 'range is not satisfiable'),
@@ -237,6 +251,7 @@ export const problems = {
   noStepFolder: fixed('unavailable', 'no_step_folder', 'there is no folder for the data of steps'),
   diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
   tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers wait for mail'),
+  tooManyAgentWaits: fixed('rate_limited', 'too_many_agent_waits', 'too many callers wait for agents'),
   tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
   draining: fixed('unavailable', 'draining', 'service is shutting down'),
   internalGrpcUnavailable: fixed(

@@ -13,7 +13,10 @@ export interface User {
 
 export const USERNAME = /^[a-z0-9._-]{1,64}$/;
 
-/** Who makes a call, as far as rules care. `token_id` names the bearer token that authenticated it. */
+/**
+ * Who makes a call, as far as rules care. `token_id` names the bearer token that authenticated it; empty: an operator
+ * on the internal surface, who needs no token of the user.
+ */
 export interface Caller {
   user_id: string;
   username: string;

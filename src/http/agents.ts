@@ -1,5 +1,10 @@
 /** Agents over HTTP: parse, call, shape the answer. */
+import { limits } from '../base/limits.ts';
+import { MAIN_NODE } from '../domain/node.ts';
+import type { NodeFolders } from '../domain/node-record.ts';
+import { Problem, problems } from '../domain/problem.ts';
 import type { Agents } from '../services/agents/agents.ts';
+import type { AgentWaits } from '../services/agents/waiting.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
 
@@ -18,14 +23,36 @@ type AgentOperations =
   | 'getChange'
   | 'findFiles';
 
-export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
+/** `folders`: where agents of the Main Node may work. */
+export function agentHandlers(
+  agents: Agents,
+  waits: Pick<AgentWaits, 'until'>,
+  folders: () => NodeFolders,
+): Pick<Handlers, AgentOperations> {
   return {
-    listAgents: async ({ caller, query }) => asList(query, await agents.list(caller, query, query)),
-    createAgent: async ({ caller, body, idempotency_key }) => {
-      const agent = await agents.create(caller, body, idempotency_key);
+    listAgents: async (call) => {
+      const { caller, query } = call;
+      const page = await agents.list(caller, query, query);
+      const list = asList(query, page);
+      if (Array.isArray(list) && page.next_cursor !== undefined)
+        call.setHeader('x-next-cursor', page.next_cursor);
+      return list;
+    },
+    createAgent: async (call) => {
+      const { caller, body, query, idempotency_key } = call;
+      const options = { replace: query.replace ?? false };
+      const agent = await agents.create(caller, body, idempotency_key, options).catch((error: unknown) => {
+        throw body.node_id === MAIN_NODE ? withAllowedPaths(error, folders()) : error;
+      });
+      const namesakes = await agents.namesakes(agent);
+      if (namesakes.length > 0) call.setHeader('x-warning', nameWarning(namesakes));
       return { location: `/api/agents/${agent.id}`, body: agent };
     },
-    getAgent: ({ caller, params }) => agents.get(caller, params.agent_id),
+    getAgent: ({ caller, params, query, signal }) => {
+      const { wait, until } = query;
+      if (wait === undefined || until === undefined) return agents.get(caller, params.agent_id);
+      return waits.until(caller, params.agent_id, until, wait * 1000, signal);
+    },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
       const { worktree_kept } = await agents.delete(caller, params.agent_id, {
@@ -47,4 +74,21 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     getChange: ({ caller, params }) => agents.change(caller, params.agent_id, params.path),
     findFiles: ({ caller, params, query }) => agents.files(caller, params.agent_id, query.q ?? ''),
   };
+}
+
+/** A refused path with the paths that are allowed. Every user may know them (`GET /api/nodes`). */
+function withAllowedPaths(error: unknown, { safe_paths, repo_roots }: NodeFolders): unknown {
+  if (!(error instanceof Problem)) return error;
+  const allowed = new Map([
+    [problems.workdirNotSafe().code, safe_paths],
+    [problems.repoNotSafe().code, [...safe_paths, ...repo_roots]],
+  ]).get(error.code);
+  if (allowed === undefined) return error;
+  return new Problem(error.kind, error.code, error.message, { allowed_paths: [...new Set(allowed)] });
+}
+
+function nameWarning(ids: readonly string[]): string {
+  const shown = ids.slice(0, limits.warned_ids_max);
+  const more = ids.length - shown.length;
+  return `the name is used by other agents of this owner: ${shown.join(', ')}${more > 0 ? `, and ${more} more` : ''}`;
 }

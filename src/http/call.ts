@@ -22,6 +22,8 @@ export interface Call<Op extends OperationId> extends EarlyCall<Op> {
   idempotency_key: string | null;
   /** Aborts when the client is gone, and when the service drains. */
   readonly signal: AbortSignal;
+  /** Adds a header to the answer, also to one that refuses. `value`: visible ASCII and spaces. */
+  setHeader(name: string, value: string): void;
   /**
    * Takes over the response, for `raw` routes. The common headers are set on it already; errors thrown before this
    * call are answered as usual, after it they only end the connection.

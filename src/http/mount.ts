@@ -5,14 +5,16 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { isPublic, pathParams, type Route } from '../contract/route.ts';
 import { type OperationId, operationIds, routes } from '../contract/routes.ts';
-import { validate } from '../contract/validate.ts';
+import { changesNothing, ignoredFieldsHeader, unknownFields } from '../contract/unknown-fields.ts';
+import { fieldPath, validate } from '../contract/validate.ts';
 import type { Idempotency, StoredAnswer } from '../domain/idempotency.ts';
 import { authorize } from '../domain/policy.ts';
-import { invalid, problems } from '../domain/problem.ts';
+import { invalid, problems, unknownField } from '../domain/problem.ts';
 import type { Caller } from '../domain/user.ts';
 import { parseBody, readBody } from './body.ts';
 import type { Call, Handlers } from './call.ts';
@@ -159,15 +161,11 @@ async function answer(
   const call = new RequestCall(mounted, request, reply, options.draining);
   if (handler.before) await handler.before(call as unknown as AnyCall);
 
-  let raw: Buffer | null = null;
-  if (route.method === 'GET') {
-    if (route.query) call.query = readQuery(route.query, request.query, options);
-  } else {
-    raw = await readBody(request.raw, options.body_bytes_max());
-    const value = raw === null ? {} : parseBody(raw);
-    if (route.query) call.query = readQuery(route.query, request.query, options);
-    if (route.body) call.body = validate(route.body, value, 'body');
-  }
+  const raw = route.method === 'GET' ? null : await readBody(request.raw, options.body_bytes_max());
+  const value = raw === null ? {} : parseBody(raw);
+  checkFields(route, request.query, value, reply);
+  if (route.query) call.query = readQuery(route.query, request.query, options);
+  if (route.body) call.body = validate(route.body, value, 'body');
   const run = () => handler.handle(call as unknown as AnyCall);
   if (route.raw) {
     await runRaw(run, request, call, options.log);
@@ -180,6 +178,17 @@ async function answer(
       : await once(options, request, key, raw, call, route, async () => shape(route, await run(), options));
   if (given.location !== null) reply.header('location', given.location);
   return reply.code(given.status).send(given.body);
+}
+
+/** Names unknown fields to the client, or refuses them; refuses an update that has nothing else. */
+function checkFields(route: Route, query: unknown, body: unknown, reply: FastifyReply): void {
+  const fields = unknownFields(route.body ?? z.object({}), body);
+  if (route.unknown_fields === 'refused' && fields[0]) throw unknownField(fieldPath(fields[0]));
+  const parameters = unknownFields(route.query ?? z.object({}), query).map(([name]) => String(name));
+  if (fields.length + parameters.length > 0)
+    reply.header('x-ignored-fields', ignoredFieldsHeader(fields, parameters));
+  const updates = route.method === 'PATCH' || route.method === 'PUT';
+  if (updates && route.body && changesNothing(route.body, body)) throw problems.nothingToChange();
 }
 
 function readQuery(schema: NonNullable<Route['query']>, given: unknown, options: MountOptions): unknown {
@@ -301,6 +310,10 @@ class RequestCall {
       this.#signal = AbortSignal.any([gone.signal, this.#draining]);
     }
     return this.#signal;
+  }
+
+  setHeader(name: string, value: string): void {
+    this.#reply.header(name, value);
   }
 
   hijack(): ServerResponse {

@@ -47,7 +47,7 @@ afterEach(async () => {
 });
 
 test('a node is registered, read, changed and deleted', async () => {
-  const made = await ask('POST', NODES, { ...box, unknown: 1 });
+  const made = await ask('POST', NODES, box);
   expect(made).toMatchObject({
     status: 201,
     location: `${NODES}/box`,
@@ -60,7 +60,10 @@ test('a node is registered, read, changed and deleted', async () => {
   expect((await ask('PUT', `${NODES}/box`, put)).body).toMatchObject({ ...put, id: 'box' });
   const cleared = await ask('PUT', `${NODES}/box`, { tls_server_name: null, default_worktree_root: null });
   expect(cleared.body).toMatchObject({ name: 'Box', tls_server_name: null, default_worktree_root: null });
-  expect(await ask('PUT', `${NODES}/box`, {})).toMatchObject({ status: 200, body: cleared.body });
+  expect(await ask('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({
+    status: 200,
+    body: cleared.body,
+  });
   expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 204, body: null });
   expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 404 });
 });
@@ -90,14 +93,16 @@ test('what is wrong is said in the words of the contract', async () => {
   expect((await post({ id: 'two', name: 'Two' })).status).toBe(201);
   await refused(409, 'agent node id or name already exists', ask('PUT', `${NODES}/two`, { name: box.name }));
   await refused(400, form, ask('PUT', `${NODES}/two`, { grpc_target: 'box' }));
-  for (const [method, path] of [
+  for (const [method, path, body] of [
     ['GET', ''],
-    ['PUT', ''],
+    ['PUT', '', { name: 'None' }],
     ['DELETE', ''],
     ['GET', '/health'],
   ] as const) {
-    await refused(404, 'agent node not found', ask(method, `${NODES}/none${path}`));
+    await refused(404, 'agent node not found', ask(method, `${NODES}/none${path}`, body));
   }
+  await refused(400, 'nothing to change', ask('PUT', `${NODES}/box`, { id: 'box' }));
+  await refused(400, 'unknown field "unknown"', post({ unknown: 1 }));
   const num = await addAgent(store, 'agt_1');
   await store.write((tx) => {
     tx.run(tx.sql.updateTable('agents').set({ node_id: 'box' }).where('num', '=', num));

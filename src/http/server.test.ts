@@ -2,7 +2,10 @@ import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { isPublic, isRootOnly, type Route } from '../contract/route.ts';
 import { operationIds, routes } from '../contract/routes.ts';
 import { invalid, problems } from '../domain/problem.ts';
+import type { Caller } from '../domain/user.ts';
+import type { Agents } from '../services/agents/agents.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
+import { agentHandlers } from './agents.ts';
 import type { HttpServer } from './server.ts';
 
 let server: HttpServer;
@@ -23,8 +26,24 @@ beforeEach(async () => {
       };
     },
     listUsers: (call) => (call.query.limit ? { items: [], next_cursor: String(call.query.limit) } : []),
+    ...agentHandlers(
+      {
+        list: async () => ({ items: [], next_cursor: 'rest' }),
+        create: async (_caller: Caller, { workdir }: { workdir: string }) => {
+          throw workdir === '/repo' ? problems.repoNotSafe() : problems.workdirNotSafe();
+        },
+      } as unknown as Agents,
+      { until: () => Promise.reject(new Error('nobody waits here')) },
+      () => ({ worktree_root: '/trees', safe_paths: ['/a b,c', '/ü'], repo_roots: ['/src', '/ü'] }),
+    ),
     startAgent: () => {
       throw problems.agentAlreadyRunning();
+    },
+    stopAgent: () => {
+      throw problems.agentNotRunning();
+    },
+    updateAgent: () => {
+      throw problems.agentNotFound();
     },
     getAgent: () => {
       throw new Error('secret detail');
@@ -172,9 +191,14 @@ describe('order of checks', () => {
 
 describe('answers', () => {
   test('a creation is 201 with its location', async () => {
-    const answer = await post('/api/admin/users', '{"username":"bob","password":"x","more":1}');
+    const answer = await post('/api/admin/users', '{"username":"bob","password":"x"}');
     expect([answer.status, answer.headers.get('location')]).toEqual([201, '/api/admin/users/usr_1']);
     expect(answer.body).toEqual({ id: 'usr_1', username: 'bob', role: 'user', created_at: AT });
+  });
+
+  test('a plain list that does not hold all names the cursor of the rest', async () => {
+    const list = await ask('/api/agents', { headers: user });
+    expect([list.body, list.headers.get('x-next-cursor')]).toEqual([[], 'rest']);
   });
 
   test('a deletion is 204 unless there is something to say', async () => {
@@ -226,6 +250,19 @@ describe('errors', () => {
     expect(answer.headers.get('x-error-code')).toBe('agent_already_running');
   });
 
+  test('a refused path on the Main Node names the allowed paths', async () => {
+    const refused = async (more: object) => {
+      const body = JSON.stringify({ name: 'a', command: 'true', ...more });
+      const { status, headers } = await post('/api/agents', body);
+      return [status, headers.get('x-error-code'), headers.get('x-allowed-paths')];
+    };
+    expect(await refused({ workdir: '/x' })).toEqual([400, 'workdir_not_safe', '/a%20b%2Cc, /%C3%BC']);
+    expect(await refused({ workdir: '/repo' })).toEqual([
+      ...[400, 'worktree_repo_not_safe', '/a%20b%2Cc, /%C3%BC, /src'],
+    ]);
+    expect(await refused({ workdir: '/x', node_id: 'far' })).toEqual([400, 'workdir_not_safe', null]);
+  });
+
   test('anything else is a 500 with nothing inside', async () => {
     const answer = await ask('/api/agents/agt_1', { headers: user });
     expect([answer.status, answer.text]).toEqual([500, '{"error":"internal server error"}']);
@@ -257,8 +294,8 @@ describe('errors', () => {
 
   test('nesting up to the limit is taken', async () => {
     const deep = `${'['.repeat(62)}${']'.repeat(62)}`;
-    const answer = await post('/api/admin/users', `{"username":"bob","password":"x","a":${deep}}`);
-    expect(answer.status).toBe(201);
+    const answer = await post('/api/agents/agt_1/stop', `{"a":${deep}}`);
+    expect(answer.body).toEqual({ error: 'agent is not running' });
   });
 
   test('invalid UTF-8 is not JSON', async () => {
@@ -291,6 +328,51 @@ describe('errors', () => {
   });
 });
 
+describe('unknown fields', () => {
+  const ignored = async (method: string, path: string, body?: object) => {
+    const init = body === undefined ? {} : { headers: { ...root, ...json }, body: JSON.stringify(body) };
+    const answer = await ask(path, { method, headers: root, ...init });
+    return [answer.status, answer.body?.error, answer.headers.get('x-ignored-fields')];
+  };
+
+  test('are ignored and named, in refusals and streams too', async () => {
+    const agent = '/api/agents/agt_1';
+    const stopped = [409, 'agent is not running'];
+    expect(await ignored('POST', `${agent}/stop`, { grace_seconds: 1 })).toEqual([...stopped, null]);
+    expect(await ignored('POST', `${agent}/stop`, { grace: 1 })).toEqual([...stopped, 'grace']);
+    expect(await ignored('POST', `${agent}/stop?now=1`, { grace: 1 })).toEqual([...stopped, 'grace, ?now']);
+    expect(await ignored('POST', `${agent}/start`, { now: 1 })).toEqual([
+      409,
+      'agent is already running',
+      'now',
+    ]);
+    expect(await ignored('POST', '/api/agents', { argvv: ['x'] })).toEqual([
+      400,
+      'name is required',
+      'argvv',
+    ]);
+    expect(await ignored('HEAD', `${agent}/events?afer=1`)).toEqual([200, undefined, '?afer']);
+    expect(await ignored('GET', '/api/admin/users?lmit=1')).toEqual([200, undefined, '?lmit']);
+  });
+
+  test('are refused before anything else where a user is created', async () => {
+    const body = { username: 'bob', password: 'x', rôle: 'root' };
+    expect(await ignored('POST', '/api/admin/users', body)).toEqual([400, 'unknown field "rôle"', null]);
+    expect(await ignored('POST', '/api/admin/users', { usernme: 'bob' })).toEqual([
+      ...[400, 'unknown field "usernme"', null],
+    ]);
+    expect(served).toEqual([]);
+  });
+
+  test('are nothing to change when an update has no other', async () => {
+    const agent = '/api/agents/agt_1';
+    expect(await ignored('PATCH', agent, { nmae: 'x' })).toEqual([400, 'nothing to change', 'nmae']);
+    expect(await ignored('PATCH', agent, {})).toEqual([400, 'nothing to change', null]);
+    expect(await ignored('PATCH', agent)).toEqual([400, 'nothing to change', null]);
+    expect(await ignored('PATCH', agent, { name: 'x', nmae: 'x' })).toEqual([404, 'agent not found', 'nmae']);
+  });
+});
+
 describe('bodies', () => {
   test.each([
     'text/plain',
@@ -320,10 +402,11 @@ describe('bodies', () => {
   });
 
   test('1 MiB is taken, one byte more is refused', async () => {
-    const frame = '{"username":"bob","password":"x","a":""}';
+    const frame = '{"a":""}';
     const sized = (bytes: number) => frame.replace('""', `"${'a'.repeat(bytes - frame.length)}"`);
-    expect((await post('/api/admin/users', sized(1024 * 1024))).status).toBe(201);
-    const answer = await post('/api/admin/users', sized(1024 * 1024 + 1));
+    const stop = '/api/agents/agt_1/stop';
+    expect((await post(stop, sized(1024 * 1024))).body).toEqual({ error: 'agent is not running' });
+    const answer = await post(stop, sized(1024 * 1024 + 1));
     expect([answer.status, answer.body]).toEqual([413, { error: 'request body is too large' }]);
   });
 

@@ -237,6 +237,8 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   if (problem && UNCLEAR.has(problem.code)) reply.header('connection', 'close');
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
+  const allowed = allowedPathsHeader(problem?.allowed_paths ?? []);
+  if (allowed !== '') reply.header('x-allowed-paths', allowed);
   dropRest(request.raw);
   reply.code(problem ? statusOf[problem.kind] : INTERNAL_ERROR.status);
   const page = problem?.kind === 'misdirected' ? wrongHostPage(request) : null;
@@ -247,6 +249,15 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   void reply
     .type('application/json; charset=utf-8')
     .send(JSON.stringify({ error: problem?.message ?? INTERNAL_ERROR.message }));
+}
+
+/** Paths separated by commas, everything but slashes and plain characters percent-encoded; those that fit. */
+function allowedPathsHeader(paths: readonly string[]): string {
+  const encoded = paths.map((path) => path.split('/').map(encodeURIComponent).join('/'));
+  return encoded.reduce((header, path) => {
+    const longer = header === '' ? path : `${header}, ${path}`;
+    return longer.length > limits.allowed_paths_chars_max ? header : longer;
+  }, '');
 }
 
 /** What is not HTTP, too long or too slow never becomes a request: one plain answer, and the connection ends. */

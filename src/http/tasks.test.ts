@@ -62,7 +62,7 @@ test.each<[method: string, body: unknown, words: string]>([
     { status: 'done' },
     '400 status must be one of: open, in_progress, in_review, completed, cancelled',
   ],
-  ['PATCH', { version: 9 }, '409 task changed concurrently; reload and retry'],
+  ['PATCH', { title: 'x', version: 9 }, '409 task changed concurrently; reload and retry'],
 ])('%s of a task with %j is refused: %s', async (method, body, words) => {
   expect(await refusal(method, method === 'POST' ? TASKS : one, body)).toBe(words);
 });

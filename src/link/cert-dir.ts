@@ -2,7 +2,7 @@
  * The folder of certificates and secrets (`internal_grpc.security.cert_dir`), closed to other users. Every file is
  * replaced whole; a look tells whether anybody changed one, and ends in the same reading as at the start.
  */
-import { readFile, stat } from 'node:fs/promises';
+import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { makePrivateFolder, writeFileAtomic } from '../base/files.ts';
@@ -10,14 +10,20 @@ import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { TokenSettings } from './tokens.ts';
 
-const files = ['ca.pem', 'ca-key.pem', 'cert.pem', 'key.pem', 'auth_secret.txt', 'joined.json'] as const;
+const files = [
+  'ca.pem',
+  'ca-key.pem',
+  'cert.pem',
+  'key.pem',
+  'auth_secret.txt',
+  'auth.json',
+  'joined.json',
+] as const;
 export type CertFile = (typeof files)[number];
 
-const secretSchema = z.object({
-  shared_secret: z.string().optional(),
-  issuer: z.string().optional(),
-  audience: z.string().optional(),
-});
+const claims = z.object({ issuer: z.string().optional(), audience: z.string().optional() });
+/** The whole of `auth_secret.txt` as svc 0.1 wrote it. */
+const earlierForm = claims.extend({ shared_secret: z.string().optional() });
 
 export class CertDir {
   readonly path: string;
@@ -31,9 +37,7 @@ export class CertDir {
     try {
       await makePrivateFolder(path);
     } catch (error) {
-      // A folder of the operator's, mounted or owned so that we cannot change it, may still be read.
-      const { code = '' } = error as NodeJS.ErrnoException;
-      if (!['EPERM', 'EACCES', 'EROFS'].includes(code)) throw error;
+      if (!isNotOurs(error as NodeJS.ErrnoException)) throw error;
     }
     return new CertDir(path);
   }
@@ -55,22 +59,37 @@ export class CertDir {
   /** The file's JSON in the form of `schema`, null where there is none; throws when it has another form. */
   async readJson<T>(file: CertFile, schema: z.ZodType<T>): Promise<T | null> {
     const text = await this.read(file);
-    if (text === null) return null;
-    try {
-      return schema.parse(JSON.parse(text));
-    } catch {
-      throw new Error(`${file} is damaged`);
-    }
+    return text === null ? null : parseJson(file, text, schema);
   }
 
+  /**
+   * The secret of `auth_secret.txt`, with the issuer and the audience of `auth.json`; what no file holds is absent. A secret in
+   * the earlier form, JSON with all three, is rewritten. Throws when a file is damaged or the secret is too short.
+   */
   async readSecret(): Promise<Partial<TokenSettings>> {
-    const found = await this.readJson('auth_secret.txt', secretSchema);
-    if (typeof found?.shared_secret === 'string') checkSecret(found.shared_secret, 'auth_secret.txt');
-    return found ?? {};
+    const text = await this.read('auth_secret.txt');
+    if (text?.startsWith('{')) return this.#readEarlier(parseJson('auth_secret.txt', text, earlierForm));
+    const kept = (await this.readJson('auth.json', claims)) ?? {};
+    if (text === null) return kept;
+    const shared_secret = text.replace(/\r?\n$/, '');
+    if (/[\r\n]/.test(shared_secret)) throw new Error('auth_secret.txt must hold one line');
+    checkSecret(shared_secret, 'auth_secret.txt');
+    return { ...kept, shared_secret };
   }
 
-  async writeSecret(settings: Partial<TokenSettings>): Promise<void> {
-    await this.write('auth_secret.txt', `${JSON.stringify(settings)}\n`);
+  /** The secret last: a process that ends in between leaves what can be read and written again. */
+  async writeSecret({ shared_secret, ...kept }: Partial<TokenSettings>): Promise<void> {
+    await this.write('auth.json', `${JSON.stringify(kept)}\n`);
+    if (shared_secret === undefined) await rm(join(this.path, 'auth_secret.txt'), { force: true });
+    else await this.write('auth_secret.txt', `${shared_secret}\n`);
+  }
+
+  async #readEarlier(settings: Partial<TokenSettings>): Promise<Partial<TokenSettings>> {
+    if (settings.shared_secret !== undefined) checkSecret(settings.shared_secret, 'auth_secret.txt');
+    await this.writeSecret(settings).catch((error: NodeJS.ErrnoException) => {
+      if (!isNotOurs(error)) throw error;
+    });
+    return settings;
   }
 
   /** Changes when a file does. */
@@ -92,6 +111,19 @@ export class CertDir {
 
   close(): void {
     clearInterval(this.#looking);
+  }
+}
+
+/** A folder of the operator's, mounted or owned so that we cannot change it, may still be read. */
+function isNotOurs({ code = '' }: NodeJS.ErrnoException): boolean {
+  return ['EPERM', 'EACCES', 'EROFS'].includes(code);
+}
+
+function parseJson<T>(file: CertFile, text: string, schema: z.ZodType<T>): T {
+  try {
+    return schema.parse(JSON.parse(text));
+  } catch {
+    throw new Error(`${file} is damaged`);
   }
 }
 

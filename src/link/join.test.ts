@@ -225,8 +225,9 @@ test('configured secret, issuer and audience win over the plane’s, and its sec
   const node = await openTrustedNode({ shared_secret: SECRET, issuer: 'mine', mode: 'tls' });
   const plane = await testPlaneTrust();
   await joinTo(node, plane);
-  const kept = await readFile(join(node.options.cert_dir, 'auth_secret.txt'), 'utf8');
+  const kept = await readFile(join(node.options.cert_dir, 'auth.json'), 'utf8');
   expect(JSON.parse(kept)).toEqual({ audience: 'svc-internal' });
+  expect(await readdir(node.options.cert_dir)).not.toContain('auth_secret.txt');
 
   const connection = await dial(node, plane.identity()!);
   expect(await outcome(connection, await plane.token())).toBe('unauthorized');
@@ -239,7 +240,7 @@ test('a join that was cut short at any file can be made again', async () => {
   const plane = await testPlaneTrust();
   await joinTo(node, plane);
   const { cert_dir } = node.options;
-  const files = ['joined.json', 'ca.pem', 'cert.pem', 'auth_secret.txt'] as const;
+  const files = ['joined.json', 'ca.pem', 'cert.pem', 'auth.json', 'auth_secret.txt'] as const;
   const full = await Promise.all(files.map((file) => readFile(join(cert_dir, file), 'utf8')));
   const key = await readFile(join(cert_dir, 'key.pem'), 'utf8');
   const unspent = JSON.stringify({ ...JSON.parse(full[0]!), spent: [] });
@@ -257,7 +258,7 @@ test('a join that was cut short at any file can be made again', async () => {
 });
 
 test('a join that failed at any file can be made again, also after a restart', async () => {
-  for (const file of ['ca.pem', 'cert.pem', 'auth_secret.txt']) {
+  for (const file of ['ca.pem', 'cert.pem', 'auth.json', 'auth_secret.txt']) {
     const node = await openTrustedNode();
     const plane = await testPlaneTrust();
     const blocked = join(node.options.cert_dir, file);

@@ -364,11 +364,32 @@ test('a secret that changes in its file holds from then on', async () => {
   const node = await operatorsNode({ mode: 'tls', shared_secret: null });
   const connection = await dial(node, { ca: node.ca.cert });
   expect(await outcome(connection, await token())).toBe('unauthorized');
-  const file = join(node.options.cert_dir, 'auth_secret.txt');
-  await writeFile(file, JSON.stringify({ shared_secret: SECRET, issuer: 'other' }));
+  await writeFile(join(node.options.cert_dir, 'auth_secret.txt'), `${SECRET}\n`);
+  await writeFile(join(node.options.cert_dir, 'auth.json'), '{"issuer":"other"}');
   await node.trust.refresh();
   expect(await outcome(connection, await token())).toBe('unauthorized');
   expect(await outcome(connection, await token({ issuer: 'other' }))).toBe('ok');
+});
+
+test('a secret in the earlier form holds, and is rewritten', async () => {
+  const node = await operatorsNode({ mode: 'tls', shared_secret: null });
+  const { cert_dir } = node.options;
+  const file = (name: string) => readFile(join(cert_dir, name), 'utf8');
+  await writeFile(join(cert_dir, 'auth_secret.txt'), `{"shared_secret":"${SECRET}","issuer":"other"}\n`);
+  const again = await openTrustedNode(node.options);
+  expect([await file('auth_secret.txt'), await file('auth.json')]).toEqual([
+    `${SECRET}\n`,
+    '{"issuer":"other"}\n',
+  ]);
+  const connection = await dial(again, { ca: node.ca.cert });
+  expect(await outcome(connection, await token())).toBe('unauthorized');
+  expect(await outcome(connection, await token({ issuer: 'other' }))).toBe('ok');
+
+  // One that a join left beside a configured secret held no secret.
+  await writeFile(join(cert_dir, 'auth_secret.txt'), '{"audience":"svc-internal"}\n');
+  await openTrustedNode({ ...node.options, shared_secret: SECRET });
+  expect(await file('auth.json')).toBe('{"audience":"svc-internal"}\n');
+  await expect(file('auth_secret.txt')).rejects.toThrow('ENOENT');
 });
 
 test('certificates that the operator puts over those of a join end the joining', async () => {

@@ -16,7 +16,7 @@ const readAll = (folder: string, files: string[]) =>
 test('the first start makes an authority, a certificate and a secret, closed to other users', async () => {
   const cert_dir = join(await testFolder(), 'not', 'there', 'yet');
   const plane = await testPlaneTrust({ cert_dir });
-  expect((await readdir(cert_dir)).sort()).toEqual([...pems, 'auth_secret.txt'].sort());
+  expect((await readdir(cert_dir)).sort()).toEqual([...pems, 'auth_secret.txt', 'auth.json'].sort());
   expect((await stat(cert_dir)).mode & 0o777).toBe(0o700);
   for (const file of await readdir(cert_dir)) {
     expect((await stat(join(cert_dir, file))).mode & 0o777).toBe(0o600);
@@ -26,10 +26,34 @@ test('the first start makes an authority, a certificate and a secret, closed to 
   expect(svcUris(new X509Certificate(cert).raw)).toEqual(['svc:plane:pln_test']);
   expect(daysLeft(cert, Date.now())).toBeCloseTo(90, 1);
   expect(daysLeft(ca, Date.now())).toBeCloseTo(3650, 1);
-  const kept = JSON.parse(await readFile(join(cert_dir, 'auth_secret.txt'), 'utf8'));
-  expect(kept).toEqual(plane.handover());
-  expect(Buffer.from(kept.shared_secret, 'base64url')).toHaveLength(32);
+  const [secret, rest] = await readAll(cert_dir, ['auth_secret.txt', 'auth.json']);
+  const { shared_secret, ...claims } = plane.handover();
+  expect([secret, JSON.parse(rest!)]).toEqual([`${shared_secret}\n`, claims]);
+  expect(Buffer.from(shared_secret, 'base64url')).toHaveLength(32);
 });
+
+test('a secret in the earlier form is read, and rewritten once', async () => {
+  const cert_dir = await testFolder();
+  const secret_file = join(cert_dir, 'auth_secret.txt');
+  await writeFile(secret_file, `{"shared_secret":"${SECRET}","issuer":"svc","audience":"svc-internal"}\n`);
+  const plane = await testPlaneTrust({ cert_dir });
+  expect(plane.handover().shared_secret).toBe(SECRET);
+  expect(await readAll(cert_dir, ['auth_secret.txt', 'auth.json'])).toEqual([
+    `${SECRET}\n`,
+    '{"issuer":"svc","audience":"svc-internal"}\n',
+  ]);
+  expect((await stat(secret_file)).mode & 0o777).toBe(0o600);
+  expect((await testPlaneTrust({ cert_dir })).handover()).toEqual(plane.handover());
+});
+
+test.each([SECRET, `${SECRET}\r\n`])(
+  'a secret that somebody wrote by hand is taken as a line (%j)',
+  async (text) => {
+    const cert_dir = await testFolder();
+    await writeFile(join(cert_dir, 'auth_secret.txt'), text);
+    expect((await testPlaneTrust({ cert_dir })).handover().shared_secret).toBe(SECRET);
+  },
+);
 
 test('a later start changes nothing', async () => {
   const cert_dir = await testFolder();
@@ -117,7 +141,10 @@ test('files that do not make sense together are refused at the start, and nothin
     [{ 'ca.pem': ca!, 'ca-key.pem': rsa }, 'ca-key.pem is not an ECDSA P-256 key'],
     [{ 'ca.pem': 'x', 'ca-key.pem': ca_key! }, 'ca.pem cannot be read'],
     [{ 'ca.pem': ca!, 'ca-key.pem': 'x' }, 'ca-key.pem cannot be read'],
-    [{ 'auth_secret.txt': 'x' }, 'auth_secret.txt is damaged'],
+    [{ 'auth_secret.txt': '' }, 'auth_secret.txt must have at least 32 bytes'],
+    [{ 'auth_secret.txt': `${SECRET}\n${SECRET}\n` }, 'auth_secret.txt must hold one line'],
+    [{ 'auth_secret.txt': '{"shared_secret": ' }, 'auth_secret.txt is damaged'],
+    [{ 'auth_secret.txt': SECRET, 'auth.json': '[' }, 'auth.json is damaged'],
     [{ 'auth_secret.txt': '{"shared_secret": "short"}' }, 'auth_secret.txt must have at least 32 bytes'],
   ];
   for (const [files, words] of cases) {
@@ -171,7 +198,7 @@ test('in mode disabled there are tokens, and no certificates', async () => {
   const cert_dir = await testFolder();
   const plane = await testPlaneTrust({ cert_dir, mode: 'disabled' });
   expect(plane.identity()).toBe(null);
-  expect(await readdir(cert_dir)).toEqual(['auth_secret.txt']);
+  expect(await readdir(cert_dir)).toEqual(['auth.json', 'auth_secret.txt']);
   const door = new TokenVerifier({ settings: () => plane.handover(), clock: new TestClock() });
   await door.verify(await plane.token());
 });

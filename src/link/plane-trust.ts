@@ -96,6 +96,12 @@ export class PlaneTrust {
     return this.#trusted.identity;
   }
 
+  /** Whether a certificate is for the key of the plane's own. A node's never is, whoever signed it. */
+  isOwnKey({ publicKey }: X509Certificate): boolean {
+    const { identity } = this.#trusted;
+    return identity !== null && new X509Certificate(identity.cert).publicKey.equals(publicKey);
+  }
+
   /** A fresh token; each is good for one call. */
   token(): Promise<string> {
     return mintToken(this.handover(), this.#options.plane_id, this.#options.clock);

@@ -11,10 +11,10 @@ import { writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import { type Config, parseAddress } from '../contract/config.ts';
-import { invalid } from '../domain/problem.ts';
+import { invalid, problems } from '../domain/problem.ts';
 import { NodeTrust } from '../link/node-trust.ts';
 import type { LinkPosition } from '../link/wire.ts';
-import { actorRoutes } from '../rpc-actor/service.ts';
+import { type ActorSurface, actorRoutes } from '../rpc-actor/service.ts';
 import { type Door, openDoor } from '../rpc-node/door.ts';
 import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
 import { announceActors } from './actor-surface.ts';
@@ -76,6 +76,11 @@ async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }
 
   const state = await NodeState.open(join(data_dir, 'node.json'));
   const address = parseAddress(config.get('internal_grpc.listen'))!;
+  /** The plane judges every call. Nobody is an operator here by a certificate. */
+  const passUp: ActorSurface['call'] = async ({ method, params, token }) => {
+    if (token === null) throw problems.actorUnauthorized();
+    return door.upcall(method, params, token);
+  };
   const door: Door = await openDoor({
     ...address,
     tls:
@@ -85,7 +90,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }
     authorize: (call) => trust.authorize(call),
     routes: (router) => {
       joinRoutes({ trust, log })(router);
-      actorRoutes({ call: ({ method, params, token }) => door.upcall(method, params, token), log })(router);
+      actorRoutes({ call: passUp, log })(router);
     },
     renewal: renewalHandlers({ trust, log }),
     node,

@@ -2,6 +2,7 @@
  * The plane as a value: everything wired, opened in order and closed in the reverse order. `svc serve` starts it, and so
  * do tests. It holds no rules; what it decides is who gets to know whom.
  */
+import type { X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createSecureContext } from 'node:tls';
@@ -51,6 +52,7 @@ import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
 import { markStale } from '../services/agents/staleness.ts';
+import { AgentWaits } from '../services/agents/waiting.ts';
 import { Audit } from '../services/audit.ts';
 import { IdempotencyKeys } from '../services/idempotency.ts';
 import { Join, type JoinChallenge } from '../services/join.ts';
@@ -342,7 +344,7 @@ async function open(
         audit,
         base_url: () => config.get('web.rp_origin') ?? url,
       }),
-      ...agentHandlers(agents),
+      ...agentHandlers(agents, new AgentWaits(agents, feed), folders),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
       ...configHandlers(settings),
@@ -455,7 +457,9 @@ async function openActors(options: {
   const address = parseAddress(config.get('internal_grpc.listen'))!;
   const certificate = trust.identity();
   const call = (asked: Omit<ActorCall, 'node_id'>) => actors.call({ ...asked, node_id: MAIN_NODE });
-  const door = await openActorDoor({ ...address, certificate, call, log });
+  const isOperator = (peer: X509Certificate) => trust.isOwnKey(peer);
+  const operators = trust.mode === 'mtls' ? { isOperator } : {};
+  const door = await openActorDoor({ ...address, certificate, call, log, ...operators });
   opened.push(() => door.close());
   const announce = () =>
     announceActors({ files, ...address, port: door.port, identity: trust.identity(), log });

@@ -51,10 +51,10 @@ async function ask(
   }
 }
 
-test('a call is handed on with its token, and its answer back', async () => {
+test('a call is handed on with its token and the address of its caller, and its answer back', async () => {
   const connection = await dial(await openDoor());
   expect(await ask(connection, { params: '{"a":[1,"ü"]}', authorization: 'bearer a.b-c_d' })).toEqual({
-    ...{ method: 'm', params: { a: [1, 'ü'] }, token: 'a.b-c_d' },
+    ...{ method: 'm', params: { a: [1, 'ü'] }, token: 'a.b-c_d', ip: '127.0.0.1' },
   });
 });
 

@@ -1,14 +1,17 @@
 /**
  * The plane's own door for actors: gRPC at `internal_grpc.listen`, with the plane's certificate, and nothing behind it but
- * ActorService. Callers have no certificate; every call brings its token. (A node has the service at its one door.)
+ * ActorService. Every call brings its token, except those of an operator who has the plane's own certificate, in `mtls`. (A
+ * node has the service at its one door.)
  */
+import type { X509Certificate } from 'node:crypto';
 import { once } from 'node:events';
 import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
+import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import { KIB, limits } from '../base/limits.ts';
 import { GRPC_ALONE } from '../link/wire.ts';
-import { type ActorSurface, actorRoutes } from './service.ts';
+import { type ActorSurface, actorRoutes, callerAddress, isOperator } from './service.ts';
 
 interface Certificate {
   cert: string;
@@ -20,6 +23,11 @@ export interface ActorDoorOptions extends ActorSurface {
   port: number;
   /** PEM; null: no TLS. */
   certificate: Certificate | null;
+  /**
+   * Decides whether a client certificate is the operator's; the handshake has proven that the caller holds its key. Absent:
+   * no certificate is asked for.
+   */
+  isOperator?: (certificate: X509Certificate) => boolean;
 }
 
 export interface ActorDoor {
@@ -36,9 +44,20 @@ export async function openActorDoor(options: ActorDoorOptions): Promise<ActorDoo
     acceptCompression: [],
     readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
     routes: actorRoutes(options),
+    contextValues: ({ socket }) => {
+      const peer = 'getPeerX509Certificate' in socket ? socket.getPeerX509Certificate() : undefined;
+      return createContextValues()
+        .set(callerAddress, socket.remoteAddress ?? null)
+        .set(isOperator, peer !== undefined && options.isOperator?.(peer) === true);
+    },
   });
   const settings = { maxConcurrentStreams: limits.actor_streams_max };
-  const tls = { minVersion: 'TLSv1.3', handshakeTimeout: limits.link_connect_ms } as const;
+  const tls = {
+    minVersion: 'TLSv1.3',
+    handshakeTimeout: limits.link_connect_ms,
+    // Agents have none and are not turned away for it.
+    ...(options.isOperator && { requestCert: true, rejectUnauthorized: false }),
+  } as const;
   const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);
   const server = secure ?? http2.createServer({ settings }, adapter);
   server.maxConnections = limits.actor_connections_max;

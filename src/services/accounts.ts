@@ -12,6 +12,7 @@ import { problems } from '../domain/problem.ts';
 import { type Caller, type Role, USERNAME, type User } from '../domain/user.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import type { Audit } from './audit.ts';
+import { differs } from './changes.ts';
 import { type Page, type PageRequest, page, readCursor } from './page.ts';
 import type { Passwords } from './passwords.ts';
 import { type Attempt, admit, fail, networkOf, succeed, sweepThrottle, tooManyAttempts } from './throttle.ts';
@@ -258,7 +259,7 @@ export class Accounts {
 
   /**
    * A new password or another role ends all tokens of the user; root's own token of this very call stays when the
-   * password alone changes.
+   * password alone changes. A name and a role that the user already has change nothing and are not audited.
    */
   async update(
     caller: Caller,
@@ -277,12 +278,9 @@ export class Accounts {
       const username = change.username ?? row.username;
       if (role !== row.role && row.role === 'root') refuseLastRoot(tx);
       if (username !== row.username && findUser(tx, 'username', username)) throw problems.usernameTaken();
-      const set = {
-        username,
-        role,
-        password_hash: password_hash ?? row.password_hash,
-        updated_at: clock.now(),
-      };
+      const values = { username, role, password_hash: password_hash ?? row.password_hash };
+      if (!differs(row, values)) return toUser(row);
+      const set = { ...values, updated_at: clock.now() };
       tx.run(tx.sql.updateTable('users').set(set).where('id', '=', user_id));
       const changed = {
         ...(username !== row.username && { username: { from: row.username, to: username } }),

@@ -3,6 +3,7 @@ import { DatabaseSync } from 'node:sqlite';
 import pino from 'pino';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import type { AuditEvent } from '../domain/audit.ts';
+import { addAgent } from '../store/testing.ts';
 import { AccountsRoom } from '../testing/accounts.ts';
 
 let room: AccountsRoom;
@@ -39,6 +40,27 @@ describe('audit', () => {
     await expect(act).rejects.toThrow('no');
     expect((await room.audit.list({}, {})).items).toEqual([]);
     expect(lines).toEqual([]);
+  });
+
+  it('takes the workdir from the record of the agent unless it is given', async () => {
+    await addAgent(room.store, 'agt_a');
+    const stored = await room.store.read((reader) =>
+      reader.get(reader.sql.selectFrom('agents').select('workdir')),
+    );
+    const entry = { event: 'permission_reviewed', user_id: null, ip: null } as const;
+    await room.store.write((tx) => {
+      room.audit.record(tx, { ...entry, agent_id: 'agt_a' });
+      room.audit.record(tx, { ...entry, agent_id: 'agt_a', workdir: '/elsewhere' });
+      room.audit.record(tx, { ...entry, agent_id: 'agt_deleted' });
+      room.audit.record(tx, entry);
+    });
+    const { items } = await room.audit.list({}, {});
+    expect(items.map(({ workdir }) => workdir).toReversed()).toEqual([
+      stored!.workdir,
+      '/elsewhere',
+      null,
+      null,
+    ]);
   });
 
   it('shows the seven fields, null where there is none, and writes them to the log with the hash', async () => {

@@ -20,6 +20,7 @@ export interface AuditEntry {
   user_id: string | null;
   ip: string | null;
   agent_id?: string | null;
+  /** Of the agent; only needed where the agent's record does not exist any more. */
   workdir?: string | null;
   level?: AuditLevel;
   details?: Record<string, unknown>;
@@ -70,7 +71,7 @@ export class Audit {
       agent_id: entry.agent_id ?? null,
       user_id: entry.user_id,
       ip: entry.ip,
-      workdir: entry.workdir ?? null,
+      workdir: entry.workdir ?? workdirOf(tx, entry.agent_id),
       details: JSON.stringify(entry.details ?? {}),
     };
     const hash = auditHash(before?.hash ?? GENESIS, row);
@@ -139,6 +140,13 @@ export class Audit {
       await setImmediate(undefined, { signal });
     }
   }
+}
+
+function workdirOf(reader: Reader, agent_id: string | null | undefined): string | null {
+  if (!agent_id) return null;
+  return (
+    reader.get(reader.sql.selectFrom('agents').select('workdir').where('id', '=', agent_id))?.workdir ?? null
+  );
 }
 
 function slice(reader: Reader, after: number): Row[] {

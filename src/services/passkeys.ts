@@ -233,6 +233,7 @@ export class Passkeys {
   async rename(caller: Caller, id: string, name: string): Promise<Passkey> {
     return await this.#deps.store.write((tx) => {
       const row = own(tx, caller, id);
+      if (row.name === name) return toPasskey(row);
       updatePasskey(tx, id, { name });
       const details = { passkey_id: id, name: { from: row.name, to: name } };
       this.#record(tx, caller, { event: 'passkey_renamed', details });

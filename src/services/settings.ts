@@ -3,6 +3,7 @@
  * defaults. Refuses what flags or the environment have fixed, and keys that need a restart. A change is checked,
  * audited, stored and applied as one.
  */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../base/clock.ts';
 import type { Logger } from '../base/log.ts';
 import {
@@ -115,6 +116,7 @@ export async function openSettings({
     const { user_id, ip } = caller;
     await store.write((tx) => {
       for (const [key, value] of checked) {
+        if (isDeepStrictEqual(live.get(key), value)) continue;
         const from = maskValue(key, get(key));
         const to = maskValue(key, value ?? config.get(key));
         if (value === undefined) {

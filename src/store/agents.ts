@@ -85,6 +85,14 @@ export interface AgentFilter {
   status?: string | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
+  /** Each must be one of the agent's. */
+  labels?: readonly (readonly [name: string, value: string])[] | undefined;
+  /** Username or id. */
+  owner?: string | undefined;
+  team_id?: string | undefined;
+  repo?: string | undefined;
+  /** Each must occur in the id, name, command, workdir or labels, in upper or lower case. */
+  words?: readonly string[] | undefined;
   /** Agents older than this one (by `num`). */
   before_num?: number | undefined;
   limit?: number | undefined;
@@ -106,9 +114,39 @@ export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
   if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
   if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
   if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);
+  if (filter.team_id !== undefined) query = query.where('teams.id', '=', filter.team_id);
+  if (filter.repo !== undefined) query = query.where('agents.worktree_repo', '=', filter.repo);
+  if (filter.owner !== undefined)
+    query = query.where('agents.owner_id', 'in', usersNamed(reader, filter.owner));
+  for (const [name, value] of filter.labels ?? []) {
+    query = query.where(
+      sql<boolean>`EXISTS (SELECT 1 FROM json_each(agents.labels) WHERE key = ${name} AND value = ${value})`,
+    );
+  }
+  for (const word of filter.words ?? []) {
+    const text = sql`lower(agents.id || char(10) || agents.name || char(10) || agents.command || char(10) || agents.workdir || char(10) || agents.labels)`;
+    query = query.where(sql<boolean>`instr(${text}, lower(${word})) > 0`);
+  }
   if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
   if (filter.limit !== undefined) query = query.limit(filter.limit);
   return reader.all(query) as AgentRow[];
+}
+
+/** A user's agents of exactly this name, newest first. */
+export function agentsNamed(reader: Reader, owner_id: string, name: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.owner_id', '=', owner_id)
+      .where('agents.name', '=', name)
+      .orderBy('agents.num', 'desc'),
+  ) as AgentRow[];
+}
+
+function usersNamed(reader: Reader, owner: string) {
+  return reader.sql
+    .selectFrom('users')
+    .select('id')
+    .where(({ eb, or }) => or([eb('username', '=', owner), eb('id', '=', owner)]));
 }
 
 /** Answers the new row's `num`. */

@@ -220,12 +220,17 @@ export class LivesRoom {
     await rm(this.folder, { recursive: true, force: true });
   }
 
-  create(more: Partial<CreateAgent> = {}, key: string | null = null, caller = ANA): Promise<Agent> {
+  create(
+    more: Partial<CreateAgent> = {},
+    key: string | null = null,
+    caller = ANA,
+    options: { replace?: boolean } = {},
+  ): Promise<Agent> {
     const none = { argv: null, preset: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
     const request = { ...none, name: 'a', command: 'true', workdir: this.folder, node_id: 'main' };
     const usual = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
     const rest = { stdin: false, on_exit: 'kill', prompt: null, start: false } as const;
-    return this.agents.create(caller, { ...request, ...usual, ...rest, ...more }, key);
+    return this.agents.create(caller, { ...request, ...usual, ...rest, ...more }, key, options);
   }
 
   get(agent_id: string): Promise<Agent> {

@@ -28,6 +28,7 @@ import {
 } from '../../store/prompts.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { AgentsContext } from '../agents/context.ts';
+import { differs } from '../changes.ts';
 import { endTurn, sendNext } from './driver.ts';
 import { Exchange } from './exchange.ts';
 
@@ -95,9 +96,11 @@ export class Prompting {
     return this.#context.options.store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       const prompt = mustWait(tx, row, prompt_id);
-      updatePrompt(tx, prompt.num, { content: JSON.stringify(content) });
+      const values = { content: JSON.stringify(content) };
+      if (!differs(prompt, values)) return toPrompt(prompt);
+      updatePrompt(tx, prompt.num, values);
       this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });
-      return toPrompt({ ...prompt, content: JSON.stringify(content) });
+      return toPrompt({ ...prompt, ...values });
     });
   }
 

@@ -76,6 +76,21 @@ test('a question is a review in the words of the agent, and its answer is what t
   await room.expectTrue(id);
 });
 
+test('the audit record of an answer names the agent, its workdir, who answered and from where', async () => {
+  const { id, acp } = await prompted();
+  acp.asks('q', [option('y', 'allow_once')]);
+  const [review] = await reviews(1);
+  await respond(review!.id, { decision: 'allow' }, { ...ANA, ip: '192.0.2.7' });
+  const rows = await room.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('audit').selectAll().where('event', '=', 'permission_reviewed')),
+  );
+  const { workdir } = await room.get(id);
+  expect(workdir).not.toBe('');
+  expect(rows).toMatchObject([
+    { agent_id: id, workdir, user_id: ANA.user_id, ip: '192.0.2.7', level: 'info' },
+  ]);
+});
+
 test.each<[offered: string[], answer: ReviewAnswer, outcome: object | string]>([
   [['allow_once', 'reject_once'], { decision: 'allow' }, selected('o0')],
   [['allow_once', 'reject_once'], { decision: 'deny' }, selected('o1')],

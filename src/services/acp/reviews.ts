@@ -68,6 +68,8 @@ interface By {
   name: string;
   user_id: string | null;
   ip: string | null;
+  /** Authenticated on the internal surface and by no token of the user: whoever operates the service. */
+  operator?: boolean;
 }
 
 export class Reviews {
@@ -114,8 +116,8 @@ export class Reviews {
     const { store, idempotency } = this.#context.options;
     const answered = await store.write((tx) => {
       const row = mustFind(tx, caller, ANSWER, review_id);
-      const { username: name, user_id, ip } = caller;
-      const review = this.#answer(tx, row, { name, user_id, ip }, answer);
+      const { username: name, user_id, ip, token_id } = caller;
+      const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
       if (idempotency_key !== null) {
         idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
       }
@@ -194,6 +196,7 @@ export class Reviews {
       details: {
         ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
         ...(by.user_id === null && { actor_id: by.name }),
+        ...(by.operator && { authenticated_by: 'internal_grpc' }),
       },
     });
     tx.afterCommit(() => this.#options.onAnswered(this.#context.now() - row.created_at));

@@ -2,7 +2,7 @@
  * As whom, in which team and run a call of an actor is made. An agent's session is one member in one run; the holder of
  * the shared secret names both.
  */
-import { type ActorCaller, actingAs, usernameOf } from '../../domain/actor.ts';
+import { type ActorCaller, actingAs, humanActorId, usernameOf } from '../../domain/actor.ts';
 import type { ActorRole } from '../../domain/actor-rights.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import type { Member, TeamSpec } from '../../domain/team.ts';
@@ -35,11 +35,21 @@ export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting
   const who = actingAs(caller, asked.actor_id);
   if (who === null) throw invalid('actor_id is required', 'actor_id_required');
   const { team, run } = placeOf(reader, caller, who, asked.run_id);
-  if (team === null) return humanAlone(reader, who);
+  if (team === null) return humanAlone(reader, caller, who);
   const spec = specOf(team, run);
   const user_id = run?.created_by ?? team.created_by;
   const actor = resolveActor(reader, { team, spec, user_id }, who);
-  return { ...somebody(reader, actor), team, run };
+  return { ...somebody(reader, caller, actor), team, run };
+}
+
+/**
+ * As `actAs`; an operator, who holds the shared secret and names no actor, acts as the first root user. An agent does not
+ * become one by knowing the secret: its calls come from its session.
+ */
+export function actAsOperator(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+  const is_operator = caller.kind === 'secret' && caller.session === null;
+  const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
+  return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
 }
 
 /** As `actAs`, in a run: the one that is named, or the session's own, or the only one that is open. */
@@ -75,25 +85,32 @@ function placeOf(
 
 function somebody(
   reader: Reader,
+  { ip }: ActorCaller,
   actor: Actor,
 ):
   | { kind: 'member'; actor_id: string; role: ActorRole; member: Member }
   | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
   if (actor.kind === 'member') return actor;
   const { actor_id, username } = actor;
-  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username)! };
+  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username, ip)! };
 }
 
-function humanAlone(reader: Reader, who: string): Acting {
-  const caller = callerOf(reader, usernameOf(who) ?? '');
+function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
+  const caller = callerOf(reader, usernameOf(who) ?? '', ip);
   if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
   return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
 }
 
-function callerOf(reader: Reader, username: string): Caller | null {
+function callerOf(reader: Reader, username: string, ip: string | null): Caller | null {
   const query = reader.sql.selectFrom('users').select(['id', 'role']).where('username', '=', username);
   const user = reader.get(query);
-  return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip: null } : null;
+  return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip } : null;
+}
+
+/** The name of the root user who has been here longest. */
+function firstRoot(reader: Reader): string | null {
+  const roots = reader.sql.selectFrom('users').select('username').where('role', '=', 'root');
+  return reader.get(roots.orderBy('created_at').orderBy('id').limit(1))?.username ?? null;
 }
 
 function onlyOpenRun(reader: Reader, acting: Acting): RunRow {

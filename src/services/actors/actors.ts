@@ -36,10 +36,16 @@ export interface ActorsDeps {
 export interface ActorCall {
   method: string;
   params: unknown;
-  token: string;
+  /** Null: the operator's connection, by its certificate. */
+  token: string | null;
   /** The node that the call came in by. */
   node_id: string;
+  /** Where the caller is; null: on the node, which does not say. */
+  ip?: string | null;
 }
+
+/** What a token proves. */
+type Credential = Omit<ActorCaller, 'ip'>;
 
 type Methods = TeamMethods & {
   whoami(caller: ActorCaller, params: ActorRequest<'whoami'>): Promise<ActorResult<'whoami'>>;
@@ -59,8 +65,8 @@ export class Actors {
   }
 
   /** Answers the method's result; throws a Problem. */
-  async call({ method, params, token, node_id }: ActorCall): Promise<unknown> {
-    const caller = await this.#authenticate(token, node_id);
+  async call({ method, params, token, node_id, ip = null }: ActorCall): Promise<unknown> {
+    const caller = { ...(await this.#authenticate(token, node_id)), ip };
     if (!isActorMethod(method)) {
       throw new Problem('not_found', 'unknown_method', 'this plane does not know the command');
     }
@@ -103,14 +109,15 @@ export class Actors {
 
   // --- who calls ------------------------------------------------------------------------------------------------------
 
-  async #authenticate(token: string, node_id: string): Promise<ActorCaller> {
+  async #authenticate(token: string | null, node_id: string): Promise<Credential> {
+    if (token === null) return { kind: 'secret', actor_id: null, session: null };
     const bounded = token.length <= limits.link_token_chars_max ? token : '';
     return bounded.split('.').length === 3
       ? this.#bySecret(bounded, node_id)
       : this.#bySession(bounded, node_id);
   }
 
-  async #bySession(token: string, node_id: string): Promise<ActorCaller> {
+  async #bySession(token: string, node_id: string): Promise<Credential> {
     const session_id = this.#deps.session_tokens.sessionOf(token);
     if (session_id === null) throw this.#refused('the token is not one of this plane', node_id);
     const session = await this.#deps.store.read((reader) => findLive(reader, session_id));
@@ -121,7 +128,7 @@ export class Actors {
     return { kind: 'session', actor_id: ownActor(session), session };
   }
 
-  async #bySecret(token: string, node_id: string): Promise<ActorCaller> {
+  async #bySecret(token: string, node_id: string): Promise<Credential> {
     const { sub, session_id } = await this.#verifier.verify(token).catch((error: Error) => {
       throw this.#refused(error.message, node_id);
     });

@@ -237,6 +237,37 @@ test('reviews are listed and answered as the member or the human that calls', as
   await expect(refused).rejects.toThrow('must be one of decision, option_id and outcome');
 });
 
+test('an operator with the shared secret answers reviews as the first root user without naming an actor', async () => {
+  const review_id = 'rev_1';
+  const respond = (token: string, more: object = {}) =>
+    actors.call({
+      ...{ method: 'permission-review-respond', params: { review_id, decision: 'allow', ...more } },
+      ...{ token, node_id: 'main', ip: '192.0.2.7' },
+    });
+  const mint = (claims: { session_id?: string } = {}) =>
+    mintToken(settings, '', room.clock, { kind: 'actor', claims });
+  await expect(respond(await mint())).rejects.toThrow('actor_id is required');
+
+  await room.store.write((tx) =>
+    tx.run(tx.sql.updateTable('users').set({ role: 'root' }).where('id', 'in', ['usr_2', 'usr_3'])),
+  );
+  await respond(await mint());
+  await respond(await mint(), { actor_id: 'user:ana' });
+  await holder('permission-review-list');
+  const ben = { user_id: 'usr_2', username: 'ben', role: 'root', token_id: '', ip: '192.0.2.7' };
+  expect(reviewers).toEqual([
+    ben,
+    { ...ben, user_id: 'usr_1', username: 'ana', role: 'user' },
+    { ...ben, ip: null },
+  ]);
+  // Only reviews: mail of everybody is not an operator's.
+  await expect(holder('inbox')).rejects.toThrow('actor_id is required');
+  // An agent of no team that knows the secret is no operator.
+  await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
+  await expect(respond(await mint({ session_id: 'ses_a' }))).rejects.toThrow('actor_id is required');
+  await expect(respond(session_tokens.of('ses_a'))).rejects.toThrow('actor_id is required');
+});
+
 test('an agent of no team is nobody’s actor', async () => {
   await addSession(room.store, await addAgent(room.store, 'agt_a'), 'ses_a');
   await expect(as('a', 'inbox')).rejects.toThrow('actor_id is required');

@@ -11,7 +11,16 @@ import { humansOf } from '../../store/teams.ts';
 import type { MemberAnswerer, Reviews } from '../acp/reviews.ts';
 import { ofTeams } from '../mail/addresses.ts';
 import { resolveActor } from '../teams/cast.ts';
-import { type Acting, type ActingInRun, type Asked, actAs, actInRun, peersOf, specOf } from './acting.ts';
+import {
+  type Acting,
+  type ActingInRun,
+  type Asked,
+  actAs,
+  actAsOperator,
+  actInRun,
+  peersOf,
+  specOf,
+} from './acting.ts';
 import type { ActorDeps, InboxOf } from './deps.ts';
 import { mustBeOfRun, mustBeOfStep } from './lateness.ts';
 
@@ -135,14 +144,14 @@ export function teamMethods({ store, reviews, runs, mailbox, triggers }: TeamMet
       store.write((tx) => triggers.cancel(tx, { ...ownOf(actAs(tx, caller, asked)), trigger_id })),
 
     'permission-review-list': async (caller, asked) => {
-      const acting = await store.read((reader) => actAs(reader, caller, asked));
+      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
       if (acting.kind === 'member') return { reviews: await reviews.listFor(answererOf(acting)) };
       return { reviews: (await reviews.list(acting.caller, { status: 'pending' }, {})).items };
     },
     'permission-review-respond': async (caller, { review_id, decision, option_id, outcome, ...asked }) => {
       if ((outcome === undefined) === (decision === undefined && option_id === undefined))
         throw invalid('decision must be one of decision, option_id and outcome');
-      const acting = await store.read((reader) => actAs(reader, caller, asked));
+      const acting = await store.read((reader) => actAsOperator(reader, caller, asked));
       const answer = { decision, option_id, outcome };
       if (acting.kind === 'member') return reviews.respondAs(answererOf(acting), review_id, answer);
       return reviews.respond(acting.caller, review_id, answer, null);

@@ -21,6 +21,7 @@ import type { Caller } from '../../domain/user.ts';
 import type { Audience } from '../../events/feed.ts';
 import {
   type AgentRow,
+  agentsNamed,
   deleteAgent,
   findAgent,
   findSession,
@@ -32,6 +33,7 @@ import {
   updateSession,
 } from '../../store/agents.ts';
 import type { Tx } from '../../store/store.ts';
+import { differs } from '../changes.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import type { AgentsContext, Doer } from './context.ts';
 import { type CreateAgent, fromPreset, insertNew, place, withPreset } from './creation.ts';
@@ -50,6 +52,15 @@ export interface AgentListFilter {
   status?: string | undefined;
   node_id?: string | undefined;
   name?: string | undefined;
+  /** `name=value`; an agent must have all. */
+  label?: readonly string[] | undefined;
+  /** Username or id. */
+  owner?: string | undefined;
+  team_id?: string | undefined;
+  /** The `worktree_repo` of agents. */
+  repo?: string | undefined;
+  /** Words that all occur in an agent's id, name, command, workdir or labels. */
+  q?: string | undefined;
 }
 
 export interface Deleted {
@@ -77,28 +88,41 @@ export class Agents {
     );
   }
 
+  /** Newest first. Without a page request at most `limits.plain_list_items_max`, with the cursor of the rest. */
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
-    const limit = request.limit ?? limits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
+    const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#context.options.store.read((reader) => {
       const rows = listAgents(reader, {
         view: viewOf(caller),
-        ...filter,
+        ...exact,
+        labels: label.map(pairOf),
+        words: q.split(/\s+/).filter((word) => word !== ''),
         before_num,
-        limit: paged ? limit + 1 : undefined,
+        limit: limit + 1,
       });
       return page(
         rows,
-        paged ? limit : rows.length,
+        limit,
         (row) => this.#context.record(row),
         (row) => [row.num],
       );
     });
   }
 
-  async create(caller: Caller, asked: CreateAgent, idempotency_key: string | null): Promise<Agent> {
+  /**
+   * `replace`: agents of this name that the caller owns are deleted first, worktrees with unsaved work are kept. Throws
+   * `agent is running`, and changes nothing, while one of them runs.
+   */
+  async create(
+    caller: Caller,
+    asked: CreateAgent,
+    idempotency_key: string | null,
+    { replace = false } = {},
+  ): Promise<Agent> {
     authorize(caller, 'agents.create');
     // Before anything is made: a token may lack the scope for the start.
     if (asked.start) authorize(caller, 'agent.drive');
@@ -112,10 +136,10 @@ export class Agents {
     if (made && known.name !== request.name) throw problems.idempotencyReused();
     const id = known && !made ? newId('agt') : of_key;
     if (!made) {
-      const worktree = await place(node.folders, id, request, {
-        store: this.#context.options.store,
-        all: caller.role === 'root',
-        mayOperate: (reader, row) => this.#context.may(reader, caller, 'agent.change', row),
+      const replaced = replace ? await this.#replaceable(caller, request.name) : [];
+      const worktree = await this.#place(node.folders, caller, id, request, async () => {
+        for (const row of replaced)
+          await this.delete(caller, row.id, { force: false, delete_worktree: false });
       });
       await this.#context.options.store.write((tx) =>
         insertNew(this.#context, tx, id, { user_id: caller.user_id, doer: doer(caller) }, request, worktree),
@@ -125,6 +149,47 @@ export class Agents {
     return this.#record(caller, 'agent.change', id);
   }
 
+  /** Ids of the other agents of the owner that have the same name, newest first. */
+  namesakes(agent: Agent): Promise<string[]> {
+    return this.#context.options.store.read((reader) =>
+      agentsNamed(reader, agent.owner_id, agent.name)
+        .map(({ id }) => id)
+        .filter((id) => id !== agent.id),
+    );
+  }
+
+  /**
+   * The folder of a new agent, with `vacate` called before it is taken: as late as can be, so that a folder that cannot be
+   * had leaves everything as it was. A new worktree at a certain path may need the place of an old one.
+   */
+  async #place(
+    folders: Folders,
+    caller: Caller,
+    agent_id: string,
+    request: CreateAgent,
+    vacate: () => Promise<void>,
+  ): Promise<Worktree> {
+    const may_be_taken = request.worktree_mode === 'create_worktree' && request.workdir !== null;
+    if (may_be_taken) await vacate();
+    const worktree = await place(folders, agent_id, request, {
+      store: this.#context.options.store,
+      all: caller.role === 'root',
+      mayOperate: (reader, row) => this.#context.may(reader, caller, 'agent.change', row),
+    });
+    if (!may_be_taken) await vacate();
+    return worktree;
+  }
+
+  /** What a new agent of this name may replace. Not what a team's run made: that is part of its history. */
+  async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
+    const rows = await this.#context.options.store.read((reader) =>
+      agentsNamed(reader, caller.user_id, name).filter(({ team_num }) => team_num === null),
+    );
+    if (rows.some(isLive)) throw problems.agentRunning();
+    return rows;
+  }
+
+  /** Fields that equal the present values change nothing and are not audited. */
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#context.options.store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.change', agent_id);
@@ -132,15 +197,16 @@ export class Agents {
       const needs_rest = [command, argv, env, restart_policy].some((value) => value !== undefined);
       if (needs_rest && isLive(row)) throw problems.agentRunning();
       if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
-      updateAgent(tx, row.num, {
+      const values = {
         ...(name !== undefined && { name }),
         ...(labels !== undefined && { labels: JSON.stringify(labels) }),
         ...(command !== undefined && { command, argv: null }),
         ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
         ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
         ...(restart_policy !== undefined && { restart_policy }),
-        updated_at: this.#context.now(),
-      });
+      };
+      if (!differs(row, values)) return;
+      updateAgent(tx, row.num, { ...values, updated_at: this.#context.now() });
       if (restart_policy === 'never') this.#context.options.timers.clear(tx, 'agent_restart', agent_id);
       const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
       this.#audit(tx, caller, 'agent_updated', row, { changed });
@@ -346,6 +412,12 @@ export class Agents {
       details,
     });
   }
+}
+
+/** `name=value`. */
+function pairOf(label: string): [string, string] {
+  const at = label.indexOf('=');
+  return [label.slice(0, at), label.slice(at + 1)];
 }
 
 function isLive(row: AgentRow): boolean {

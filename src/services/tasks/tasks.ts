@@ -18,6 +18,7 @@ import type { Store, Tx } from '../../store/store.ts';
 import { insertTask, listTasks, openRunOf, taskOfNum, toTask, updateTask } from '../../store/tasks.ts';
 import type { TeamRow } from '../../store/teams.ts';
 import type { Audit } from '../audit.ts';
+import { differs } from '../changes.ts';
 import type { IdempotencyKeys } from '../idempotency.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
 import { mustFindTeam } from '../teams/access.ts';
@@ -115,7 +116,10 @@ export class Tasks {
     });
   }
 
-  /** Throws `task changed concurrently; reload and retry` for another version than the present one. */
+  /**
+   * Throws `task changed concurrently; reload and retry` for another version than the present one. Fields that equal the
+   * present values change nothing, the version included, and are not audited.
+   */
   update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
     const { store, clock, feed } = this.#options;
     return store.write((tx) => {
@@ -124,6 +128,7 @@ export class Tasks {
       if (version !== task.version) throw problems.taskChanged();
       if (asked.assignee_member_id !== undefined) mustBeMember(team, asked.assignee_member_id);
       const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
+      if (!differs(task, given)) return toTask(task);
       updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
       const { status } = asked;
       const changed = Object.keys(given);

@@ -1,4 +1,5 @@
 /** Teams as people see them: definitions with a version each, and the humans who share them. */
+import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
@@ -103,13 +104,17 @@ export class Teams {
     });
   }
 
-  /** `version`: that of the definition which the change was made from. Throws where it is another one by now. */
+  /**
+   * `version`: that of the definition which the change was made from. Throws where it is another one by now. Every accepted
+   * update raises the version; one whose fields equal the present values is not audited.
+   */
   update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
     const { store, clock, membership } = this.#options;
     return store.write((tx) => {
       const row = mustFindTeam(tx, caller, 'team.change', team_id);
       if (row.version !== version) throw problems.teamChanged();
       const { name, description, spec, human_members } = changes;
+      const before = record(tx, row);
       if (name !== undefined && name !== row.name && isTeamName(tx, name)) throw problems.teamExists();
       updateTeam(tx, row.num, {
         ...(name !== undefined && { name }),
@@ -120,10 +125,14 @@ export class Teams {
       });
       if (human_members !== undefined) putHumans(tx, row.num, this.#humans(tx, human_members));
       membership.changed(tx, row.num);
-      const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateTeam] !== undefined);
-      const humans = human_members && { human_members };
-      this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
-      return record(tx, findTeam(tx, team_id)!);
+      const after = record(tx, findTeam(tx, team_id)!);
+      const given = Object.keys(changes) as (keyof UpdateTeam)[];
+      const changed = given.filter((key) => !isDeepStrictEqual(before[key], after[key]));
+      if (changed.length > 0) {
+        const humans = human_members && { human_members };
+        this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
+      }
+      return after;
     });
   }
 

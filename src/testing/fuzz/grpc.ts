@@ -111,7 +111,7 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
 
 async function readTrust(plane: TestPlane): Promise<Trust> {
   const file = (name: string) => readFile(join(plane.data_dir, 'internal-grpc', name), 'utf8');
-  const { shared_secret } = JSON.parse(await file('auth_secret.txt'));
+  const shared_secret = (await file('auth_secret.txt')).trimEnd();
   return { settings: { shared_secret, issuer: 'svc', audience: 'svc-internal' }, ca: await file('ca.pem') };
 }
 

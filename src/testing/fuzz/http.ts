@@ -87,7 +87,8 @@ function readShapes(): Map<OperationId, { query: [name: string, shape: Shape][];
   const root = openapi() as { paths: Record<string, Record<string, Described>> };
   const found: ReturnType<typeof readShapes> = new Map();
   for (const path of Object.values(root.paths)) {
-    for (const { operationId, parameters = [], requestBody } of Object.values(path)) {
+    const { head: _, ...methods } = path;
+    for (const { operationId, parameters = [], requestBody } of Object.values(methods)) {
       const query = parameters.filter((one) => one.in === 'query');
       found.set(operationId, {
         query: query.map(({ name, schema }) => [name, { root, schema }]),

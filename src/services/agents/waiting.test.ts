@@ -1,0 +1,61 @@
+/** Requests that wait for an agent. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { startAcp } from '../../testing/scripted-acp.ts';
+import { AgentWaits } from './waiting.ts';
+
+const MINUTE_MS = 60_000;
+
+let room: LivesRoom;
+let waits: AgentWaits;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+  waits = new AgentWaits(room.agents, room.feed);
+});
+afterEach(() => room.end());
+
+const never = new AbortController().signal;
+
+test('an agent that speaks ACP is waited for until it asks, and until its turn is over', async () => {
+  const { id, acp } = await startAcp(room, { prompt: 'go' });
+  const needs_you = waits.until(ANA, id, 'needs_you', MINUTE_MS, never);
+  const idle = waits.until(ANA, id, 'idle', MINUTE_MS, never);
+  await acp.opens();
+  const prompt = await acp.hears('request', 'session/prompt');
+  acp.asks('q', [{ optionId: 'y', name: 'y', kind: 'allow_once' }]);
+  expect(await needs_you).toMatchObject({ id, activity: 'needs_you', pending_reviews: 1 });
+  const [review] = (await room.reviews.list(ANA, {}, {})).items;
+  await room.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
+  acp.says({ kind: 'response', id: prompt.id, result: { stopReason: 'end_turn' } });
+  expect(await idle).toMatchObject({ id, activity: 'idle' });
+});
+
+test('a request that is given up is answered at once, and whoever may not read the agent waits for nothing', async () => {
+  const { id } = await room.create({ start: true });
+  const gone = new AbortController();
+  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, gone.signal);
+  gone.abort();
+  expect(await waiting).toMatchObject({ id, status: 'running' });
+  await expect(waits.until(BEN, id, 'ended', MINUTE_MS, never)).rejects.toThrow('agent not found');
+});
+
+test('an agent that is deleted while a request waits is not found', async () => {
+  const { id } = await room.create();
+  const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, never);
+  const refused = expect(waiting).rejects.toThrow('agent not found');
+  await room.agents.delete(ANA, id, { force: false, delete_worktree: false });
+  await refused;
+});
+
+test('requests that wait are bounded, and those that are over make room', async () => {
+  const { id } = await room.create({ start: true });
+  const gone = new AbortController();
+  const many = Array.from({ length: limits.agent_waiters_max }, () =>
+    waits.until(ANA, id, 'ended', MINUTE_MS, gone.signal),
+  );
+  await expect(waits.until(ANA, id, 'ended', 0, never)).rejects.toMatchObject({ kind: 'rate_limited' });
+  gone.abort();
+  await Promise.all(many);
+  expect(await waits.until(ANA, id, 'ended', 0, never)).toMatchObject({ id });
+});

@@ -1,0 +1,214 @@
+/** What the service does with what a request says beyond, beside or below what its route knows, on a real plane. */
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { TestPlane } from '../src/testing/plane.ts';
+
+let plane: TestPlane;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(() => plane.close());
+
+/** One request as root. */
+async function ask(method: string, path: string, body?: unknown) {
+  const response = await fetch(plane.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${plane.token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
+}
+
+/** How many records the audit log has; the newest id, since ids have no holes. */
+async function audited(): Promise<number> {
+  return (await ask('GET', '/api/admin/audit?limit=1')).body.items[0].id;
+}
+
+const spec = { members: [{ member_id: 'hand' }] };
+
+test('an update without a known field, or with the present values, leaves no audit record', async () => {
+  const agent = await plane.create({ name: 'same', command: 'true', env: { A: '1' } });
+  const team = (await ask('POST', '/api/teams', { name: 'same', spec })).body;
+  const task = (await ask('POST', `/api/teams/${team.id}/tasks`, { title: 'same' })).body;
+  const user = await plane.client.call('createUser', {
+    body: { username: 'same', password: 'quite a long password' },
+  });
+  await ask('PATCH', '/api/admin/config', { 'retention.days': 9 });
+  const before = await audited();
+
+  const paths = [
+    ['PATCH', `/api/agents/${agent.id}`],
+    ['PUT', `/api/teams/${team.id}`],
+    ['PATCH', `/api/teams/${team.id}/tasks/${task.id}`],
+    ['PATCH', '/api/admin/config'],
+  ] as const;
+  for (const [method, path] of paths) {
+    expect(await ask(method, path, {})).toMatchObject({ status: 400, body: { error: 'nothing to change' } });
+  }
+  const unknown = await ask('PUT', `/api/teams/${team.id}`, { nmae: 'x', version: 1 });
+  expect([unknown.status, unknown.headers.get('x-ignored-fields')]).toEqual([400, 'nmae']);
+
+  const same = [
+    await ask('PATCH', `/api/agents/${agent.id}`, {
+      name: 'same',
+      labels: {},
+      command: 'true',
+      env: { A: '1' },
+    }),
+    await ask('PUT', `/api/teams/${team.id}`, { name: 'same', spec, human_members: [], version: 1 }),
+    await ask('PATCH', `/api/teams/${team.id}/tasks/${task.id}`, { title: 'same', status: 'open' }),
+    await ask('PATCH', `/api/admin/users/${user.id}`, { username: 'same', role: 'user' }),
+    await ask('PATCH', '/api/admin/config', { 'retention.days': 9 }),
+  ];
+  expect(same.map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+  // Every accepted PUT of a team raises its version.
+  expect([same[0]!.body.updated_at, same[1]!.body.version, same[2]!.body.version]).toEqual([
+    agent.updated_at,
+    2,
+    1,
+  ]);
+  expect(await audited()).toBe(before);
+
+  const changes = [
+    ['PATCH', `/api/agents/${agent.id}`, { env: { A: '2' } }],
+    ['PUT', `/api/teams/${team.id}`, { human_members: ['same'], version: 2 }],
+    ['PATCH', `/api/teams/${team.id}/tasks/${task.id}`, { title: 'other' }],
+    ['PATCH', `/api/admin/users/${user.id}`, { role: 'root' }],
+    ['PATCH', '/api/admin/config', { 'retention.days': null }],
+  ] as const;
+  for (const [at, [method, path, body]] of changes.entries()) {
+    expect((await ask(method, path, body)).status).toBe(200);
+    expect(await audited()).toBe(before + at + 1);
+  }
+});
+
+test('agents are listed by filters, and the CLI has them too', async () => {
+  const made = await ask('POST', '/api/agents', {
+    ...{ name: 'listed', command: 'true', workdir: plane.work, labels: { env: 'prod', tier: 'web' } },
+  });
+  await ask('POST', '/api/agents', {
+    name: 'other',
+    command: 'true',
+    workdir: plane.work,
+    labels: { env: 'prod' },
+  });
+  const ids = async (query: string) => {
+    const { body, headers } = await ask('GET', `/api/agents?${query}`);
+    return [body.map(({ id }: { id: string }) => id), headers.get('x-ignored-fields')];
+  };
+  expect(await ids('label=env%3Dprod&label=tier%3Dweb&owner=ana')).toEqual([[made.body.id], null]);
+  expect(await ids('label=tier%3Dweb&labels=x')).toEqual([[made.body.id], '?labels']);
+  expect(await ids('label=env%3Dtest')).toEqual([[], null]);
+  expect(await ask('GET', '/api/agents?label=env')).toMatchObject({
+    ...{ status: 400, body: { error: 'label must be <name>=<value>' } },
+  });
+  const ls = async (...more: string[]) => (await plane.cli(['agents', 'ls', ...more])).stdout.split('\t')[0];
+  expect(await ls('--label', 'env=prod', '--label', 'tier=web')).toBe(made.body.id);
+  expect(await ls('--query', 'LISTED', '--owner', 'ana')).toBe(made.body.id);
+  expect(await ls('--label', 'env=prod', '--owner', 'nobody')).toBe('');
+  expect(await plane.cli(['agents', 'ls', '--label', 'env'])).toMatchObject({ code: 2 });
+});
+
+test('a name that is used already is warned of; --replace deletes the ended agent of that name', async () => {
+  const body = { name: 'twice', command: 'true', workdir: plane.work };
+  const create = async (query = '') => {
+    const { status, headers, body: made } = await ask('POST', `/api/agents${query}`, body);
+    return { status, warning: headers.get('x-warning'), made };
+  };
+  const first = await create();
+  expect([first.status, first.warning]).toEqual([201, null]);
+  const second = await create();
+  expect([second.status, second.warning]).toEqual([
+    ...[201, `the name is used by other agents of this owner: ${first.made.id}`],
+  ]);
+  const third = await create('?replace=true');
+  expect([third.status, third.warning]).toEqual([201, null]);
+  expect((await ask('GET', '/api/agents?name=twice')).body.map(({ id }: { id: string }) => id)).toEqual([
+    third.made.id,
+  ]);
+
+  const argv = ['agents', 'create', 'twice', '-w', plane.work, '--json', '-c'];
+  const told = await plane.cli([...argv, 'sleep 1000', '--start']);
+  expect(told).toMatchObject({
+    ...{
+      code: 0,
+      stderr: `svc: warning: the name is used by other agents of this owner: ${third.made.id}\n`,
+    },
+  });
+  const running = JSON.parse(told.stdout).id;
+  expect(await plane.cli([...argv, 'true', '--replace'])).toMatchObject({
+    code: 1,
+    stderr: 'svc: agent is running\n',
+  });
+  await ask('POST', `/api/agents/${running}/stop`, { grace_seconds: 0 });
+  expect(await plane.cli([...argv, 'true', '--replace'])).toMatchObject({ code: 0, stderr: '' });
+  expect((await ask('GET', '/api/agents?name=twice')).body).toHaveLength(1);
+});
+
+test('a refused path says which are allowed, and the CLI what to do', async () => {
+  const refused = await ask('POST', '/api/agents', { name: 'out', command: 'true', workdir: '/' });
+  expect([refused.status, refused.body]).toEqual([
+    400,
+    { error: 'workdir path must be within allowed safe paths' },
+  ]);
+  expect(refused.headers.get('x-error-code')).toBe('workdir_not_safe');
+  expect(refused.headers.get('x-allowed-paths')!.split(', ')).toContain(plane.work);
+  const { code, stderr } = await plane.cli(['agents', 'create', 'out', '-w', '/', '-c', 'true']);
+  expect([code, stderr.split('\n')]).toEqual([
+    1,
+    [
+      'svc: workdir path must be within allowed safe paths',
+      expect.stringContaining(`svc: allowed: ${plane.work}`),
+      'svc: choose a folder within one of them; a root user can add others to safe_paths',
+      '',
+    ],
+  ]);
+});
+
+test('a request waits until an agent has ended, or answers with the record as it is when the time is up', async () => {
+  const { id } = await plane.agent('read line; exit 3', { stdin: true });
+  const wait = (query: string) => ask('GET', `/api/agents/${id}?${query}`);
+  expect((await wait('wait=0&until=ended')).body).toMatchObject({ id, status: 'running' });
+  expect((await wait('wait=1&until=needs_you')).body).toMatchObject({ id, status: 'running' });
+  const waiting = wait('wait=60&until=ended');
+  await ask('POST', `/api/agents/${id}/input`, { data: 'go\n' });
+  expect((await waiting).body).toMatchObject({ id, status: 'failed', exit_code: 3 });
+  // What has ended becomes nothing else while nobody starts it.
+  expect((await wait('wait=60&until=idle')).body).toMatchObject({ status: 'failed' });
+
+  const refused = async (query: string) => (await wait(query)).body.error;
+  expect(await refused('wait=61&until=ended')).toBe('wait must be an integer from 0 to 60');
+  expect(await refused('wait=1')).toBe('wait must be given together with until');
+  expect(await refused('wait=1&until=bored')).toBe('until must be one of: ended, idle, needs_you');
+  expect((await ask('GET', '/api/agents/agt_none?wait=60&until=ended')).status).toBe(404);
+});
+
+test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
+  const { id } = await plane.create({ command: 'true' });
+  const known = await ask('HEAD', `/api/agents/${id}/events`);
+  const header = (name: string) => known.headers.get(name);
+  expect([
+    known.status,
+    header('content-type'),
+    header('cache-control'),
+    header('x-accel-buffering'),
+  ]).toEqual([...[200, 'text/event-stream', 'no-cache', 'no']]);
+  const unknown = await ask('HEAD', '/api/agents/agt_none/events');
+  expect([unknown.status, unknown.headers.get('x-error-code'), unknown.body]).toEqual([
+    ...[404, 'agent_not_found', null],
+  ]);
+  const nobody = await fetch(`${plane.url}/api/agents/${id}/events`, { method: 'HEAD' });
+  expect([nobody.status, nobody.headers.get('x-error-code')]).toEqual([401, 'missing_authorization_token']);
+});
+
+test('the CLI warns of fields that the service does not know', async () => {
+  const given = { name: 'typo', spec: { ...spec, leader: 'hand' } };
+  const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(given) });
+  expect(made).toMatchObject({
+    code: 0,
+    stderr: 'svc: warning: the service ignored unknown fields: spec.leader\n',
+  });
+});
