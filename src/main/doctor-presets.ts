@@ -7,6 +7,7 @@ import { binFolder, commonEnvironment } from '../runtime/environment.ts';
 import { directExec } from '../runtime/exec.ts';
 import { probe } from '../runtime/probe.ts';
 import { findUser } from '../runtime/run-as.ts';
+import { configuredSandbox } from './machine.ts';
 
 /** By the PATH of whoever asks, which the service's may differ from. */
 export async function presetChecks(
@@ -25,7 +26,11 @@ export async function presetChecks(
     return question ? [{ preset, question }] : [];
   });
   const questions = asked.map(({ question }) => question);
-  const found = await probe(questions, { exec: directExec, env: common, run_as });
+  const sandbox = configuredSandbox(config, env, directExec, run_as);
+  // Why there is none is told by a check of its own, too.
+  if (sandbox && (await sandbox.problem()) !== null) return [];
+  const confinement = (await sandbox?.folders({ kind: 'programs' }))?.argv ?? [];
+  const found = await probe(questions, { exec: directExec, env: common, run_as, confinement });
   const records = asked.map(({ preset }, at) => presetRecord(preset, found[at]!));
   const lines = records
     .filter(({ installed }) => installed)

@@ -15,7 +15,7 @@ import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { linkChecks } from './doctor-link.ts';
 import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
-import { sandboxOf } from './machine.ts';
+import { configuredSandbox } from './machine.ts';
 import { portHolder } from './port-holder.ts';
 import { outOfReach } from './run-as-reach.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
@@ -219,16 +219,14 @@ async function sandboxCheck(
 ): Promise<DoctorCheck> {
   const name = 'agents.sandbox';
   try {
-    const data_dir = config.get('data_dir');
-    const safe_paths = config.get('safe_paths');
-    const worktree_root = config.get('worktree.default_root');
-    const conflict = await sandboxConflict(sandboxPaths(config, env, { safe_paths, worktree_root }));
+    const live = {
+      safe_paths: config.get('safe_paths'),
+      worktree_root: config.get('worktree.default_root'),
+    };
+    const conflict = await sandboxConflict(sandboxPaths(config, env, live));
     if (conflict !== null) return bad(name, conflict, 'svc does not start like this');
     const run_as = user === null ? null : await findUser(directExec, user);
-    const sandbox = sandboxOf(config, {
-      ...{ data_dir, env, exec: directExec, run_as },
-      ...{ safe_paths: () => safe_paths, repo_roots: () => [], worktree_root: () => worktree_root },
-    });
+    const sandbox = configuredSandbox(config, env, directExec, run_as);
     const why = await sandbox!.problem();
     if (why !== null) return bad(name, why, 'until then no agent is started');
     const { gaps } = sandbox!;

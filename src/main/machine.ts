@@ -94,7 +94,7 @@ export async function openMachine(
 }
 
 /** Null: agents run without one. */
-export function sandboxOf(
+function sandboxOf(
   config: Config,
   options: Pick<MachineOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots' | 'worktree_root'> & {
     exec: Exec;
@@ -109,6 +109,21 @@ export function sandboxOf(
     hidden: hiddenPaths(config, env),
     readable: config.get('agents.sandbox_read'),
     writable: () => [...safe_paths(), ...config.get('agents.sandbox_write')],
+  });
+}
+
+/** The one that a service with this configuration would have, without its live settings. */
+export function configuredSandbox(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  exec: Exec,
+  run_as: RunAs | null,
+): Sandbox | null {
+  return sandboxOf(config, {
+    ...{ data_dir: config.get('data_dir'), env, exec, run_as },
+    safe_paths: () => config.get('safe_paths'),
+    repo_roots: () => config.get('worktree.repo_roots'),
+    worktree_root: () => config.get('worktree.default_root'),
   });
 }
 

@@ -328,13 +328,16 @@ class Main implements LocalNode {
 
   /** One probe at a time: each starts programs. */
   probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
-    return this.#queue.run('probe', () =>
-      probe(programs, {
+    return this.#queue.run('probe', async () => {
+      await this.#options.sandbox?.check();
+      const confinement = await this.#options.sandbox?.folders({ kind: 'programs' });
+      return probe(programs, {
         exec: this.#host.launcher,
         env: commonEnvironment(this.#common()),
         run_as: this.#options.run_as ?? null,
-      }),
-    );
+        confinement: confinement?.argv ?? [],
+      });
+    });
   }
 
   // --- what a session calls --------------------------------------------------------------------------------------

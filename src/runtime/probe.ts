@@ -1,6 +1,6 @@
 /**
  * Looks for programs as an agent would find them: on the agents' PATH, with their environment, below their HOME, as the
- * user that they run as. It starts what it found to hear its version, by argv, a few at a time and each within a time.
+ * user that they run as and in their sandbox. It starts what it found to hear its version, by argv, a few at a time and each within a time.
  * Of variables it tells that they are set, of files that they are there, and of neither what is in them.
  */
 import { access, constants, stat } from 'node:fs/promises';
@@ -17,6 +17,8 @@ export interface ProbeOptions {
   /** What agents get. */
   env: Record<string, string>;
   run_as: RunAs | null;
+  /** What goes in front of every program that is run, as in front of an agent. */
+  confinement: readonly string[];
 }
 
 const PROGRAM = /^[A-Za-z0-9_][A-Za-z0-9._+-]{0,127}$/;
@@ -95,9 +97,11 @@ async function mayRun(path: string, { exec, env, run_as }: ProbeOptions): Promis
 /** Null for a program that fails, hangs or says nothing. */
 async function versionOf(
   argv: [string, ...string[]],
-  { exec, env, run_as }: ProbeOptions,
+  { exec, env, run_as, confinement }: ProbeOptions,
 ): Promise<string | null> {
-  const result = await attempt(exec.run(asUser(argv, run_as), bounds(env)));
+  const result = await attempt(
+    exec.run(asUser([...confinement, ...argv] as [string, ...string[]], run_as), bounds(env)),
+  );
   if (result?.code !== 0 || result.timed_out) return null;
   const lines = stripVTControlCharacters(result.stdout.toString()).split('\n');
   const line = lines.map((text) => text.trim()).find((text) => text !== '');

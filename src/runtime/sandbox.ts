@@ -48,13 +48,15 @@ export interface AgentView {
 }
 
 /**
- * What a program of the service sees that works in agents' folders, beside the machine itself. It has no network.
+ * What a program of the service's sees that works in agents' folders, beside the machine itself. It has no network.
  *
  * - `look`: reads one folder and its repository.
  * - `fill`: writes into one folder as its agent would, for a checkout.
  * - `records`: makes and removes worktrees of a repository. Nothing that the repository configures may run there.
+ * - `programs`: runs programs that agents would, to ask for their version.
  */
 export type FolderView =
+  | { kind: 'programs' }
   | { kind: 'look' | 'fill'; workdir: string }
   | { kind: 'records'; common_dir: string | null; workdir: string | null };
 
@@ -186,6 +188,7 @@ export class Sandbox {
     const own = [...(await this.#machine()), ...(await existing(repos, 'see'))];
     return this.#holding(
       async (hold) => {
+        if (view.kind === 'programs') return own.map(readOnly);
         if (view.kind === 'records') {
           const records =
             view.common_dir === null ? [] : await wholeRepository((await hold(view.common_dir)).path);

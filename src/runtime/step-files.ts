@@ -3,7 +3,7 @@
  * The folder is the agent's own, so whatever stands there afterwards is untrusted: only a plain file is read, bounded.
  */
 import { constants } from 'node:fs';
-import { chown, lstat, mkdir, open, readdir, rm, writeFile } from 'node:fs/promises';
+import { chown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '../base/log.ts';
 import { problems } from '../domain/problem.ts';
@@ -91,9 +91,8 @@ export class StepFiles {
     if (!found) return;
     // One that was never handed over has nothing in it but ours.
     const handed_over = this.#options.run_as !== null && found.uid === this.#options.run_as.uid;
-    const why = handed_over
-      ? await removeTree(this.#options, dir)
-      : await rm(dir, { recursive: true, force: true }).then(() => null, String);
+    const { run_as } = this.#options;
+    const why = await removeTree({ ...this.#options, run_as: handed_over ? run_as : null }, dir);
     if (why !== null) this.#options.log.warn({ dir, why }, 'the folder of a step could not be removed');
   }
 
