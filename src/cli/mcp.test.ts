@@ -96,7 +96,7 @@ test('the tools are those of an actor, and none asks as whom or in which run', a
 
 test('a tool asks the plane with the session’s own token, and answers what it says', async () => {
   const [answer] = await talk({ method: 'tools/call', params: { name: 'inbox', arguments: { limit: 3 } } });
-  expect(calls).toEqual([{ method: 'inbox', params: { limit: 3 }, token: 'ses_a.secret' }]);
+  expect(calls).toMatchObject([{ method: 'inbox', params: { limit: 3 }, token: 'ses_a.secret' }]);
   expect(answer!.result.content).toEqual([{ type: 'text', text: '{"messages":[{"id":1}]}' }]);
 });
 
