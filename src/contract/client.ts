@@ -5,6 +5,7 @@
 import { createParser } from 'eventsource-parser';
 import { sleep } from '../base/async.ts';
 import { clientLimits } from '../base/limits.ts';
+import { pendingKinds } from '../domain/agent.ts';
 import { Problem } from '../domain/problem.ts';
 import { operations } from './gen/operations.ts';
 import type { Answer, Params, Query, SentBody } from './route.ts';
@@ -276,11 +277,13 @@ async function problemOf(response: Response): Promise<Problem> {
   const text = await response.text().catch(() => '');
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
+  const kept = response.headers.get('x-pending');
+  const pending = pendingKinds.find((known) => known === kept);
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,
     messageIn(text) ?? `the server answered ${response.status}`,
-    retry_after_s === undefined ? {} : { retry_after_s },
+    { ...(retry_after_s !== undefined && { retry_after_s }), ...(pending && { pending }) },
   );
 }
 

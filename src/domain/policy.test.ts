@@ -28,6 +28,7 @@ const matrix: Record<Action, [Decision, Decision, Decision, Decision]> = {
   'agent.change': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.drive': ['unauthenticated', 'hide', 'allow', 'allow'],
   'agent.delete': ['unauthenticated', 'hide', 'allow', 'allow'],
+  'agent.forget': ['unauthenticated', 'root_required', 'root_required', 'allow'],
   'review.answer': ['unauthenticated', 'hide', 'allow', 'allow'],
   'mailbox.use': ['unauthenticated', 'allow', 'allow', 'allow'],
   'team.read': ['unauthenticated', 'hide', 'allow', 'allow'],

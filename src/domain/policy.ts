@@ -29,6 +29,7 @@ const rules = {
   'agent.change': 'owner',
   'agent.drive': 'owner',
   'agent.delete': 'owner',
+  'agent.forget': 'root',
   'review.answer': 'team',
 
   'team.read': 'team',

@@ -82,7 +82,14 @@ test('a fact of a rolled-back transaction is never seen', async () => {
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
   const input = (intent: Intent) => carryOut(intent).then(() => 0);
-  const others = { prepare: carryOut, collect: carryOut, hear: carryOut, push: carryOut };
+  const others = {
+    discard: carryOut,
+    pursue: carryOut,
+    prepare: carryOut,
+    collect: carryOut,
+    hear: carryOut,
+    push: carryOut,
+  };
   return { start: carryOut, stop: carryOut, input, forget: carryOut, ...others };
 }
 

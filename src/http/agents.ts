@@ -1,5 +1,6 @@
 /** Agents over HTTP: parse, call, shape the answer. */
 import type { Agents } from '../services/agents/agents.ts';
+import type { Forgetting } from '../services/agents/forgetting.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
 
@@ -12,13 +13,14 @@ type AgentOperations =
   | 'startAgent'
   | 'stopAgent'
   | 'restartAgent'
+  | 'withdrawPending'
   | 'sendInput'
   | 'listSessions'
   | 'getChanges'
   | 'getChange'
   | 'findFiles';
 
-export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
+export function agentHandlers(agents: Agents, forgetting: Forgetting): Pick<Handlers, AgentOperations> {
   return {
     listAgents: async ({ caller, query }) => asList(query, await agents.list(caller, query, query)),
     createAgent: async ({ caller, body, idempotency_key }) => {
@@ -28,6 +30,9 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     getAgent: ({ caller, params }) => agents.get(caller, params.agent_id),
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
+      if (query.forget) {
+        return { id: params.agent_id, left_behind: await forgetting.forget(caller, params.agent_id) };
+      }
       const { worktree_kept } = await agents.delete(caller, params.agent_id, {
         force: query.force ?? false,
         delete_worktree: query.delete_worktree ?? false,
@@ -39,6 +44,9 @@ export function agentHandlers(agents: Agents): Pick<Handlers, AgentOperations> {
     stopAgent: ({ caller, params, body }) => agents.stop(caller, params.agent_id, body.grace_seconds * 1000),
     restartAgent: ({ caller, params, body, idempotency_key }) =>
       agents.restart(caller, params.agent_id, body.grace_seconds * 1000, idempotency_key),
+    withdrawPending: async ({ caller, params }) => {
+      await agents.withdraw(caller, params.agent_id);
+    },
     sendInput: ({ caller, params, body, idempotency_key }) =>
       agents.input(caller, params.agent_id, body.data, body.eof, idempotency_key),
     listSessions: async ({ caller, params, query }) =>

@@ -23,11 +23,12 @@ import type {
   Worktree,
   WorktreeRequest,
 } from '../domain/node.ts';
-import { problems } from '../domain/problem.ts';
+import { Problem, problems, worktreeRootNotSafe } from '../domain/problem.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
 import type { Connection } from './connection.ts';
 import { askHealth, type RemoteHealth } from './health.ts';
+import { Reachability } from './reachability.ts';
 import {
   changedFileFromWire,
   cleanupFromWire,
@@ -51,6 +52,8 @@ export interface RemoteNodeOptions {
   worktree_root(): string | null;
   /** The link is over; called once per link that was attached. */
   onDown(reason: Error): void;
+  /** Over a link that lasted, the node answers again after it owed an answer for too long. */
+  onBack(): void;
 }
 
 export class RemoteNode implements Node {
@@ -58,13 +61,14 @@ export class RemoteNode implements Node {
   readonly folders: Folders;
   readonly #options: RemoteNodeOptions;
   #link: Attachment | null = null;
+  #reachability: Reachability | null = null;
   /** Aborts a connection that is being made when it is no longer wanted. */
   #closing = new AbortController();
 
   constructor(options: RemoteNodeOptions) {
     this.id = options.id;
     this.#options = options;
-    this.folders = new RemoteFolders((method) => this.#call(method), options.worktree_root);
+    this.folders = new RemoteFolders(options.id, (method) => this.#call(method), options.worktree_root);
   }
 
   /** Who answered last, while a link stands. */
@@ -92,6 +96,7 @@ export class RemoteNode implements Node {
       const { views, follow } = await link.open();
       if (closing.signal.aborted) throw problems.nodeUnreachable();
       this.#link = link;
+      this.#reachability = this.#reachabilityOf(link);
       void link.ended.then((reason) => {
         if (this.#link !== link) return;
         this.#link = null;
@@ -109,6 +114,11 @@ export class RemoteNode implements Node {
   async detach(): Promise<void> {
     this.#link = null;
     this.#closing.abort();
+  }
+
+  async reach(): Promise<void> {
+    if (!this.#link || !this.#reachability) throw problems.nodeUnreachable();
+    await this.#reachability.reach();
   }
 
   async start(launch: Launch): Promise<SessionView> {
@@ -135,9 +145,11 @@ export class RemoteNode implements Node {
   }
 
   async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const not_after_ms = this.#reachability?.overdueAt();
+    const notAfterMs = not_after_ms === undefined ? undefined : BigInt(not_after_ms);
     const { cleanup, survivors } = await this.#call(({ commands }, options) =>
       commands.stop(
-        { sessionId: session_id, graceMs: grace_ms },
+        { sessionId: session_id, graceMs: grace_ms, ...present({ notAfterMs }) },
         { ...options, timeoutMs: grace_ms + limits.link_start_ms },
       ),
     );
@@ -221,6 +233,17 @@ export class RemoteNode implements Node {
     });
   }
 
+  #reachabilityOf({ control, headers, signal }: Attachment): Reachability {
+    const ask = async () => {
+      let time_ms = 0;
+      await askHealth(control.transport, null, { headers, signal }, (node_ms) => {
+        time_ms = node_ms;
+      });
+      return time_ms;
+    };
+    return new Reachability(ask, this.#options.onBack);
+  }
+
   /** One connection after the other: the first may be the one that lets the node join. */
   async #connect(signal: AbortSignal): Promise<Attachment> {
     const { id, log, dial, nextPosition, accept, upcall } = this.#options;
@@ -257,10 +280,12 @@ type CallOf<T> = (
 ) => Promise<T>;
 
 class RemoteFolders implements Folders {
+  readonly #node_id: string;
   readonly #call: <T>(method: CallOf<T>) => Promise<T>;
   readonly #root: () => string | null;
 
-  constructor(call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+  constructor(node_id: string, call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+    this.#node_id = node_id;
     this.#call = call;
     this.#root = root;
   }
@@ -278,7 +303,12 @@ class RemoteFolders implements Folders {
         { agentId: agent_id, name, ...present({ workdir, repo, ref, root }) },
         { ...options, timeoutMs: limits.git_checkout_timeout_ms + limits.link_call_ms },
       ),
-    );
+    ).catch((error: unknown) => {
+      // No path of the request's: whoever made it cannot know what is meant.
+      const derived = root !== null && (workdir === null || workdir === '');
+      const outside = error instanceof Problem && error.code === problems.workdirNotSafe().code;
+      throw derived && outside ? worktreeRootNotSafe(root, this.#node_id) : error;
+    });
     if (!worktree) throw problems.nodeUnreachable();
     return worktreeFromWire(worktree);
   }

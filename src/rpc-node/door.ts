@@ -284,8 +284,11 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { session: viewToWire(await this.#options.node.start(launch)) };
   };
 
-  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs }, context) => {
+  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
     this.#mustBeLatest(context);
+    // It lay here, or on the way, while nobody could read it; the plane may have taken it back since.
+    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs))
+      throw problems.nodeUnreachable();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
     return { ...present({ cleanup }), survivors: survivors.map(BigInt) };
   };
