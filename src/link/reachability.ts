@@ -14,14 +14,12 @@ interface Question {
 }
 
 export class Reachability {
-  readonly #ask: () => Promise<number>;
+  readonly #ask: () => Promise<void>;
   readonly #onBack: () => void;
   #question: Question | null = null;
-  /** The node's clock (Unix ms) and when it was read, at the latest. */
-  #clock: { node_ms: number; read_at: number } | null = null;
 
-  /** `ask` answers the node's clock, or throws a Problem. `onBack`: an answer came that was no longer waited for. */
-  constructor(ask: () => Promise<number>, onBack: () => void) {
+  /** `ask` resolves when the node has answered, or throws a Problem. `onBack`: an answer came after it was overdue. */
+  constructor(ask: () => Promise<void>, onBack: () => void) {
     this.#ask = ask;
     this.#onBack = onBack;
   }
@@ -48,17 +46,9 @@ export class Reachability {
     }
   }
 
-  /** The node's clock (Unix ms) at the time when an answer that is asked for now is overdue; undefined before the first. */
-  overdueAt(): number | undefined {
-    if (this.#clock === null) return undefined;
-    const { node_ms, read_at } = this.#clock;
-    return Math.round(node_ms + performance.now() - read_at + limits.node_answer_ms);
-  }
-
   #put(): Question {
-    const answered = (node_ms: number) => {
+    const answered = () => {
       this.#question = null;
-      this.#clock = { node_ms, read_at: performance.now() };
       if (question.overdue) this.#onBack();
     };
     const failed = (error: unknown) => {

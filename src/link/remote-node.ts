@@ -30,6 +30,7 @@ import type { Connection } from './connection.ts';
 import { askHealth, type RemoteHealth } from './health.ts';
 import { Reachability } from './reachability.ts';
 import {
+  COMMAND_EXPIRED,
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
@@ -62,6 +63,8 @@ export class RemoteNode implements Node {
   readonly #options: RemoteNodeOptions;
   #link: Attachment | null = null;
   #reachability: Reachability | null = null;
+  /** What the node said last of its clock (Unix ms), and when (`performance.now()`). */
+  #clock: { node_ms: number; read_at: number } | null = null;
   /** Aborts a connection that is being made when it is no longer wanted. */
   #closing = new AbortController();
 
@@ -96,7 +99,7 @@ export class RemoteNode implements Node {
       const { views, follow } = await link.open();
       if (closing.signal.aborted) throw problems.nodeUnreachable();
       this.#link = link;
-      this.#reachability = this.#reachabilityOf(link);
+      this.#reachability = new Reachability(() => link.control.ping(), this.#options.onBack);
       void link.ended.then((reason) => {
         if (this.#link !== link) return;
         this.#link = null;
@@ -145,14 +148,16 @@ export class RemoteNode implements Node {
   }
 
   async stop(session_id: string, grace_ms: number): Promise<StopReport> {
-    const not_after_ms = this.#reachability?.overdueAt();
-    const notAfterMs = not_after_ms === undefined ? undefined : BigInt(not_after_ms);
     const { cleanup, survivors } = await this.#call(({ commands }, options) =>
       commands.stop(
-        { sessionId: session_id, graceMs: grace_ms, ...present({ notAfterMs }) },
+        { sessionId: session_id, graceMs: grace_ms, ...this.#givenUpAt() },
         { ...options, timeoutMs: grace_ms + limits.link_start_ms },
       ),
-    );
+    ).catch(async (error: unknown) => {
+      // Its clock was set since we read it, perhaps: the next try knows the new one.
+      if (error instanceof Problem && error.code === COMMAND_EXPIRED) await this.health();
+      throw error;
+    });
     return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(whole) };
   }
 
@@ -216,7 +221,9 @@ export class RemoteNode implements Node {
     if (!link) throw problems.nodeUnreachable();
     const { headers, signal } = link;
     const options = { headers, signal, timeoutMs: limits.link_call_ms };
-    return askHealth(link.control.transport, this.#options.worktree_root(), options);
+    return askHealth(link.control.transport, this.#options.worktree_root(), options, (node_ms) => {
+      this.#clock = { node_ms, read_at: performance.now() };
+    });
   }
 
   async probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
@@ -233,15 +240,12 @@ export class RemoteNode implements Node {
     });
   }
 
-  #reachabilityOf({ control, headers, signal }: Attachment): Reachability {
-    const ask = async () => {
-      let time_ms = 0;
-      await askHealth(control.transport, null, { headers, signal }, (node_ms) => {
-        time_ms = node_ms;
-      });
-      return time_ms;
-    };
-    return new Reachability(ask, this.#options.onBack);
+  /** The node's clock (Unix ms) when a command that is sent now is given up; undefined while the clock is not known. */
+  #givenUpAt(): { notAfterMs?: bigint } {
+    if (this.#clock === null) return {};
+    const { node_ms, read_at } = this.#clock;
+    const not_after_ms = node_ms + performance.now() - read_at + limits.node_answer_ms;
+    return { notAfterMs: BigInt(Math.round(not_after_ms)) };
   }
 
   /** One connection after the other: the first may be the one that lets the node join. */

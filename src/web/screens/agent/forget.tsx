@@ -1,0 +1,51 @@
+/** Removing the record of an agent whose machine is gone for good, with word of what stays there. */
+import { useMutation } from '@tanstack/react-query';
+import { call } from '../../api/client.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import { Button } from '../../ui/button.tsx';
+import { Dialog } from '../../ui/dialog.tsx';
+import { Refused } from '../../ui/states.tsx';
+import { LeftBehindList } from '../agents/left-behind.tsx';
+import { useLeave } from './leave.ts';
+
+export function ForgetAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
+  const leave = useLeave(agent);
+  const forget = useMutation({
+    mutationFn: () => call('deleteAgent', { params: { agent_id: agent.id }, query: { forget: true } }),
+  });
+  const left = forget.data?.left_behind;
+  if (left) {
+    return (
+      <Dialog open onClose={leave} title={`${agent.name} is forgotten`}>
+        <p className="mb-2">This stays on node {agent.node_id}:</p>
+        <LeftBehindList agents={[left]} />
+        <div className="mt-3 flex justify-end">
+          <Button onClick={leave}>Back to agents</Button>
+        </div>
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog open onClose={onClose} title={`Forget ${agent.name}?`}>
+      <div className="flex flex-col gap-3">
+        <p>
+          Use this only if the machine of node {agent.node_id} is gone for good. The agent’s record, its log
+          and its conversation are deleted without the node.
+        </p>
+        <p>
+          Its processes, its folder and its branch stay on that machine. If the node comes back, its sessions
+          are stopped, and the audit log says so.
+        </p>
+        <Refused error={forget.error} />
+        <div className="flex justify-end gap-2">
+          <Button look="quiet" onClick={onClose}>
+            Keep it
+          </Button>
+          <Button look="danger" busy={forget.isPending} onClick={() => forget.mutate()}>
+            {forget.isPending ? 'Forgetting…' : 'Forget'}
+          </Button>
+        </div>
+      </div>
+    </Dialog>
+  );
+}
