@@ -150,6 +150,57 @@ test('an unreachable node is told to the waiter and tried again', async () => {
   outbox.close();
 });
 
+test('an intent that is withdrawn is not carried out, and what is behind it is', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  let away = true;
+  await outbox.open(
+    handlers(async ({ kind }) => {
+      if (away) throw problems.nodeUnreachable();
+      done.push(kind);
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  away = false;
+  const forget = await store.write((tx) => {
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(true);
+    outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(false);
+    return outbox.enqueue(tx, 'far', 'ses_a', 'forget', {});
+  });
+  await outbox.outcome(forget);
+  expect(done).toEqual(['forget']);
+  outbox.close();
+});
+
+test('who waits for an intent that is withdrawn while it is under way is turned away, and it is not tried again', async () => {
+  const outbox = new Outbox(common());
+  let tries = 0;
+  let fail = (_error: Error) => {};
+  await outbox.open(
+    handlers(() => {
+      tries += 1;
+      return new Promise((_resolve, reject) => {
+        fail = reject;
+      });
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  const outcome = outbox.outcome(id);
+  await vi.waitFor(() => expect(tries).toBe(1), SOON);
+  await Promise.all([
+    expect(outcome).rejects.toThrow('failed to connect to remote node'),
+    store.write((tx) => outbox.withdraw(tx, 'ses_a', ['start'])),
+  ]);
+  fail(problems.nodeUnreachable());
+  const stop = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'stop', { grace_ms: 0 }));
+  await vi.waitFor(() => expect(tries).toBe(2), SOON);
+  fail(new Problem('conflict', 'refused', 'refused'));
+  await expect(outbox.outcome(stop)).rejects.toThrow('refused');
+  outbox.close();
+});
+
 test('a refusal is final: the intent is gone and the waiter has the reason', async () => {
   const outbox = new Outbox(common());
   await outbox.open(
