@@ -162,18 +162,16 @@ browserTest(
     await page.getByRole('menuitem', { name: 'Forget' }).click();
     const dialog = page.getByRole('dialog');
     await dialog.getByText('Use this only if the machine of node gpu-1 is gone for good.').waitFor();
-    await dialog.getByRole('button', { name: 'Forget', exact: true }).click();
     await dialog.getByText(`folder ${node.work}`).waitFor();
-    await dialog.getByText(`session ${agent.session_id}, pid`).waitFor();
-    await dialog.getByRole('button', { name: 'Back to agents' }).click();
+    await dialog.getByText(`the processes of session ${agent.session_id}`).waitFor();
+    await dialog.getByRole('button', { name: 'Forget', exact: true }).click();
     await page.waitForURL(`${plane.url}/agents`);
     await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
 
     await page.goto(`${plane.url}/nodes?node=gpu-1`);
     await page.getByRole('button', { name: 'Forget…' }).click();
-    await page.getByRole('button', { name: 'Forget', exact: true }).click();
     await page.getByRole('list', { name: 'Left behind' }).getByText('further').waitFor();
-    await page.getByRole('button', { name: 'Back to nodes' }).click();
+    await page.getByRole('button', { name: 'Forget', exact: true }).click();
     await page.getByText('This machine is enough. Add another when you need it.').waitFor();
     await expect(plane.get(other.id)).rejects.toThrow('agent not found');
     await page.context().close();

@@ -5,6 +5,7 @@ import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Refused } from '../../ui/states.tsx';
+import { tell } from '../../ui/toast.tsx';
 import { LeftBehindList } from '../agents/left-behind.tsx';
 import { useLeave } from './leave.ts';
 
@@ -12,19 +13,11 @@ export function ForgetAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
   const leave = useLeave(agent);
   const forget = useMutation({
     mutationFn: () => call('deleteAgent', { params: { agent_id: agent.id }, query: { forget: true } }),
+    onSuccess: () => {
+      tell(`${agent.name} is forgotten`, 'The audit log lists what stays on its machine.');
+      leave();
+    },
   });
-  const left = forget.data?.left_behind;
-  if (left) {
-    return (
-      <Dialog open onClose={leave} title={`${agent.name} is forgotten`}>
-        <p className="mb-2">This stays on node {agent.node_id}:</p>
-        <LeftBehindList agents={[left]} />
-        <div className="mt-3 flex justify-end">
-          <Button onClick={leave}>Back to agents</Button>
-        </div>
-      </Dialog>
-    );
-  }
   return (
     <Dialog open onClose={onClose} title={`Forget ${agent.name}?`}>
       <div className="flex flex-col gap-3">
@@ -32,10 +25,11 @@ export function ForgetAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
           Use this only if the machine of node {agent.node_id} is gone for good. The agent’s record, its log
           and its conversation are deleted without the node.
         </p>
-        <p>
-          Its processes, its folder and its branch stay on that machine. If the node comes back, its sessions
-          are stopped, and the audit log says so.
-        </p>
+        <div>
+          <p className="mb-1">This stays on that machine:</p>
+          <LeftBehindList agents={[agent]} />
+        </div>
+        <p>If the node comes back, its sessions of this agent are stopped, and the audit log says so.</p>
         <Refused error={forget.error} />
         <div className="flex justify-end gap-2">
           <Button look="quiet" onClick={onClose}>

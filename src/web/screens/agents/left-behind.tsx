@@ -1,15 +1,15 @@
-/** What forgotten agents leave on a machine that is gone: for whoever may have to clean up there. */
-import type { LeftBehind } from '../../../domain/agent.ts';
+/** What agents leave on a machine that is gone, when their records are deleted without it. */
+import type { AgentRecord } from '../../api/queries.ts';
 
-export function LeftBehindList({ agents }: { agents: readonly LeftBehind[] }) {
-  if (agents.length === 0) return <p>No agent is left behind there.</p>;
+/** Of each agent, as far as its record says. The audit log has it from the moment when they are forgotten. */
+export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
   return (
-    <ul aria-label="Left behind" className="flex flex-col gap-2">
-      {agents.map((left) => (
-        <li key={left.agent_id}>
-          <p className="break-words font-medium">{left.name}</p>
+    <ul aria-label="Left behind" className="flex max-h-60 flex-col gap-2 overflow-y-auto">
+      {agents.map((agent) => (
+        <li key={agent.id}>
+          <p className="break-words font-medium">{agent.name}</p>
           <ul className="break-all font-mono text-sm">
-            {linesOf(left).map((line) => (
+            {linesOf(agent).map((line) => (
               <li key={line}>{line}</li>
             ))}
           </ul>
@@ -19,12 +19,12 @@ export function LeftBehindList({ agents }: { agents: readonly LeftBehind[] }) {
   );
 }
 
-function linesOf(left: LeftBehind): string[] {
-  const { workdir, worktree_mode, worktree_branch, sessions, leftovers } = left;
+function linesOf(agent: AgentRecord): string[] {
+  const { workdir, worktree_mode, worktree_branch, status, session_id, leftovers } = agent;
   return [
     `${worktree_mode === 'create_worktree' ? 'worktree' : 'folder'} ${workdir}`,
     ...(worktree_branch === null ? [] : [`branch ${worktree_branch}`]),
-    ...sessions.map(({ id, pid }) => (pid === null ? `session ${id}` : `session ${id}, pid ${pid}`)),
+    ...(status === 'running' ? [`the processes of session ${session_id}`] : []),
     ...leftovers.map(({ pid, command }) => `process ${pid}: ${command}`),
   ];
 }

@@ -4,8 +4,9 @@ import { call } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Refused } from '../../ui/states.tsx';
+import { tell } from '../../ui/toast.tsx';
 import { LeftBehindList } from '../agents/left-behind.tsx';
-import { useNodesAgain } from './data.ts';
+import { useBoundAgents, useNodesAgain } from './data.ts';
 import type { NodeRecord } from './health.ts';
 
 export function ForgetNode({
@@ -18,23 +19,15 @@ export function ForgetNode({
   onForgotten: () => void;
 }) {
   const again = useNodesAgain();
+  const agents = useBoundAgents(node.id);
   const forget = useMutation({
     mutationFn: () => call('deleteAgentNode', { params: { node_id: node.id }, query: { forget: true } }),
+    onSuccess: () => {
+      tell(`${node.id} is forgotten`, 'The audit log lists what stays on the machine.');
+      again();
+      onForgotten();
+    },
   });
-  const leave = () => {
-    again();
-    onForgotten();
-  };
-  if (forget.data) {
-    return (
-      <Dialog open onClose={leave} title={`${node.id} is forgotten`}>
-        <LeftBehindList agents={forget.data.left_behind} />
-        <div className="mt-3 flex justify-end">
-          <Button onClick={leave}>Back to nodes</Button>
-        </div>
-      </Dialog>
-    );
-  }
   return (
     <Dialog open onClose={onClose} title={`Forget ${node.id}?`}>
       <div className="flex flex-col gap-3">
@@ -43,9 +36,15 @@ export function ForgetNode({
           {node.agents === 1 ? 'the record of its agent' : `the records of its ${node.agents} agents`} are
           deleted without it.
         </p>
+        {agents.length > 0 && (
+          <div>
+            <p className="mb-1">This stays on that machine:</p>
+            <LeftBehindList agents={agents} />
+          </div>
+        )}
         <p>
-          Processes, folders and branches stay on that machine. If the node is registered again, sessions of
-          these agents are stopped, and the audit log says so.
+          If the node is registered again, its sessions of these agents are stopped, and the audit log says
+          so.
         </p>
         <Refused error={forget.error} />
         <div className="flex justify-end gap-2">
