@@ -139,6 +139,22 @@ test('a start whose answer was lost is not doubled', async () => {
   expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1, session_id });
 });
 
+test('a start whose answer was lost, and that fails on the node, is not made again', async () => {
+  const agent = await room.create();
+  const { start } = node;
+  node.start = async (launch) => {
+    node.know(launch);
+    leave();
+    throw problems.nodeUnreachable();
+  };
+  await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  node.start = start.bind(node);
+  comeBack();
+  const [session_id] = [...node.views.keys()];
+  node.tell(session_id!, ended(127));
+  expect(await settled(agent.id)).toMatchObject({ status: 'failed', session_count: 1, session_id });
+});
+
 test.each(['withdraw', 'stop'] as const)(
   'a start that reached the node before a %s is ended there, and the agent is as it was',
   async (second) => {

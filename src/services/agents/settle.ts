@@ -10,6 +10,7 @@ import type { Exit } from '../../domain/session.ts';
 import type { SessionCursor } from '../../ingest/ingest.ts';
 import { loadAcpState } from '../../store/acp.ts';
 import {
+  type AgentRow,
   findAgent,
   findSession,
   rebaseSpool,
@@ -21,6 +22,11 @@ import {
 } from '../../store/agents.ts';
 import type { Tx } from '../../store/store.ts';
 import { type AgentsContext, nothingPending } from './context.ts';
+
+/** Whether a start that is kept follows this session's end. A session that never ran was that start. */
+function isStillOwed({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
+  return pending_request !== null && pending !== 'stop' && state !== 'starting';
+}
 
 export class Settlement {
   readonly #context: AgentsContext;
@@ -159,8 +165,7 @@ export class Settlement {
       reason,
       cleanup: end.cleanup,
       leftovers: redactor?.json(leftovers) ?? leftovers,
-      // A start that is kept for after the end is still to be carried out.
-      ...((agent.pending === 'stop' || agent.pending_request === null) && nothingPending),
+      ...(!isStillOwed(agent, session) && nothingPending),
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),
     });
