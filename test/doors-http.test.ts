@@ -533,6 +533,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   startAgent: aboutAgent(problem(problems.agentAlreadyRunning())),
   stopAgent: aboutAgent(problem(problems.agentNotRunning()), () => ({ body: {} }), 'resting'),
   restartAgent: aboutAgent([200], () => ({ body: { grace_seconds: 0 } }), 'resting'),
+  withdrawPending: aboutAgent([204]),
   sendInput: aboutAgent(problem(problems.agentNoStdin()), () => ({ body: { data: 'x' } })),
   listSessions: aboutAgent([200]),
   getOutput: aboutAgent([200]),

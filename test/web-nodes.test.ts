@@ -138,3 +138,42 @@ browserTest(
     await page.context().close();
   },
 );
+
+browserTest(
+  'what an agent is asked while its node is away can be withdrawn, and both can be forgotten',
+  async () => {
+    await node.register();
+    await node.until('connected');
+    const [agent, other] = await Promise.all([
+      node.agent('while :; do sleep 0.1; done', { name: 'far-away' }),
+      node.agent('while :; do sleep 0.1; done', { name: 'further' }),
+    ]);
+    await node.kill();
+    const { page } = await open(`/agents/${agent.id}`);
+    await page.getByRole('button', { name: 'Stop', exact: true }).click();
+    await page.getByText('Node gpu-1 does not answer. The agent stops when the node is back.').waitFor();
+    expect((await plane.get(agent.id)).pending).toBe('stop');
+    await page.getByRole('button', { name: 'Withdraw the stop' }).click();
+    await page.getByRole('button', { name: 'Withdraw the stop' }).waitFor({ state: 'detached' });
+    expect((await plane.get(agent.id)).pending).toBeNull();
+
+    await node.until('suspect');
+    await page.getByRole('button', { name: 'More' }).last().click();
+    await page.getByRole('menuitem', { name: 'Forget' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('Use this only if the machine of node gpu-1 is gone for good.').waitFor();
+    await dialog.getByText(`folder ${node.work}`).waitFor();
+    await dialog.getByText(`the processes of session ${agent.session_id}`).waitFor();
+    await dialog.getByRole('button', { name: 'Forget', exact: true }).click();
+    await page.waitForURL(`${plane.url}/agents`);
+    await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
+
+    await page.goto(`${plane.url}/nodes?node=gpu-1`);
+    await page.getByRole('button', { name: 'Forget…' }).click();
+    await page.getByRole('list', { name: 'Left behind' }).getByText('further').waitFor();
+    await page.getByRole('button', { name: 'Forget', exact: true }).click();
+    await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+    await expect(plane.get(other.id)).rejects.toThrow('agent not found');
+    await page.context().close();
+  },
+);

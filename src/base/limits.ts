@@ -245,6 +245,9 @@ export const limits = {
   link_message_bytes_max: 4 * MIB,
   link_call_ms: 30_000,
   link_start_ms: 60_000,
+  /** A request for an agent promises an answer in 2 s, wherever its node is. */
+  node_answer_ms: 1_000,
+  node_answer_look_ms: 300,
   link_committed_ms: 20,
   link_committed_bytes: 1 * MIB,
   link_page_sessions: 100,

@@ -4,12 +4,14 @@ import { isAbsolute, resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { CallArgs } from '../contract/client.ts';
 import type { AgentStatus } from '../domain/agent.ts';
+import { Problem } from '../domain/problem.ts';
 import { addAgentDoctor } from './agent-doctor.ts';
 import { addAgentOutput } from './agent-output.ts';
 import { addAgentTalk } from './agent-talk.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from './api.ts';
 import type { Context } from './context.ts';
-import { usage } from './failure.ts';
+import { exitCodes, Failure, usage } from './failure.ts';
+import { leftBehindLines } from './left-behind.ts';
 import { collect, pairOf, remote, timeLimit, wholeNumber } from './options.ts';
 import { type Column, printRecord, printRows, report, say } from './output.ts';
 import { textOrStdin } from './prompt.ts';
@@ -50,6 +52,12 @@ interface CreateOptions extends Common {
   keep?: boolean;
   start?: boolean;
   replace?: boolean;
+}
+
+interface DeleteOptions extends Common {
+  force?: boolean;
+  deleteWorktree?: boolean;
+  forget?: boolean;
 }
 
 const columns: Column<AgentRecord>[] = [
@@ -125,10 +133,8 @@ export function addAgents(program: Command, context: Context): void {
     async (ref: string, options: Common) => {
       const api = await connect(context, options);
       const { id, last_seq } = await findAgent(api, ref);
-      const agent = await api.call('startAgent', {
-        params: { agent_id: id },
-        idempotency_key: crypto.randomUUID(),
-      });
+      const args = { params: { agent_id: id }, idempotency_key: crypto.randomUUID() };
+      const agent = await orKept(ref, api.call('startAgent', args));
       await finish(api, agent, last_seq, options);
     },
   );
@@ -138,7 +144,8 @@ export function addAgents(program: Command, context: Context): void {
       const api = await connect(context, options);
       for (const ref of refs) {
         const { id } = await findAgent(api, ref);
-        const agent = await api.call('stopAgent', { params: { agent_id: id }, body: graceBody(options) });
+        const args = { params: { agent_id: id }, body: graceBody(options) };
+        const agent = await orKept(ref, api.call('stopAgent', args));
         await finish(api, agent, 0, { ...options, follow: false });
       }
     },
@@ -150,8 +157,18 @@ export function addAgents(program: Command, context: Context): void {
     const api = await connect(context, options);
     const { id, last_seq } = await findAgent(api, ref);
     const args = { params: { agent_id: id }, body: graceBody(options), idempotency_key: crypto.randomUUID() };
-    await finish(api, await api.call('restartAgent', args), last_seq, options);
+    await finish(api, await orKept(ref, api.call('restartAgent', args)), last_seq, options);
   });
+
+  remote(agents, 'withdraw <agent>', 'take back a start, stop or restart that waits for the node').action(
+    async (ref: string, options: Common) => {
+      const api = await connect(context, options);
+      const { id, pending } = await findAgent(api, ref);
+      await api.call('withdrawPending', { params: { agent_id: id } });
+      if (options.json) await printRecord(io, { id, withdrawn: pending }, options);
+      else say(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
+    },
+  );
 
   remote(agents, 'wait <agent>', 'wait until an agent has ended; 3 when it failed or was cancelled')
     .option('--timeout <duration>', 'give up after (exit code 124)', timeLimit)
@@ -170,17 +187,22 @@ export function addAgents(program: Command, context: Context): void {
     .alias('rm')
     .option('--force', 'stop it first when it is running')
     .option('--delete-worktree', 'delete the worktree whatever it holds')
-    .action(async (refs: string[], options: Common & { force?: boolean; deleteWorktree?: boolean }) => {
+    .option('--forget', 'only the record, because the machine of its node is gone for good (root)')
+    .action(async (refs: string[], options: DeleteOptions) => {
       const api = await connect(context, options);
+      const { force, deleteWorktree: delete_worktree, forget } = options;
       for (const ref of refs) {
         const { id } = await findAgent(api, ref);
-        const query = { force: options.force, delete_worktree: options.deleteWorktree };
-        const kept = await api.call('deleteAgent', { params: { agent_id: id }, query });
-        if (options.json) await printRecord(io, kept ?? { id }, options);
-        else say(io, `deleted ${id}`);
-        if (kept && !options.json) {
-          say(io, visible(`kept ${kept.worktree_kept.workdir}: ${kept.worktree_kept.reason}`));
+        const query = { force, delete_worktree, forget };
+        const left = await api.call('deleteAgent', { params: { agent_id: id }, query });
+        if (options.json) {
+          await printRecord(io, left ?? { id }, options);
+          continue;
         }
+        say(io, `deleted ${id}`);
+        const { worktree_kept, left_behind } = left ?? {};
+        if (worktree_kept) say(io, visible(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
+        if (left_behind) for (const line of leftBehindLines([left_behind])) say(io, visible(line));
       }
     });
 
@@ -207,6 +229,20 @@ function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'lis
     ...{ status, node_id: node, name, label, owner, q: query },
     ...(repo !== undefined && { repo: here(cwd, repo, node) }),
   };
+}
+
+/** What a node did not answer is kept on the plane: says so, and how to take it back. */
+async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.pending === undefined) throw error;
+    const lines = [
+      `${error.message}; the ${error.pending} is kept, and carried out once the node answers`,
+      `to take it back: svc agents withdraw ${ref}`,
+    ];
+    throw new Failure(exitCodes.unreachable, lines.join('\n'));
+  }
 }
 
 function followable(command: Command): Command {

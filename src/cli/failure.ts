@@ -9,6 +9,8 @@ export const exitCodes = {
   /** The thing that was waited for failed or was cancelled. */
   bad_end: 3,
   unauthenticated: 4,
+  /** The agent's node does not answer. */
+  unreachable: 5,
   timeout: 124,
   interrupted: 130,
 } as const;
@@ -61,8 +63,7 @@ function remedyOf({ code, allowed_paths }: Problem): string[] {
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {
-    const exit = error.kind === 'unauthenticated' ? exitCodes.unauthenticated : exitCodes.failed;
-    return new Failure(exit, [error.message, ...remedyOf(error)].join('\n'));
+    return new Failure(exitOf(error), [error.message, ...remedyOf(error)].join('\n'));
   }
   if (error instanceof Unreachable) {
     const cause = error.cause as { cause?: { code?: string }; code?: string } | undefined;
@@ -70,4 +71,9 @@ export function asFailure(error: unknown): Failure {
     return failed(code ? `${error.message}: ${code}` : error.message);
   }
   return failed(error instanceof Error ? error.message : String(error));
+}
+
+function exitOf({ kind, code }: Problem): ExitCode {
+  if (kind === 'unauthenticated') return exitCodes.unauthenticated;
+  return code === problems.nodeUnreachable().code ? exitCodes.unreachable : exitCodes.failed;
 }

@@ -16,6 +16,7 @@ const box: NodeRecord = {
   grpc_target: 'https://box:8081',
   tls_server_name: null,
   default_worktree_root: null,
+  worktree_root_problem: null,
   status: 'connected',
   version: '1.2.3',
   agents: 4,

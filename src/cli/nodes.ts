@@ -8,6 +8,7 @@ import { Problem } from '../domain/problem.ts';
 import { type Api, type ApiOptions, connect } from './api.ts';
 import type { Context, Io } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
+import { leftBehindLines } from './left-behind.ts';
 import { duration, remote } from './options.ts';
 import { colours, print, printJson, printRecord, printRows, say } from './output.ts';
 import { visible } from './terminal.ts';
@@ -77,7 +78,7 @@ export function addNodes(program: Command, context: Context): void {
       };
       const made = await api.call('registerAgentNode', { body, idempotency_key: crypto.randomUUID() });
       const node = options.wait ? await untilConnected(io, api, made, options) : made;
-      await printRecord(io, node, options);
+      await printRecord(io, options.wait ? await checkedRoot(io, api, node) : warned(io, node), options);
     });
 
   remote(nodes, 'set <node>', 'change a node; an empty text clears an optional field')
@@ -97,7 +98,8 @@ export function addNodes(program: Command, context: Context): void {
       };
       if (Object.keys(body).length === 0) throw usage('say what to change');
       const api = await connect(context, options);
-      await printRecord(io, await api.call('updateAgentNode', { params: { node_id }, body }), options);
+      const node = await api.call('updateAgentNode', { params: { node_id }, body });
+      await printRecord(io, warned(io, node), options);
     });
 
   remote(nodes, 'test <node>', 'test the connection to a node, step by step').action(
@@ -110,13 +112,16 @@ export function addNodes(program: Command, context: Context): void {
     },
   );
 
-  remote(nodes, 'delete <node>', 'forget a node that no agent is bound to')
+  remote(nodes, 'delete <node>', 'delete a node that no agent is bound to')
     .alias('rm')
-    .action(async (node_id: string, options: Options) => {
+    .option('--forget', 'with the records of its agents, because its machine is gone for good')
+    .action(async (node_id: string, options: Options & { forget?: boolean }) => {
       const api = await connect(context, options);
-      await api.call('deleteAgentNode', { params: { node_id } });
-      if (options.json) await printRecord(io, { id: node_id }, options);
-      else say(io, visible(`deleted ${node_id}`));
+      const query = { forget: options.forget };
+      const left = await api.call('deleteAgentNode', { params: { node_id }, query });
+      if (options.json) return printRecord(io, left ?? { id: node_id }, options);
+      say(io, visible(`deleted ${node_id}`));
+      if (left) for (const line of leftBehindLines(left.left_behind)) say(io, visible(line));
     });
 
   remote(nodes, 'token', 'print the token that a node joins with, and the configuration to join by')
@@ -154,6 +159,26 @@ async function untilConnected(
     await sleep(Math.min(limits.cli_register_look_ms, left_ms), io.signal);
     if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
     node = await api.call('getAgentNode', { params }).catch((error) => waitLonger(error, node));
+  }
+  return node;
+}
+
+/** A node says what it thinks of its root right after it is connected: asked here, so that the answer is there. */
+async function checkedRoot(io: Io, api: Api, node: NodeRecord): Promise<NodeRecord> {
+  if (node.default_worktree_root === null || node.worktree_root_problem !== null) return warned(io, node);
+  const { checks } = await api.call('getAgentNodeHealth', { params: { node_id: node.id } });
+  const { error } = checks.find(({ name }) => name === 'worktree_root') ?? {};
+  return warned(io, { ...node, worktree_root_problem: error ?? null });
+}
+
+function warned(io: Io, node: NodeRecord): NodeRecord {
+  const { default_worktree_root, worktree_root_problem } = node;
+  if (worktree_root_problem !== null) {
+    const warning = `agents cannot work below ${default_worktree_root} of node ${node.id}: ${worktree_root_problem}`;
+    say(
+      io,
+      visible(`warning: ${warning}; see safe_paths of the node, or svc nodes set --default-worktree-root`),
+    );
   }
   return node;
 }

@@ -6,6 +6,7 @@ import {
   agentMilestones,
   agentStatuses,
   onExits,
+  pendingKinds,
   protocols,
   restartPolicies,
   worktreeModes,
@@ -79,9 +80,28 @@ export const agentRecord = z
     cleanup: z.enum(cleanups).nullable().meta({
       description: '`proven`: the cgroup was seen empty. `swept`: two scans found no process.',
     }),
-    pending: z.literal('start').nullable().meta({ description: '`start` while a node has not answered.' }),
+    pending: z.enum(pendingKinds).nullable().meta({
+      description: 'Asked for while the node did not answer: carried out once it does, unless withdrawn.',
+    }),
   })
   .meta({ id: 'Agent' });
+
+/** What an agent leaves on a node that is gone. */
+export const leftBehindRecord = z
+  .object({
+    agent_id: id,
+    name: z.string(),
+    node_id: z.string(),
+    workdir: z.string(),
+    worktree_mode: z.enum(worktreeModes),
+    worktree_repo: z.string().nullable(),
+    worktree_branch: z.string().nullable(),
+    sessions: z
+      .array(z.object({ id, pid: z.int().nullable() }))
+      .meta({ description: 'Sessions that are not known to be over.' }),
+    leftovers: z.array(z.object({ pid: z.int(), command: z.string() })),
+  })
+  .meta({ id: 'LeftBehind', description: 'What remains on the node of an agent that was forgotten.' });
 
 export const sessionRecord = z
   .object({
@@ -372,18 +392,25 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Delete an agent',
     description:
-      'A worktree that holds uncommitted or unpushed work is kept, and the answer is then 200 and says so.',
+      'A worktree that holds uncommitted or unpushed work is kept, and the answer is then 200 and says so. With `forget` (root) the record of an agent whose machine is gone is removed without its node; the answer lists what is left there. Sessions of it are ended if the node comes back.',
     query: z.object({
       force: queryFlag.optional().meta({ description: 'Stop it first when it is running.' }),
       delete_worktree: queryFlag.optional().meta({ description: 'Delete the worktree whatever it holds.' }),
+      forget: queryFlag
+        .optional()
+        .meta({ description: 'Without the node, which must be out of reach. Root only.' }),
     }),
     answers: {
       204: null,
       200: z
-        .object({ id, worktree_kept: z.object({ workdir: z.string(), reason: z.string() }) })
+        .object({
+          id,
+          worktree_kept: z.object({ workdir: z.string(), reason: z.string() }).optional(),
+          left_behind: leftBehindRecord.optional().meta({ description: 'With `forget`.' }),
+        })
         .meta({ id: 'AgentDeleted' }),
     },
-    errors: ['agentNotFound', 'agentRunning', 'nodeUnreachable'],
+    errors: ['agentNotFound', 'agentRunning', 'nodeAnswers', 'rootRequired', 'nodeUnreachable'],
   }),
   startAgent: route({
     method: 'POST',
@@ -419,6 +446,17 @@ export const agentRoutes = {
     answers: { 200: agentRecord },
     errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
     idempotent: true,
+  }),
+  withdrawPending: route({
+    method: 'DELETE',
+    path: `${one}/pending`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: "Withdraw what waits for the agent's node",
+    description:
+      'A start, stop or restart that is `pending` in the record is not carried out any more. Without one nothing changes.',
+    answers: { 204: null },
+    errors: ['agentNotFound'],
   }),
   sendInput: route({
     method: 'POST',

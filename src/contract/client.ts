@@ -5,6 +5,7 @@
 import { createParser } from 'eventsource-parser';
 import { sleep } from '../base/async.ts';
 import { clientLimits } from '../base/limits.ts';
+import { pendingKinds } from '../domain/agent.ts';
 import { Problem } from '../domain/problem.ts';
 import { operations } from './gen/operations.ts';
 import type { Answer, Params, Query, SentBody } from './route.ts';
@@ -286,6 +287,8 @@ async function problemOf(response: Response): Promise<Problem> {
   const kind = kindOf(response.status) ?? (response.status >= 500 ? 'unavailable' : 'invalid');
   const allowed = response.headers.get('x-allowed-paths');
   const retry_after_s = Number(response.headers.get('retry-after')) || undefined;
+  const kept = response.headers.get('x-pending');
+  const pending = pendingKinds.find((known) => known === kept);
   return new Problem(
     kind,
     response.headers.get('x-error-code') ?? `http_${response.status}`,
@@ -293,6 +296,7 @@ async function problemOf(response: Response): Promise<Problem> {
     {
       ...(retry_after_s !== undefined && { retry_after_s }),
       ...(allowed !== null && { allowed_paths: allowed.split(', ').map(decoded) }),
+      ...(pending && { pending }),
     },
   );
 }

@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { healthCheckNames, healthStatuses, nodeStatuses } from '../domain/node-record.ts';
-import { bounded, list, name, nodeId, pageQuery, time } from './fields.ts';
+import { leftBehindRecord } from './agents.ts';
+import { bounded, list, name, nodeId, pageQuery, queryFlag, time } from './fields.ts';
 import { route } from './route.ts';
 
 export const nodeSummary = z
@@ -29,6 +30,10 @@ export const nodeRecord = z
     grpc_target: z.string().meta({ description: '`https://<host>:<port>`' }),
     tls_server_name: z.string().nullable(),
     default_worktree_root: z.string().nullable(),
+    worktree_root_problem: z.string().nullable().meta({
+      description:
+        'Why no worktree can be made below that root; null when one can, or when it is not known yet.',
+    }),
     status: z.enum(nodeStatuses).meta({
       description: '`suspect` after 15 s of silence, `unreachable` after 45 s; agents are not touched by it.',
     }),
@@ -116,7 +121,7 @@ export const nodeRoutes = {
     tag: 'Nodes',
     summary: 'Register a node',
     description:
-      'The plane connects to it at once and goes on trying. Link-local, metadata, multicast and unspecified addresses are refused; private and loopback ones are not.',
+      'The plane connects to it at once and goes on trying. A `default_worktree_root` that the node does not allow is named in the header `X-Warning` where the node says so at once, and in the record from then on. Link-local, metadata, multicast and unspecified addresses are refused; private and loopback ones are not.',
     body: z.object({
       id: nodeId.meta({ description: "Must equal the node's own `server.node_id`." }),
       name,
@@ -151,7 +156,7 @@ export const nodeRoutes = {
     tag: 'Nodes',
     summary: 'Change a registered node',
     description:
-      'Only the given fields change; `id` is ignored, null clears an optional field. A new target or TLS name makes a new connection and touches no agent.',
+      'Only the given fields change; `id` is ignored, null clears an optional field. A new target or TLS name makes a new connection and touches no agent. A `default_worktree_root` that the node does not allow is named in the header `X-Warning`.',
     body: z.object({
       name: name.optional(),
       grpc_target: target.optional(),
@@ -173,10 +178,19 @@ export const nodeRoutes = {
     path: '/api/admin/agent-nodes/{node_id}',
     action: 'nodes.manage',
     tag: 'Nodes',
-    summary: 'Forget a node',
-    description: 'Refused while any agent is bound to it, whatever its status.',
-    answers: { 204: null },
-    errors: ['nodeNotFound', 'nodeHasAgents'],
+    summary: 'Delete a node',
+    description:
+      'Refused while any agent is bound to it, whatever its status. With `forget` a node whose machine is gone is removed with the records of its agents; the answer lists what they leave there. Sessions of them are ended if the node comes back.',
+    query: z.object({
+      forget: queryFlag.optional().meta({ description: 'With its agents. The node must be out of reach.' }),
+    }),
+    answers: {
+      204: null,
+      200: z
+        .object({ id: z.string(), left_behind: z.array(leftBehindRecord) })
+        .meta({ id: 'AgentNodeForgotten' }),
+    },
+    errors: ['nodeNotFound', 'nodeHasAgents', 'nodeAnswers'],
   }),
   getAgentNodeHealth: route({
     method: 'GET',

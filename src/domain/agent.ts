@@ -1,3 +1,4 @@
+/** What an agent is: its states, its record as clients see it, and what remains of one that is forgotten. */
 import type { Exit, Leftover } from './session.ts';
 
 export const agentStatuses = ['created', 'running', 'completed', 'failed', 'cancelled'] as const;
@@ -14,6 +15,24 @@ export const restartPolicies = ['never', 'on_failure'] as const;
 export type RestartPolicy = (typeof restartPolicies)[number];
 export const onExits = ['kill', 'keep'] as const;
 export type OnExit = (typeof onExits)[number];
+
+export const pendingKinds = ['start', 'stop', 'restart'] as const;
+export type PendingKind = (typeof pendingKinds)[number];
+
+/** What an agent leaves on its node when its record is removed without the node. */
+export interface LeftBehind {
+  agent_id: string;
+  name: string;
+  node_id: string;
+  workdir: string;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_branch: string | null;
+  /** Not known to be over; the pid is null where the node never told it. */
+  sessions: { id: string; pid: number | null }[];
+  /** Of the last session that ended, with `on_exit: keep`. */
+  leftovers: { pid: number; command: string }[];
+}
 
 /** An agent's record as clients see it (`interface.md` §3). */
 export interface Agent {
@@ -55,7 +74,8 @@ export interface Agent {
   on_exit: OnExit;
   leftovers: Leftover[];
   cleanup: 'proven' | 'swept' | null;
-  pending: 'start' | null;
+  /** What was asked for while its node did not answer, and is carried out once it does. */
+  pending: PendingKind | null;
 }
 
 export function isFinal(status: AgentStatus): boolean {

@@ -15,6 +15,8 @@ export interface NodeRecord {
   grpc_target: string;
   tls_server_name: string | null;
   default_worktree_root: string | null;
+  /** Why agents cannot be put below that root, in the node's words; null when they can, or when it is not known yet. */
+  worktree_root_problem: string | null;
   status: NodeStatus;
   /** Of the svc on the node, when it was last heard. */
   version: string | null;

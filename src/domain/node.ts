@@ -23,6 +23,12 @@ export interface Node {
   detach(): Promise<void>;
 
   /**
+   * Resolves when the node has answered just now. Throws `node_unreachable` once it owes an answer for
+   * `limits.node_answer_ms`, at once while it still does, and at once where there is no connection.
+   */
+  reach(): Promise<void>;
+
+  /**
    * Resolves when the process is known to run, or to have ended (a spawn that failed is an end, not a throw). A session
    * that the node does not have yet needs a workdir that `folders.resolve` allows: its Problems are thrown.
    */

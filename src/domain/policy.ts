@@ -38,6 +38,7 @@ const rules = {
   'agent.change': ['owner', 'manage'],
   'agent.drive': ['owner', 'operate'],
   'agent.delete': ['owner', 'manage'],
+  'agent.forget': ['root', 'admin'],
   'review.read': ['team', 'read'],
   'review.answer': ['team', 'operate'],
 

@@ -2,6 +2,8 @@
  * An error that a client may see: a stable code, a message (the contract's own words) and a kind. It can be thrown
  * on any floor; `contract/status.ts` turns the kind into a status. Whatever is not a Problem is a 500 with nothing inside.
  */
+import type { PendingKind } from './agent.ts';
+
 export const problemKinds = [
   'invalid',
   'unauthenticated',
@@ -24,12 +26,14 @@ export class Problem extends Error {
   readonly retry_after_s: number | undefined;
   /** Of a refused path: where it may be, absolute; undefined where the caller may not know it. */
   readonly allowed_paths: readonly string[] | undefined;
+  /** The request that is kept until the agent's node answers; absent: nothing of it happens any more. */
+  readonly pending: PendingKind | undefined;
 
   constructor(
     kind: ProblemKind,
     code: string,
     message: string,
-    options: { retry_after_s?: number; allowed_paths?: readonly string[] } = {},
+    options: { retry_after_s?: number; allowed_paths?: readonly string[]; pending?: PendingKind } = {},
   ) {
     super(message);
     this.name = 'Problem';
@@ -37,6 +41,7 @@ export class Problem extends Error {
     this.code = code;
     this.retry_after_s = options.retry_after_s;
     this.allowed_paths = options.allowed_paths;
+    this.pending = options.pending;
   }
 }
 
@@ -211,6 +216,11 @@ export const problems = {
   stepExists: fixed('conflict', 'step_exists', 'step already exists for run'),
   tooManySteps: fixed('conflict', 'too_many_steps', 'run has too many steps'),
   nodeExists: fixed('conflict', 'agent_node_exists', 'agent node id or name already exists'),
+  nodeAnswers: fixed(
+    'conflict',
+    'agent_node_answers',
+    'agent node answers: delete without forget, so that what runs there is stopped',
+  ),
   nodeHasAgents: fixed('conflict', 'agent_node_has_agents', 'agent node has active agents'),
   bootstrapConfigured: fixed(
     'conflict',
@@ -266,6 +276,17 @@ export const problems = {
   nodeTooOld: fixed('bad_gateway', 'version_skew', 'the node does not know this call: it needs a newer svc'),
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
+
+/** The registry's root for worktrees is none that the node allows. */
+export function worktreeRootNotSafe(root: string, node_id: string): Problem {
+  const message = `default_worktree_root ${root} of agent node ${node_id} must be within the safe_paths of that node`;
+  return invalid(message, 'worktree_root_not_safe');
+}
+
+/** A stop that could not end everything. */
+export function agentProcessesSurvived(pids: readonly number[]): Problem {
+  return new Problem('conflict', 'agent_processes_survived', `agent processes survived: ${pids.join(', ')}`);
+}
 
 /** The process at a node's target is another one than the registry says. */
 export function nodeIdMismatch(registered: string, said: string): Problem {

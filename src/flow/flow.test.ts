@@ -82,7 +82,14 @@ test('a fact of a rolled-back transaction is never seen', async () => {
 
 function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
   const input = (intent: Intent) => carryOut(intent).then(() => 0);
-  const others = { prepare: carryOut, collect: carryOut, hear: carryOut, push: carryOut };
+  const others = {
+    discard: carryOut,
+    pursue: carryOut,
+    prepare: carryOut,
+    collect: carryOut,
+    hear: carryOut,
+    push: carryOut,
+  };
   return { start: carryOut, stop: carryOut, input, forget: carryOut, ...others };
 }
 
@@ -140,6 +147,57 @@ test('an unreachable node is told to the waiter and tried again', async () => {
     expect(tries).toBe(2);
     expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
   }, SOON);
+  outbox.close();
+});
+
+test('an intent that is withdrawn is not carried out, and what is behind it is', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  let away = true;
+  await outbox.open(
+    handlers(async ({ kind }) => {
+      if (away) throw problems.nodeUnreachable();
+      done.push(kind);
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  away = false;
+  const forget = await store.write((tx) => {
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(true);
+    outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(false);
+    return outbox.enqueue(tx, 'far', 'ses_a', 'forget', {});
+  });
+  await outbox.outcome(forget);
+  expect(done).toEqual(['forget']);
+  outbox.close();
+});
+
+test('who waits for an intent that is withdrawn while it is under way is turned away, and it is not tried again', async () => {
+  const outbox = new Outbox(common());
+  let tries = 0;
+  let fail = (_error: Error) => {};
+  await outbox.open(
+    handlers(() => {
+      tries += 1;
+      return new Promise((_resolve, reject) => {
+        fail = reject;
+      });
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  const outcome = outbox.outcome(id);
+  await vi.waitFor(() => expect(tries).toBe(1), SOON);
+  await Promise.all([
+    expect(outcome).rejects.toThrow('failed to connect to remote node'),
+    store.write((tx) => outbox.withdraw(tx, 'ses_a', ['start'])),
+  ]);
+  fail(problems.nodeUnreachable());
+  const stop = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'stop', { grace_ms: 0 }));
+  await vi.waitFor(() => expect(tries).toBe(2), SOON);
+  fail(new Problem('conflict', 'refused', 'refused'));
+  await expect(outbox.outcome(stop)).rejects.toThrow('refused');
   outbox.close();
 });
 

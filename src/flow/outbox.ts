@@ -7,7 +7,7 @@ import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { isOutOfReach, Problem, problems } from '../domain/problem.ts';
-import type { Store, Tx } from '../store/store.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
 
 export interface IntentPayloads {
   start: Record<string, never>;
@@ -16,6 +16,10 @@ export interface IntentPayloads {
   input: { offset: number; data: string; eof: boolean };
   /** The session's directory may go: everything of it is committed. */
   forget: Record<string, never>;
+  /** A session that was given up while its node was away is to be ended there. */
+  discard: { agent_id: string };
+  /** What was asked of an agent whose node did not answer; its lane is the agent's, and the agent's row says what. */
+  pursue: Record<string, never>;
   /** An attempt of a step is to be given to its agent; its lane is the agent's. */
   prepare: { attempt_num: number };
   /** What a session left for the attempt that it was there for is to be read. */
@@ -33,6 +37,8 @@ export interface Intent<K extends IntentKind = IntentKind> {
   session_id: string;
   kind: K;
   payload: IntentPayloads[K];
+  /** Taken back: not carried out any more, or not again where that is under way. */
+  withdrawn?: boolean;
 }
 
 /** What carrying out an intent answered; waiters get it, a crash loses it. */
@@ -44,6 +50,8 @@ interface IntentAnswers {
   /** How long the session's stdin is then. */
   input: number;
   forget: unknown;
+  discard: unknown;
+  pursue: unknown;
   prepare: unknown;
   collect: unknown;
   hear: unknown;
@@ -121,6 +129,27 @@ export class Outbox {
     return id;
   }
 
+  /** Whether an intent of this kind is still to be carried out in a lane, or is being. */
+  waits(reader: Reader, lane: string, kind: IntentKind): boolean {
+    const intents = reader.sql.selectFrom('outbox').select('id').where('session_id', '=', lane);
+    return reader.get(intents.where('kind', '=', kind)) !== undefined;
+  }
+
+  /**
+   * Takes the intents of these kinds in a lane back, and turns away who waits for them. What is under way already
+   * may still happen once. Idempotent.
+   */
+  withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): void {
+    tx.run(tx.sql.deleteFrom('outbox').where('session_id', '=', lane).where('kind', 'in', kinds));
+    tx.afterCommit(() => {
+      for (const intent of this.#lanes.get(lane)?.queue ?? []) {
+        if (!kinds.includes(intent.kind)) continue;
+        intent.withdrawn = true;
+        this.#settle(intent.id, (waiter) => waiter.reject(problems.nodeUnreachable()));
+      }
+    });
+  }
+
   /** What the handler answered; rejects with its error, also with one that will be tried again. Call it right after the commit. */
   outcome(id: number): Promise<unknown> {
     if (this.#closed) return Promise.reject(problems.draining());
@@ -134,10 +163,7 @@ export class Outbox {
   /** A node is back: what waits for it goes on now. */
   retryNow(node_id: string): void {
     for (const [session_id, lane] of this.#lanes) {
-      if (lane.queue[0]?.node_id !== node_id || !lane.retry) continue;
-      clearTimeout(lane.retry);
-      lane.retry = null;
-      void this.#drain(session_id, lane);
+      if (lane.queue[0]?.node_id === node_id) this.#hurry(session_id, lane);
     }
   }
 
@@ -157,7 +183,16 @@ export class Outbox {
       this.#lanes.set(intent.session_id, lane);
     }
     lane.queue.push(intent);
-    void this.#drain(intent.session_id, lane);
+    // Whoever asks for more now need not wait for the next try of what is in front.
+    if (lane.retry) this.#hurry(intent.session_id, lane);
+    else void this.#drain(intent.session_id, lane);
+  }
+
+  #hurry(session_id: string, lane: Lane): void {
+    if (!lane.retry) return;
+    clearTimeout(lane.retry);
+    lane.retry = null;
+    void this.#drain(session_id, lane);
   }
 
   async #drain(session_id: string, lane: Lane): Promise<void> {
@@ -167,7 +202,7 @@ export class Outbox {
     await new Promise((resolve) => setImmediate(resolve));
     try {
       for (let intent = lane.queue[0]; intent && !this.#closed; intent = lane.queue[0]) {
-        if (!(await this.#carryOut(intent, lane))) return;
+        if (!intent.withdrawn && !(await this.#carryOut(intent, lane))) return;
         lane.queue.shift();
         lane.retry_ms = 0;
       }
@@ -187,7 +222,7 @@ export class Outbox {
     } catch (error) {
       if (this.#closed) return false;
       tell = (waiter) => waiter.reject(error);
-      if (!(error instanceof Problem) || isOutOfReach(error)) {
+      if (!intent.withdrawn && (!(error instanceof Problem) || isOutOfReach(error))) {
         this.#tryAgain(intent, lane, error);
         this.#settle(intent.id, tell);
         return false;

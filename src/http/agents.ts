@@ -4,6 +4,7 @@ import { MAIN_NODE } from '../domain/node.ts';
 import type { NodeFolders } from '../domain/node-record.ts';
 import { Problem, problems } from '../domain/problem.ts';
 import type { Agents } from '../services/agents/agents.ts';
+import type { Forgetting } from '../services/agents/forgetting.ts';
 import type { AgentWaits } from '../services/agents/waiting.ts';
 import type { Handlers } from './call.ts';
 import { asList } from './list.ts';
@@ -17,6 +18,7 @@ type AgentOperations =
   | 'startAgent'
   | 'stopAgent'
   | 'restartAgent'
+  | 'withdrawPending'
   | 'sendInput'
   | 'listSessions'
   | 'getChanges'
@@ -27,6 +29,7 @@ type AgentOperations =
 export function agentHandlers(
   agents: Agents,
   waits: Pick<AgentWaits, 'until'>,
+  forgetting: Forgetting,
   folders: () => NodeFolders,
 ): Pick<Handlers, AgentOperations> {
   return {
@@ -55,6 +58,9 @@ export function agentHandlers(
     },
     updateAgent: ({ caller, params, body }) => agents.update(caller, params.agent_id, body),
     deleteAgent: async ({ caller, params, query }) => {
+      if (query.forget) {
+        return { id: params.agent_id, left_behind: await forgetting.forget(caller, params.agent_id) };
+      }
       const { worktree_kept } = await agents.delete(caller, params.agent_id, {
         force: query.force ?? false,
         delete_worktree: query.delete_worktree ?? false,
@@ -66,6 +72,9 @@ export function agentHandlers(
     stopAgent: ({ caller, params, body }) => agents.stop(caller, params.agent_id, body.grace_seconds * 1000),
     restartAgent: ({ caller, params, body, idempotency_key }) =>
       agents.restart(caller, params.agent_id, body.grace_seconds * 1000, idempotency_key),
+    withdrawPending: async ({ caller, params }) => {
+      await agents.withdraw(caller, params.agent_id);
+    },
     sendInput: ({ caller, params, body, idempotency_key }) =>
       agents.input(caller, params.agent_id, body.data, body.eof, idempotency_key),
     listSessions: async ({ caller, params, query }) =>

@@ -20,6 +20,8 @@ export interface Call<Op extends OperationId> extends EarlyCall<Op> {
   query: Query<RouteOf<Op>>;
   body: Body<RouteOf<Op>>;
   idempotency_key: string | null;
+  /** Says in `X-Warning` what is probably not meant; the last one counts. */
+  readonly warn: (message: string) => void;
   /** Aborts when the client is gone, and when the service drains. */
   readonly signal: AbortSignal;
   /** Adds a header to the answer, also to one that refuses. `value`: visible ASCII and spaces. */

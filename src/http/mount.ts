@@ -302,6 +302,11 @@ class RequestCall {
     this.#draining = draining;
   }
 
+  readonly warn = (message: string): void => {
+    // A header holds ASCII.
+    this.#reply.header('x-warning', message.replace(/[^\x20-\x7e]/g, '?'));
+  };
+
   get signal(): AbortSignal {
     if (this.#signal === null) {
       const gone = new AbortController();

@@ -34,7 +34,15 @@ beforeEach(async () => {
   feed = new Feed({ store, clock });
   links = new FakeLinks();
   const audit = new Audit({ store, clock, log: silentLog });
-  const registry = new Registry({ store, clock, audit, feed, links, folders: () => FOLDERS });
+  const registry = new Registry({
+    store,
+    clock,
+    audit,
+    feed,
+    links,
+    folders: () => FOLDERS,
+    forgetAgents: async () => [],
+  });
   const key = new Uint8Array(32);
   const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
   server = await openFakeHttp(nodeHandlers(registry, bootstrap));

@@ -1,4 +1,5 @@
 /** Nodes over HTTP: what every user sees of them, root's registry, and the tokens that nodes join with. */
+import type { NodeRecord } from '../domain/node-record.ts';
 import type { Bootstrap } from '../services/nodes/bootstrap.ts';
 import type { Registry } from '../services/nodes/registry.ts';
 import type { Handlers } from './call.ts';
@@ -19,17 +20,32 @@ export function nodeHandlers(registry: Registry, bootstrap: Bootstrap): Pick<Han
   return {
     listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
     listAgentNodes: async ({ query }) => asList(query, await registry.list(query)),
-    registerAgentNode: async ({ caller, body }) => {
+    registerAgentNode: async ({ caller, body, warn }) => {
       const node = await registry.register(caller, body);
+      warnOfRoot(node, warn);
       return { location: `/api/admin/agent-nodes/${node.id}`, body: node };
     },
     getAgentNode: ({ params }) => registry.get(params.node_id),
-    updateAgentNode: ({ caller, params, body }) => registry.update(caller, params.node_id, body),
-    deleteAgentNode: async ({ caller, params }) => {
-      await registry.delete(caller, params.node_id);
+    updateAgentNode: async ({ caller, params, body, warn }) => {
+      const node = await registry.update(caller, params.node_id, body);
+      warnOfRoot(node, warn);
+      return node;
+    },
+    deleteAgentNode: async ({ caller, params: { node_id }, query }) => {
+      if (query.forget) return { id: node_id, left_behind: await registry.forget(caller, node_id) };
+      await registry.delete(caller, node_id);
+      return undefined;
     },
     getAgentNodeHealth: ({ params }) => registry.health(params.node_id),
     getBootstrapToken: ({ caller }) => bootstrap.show(caller),
     rotateBootstrapToken: ({ caller }) => bootstrap.rotate(caller),
   };
+}
+
+function warnOfRoot(node: NodeRecord, warn: (message: string) => void): void {
+  const { id, default_worktree_root, worktree_root_problem } = node;
+  if (worktree_root_problem === null) return;
+  warn(
+    `agents cannot work below default_worktree_root ${default_worktree_root} of node ${id}: ${worktree_root_problem}`,
+  );
 }

@@ -4,6 +4,7 @@ import { operationIds, routes } from '../contract/routes.ts';
 import { invalid, problems } from '../domain/problem.ts';
 import type { Caller } from '../domain/user.ts';
 import type { Agents } from '../services/agents/agents.ts';
+import type { Forgetting } from '../services/agents/forgetting.ts';
 import { openFakeHttp, ROOT_TOKEN, rawRequest, USER_TOKEN } from '../testing/http.ts';
 import { agentHandlers } from './agents.ts';
 import type { HttpServer } from './server.ts';
@@ -34,6 +35,7 @@ beforeEach(async () => {
         },
       } as unknown as Agents,
       { until: () => Promise.reject(new Error('nobody waits here')) },
+      {} as Forgetting,
       () => ({ worktree_root: '/trees', safe_paths: ['/a b,c', '/ü'], repo_roots: ['/src', '/ü'] }),
     ),
     startAgent: () => {

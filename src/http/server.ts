@@ -236,6 +236,7 @@ function sendError(error: unknown, request: FastifyRequest, reply: FastifyReply,
   reply.header('x-error-code', problem?.code ?? INTERNAL_ERROR.code);
   if (problem?.kind === 'unauthenticated') reply.header('www-authenticate', 'Bearer');
   if (problem && UNCLEAR.has(problem.code)) reply.header('connection', 'close');
+  if (problem?.pending !== undefined) reply.header('x-pending', problem.pending);
   if (problem?.retry_after_s !== undefined) reply.header('retry-after', String(problem.retry_after_s));
   const allowed = allowedPathsHeader(problem?.allowed_paths ?? []);
   if (allowed !== '') reply.header('x-allowed-paths', allowed);

@@ -38,6 +38,8 @@ export interface Connection {
   readonly certificate: X509Certificate | null;
   /** Resolves when the connection is over, with what ended it. */
   readonly closed: Promise<Error | null>;
+  /** Resolves when the peer has answered, however late; throws `node_unreachable` when the connection ends before. */
+  ping(): Promise<void>;
   close(): void;
 }
 
@@ -158,15 +160,27 @@ class Http2Connection implements Connection {
     this.#session.destroy();
   }
 
+  ping(): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const fail = () => reject(problems.nodeUnreachable());
+      if (this.#session.destroyed) return fail();
+      const sent = this.#session.ping((error) => (error ? fail() : resolve()));
+      if (!sent) fail();
+    });
+  }
+
   /** A peer that does not answer in time is gone, whatever its kernel says. */
   #ping(): void {
     if (this.#session.destroyed) return;
     const give_up = () => this.#session.destroy(problems.nodeUnreachable());
     const patience = setTimeout(give_up, limits.link_ping_answer_ms);
-    this.#session.ping((error) => {
-      clearTimeout(patience);
-      if (!error) this.heard_at = performance.now();
-    });
+    void this.ping().then(
+      () => {
+        clearTimeout(patience);
+        this.heard_at = performance.now();
+      },
+      () => clearTimeout(patience),
+    );
   }
 }
 

@@ -1,6 +1,7 @@
 /** What the plane's end of a link tells a node of itself. */
 import { expect, test } from 'vitest';
 import { Wake } from '../base/async.ts';
+import { systemClock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import type { StreamSizes } from '../domain/session.ts';
 import { openTestDoor, remoteNode } from '../testing/remote-node.ts';
@@ -39,6 +40,40 @@ test('what is committed is told when it lets the node do something', async () =>
       ['ses_a', far + 5, 1],
       ['ses_a', far + 6, 2],
     ]);
+  } finally {
+    await plane.detach();
+    await door.close();
+  }
+});
+
+const DISK = { path: '/', free_bytes: 1, total_bytes: 1, starts_allowed: true };
+
+test('a node refuses a stop that lay on the way for too long, and takes the next by its own clock', async () => {
+  let ahead_ms = 0;
+  const stopped: string[] = [];
+  const local = {
+    id: 'main',
+    attach: async () => {},
+    detach: async () => {},
+    health: async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: DISK }),
+    stop: async (session_id: string) => {
+      stopped.push(session_id);
+      return { cleanup: 'swept', survivors: [] };
+    },
+  };
+  const clock = { ...systemClock, now: () => systemClock.now() + ahead_ms };
+  const door = await openTestDoor(local as never, { clock });
+  const plane = remoteNode(() => door.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    await plane.health();
+    await plane.stop('ses_a', 0);
+    // As much time passes on the node, and none here, as while it is suspended.
+    ahead_ms = limits.node_answer_ms * 1_000;
+    await expect(plane.stop('ses_b', 0)).rejects.toMatchObject({ kind: 'bad_gateway' });
+    expect(stopped).toEqual(['ses_a']);
+    await plane.stop('ses_c', 0);
+    expect(stopped).toEqual(['ses_a', 'ses_c']);
   } finally {
     await plane.detach();
     await door.close();

@@ -24,12 +24,14 @@ import type {
   Worktree,
   WorktreeRequest,
 } from '../domain/node.ts';
-import { problems } from '../domain/problem.ts';
+import { Problem, problems, worktreeRootNotSafe } from '../domain/problem.ts';
 import type { Launch, StreamSizes } from '../domain/session.ts';
 import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
 import type { Connection } from './connection.ts';
 import { askHealth, type RemoteHealth } from './health.ts';
+import { Reachability } from './reachability.ts';
 import {
+  COMMAND_EXPIRED,
   changedFileFromWire,
   cleanupFromWire,
   findingsFromWire,
@@ -52,6 +54,8 @@ export interface RemoteNodeOptions {
   worktree_root(): string | null;
   /** The link is over; called once per link that was attached. */
   onDown(reason: Error): void;
+  /** Over a link that lasted, the node answers again after it owed an answer for too long. */
+  onBack(): void;
 }
 
 export class RemoteNode implements Node {
@@ -59,13 +63,16 @@ export class RemoteNode implements Node {
   readonly folders: Folders;
   readonly #options: RemoteNodeOptions;
   #link: Attachment | null = null;
+  #reachability: Reachability | null = null;
+  /** What the node said last of its clock (Unix ms), and when (`performance.now()`). */
+  #clock: { node_ms: number; read_at: number } | null = null;
   /** Aborts a connection that is being made when it is no longer wanted. */
   #closing = new AbortController();
 
   constructor(options: RemoteNodeOptions) {
     this.id = options.id;
     this.#options = options;
-    this.folders = new RemoteFolders((method) => this.#call(method), options.worktree_root);
+    this.folders = new RemoteFolders(options.id, (method) => this.#call(method), options.worktree_root);
   }
 
   /** Who answered last, while a link stands. */
@@ -93,6 +100,7 @@ export class RemoteNode implements Node {
       const { views, follow } = await link.open();
       if (closing.signal.aborted) throw problems.nodeUnreachable();
       this.#link = link;
+      this.#reachability = new Reachability(() => link.control.ping(), this.#options.onBack);
       void link.ended.then((reason) => {
         if (this.#link !== link) return;
         this.#link = null;
@@ -110,6 +118,11 @@ export class RemoteNode implements Node {
   async detach(): Promise<void> {
     this.#link = null;
     this.#closing.abort();
+  }
+
+  async reach(): Promise<void> {
+    if (!this.#link || !this.#reachability) throw problems.nodeUnreachable();
+    await this.#reachability.reach();
   }
 
   async start(launch: Launch): Promise<SessionView> {
@@ -139,10 +152,14 @@ export class RemoteNode implements Node {
   async stop(session_id: string, grace_ms: number): Promise<StopReport> {
     const { cleanup, survivors } = await this.#call(({ commands }, options) =>
       commands.stop(
-        { sessionId: session_id, graceMs: grace_ms },
+        { sessionId: session_id, graceMs: grace_ms, ...this.#givenUpAt() },
         { ...options, timeoutMs: grace_ms + limits.link_start_ms },
       ),
-    );
+    ).catch(async (error: unknown) => {
+      // Its clock was set since we read it, perhaps: the next try knows the new one.
+      if (error instanceof Problem && error.code === COMMAND_EXPIRED) await this.health();
+      throw error;
+    });
     return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(whole) };
   }
 
@@ -206,7 +223,9 @@ export class RemoteNode implements Node {
     if (!link) throw problems.nodeUnreachable();
     const { headers, signal } = link;
     const options = { headers, signal, timeoutMs: limits.link_call_ms };
-    return askHealth(link.control.transport, this.#options.worktree_root(), options);
+    return askHealth(link.control.transport, this.#options.worktree_root(), options, (node_ms) => {
+      this.#clock = { node_ms, read_at: performance.now() };
+    });
   }
 
   async probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
@@ -221,6 +240,14 @@ export class RemoteNode implements Node {
       const { findings } = await commands.probe({ programs: questions }, asked);
       return findingsFromWire(findings, programs);
     });
+  }
+
+  /** The node's clock (Unix ms) when a command that is sent now is given up; undefined while the clock is not known. */
+  #givenUpAt(): { notAfterMs?: bigint } {
+    if (this.#clock === null) return {};
+    const { node_ms, read_at } = this.#clock;
+    const not_after_ms = node_ms + performance.now() - read_at + limits.node_answer_ms;
+    return { notAfterMs: BigInt(Math.round(not_after_ms)) };
   }
 
   /** One connection after the other: the first may be the one that lets the node join. */
@@ -259,10 +286,12 @@ type CallOf<T> = (
 ) => Promise<T>;
 
 class RemoteFolders implements Folders {
+  readonly #node_id: string;
   readonly #call: <T>(method: CallOf<T>) => Promise<T>;
   readonly #root: () => string | null;
 
-  constructor(call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+  constructor(node_id: string, call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+    this.#node_id = node_id;
     this.#call = call;
     this.#root = root;
   }
@@ -283,7 +312,12 @@ class RemoteFolders implements Folders {
         { agentId: agent_id, name, ...present({ workdir, repo, ref, root }) },
         { ...options, timeoutMs: limits.git_checkout_timeout_ms + limits.link_call_ms },
       ),
-    );
+    ).catch((error: unknown) => {
+      // No path of the request's: whoever made it cannot know what is meant.
+      const derived = root !== null && (workdir === null || workdir === '');
+      const outside = error instanceof Problem && error.code === problems.workdirNotSafe().code;
+      throw derived && outside ? worktreeRootNotSafe(root, this.#node_id) : error;
+    });
     if (!worktree) throw problems.nodeUnreachable();
     return worktreeFromWire(worktree);
   }

@@ -111,6 +111,9 @@ export function fromRefusal(
   return new Problem(known, code, message.slice(0, limits.link_text_chars_max));
 }
 
+/** The code with which a node refuses a command that came after its `not_after_ms`. */
+export const COMMAND_EXPIRED = 'command_expired';
+
 /** What a node can say of a command; who a caller is and how often it may ask is not for a node to say. */
 const nodesKinds = [
   'invalid',

@@ -47,7 +47,9 @@ import { SessionTokens } from '../services/actors/session-tokens.ts';
 import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
+import { Forgetting } from '../services/agents/forgetting.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
+import { Pending } from '../services/agents/pending.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
@@ -258,7 +260,9 @@ async function open(
   opened.push(() => ingest.close());
   const ingestOf = (id: string) => (id === MAIN_NODE ? ingest : links?.ingest(id)) ?? null;
   const lifecycle = new Lifecycle(context, settlement, ingestOf);
-  const agents = new Agents(context, lifecycle);
+  const pending = new Pending(context, lifecycle);
+  const forgetting = new Forgetting(context, settlement);
+  const agents = new Agents(context, lifecycle, pending);
   const teams = await openTeamServices(context, lifecycle, reviews);
 
   const trust = await openTrust(config, plane_id, clock, log);
@@ -283,7 +287,10 @@ async function open(
       clock,
       log,
     });
-  const registry = new Registry({ store, clock, audit, feed, links, folders });
+  const registry = new Registry({
+    ...{ store, clock, audit, feed, links, folders },
+    forgetAgents: (caller, node_id) => forgetting.forgetAll(caller, node_id),
+  });
   const remoteNode = (id: string) => {
     const linked = links?.node(id) ?? null;
     if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
@@ -317,7 +324,13 @@ async function open(
   opened.push(() => timers.close());
   // After the outbox, so that what is broken off then stays in it.
   opened.push(() => push.close());
-  await outbox.open({ ...intents(lifecycle, reviews), ...teams.intents, ...push.intents() });
+  await outbox.open({
+    ...intents(lifecycle, reviews),
+    ...pending.handlers(),
+    ...forgetting.handlers(),
+    ...teams.intents,
+    ...push.intents(),
+  });
   opened.push(() => outbox.close());
   await registry.open();
   if (links) opened.push(() => links.closeAll());
@@ -344,7 +357,7 @@ async function open(
         audit,
         base_url: () => config.get('web.rp_origin') ?? url,
       }),
-      ...agentHandlers(agents, new AgentWaits(agents, feed), folders),
+      ...agentHandlers(agents, new AgentWaits(agents, feed), forgetting, folders),
       ...conversationHandlers(prompting),
       ...reviewHandlers(reviews),
       ...configHandlers(settings),

@@ -25,6 +25,7 @@ import { Problem, problems } from '../domain/problem.ts';
 import type { Launch } from '../domain/session.ts';
 import { worktreeFromWire } from '../link/remote-node.ts';
 import {
+  COMMAND_EXPIRED,
   changedFileToWire,
   findingToWire,
   GRPC_ALONE,
@@ -288,8 +289,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
     return { session: viewToWire(await this.#options.node.start(launch)) };
   };
 
-  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs }, context) => {
+  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
     this.#mustBeLatest(context);
+    // It lay here, or on the way, while nobody could read it; the plane may have taken it back since.
+    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw tooLate();
     const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
     return { ...present({ cleanup }), survivors: survivors.map(BigInt) };
   };
@@ -416,6 +419,10 @@ class Handlers implements ServiceImpl<typeof NodeService> {
 
 function unreachable(): Problem {
   return new Problem('bad_gateway', 'not_attached', 'no plane is attached to this node');
+}
+
+function tooLate(): Problem {
+  return new Problem('bad_gateway', COMMAND_EXPIRED, 'the command came too late');
 }
 
 function stale(latest: LinkPosition): Problem {

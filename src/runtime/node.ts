@@ -316,6 +316,8 @@ class Main implements LocalNode {
     await rm(gone, { recursive: true, force: true });
   }
 
+  async reach(): Promise<void> {}
+
   async health(): Promise<NodeHealth> {
     const live = [...this.#sessions.values()].filter((session) => !session.end);
     return {

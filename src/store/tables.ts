@@ -129,6 +129,8 @@ export interface Tables {
     /** Restarts in a row by the restart policy. */
     restart_count: number;
     pending: string | null;
+    /** What it takes to carry `pending` out; null: a session's intent in the outbox does. */
+    pending_request: Json | null;
     stale_since: number | null;
     created_at: number;
     updated_at: number;
@@ -504,6 +506,8 @@ export interface Tables {
     created_at: number;
     updated_at: number;
   };
+  /** Ids of agents and sessions that a node may still have, and that must not come back. */
+  forgotten: { id: string; agent_id: string; node_id: string; created_at: number };
   bootstrap_tokens: {
     id: string;
     created_at: number;

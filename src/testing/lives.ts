@@ -24,7 +24,9 @@ import { nodeSink } from '../services/agents/adoption.ts';
 import { Agents } from '../services/agents/agents.ts';
 import { AgentsContext } from '../services/agents/context.ts';
 import type { CreateAgent } from '../services/agents/creation.ts';
+import { Forgetting } from '../services/agents/forgetting.ts';
 import { Lifecycle } from '../services/agents/lifecycle.ts';
+import { Pending } from '../services/agents/pending.ts';
 import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
 import { Secrets } from '../services/agents/secrets.ts';
 import { Settlement } from '../services/agents/settle.ts';
@@ -85,6 +87,7 @@ export class LivesRoom {
     notify: (_tx, notice) => void this.notices.push(notice),
   };
   agents!: Agents;
+  forgetting!: Forgetting;
   prompting!: Prompting;
   progress!: Progress;
   reviews!: Reviews;
@@ -156,7 +159,9 @@ export class LivesRoom {
       rebase: (session_id, stream) => settlement.rebase(session_id, stream),
     });
     const lifecycle = new Lifecycle(context, settlement, () => ingest);
-    this.agents = new Agents(context, lifecycle);
+    const pending = new Pending(context, lifecycle);
+    this.forgetting = new Forgetting(context, settlement);
+    this.agents = new Agents(context, lifecycle, pending);
     const running = openRunning(context, lifecycle, (...asked) => this.mailbox.pendingWords(...asked));
     this.progress = running.progress;
     this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress: this.progress });
@@ -193,6 +198,8 @@ export class LivesRoom {
     const handlers = lifecycle.handlers();
     await outbox.open({
       ...handlers,
+      ...pending.handlers(),
+      ...this.forgetting.handlers(),
       ...running.intents,
       input: async (intent) => {
         const length = await handlers.input(intent);

@@ -28,8 +28,11 @@ export class FakeLinks implements Links {
   state(node_id: string): LinkState {
     if (!this.rows.has(node_id)) throw new Error(`there is no link to ${node_id}`);
     const connecting = { status: 'connecting', version: null, last_seen_at_ms: null } as const;
-    return { ...connecting, error: null, has_default_root: null, ...this.states.get(node_id) };
+    const unknown = { error: null, has_default_root: null, worktree_root_problem: null };
+    return { ...connecting, ...unknown, ...this.states.get(node_id) };
   }
+
+  async rootChecked(): Promise<void> {}
 
   probe(row: NodeRow): Promise<HealthReport> {
     return this.report(row);

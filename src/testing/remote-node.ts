@@ -56,6 +56,7 @@ export function remoteNode(port: () => number, more: Partial<RemoteNodeOptions> 
     upcall: async () => null,
     worktree_root: () => null,
     onDown: () => {},
+    onBack: () => {},
     ...more,
   });
 }

@@ -108,6 +108,7 @@ export class ScriptedNode implements Node {
     this.views.delete(session_id);
   }
 
+  reach = async () => {};
   health = async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: {} as never });
   probe = async () => [];
 }

@@ -122,6 +122,10 @@ class PatientNode implements Node {
     return this.#patiently(() => this.#remote.forget(session_id));
   }
 
+  reach(): Promise<void> {
+    return this.#remote.reach();
+  }
+
   health(): Promise<NodeHealth> {
     return this.#patiently(() => this.#remote.health());
   }

@@ -27,6 +27,7 @@ export const operations = {
   startAgent: { method: 'POST', path: '/api/agents/{agent_id}/start', open: false },
   stopAgent: { method: 'POST', path: '/api/agents/{agent_id}/stop', open: false },
   restartAgent: { method: 'POST', path: '/api/agents/{agent_id}/restart', open: false },
+  withdrawPending: { method: 'DELETE', path: '/api/agents/{agent_id}/pending', open: false },
   sendInput: { method: 'POST', path: '/api/agents/{agent_id}/input', open: false },
   listSessions: { method: 'GET', path: '/api/agents/{agent_id}/sessions', open: false },
   getOutput: { method: 'GET', path: '/api/agents/{agent_id}/output', open: false },

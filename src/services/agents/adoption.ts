@@ -1,13 +1,13 @@
 /**
  * What a plane finds when it comes (back) to a node: sessions that it knows go on from their committed cursor, ended ones
- * may be forgotten, and live ones that the database has lost become `recovered` agents. Nothing is killed or doubled.
+ * may be forgotten, and live ones that the database has lost become `recovered` agents. Nothing is killed or doubled, but
+ * for the sessions of agents that root gave up: those are ended.
  */
 
 import { newId } from '../../base/ids.ts';
 import { showArgv } from '../../domain/command.ts';
-import { MAIN_NODE, type NodeSink, type SessionView } from '../../domain/node.ts';
+import { MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../domain/node.ts';
 import { problems } from '../../domain/problem.ts';
-import type { IntentKind } from '../../flow/outbox.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
   findAgent,
@@ -20,6 +20,7 @@ import {
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type AgentsContext, unlived } from './context.ts';
+import { discardForgotten, dropUnseen } from './forgetting.ts';
 import type { Settlement } from './settle.ts';
 
 export function nodeSink(
@@ -30,7 +31,10 @@ export function nodeSink(
 ): NodeSink {
   return {
     snapshot: (views) => adopt(context, settlement, node_id, ingest, views),
-    fact: (fact) => ingest.fact(fact),
+    fact: (fact) => {
+      ingest.fact(fact);
+      void discardStarted(context, node_id, fact);
+    },
     wake: (session_id) => ingest.wake(session_id),
   };
 }
@@ -58,12 +62,10 @@ async function adopt(
       await forget(context, node_id, view.session_id);
       continue;
     }
-    // Its agent was deleted, and the node has not heard yet that the session may go.
     if (known && view.stdin_bytes > known.stdin_bytes)
       await store.write((tx) => loseStdin(context, tx, view));
-    if (state === null && (await store.read((reader) => isWaiting(reader, view.session_id, 'forget'))))
-      continue;
     if (state === null) {
+      if (await store.write((tx) => isUnwanted(context, tx, node_id, view))) continue;
       await store.write((tx) => recover(context, tx, node_id, view));
       logger.warn(
         { session_id: view.session_id, agent_id: view.launch.agent_id },
@@ -74,7 +76,8 @@ async function adopt(
     if (known?.protocol === 'acp') await context.options.reached(view.session_id, view.stdin_bytes);
     ingest.follow(view.session_id, view.facts);
   }
-  for (const session of await store.read((reader) => lostSessions(reader, node_id, seen))) {
+  await store.write((tx) => dropUnseen(tx, node_id, seen));
+  for (const session of await store.read((reader) => lostSessions(context, reader, node_id, seen))) {
     const message = 'the session directory is gone';
     await settlement.settleWithoutProcess(session.id, {
       exit_code: null,
@@ -84,6 +87,27 @@ async function adopt(
     });
     // Whoever reads it finds that there is no more to read.
     ingest.wake(session.id);
+  }
+}
+
+/** Of an agent that was deleted or forgotten: it goes once the node has heard of it. */
+function isUnwanted(context: AgentsContext, tx: Tx, node_id: string, view: SessionView): boolean {
+  const { session_id, launch } = view;
+  return (
+    context.options.outbox.waits(tx, session_id, 'forget') ||
+    discardForgotten(context, tx, node_id, session_id, launch.agent_id)
+  );
+}
+
+/** A start that was withdrawn, and had reached the node all the same. Over a link that lasts no snapshot shows it. */
+async function discardStarted(context: AgentsContext, node_id: string, fact: SessionFact): Promise<void> {
+  if (fact.body.kind !== 'started') return;
+  const { store, logger } = context.options;
+  try {
+    await store.write((tx) => discardForgotten(context, tx, node_id, fact.session_id));
+  } catch (err) {
+    // The next snapshot shows it again.
+    logger.error({ err, session_id: fact.session_id }, 'a forgotten session was not ended');
   }
 }
 
@@ -100,15 +124,10 @@ async function forget(context: AgentsContext, node_id: string, session_id: strin
 }
 
 /** Live by our books, unknown to the node, and not waiting in the outbox to be started there. */
-function lostSessions(reader: Reader, node_id: string, seen: Set<string>) {
+function lostSessions(context: AgentsContext, reader: Reader, node_id: string, seen: Set<string>) {
   return liveSessions(reader, node_id).filter((session) => {
-    return !seen.has(session.id) && !isWaiting(reader, session.id, 'start');
+    return !seen.has(session.id) && !context.options.outbox.waits(reader, session.id, 'start');
   });
-}
-
-function isWaiting(reader: Reader, session_id: string, kind: IntentKind): boolean {
-  const intents = reader.sql.selectFrom('outbox').select('id').where('session_id', '=', session_id);
-  return reader.get(intents.where('kind', '=', kind)) !== undefined;
 }
 
 /** The node knows more than the database: an older one was restored. Whatever were said now would be taken for said. */

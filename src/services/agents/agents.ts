@@ -22,7 +22,6 @@ import type { Audience } from '../../events/feed.ts';
 import {
   type AgentRow,
   agentsNamed,
-  deleteAgent,
   findAgent,
   findSession,
   listAgents,
@@ -32,12 +31,13 @@ import {
   updateAgent,
   updateSession,
 } from '../../store/agents.ts';
-import type { Tx } from '../../store/store.ts';
+import type { Reader, Tx } from '../../store/store.ts';
 import { differs } from '../changes.ts';
 import { type Page, type PageRequest, page, readCursor } from '../page.ts';
-import type { AgentsContext, Doer } from './context.ts';
+import { type AgentsContext, type Doer, isLive, removeRecord } from './context.ts';
 import { type CreateAgent, fromPreset, insertNew, place, withPreset } from './creation.ts';
-import type { Lifecycle } from './lifecycle.ts';
+import { type Lifecycle, unlessNotRunning } from './lifecycle.ts';
+import type { Pending } from './pending.ts';
 
 export interface UpdateAgent {
   name?: string | undefined;
@@ -71,10 +71,12 @@ export interface Deleted {
 export class Agents {
   readonly #context: AgentsContext;
   readonly #lifecycle: Lifecycle;
+  readonly #pending: Pending;
 
-  constructor(context: AgentsContext, lifecycle: Lifecycle) {
+  constructor(context: AgentsContext, lifecycle: Lifecycle, pending: Pending) {
     this.#context = context;
     this.#lifecycle = lifecycle;
+    this.#pending = pending;
   }
 
   get(caller: Caller, agent_id: string): Promise<Agent> {
@@ -136,6 +138,7 @@ export class Agents {
     if (made && known.name !== request.name) throw problems.idempotencyReused();
     const id = known && !made ? newId('agt') : of_key;
     if (!made) {
+      await node.reach();
       const replaced = replace ? await this.#replaceable(caller, request.name) : [];
       const worktree = await this.#place(node.folders, caller, id, request, async () => {
         for (const row of replaced)
@@ -217,20 +220,16 @@ export class Agents {
 
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    await this.#lifecycle.start(
-      (reader) => this.#context.find(reader, caller, 'agent.drive', agent_id),
-      doer(caller),
-      session_id,
-    );
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'start', doer: doer(caller), grace_ms: 0, session_id } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.start(find, asked.doer, session_id));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
-    await this.#lifecycle.stop(
-      (reader) => this.#context.find(reader, caller, 'agent.drive', agent_id),
-      doer(caller),
-      grace_ms,
-    );
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'stop', doer: doer(caller), grace_ms } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.stop(find, asked.doer, grace_ms));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
@@ -241,28 +240,26 @@ export class Agents {
     idempotency_key: string | null,
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
-    const rests = await this.#context.options.store.read((reader) => {
-      const row = this.#context.find(reader, caller, 'agent.drive', agent_id);
-      return !isLive(row) || (session_id !== undefined && this.#lifecycle.isRepeated(reader, session_id));
-    });
-    if (!rests) await this.#end(caller, 'agent.drive', agent_id, grace_ms);
-    return this.start(caller, agent_id, idempotency_key);
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'restart', doer: doer(caller), grace_ms, session_id } as const;
+    const carryOut = () => this.#lifecycle.restart(find, asked.doer, grace_ms, session_id);
+    await this.#pending.request(find, asked, carryOut);
+    return this.get(caller, agent_id);
   }
 
-  /** Stops an agent that was running; one that ended by itself meanwhile is as good. */
-  async #end(caller: Caller, action: Action, agent_id: string, grace_ms: number): Promise<void> {
-    try {
-      await this.#lifecycle.stop(
-        (reader) => this.#context.find(reader, caller, action, agent_id),
-        doer(caller),
-        grace_ms,
-      );
-    } catch (error) {
-      if (!(error instanceof Problem) || error.code !== 'agent_not_running') throw error;
-    }
+  /** Takes back what is kept until the agent's node answers. Idempotent. */
+  withdraw(caller: Caller, agent_id: string): Promise<void> {
+    return this.#pending.withdraw(this.#driven(caller, agent_id), doer(caller));
   }
 
-  /** Writes to stdin: committed first, with the answer to its key, then carried to the node's journal in order. */
+  #driven(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
+    return (reader) => this.#context.find(reader, caller, 'agent.drive', agent_id);
+  }
+
+  /**
+   * Writes to stdin: committed first, with the answer to its key, then carried to the node's journal in order. Throws
+   * `node_unreachable` and keeps nothing when the node does not answer.
+   */
   async input(
     caller: Caller,
     agent_id: string,
@@ -272,6 +269,10 @@ export class Agents {
   ): Promise<Agent> {
     const { store, outbox, idempotency } = this.#context.options;
     const bytes = Buffer.from(data);
+    const { node_id } = await store.read((reader) =>
+      this.#context.find(reader, caller, 'agent.drive', agent_id),
+    );
+    await this.#context.node(node_id).reach();
     const intent_id = await store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.drive', agent_id);
       if (row.status !== 'running' || row.session_id === null) throw problems.agentNotRunning();
@@ -288,8 +289,9 @@ export class Agents {
       const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
       return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
     });
-    await outbox.outcome(intent_id).catch((error: unknown) => {
-      // Accepted all the same: it reaches the agent once its node or the next plane is there, and must not be sent again.
+    await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
+      // The node fell silent only then. Accepted all the same: it reaches the agent once its node or the next plane is
+      // there, and must not be sent again.
       const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
       if (!kept) throw error;
     });
@@ -302,6 +304,11 @@ export class Agents {
     options: { force: boolean; delete_worktree: boolean },
   ): Promise<Deleted> {
     const { store, timers } = this.#context.options;
+    const { node_id } = await store.read((reader) =>
+      this.#context.find(reader, caller, 'agent.delete', agent_id),
+    );
+    // Before anything is changed: what is left on a node that is away could not be removed later.
+    await this.#context.node(node_id).reach();
     const row = await store.write((tx) => {
       const found = this.#context.find(tx, caller, 'agent.delete', agent_id);
       if (isLive(found) && !options.force) throw problems.agentRunning();
@@ -309,27 +316,19 @@ export class Agents {
       timers.clear(tx, 'agent_restart', agent_id);
       return found;
     });
-    if (isLive(row)) await this.#end(caller, 'agent.delete', agent_id, limits.stop_grace_ms);
+    if (isLive(row)) {
+      const find = (reader: Reader) => this.#context.find(reader, caller, 'agent.delete', agent_id);
+      await this.#lifecycle.stop(find, doer(caller), limits.stop_grace_ms).catch(unlessNotRunning);
+    }
     const kept = await this.#removeWorktree(row, options.delete_worktree);
     await store.write((tx) => {
       const now = this.#context.find(tx, caller, 'agent.delete', agent_id);
       if (isLive(now)) throw problems.agentRunning();
-      const record = this.#context.record(now);
-      timers.clear(tx, 'agent_restart', agent_id);
-      this.#context.options.log.drop(tx, now.num);
-      deleteAgent(tx, now.num);
+      removeRecord(this.#context, tx, now);
       this.#audit(tx, caller, 'agent_deleted', now, {
         name: now.name,
         ...(kept && { worktree_kept: kept.reason }),
       });
-      this.#context.options.feed.append(
-        tx,
-        'agent',
-        now.owner_id,
-        { ...record, deleted: true },
-        now.team_num,
-        now.id,
-      );
     });
     return { worktree_kept: kept };
   }
@@ -418,10 +417,6 @@ export class Agents {
 function pairOf(label: string): [string, string] {
   const at = label.indexOf('=');
   return [label.slice(0, at), label.slice(at + 1)];
-}
-
-function isLive(row: AgentRow): boolean {
-  return row.session_state === 'starting' || row.session_state === 'running';
 }
 
 function doer(caller: Caller): Doer {

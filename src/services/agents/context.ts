@@ -12,7 +12,7 @@ import type { Feed } from '../../events/feed.ts';
 import type { EventLog } from '../../events/log.ts';
 import type { Facts } from '../../flow/facts.ts';
 import type { Outbox } from '../../flow/outbox.ts';
-import { type AgentRow, findAgent, toAgent } from '../../store/agents.ts';
+import { type AgentRow, deleteAgent, findAgent, toAgent } from '../../store/agents.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Timers } from '../../timers/timers.ts';
 import type { Audit } from '../audit.ts';
@@ -64,6 +64,24 @@ export const SERVICE: Doer = { user_id: null, ip: null };
 export function unlived(now: number) {
   const counts = { session_count: 0, restart_count: 0 };
   return { status: 'created', leftovers: '[]', ...counts, created_at: now, updated_at: now };
+}
+
+/** No request waits for the agent's node. */
+export const nothingPending = { pending: null, pending_request: null } as const;
+
+/** Whether the agent has a session that is not known to be over. */
+export function isLive(row: AgentRow): boolean {
+  return row.session_state === 'starting' || row.session_state === 'running';
+}
+
+/** Inside a transaction: the agent's record goes, with its log and whatever is due for it. */
+export function removeRecord(context: AgentsContext, tx: Tx, row: AgentRow): void {
+  const { timers, log, feed } = context.options;
+  const record = { ...context.record(row), deleted: true };
+  timers.clear(tx, 'agent_restart', row.id);
+  log.drop(tx, row.num);
+  deleteAgent(tx, row.num);
+  feed.append(tx, 'agent', row.owner_id, record, row.team_num, row.id);
 }
 
 export class AgentsContext {

@@ -3,12 +3,13 @@
  * the intent to the node, and the settlement tells what came of it. A crash anywhere leaves rows that go on.
  */
 
+import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import type { StopReport } from '../../domain/node.ts';
-import { isOutOfReach, Problem, problems } from '../../domain/problem.ts';
+import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../domain/problem.ts';
 import type { IntentHandlers } from '../../flow/outbox.ts';
 import type { Ingest } from '../../ingest/ingest.ts';
 import {
@@ -21,8 +22,9 @@ import {
   updateAgent,
   updateSession,
 } from '../../store/agents.ts';
+import { insertForgotten } from '../../store/forgotten.ts';
 import type { Reader, Tx } from '../../store/store.ts';
-import type { AgentsContext, Doer } from './context.ts';
+import { type AgentsContext, type Doer, isLive, nothingPending } from './context.ts';
 import type { Settlement } from './settle.ts';
 
 export class Lifecycle {
@@ -45,8 +47,7 @@ export class Lifecycle {
     doer: Doer,
     session_id = newId('ses'),
   ): { session_id: string; intent_id: number } {
-    if (row.session_state === 'starting' || row.session_state === 'running')
-      throw problems.agentAlreadyRunning();
+    if (isLive(row)) throw problems.agentAlreadyRunning();
     const { outbox, timers } = this.#context.options;
     const now = this.#context.now();
     const number = row.session_count + 1;
@@ -68,7 +69,7 @@ export class Lifecycle {
       session_id,
       session_count: number,
       activity,
-      pending: null,
+      ...nothingPending,
       updated_at: now,
     });
     timers.clear(tx, 'agent_restart', row.id);
@@ -78,25 +79,38 @@ export class Lifecycle {
 
   /**
    * Starts an agent and waits until its process is known to run, or its failure is settled. `session_id` is the one that
-   * an idempotency key stands for.
+   * an idempotency key stands for. Throws `node_unreachable` when the node falls silent; the intent waits for it then.
    */
   async start(find: (reader: Reader) => AgentRow, doer: Doer, session_id?: string): Promise<void> {
     const spare = newId('ses');
     const begun = await this.#context.options.store.write((tx) => {
       const row = find(tx);
+      const { node_id } = row;
+      if (session_id !== undefined && this.isRepeated(tx, session_id))
+        return { node_id, session_id, intent_id: null };
       // A start that its node has not answered is joined, not doubled.
-      if (row.pending === 'start') throw problems.nodeUnreachable();
-      if (session_id !== undefined && this.isRepeated(tx, session_id)) return { session_id, intent_id: null };
+      if (row.pending !== null && this.isUnanswered(tx, row, 'start'))
+        return { node_id, session_id: row.session_id!, intent_id: null };
       updateAgent(tx, row.num, { restart_count: 0 });
       const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : spare;
-      return this.begin(tx, row, doer, fresh);
+      return { node_id, ...this.begin(tx, row, doer, fresh) };
     });
-    if (begun.intent_id !== null) await this.#context.options.outbox.outcome(begun.intent_id);
-    await this.#context.until(
-      begun.session_id,
-      (reader) => !isStarting(reader, begun.session_id),
-      limits.settle_ms,
+    const { outbox } = this.#context.options;
+    if (begun.intent_id === null) outbox.retryNow(begun.node_id);
+    else await this.whileReachable(begun.node_id, outbox.outcome(begun.intent_id));
+    await this.whileReachable(
+      begun.node_id,
+      this.#context.until(
+        begun.session_id,
+        (reader) => !isStarting(reader, begun.session_id),
+        limits.settle_ms,
+      ),
     );
+  }
+
+  /** Whether the intent to start or stop an agent's session is on its way, or waits for its node to be back. */
+  isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): boolean {
+    return isLive(row) && this.#context.options.outbox.waits(reader, row.session_id!, kind);
   }
 
   /** Whether the session of a key was begun within the key's day: the same request was carried out before. */
@@ -115,15 +129,53 @@ export class Lifecycle {
       stop = this.#beginStop(find, doer, grace_ms, session_id).finally(() => this.#stops.delete(session_id));
       this.#stops.set(session_id, stop);
     }
-    const { survivors } = await stop;
-    if (survivors.length > 0) {
-      throw new Problem(
-        'conflict',
-        'agent_processes_survived',
-        `agent processes survived: ${survivors.join(', ')}`,
-      );
-    }
-    await this.#context.until(session_id, (reader) => isOver(reader, session_id), limits.settle_ms);
+    const { survivors } = await this.whileReachable(row.node_id, stop);
+    if (survivors.length > 0) throw agentProcessesSurvived(survivors);
+    await this.whileReachable(row.node_id, this.untilOver(session_id, limits.settle_ms));
+  }
+
+  /** Stops an agent that runs, and starts it. One that ended by itself meanwhile, or a repeated request, needs no stop. */
+  async restart(
+    find: (reader: Reader) => AgentRow,
+    doer: Doer,
+    grace_ms: number,
+    session_id?: string,
+  ): Promise<void> {
+    const stands = await this.#context.options.store.read((reader) => {
+      const row = find(reader);
+      const repeated = session_id !== undefined && this.isRepeated(reader, session_id);
+      const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
+      return !isLive(row) || repeated || starts;
+    });
+    if (!stands) await this.stop(find, doer, grace_ms).catch(unlessNotRunning);
+    await this.start(find, doer, session_id);
+  }
+
+  /** Whether a session is over within the time. */
+  untilOver(session_id: string, timeout_ms: number): Promise<boolean> {
+    return this.#context.until(session_id, (reader) => isOver(reader, session_id), timeout_ms);
+  }
+
+  /**
+   * Inside a transaction: takes back a start that its node has not answered. The agent is as it was before; should the node have
+   * it all the same, it is ended there once that shows.
+   */
+  takeBackStart(tx: Tx, row: AgentRow): void {
+    const session = findSession(tx, row.session_id!)!;
+    this.#context.options.outbox.withdraw(tx, session.id, ['start', 'stop', 'input']);
+    insertForgotten(tx, {
+      id: session.id,
+      agent_id: row.id,
+      node_id: session.node_id,
+      created_at: this.#context.now(),
+    });
+    this.#undo(tx, row, session, 'the start was withdrawn');
+  }
+
+  /** Inside a transaction: takes back a stop that its node has not answered. */
+  takeBackStop(tx: Tx, row: AgentRow): void {
+    this.#context.options.outbox.withdraw(tx, row.session_id!, ['stop']);
+    updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0 });
   }
 
   async #beginStop(
@@ -146,6 +198,7 @@ export class Lifecycle {
     const session_id = liveSession(row);
     this.#context.options.farewell(tx, session_id);
     updateSession(tx, findSession(tx, session_id)!.num, { stopping: 1 });
+    updateAgent(tx, row.num, nothingPending);
     this.#audit(tx, 'agent_stopped', row, doer, { session_id });
     return this.#context.options.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
   }
@@ -175,6 +228,8 @@ export class Lifecycle {
   }
 
   async #dispatchStart(session_id: string): Promise<void> {
+    const starting = await this.#liveSession(session_id);
+    if (starting && !starting.stopping) await this.#reach(starting, 'start');
     const found = await this.#context.options.store.read((reader) => {
       const session = findSession(reader, session_id);
       // A stop was accepted before the node heard of the start: the stop's own intent settles it.
@@ -218,7 +273,7 @@ export class Lifecycle {
         } as const;
         return this.#settlement.settleWithoutProcess(session_id, exit);
       }
-      if (isOutOfReach(error)) await this.#markPending(agent.id, session);
+      if (isOutOfReach(error)) await this.#markPending(session, 'start');
       else await this.#undoStart(agent.id, session, error.message);
       throw error;
     }
@@ -228,11 +283,14 @@ export class Lifecycle {
     const gone = { cleanup: null, survivors: [] };
     const session = await this.#liveSession(session_id);
     if (!session) return gone;
+    await this.#reach(session, 'stop');
+    if ((await this.#liveSession(session_id))?.stopping !== 1) return gone;
     try {
       return await this.#context.node(session.node_id).stop(session_id, grace_ms);
     } catch (error) {
       // It ended by itself meanwhile.
       if (!(await this.#liveSession(session_id))) return gone;
+      if (isOutOfReach(error)) await this.#markPending(session, 'stop');
       if (!isUnknownSession(error)) throw error;
       // It never heard of the start, or lost the session: there is nothing whose end could be told.
       const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
@@ -241,40 +299,77 @@ export class Lifecycle {
     }
   }
 
-  async #markPending(agent_id: string, session: SessionRow): Promise<void> {
+  /** Nothing is sent to a node that does not answer: what lies on the way could not be taken back. */
+  async #reach(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
+    try {
+      await this.#context.node(session.node_id).reach();
+    } catch (error) {
+      if (isOutOfReach(error)) await this.#markPending(session, kind);
+      throw error;
+    }
+  }
+
+  /** Waits for work on a node for as long as that answers; throws `node_unreachable` once it does not. The work goes on. */
+  async whileReachable<T>(node_id: string, work: Promise<T>): Promise<T> {
+    // It goes on without us, also when it fails.
+    work.catch(() => {});
+    const node = this.#context.node(node_id);
+    const done = new AbortController();
+    const watch = async (): Promise<never> => {
+      for (;;) {
+        await sleep(limits.node_answer_look_ms, done.signal);
+        if (done.signal.aborted) return new Promise(() => {});
+        await node.reach();
+      }
+    };
+    try {
+      return await Promise.race([work, watch()]);
+    } finally {
+      done.abort();
+    }
+  }
+
+  /** Shown until the intent is carried out, unless somebody has asked for something since. */
+  async #markPending(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
     await this.#context.options.store.write((tx) => {
-      const row = this.#context.mustFind(tx, agent_id);
-      if (row.session_id !== session.id || row.pending === 'start') return;
-      updateAgent(tx, row.num, { pending: 'start', updated_at: this.#context.now() });
-      this.#context.publish(tx, agent_id);
+      const row = this.#context.mustFind(tx, session.agent_id);
+      if (row.session_id !== session.id || row.pending !== null || !this.isUnanswered(tx, row, kind)) return;
+      updateAgent(tx, row.num, { pending: kind, updated_at: this.#context.now() });
+      this.#context.publish(tx, row.id);
     });
   }
 
-  /** The node refused before anything happened: as if the start had not been asked for. */
+  /** The node refused before anything happened. */
   async #undoStart(agent_id: string, session: SessionRow, error: string): Promise<void> {
     await this.#context.options.store.write((tx) => {
       if (!isStarting(tx, session.id)) return;
       const row = this.#context.mustFind(tx, agent_id);
-      deleteSession(tx, session.num);
-      const previous = sessionsOf(tx, row.num, { limit: 1 })[0];
-      updateAgent(tx, row.num, {
-        session_id: previous?.id ?? null,
-        activity: null,
-        session_count: session.number - 1,
-        pending: null,
-        updated_at: this.#context.now(),
-      });
+      this.#undo(tx, row, session, error);
       // The restart that its policy promises is still owed.
+      const [previous] = sessionsOf(tx, row.num, { limit: 1 });
       if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
         const due_at = this.#context.now() + limits.restart_backoff_ms_max;
         const payload = { session_id: previous.id };
         this.#context.options.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
       }
-      const refused = { agent_id, session_id: session.id, error };
-      this.#context.options.facts.record(tx, 'session_refused', session.id, refused);
       this.#context.publish(tx, agent_id);
-      tx.afterCommit(() => this.#context.changed(session.id));
     });
+  }
+
+  /** Inside a transaction: as if the start of this session had not been asked for. */
+  #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): void {
+    deleteSession(tx, session.num);
+    const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+    updateAgent(tx, row.num, {
+      session_id: previous?.id ?? null,
+      activity: null,
+      session_count: session.number - 1,
+      ...nothingPending,
+      updated_at: this.#context.now(),
+    });
+    const refused = { agent_id: row.id, session_id: session.id, error };
+    this.#context.options.facts.record(tx, 'session_refused', session.id, refused);
+    tx.afterCommit(() => this.#context.changed(session.id));
   }
 
   async #liveSession(session_id: string): Promise<SessionRow | null> {
@@ -300,6 +395,11 @@ function isStarting(reader: Reader, session_id: string): boolean {
 
 function isOver(reader: Reader, session_id: string): boolean {
   return (findSession(reader, session_id)?.state ?? 'ended') === 'ended';
+}
+
+/** An agent that ended by itself before it could be stopped is as good as stopped. */
+export function unlessNotRunning(error: unknown): void {
+  if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
 }
 
 function isUnknownSession(error: unknown): boolean {

@@ -33,6 +33,8 @@ export function restartTimers(
       const row = findAgent(tx, timer.ref);
       const session = findSession(tx, timer.payload.session_id);
       if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
+      // Somebody asked for something else since, and that comes first.
+      if (row.pending !== null) return;
       lifecycle.begin(tx, row, SERVICE);
       context.publish(tx, row.id);
     },

@@ -10,6 +10,7 @@ import type { Exit } from '../../domain/session.ts';
 import type { SessionCursor } from '../../ingest/ingest.ts';
 import { loadAcpState } from '../../store/acp.ts';
 import {
+  type AgentRow,
   findAgent,
   findSession,
   rebaseSpool,
@@ -20,7 +21,12 @@ import {
   updateSession,
 } from '../../store/agents.ts';
 import type { Tx } from '../../store/store.ts';
-import type { AgentsContext } from './context.ts';
+import { type AgentsContext, nothingPending } from './context.ts';
+
+/** Whether a start that is kept follows this session's end. A session that never ran was that start. */
+function isStillOwed({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
+  return pending_request !== null && pending !== 'stop' && state !== 'starting';
+}
 
 export class Settlement {
   readonly #context: AgentsContext;
@@ -69,19 +75,22 @@ export class Settlement {
 
   /** An end that no process reached or that no node can tell: refused before the spawn, or lost. */
   async settleWithoutProcess(session_id: string, exit: Exit): Promise<void> {
-    await this.#context.options.store.write((tx) => {
-      const session = findSession(tx, session_id);
-      if (!session || session.state === 'ended') return;
-      const { stdout, stderr } = spoolsOf(tx, session.num);
-      this.#ended(tx, session, {
-        exit,
-        sizes: { stdout: stdout.offset, stderr: stderr.offset },
-        cleanup: null,
-        leftovers: [],
-        ended_at_ms: this.#context.now(),
-      });
-      tx.afterCommit(() => this.#context.changed(session_id));
+    await this.#context.options.store.write((tx) => this.endWithoutProcess(tx, session_id, exit));
+  }
+
+  /** The same inside a transaction. Does nothing for a session that is over, or unknown. */
+  endWithoutProcess(tx: Tx, session_id: string, exit: Exit): void {
+    const session = findSession(tx, session_id);
+    if (!session || session.state === 'ended') return;
+    const { stdout, stderr } = spoolsOf(tx, session.num);
+    this.#ended(tx, session, {
+      exit,
+      sizes: { stdout: stdout.offset, stderr: stderr.offset },
+      cleanup: null,
+      leftovers: [],
+      ended_at_ms: this.#context.now(),
     });
+    tx.afterCommit(() => this.#context.changed(session_id));
   }
 
   async rebase(session_id: string, stream: StreamName): Promise<void> {
@@ -114,7 +123,8 @@ export class Settlement {
       reason: null,
       cleanup: null,
       leftovers: '[]',
-      pending: null,
+      // A stop that came in between is still to be carried out.
+      ...(agent.pending !== 'stop' && nothingPending),
       started_at: started_at_ms,
       ended_at: null,
       updated_at: this.#context.now(),
@@ -155,7 +165,7 @@ export class Settlement {
       reason,
       cleanup: end.cleanup,
       leftovers: redactor?.json(leftovers) ?? leftovers,
-      pending: null,
+      ...(!isStillOwed(agent, session) && nothingPending),
       ended_at: end.ended_at_ms,
       updated_at: this.#context.now(),
     });

@@ -91,7 +91,13 @@ export class NodeLinks implements Links {
       last_seen_at_ms: null,
       error: null,
       has_default_root: null,
+      worktree_root_problem: null,
     };
+  }
+
+  async rootChecked(node_id: string): Promise<void> {
+    const given_up = AbortSignal.timeout(limits.node_answer_ms);
+    await this.#links.get(node_id)?.rootChecked(given_up);
   }
 
   probe(row: NodeRow): Promise<HealthReport> {
@@ -128,6 +134,10 @@ class NodeLink {
   #refusal: Problem | null = null;
   #version: string | null = null;
   #has_default_root: boolean | null = null;
+  #root_problem: string | null = null;
+  /** The registry's root that `#root_problem` is about. */
+  #checked_root: string | null = null;
+  readonly #checked = new Wake();
   /** By the plane's clock, for show; silence is measured by the monotonic one. */
   #seen_at_ms: number | null;
   #heard_at = performance.now();
@@ -151,6 +161,7 @@ class NodeLink {
       upcall: (call) => deps.upcall({ ...call, node_id: row.id }),
       worktree_root: () => this.#row.default_worktree_root,
       onDown: (reason) => this.#down(reason),
+      onBack: () => deps.onUp(row.id),
     });
     const { ingest, sink } = deps.follower(this.node);
     this.ingest = ingest;
@@ -166,7 +177,9 @@ class NodeLink {
     const elsewhere =
       row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
     this.#row = row;
+    if (this.#checked_root !== row.default_worktree_root) this.#root_problem = null;
     if (elsewhere) void this.#tell(() => this.#move());
+    else if (this.#linked) void this.#tell(() => this.#care());
   }
 
   /** Where the link still stands, the node's certificate is first made to be for what it is dialled by next. */
@@ -175,6 +188,13 @@ class NodeLink {
     await this.node.detach();
     this.#down(problems.nodeUnreachable());
     this.#wake.notify();
+  }
+
+  /** Resolves once the node has answered about the root that is registered now, at the latest when the signal aborts. */
+  async rootChecked(signal: AbortSignal): Promise<void> {
+    while (this.#checked_root !== this.#row.default_worktree_root && !signal.aborted) {
+      await this.#checked.wait(undefined, signal);
+    }
   }
 
   async close(): Promise<void> {
@@ -192,6 +212,7 @@ class NodeLink {
       last_seen_at_ms: this.#seen_at_ms,
       error: this.#error,
       has_default_root: this.#has_default_root,
+      worktree_root_problem: this.#root_problem,
     };
   }
 
@@ -271,11 +292,15 @@ class NodeLink {
   /** While a link stands: what the node can do without being told, and its certificate. */
   async #care(): Promise<void> {
     this.#cared_at = performance.now();
-    const { has_default_root } = await this.node.health();
-    if (this.#has_default_root !== has_default_root) {
-      this.#has_default_root = has_default_root;
-      await this.#deps.registry().linkChanged(this.#row.id);
-    }
+    const root = this.#row.default_worktree_root;
+    const { has_default_root, worktree_root_problem } = await this.node.health();
+    const changed =
+      this.#has_default_root !== has_default_root || this.#root_problem !== worktree_root_problem;
+    this.#has_default_root = has_default_root;
+    this.#root_problem = worktree_root_problem;
+    this.#checked_root = root;
+    if (changed) await this.#deps.registry().linkChanged(this.#row.id);
+    this.#checked.notify();
     await this.#renew();
   }
 

@@ -55,7 +55,15 @@ afterEach(async () => {
 
 function open(with_links: FakeLinks | null): Registry {
   const audit = new Audit({ store, clock, log: silentLog });
-  return new Registry({ store, clock, audit, feed, links: with_links, folders: () => FOLDERS });
+  return new Registry({
+    store,
+    clock,
+    audit,
+    feed,
+    links: with_links,
+    folders: () => FOLDERS,
+    forgetAgents: async () => [],
+  });
 }
 
 async function bind(node_id: string): Promise<void> {
@@ -92,6 +100,7 @@ describe('registering', () => {
       ...box,
       tls_server_name: 'inner',
       default_worktree_root: '/w',
+      worktree_root_problem: null,
       status: 'connecting',
       version: null,
       agents: 0,

@@ -7,6 +7,7 @@ import { KeyedQueue } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { limits } from '../../base/limits.ts';
+import type { LeftBehind } from '../../domain/agent.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import { MAIN_NODE } from '../../domain/node.ts';
 import {
@@ -44,6 +45,8 @@ export interface LinkState {
   last_seen_at_ms: number | null;
   error: string | null;
   has_default_root: boolean | null;
+  /** Of the registry's root; null when there is nothing wrong with it, or nothing is known. */
+  worktree_root_problem: string | null;
 }
 
 /** What keeps a connection to every registered node. */
@@ -54,6 +57,8 @@ export interface Links {
   close(node_id: string): Promise<void>;
   state(node_id: string): LinkState;
   probe(row: NodeRow): Promise<HealthReport>;
+  /** Resolves once the node has said what it thinks of the registry's root, or has had `limits.node_answer_ms` to say it. */
+  rootChecked(node_id: string): Promise<void>;
 }
 
 export interface RegistryDeps {
@@ -65,6 +70,8 @@ export interface RegistryDeps {
   links: Links | null;
   /** Of the Main Node, as they are now. */
   folders(): NodeFolders;
+  /** Removes the records of a node's agents without the node. Throws `agent_node_answers` unless it is away. */
+  forgetAgents(caller: Caller, node_id: string): Promise<LeftBehind[]>;
 }
 
 export interface RegisterNode {
@@ -86,6 +93,7 @@ const UNKNOWN: LinkState = {
   last_seen_at_ms: null,
   error: null,
   has_default_root: null,
+  worktree_root_problem: null,
 };
 
 export class Registry {
@@ -182,6 +190,7 @@ export class Registry {
         return made;
       });
       this.#link(row);
+      if (default_worktree_root !== null) await links.rootChecked(id);
       return this.get(id);
     });
   }
@@ -217,27 +226,50 @@ export class Registry {
         return after;
       });
       if (row !== null) links?.changed(row);
+      if (row !== null && row.default_worktree_root !== null) await links?.rootChecked(node_id);
       return this.get(node_id);
     });
   }
 
   /** Refused while any agent record names it: its work is on that disk. */
   delete(caller: Caller, node_id: string): Promise<void> {
+    return this.#queue.run(node_id, () => this.#remove(caller, node_id, 'node_deleted'));
+  }
+
+  /**
+   * Removes a node whose machine is gone for good, with the records of its agents; answers what they leave there. Refused
+   * while the node answers. Where it breaks off, what was forgotten stays so, and it can be asked for again.
+   */
+  forget(caller: Caller, node_id: string): Promise<LeftBehind[]> {
     return this.#queue.run(node_id, async () => {
-      const { store, links } = this.#deps;
-      await store.write((tx) => {
-        const row = findNode(tx, node_id);
-        if (!row) throw problems.nodeNotFound();
-        if (countAgentsOf(tx, node_id) > 0) throw problems.nodeHasAgents();
-        deleteNode(tx, row);
-        this.#audit(tx, 'node_deleted', caller, node_id, { name: row.name, grpc_target: row.grpc_target });
-        this.#publish(tx, { ...this.#record(row, 0), deleted: true });
-        tx.afterCommit(() => this.#rows.delete(node_id));
-      });
-      this.#refusals.delete(node_id);
-      this.#linked.delete(node_id);
-      await links?.close(node_id);
+      if (!this.#rows.has(node_id)) throw problems.nodeNotFound();
+      const left_behind = await this.#deps.forgetAgents(caller, node_id);
+      const agents = left_behind.map(({ agent_id }) => agent_id);
+      await this.#remove(caller, node_id, 'node_forgotten', { agents });
+      return left_behind;
     });
+  }
+
+  async #remove(
+    caller: Caller,
+    node_id: string,
+    event: 'node_deleted' | 'node_forgotten',
+    details: Record<string, unknown> = {},
+  ): Promise<void> {
+    const { store, links } = this.#deps;
+    await store.write((tx) => {
+      const row = findNode(tx, node_id);
+      if (!row) throw problems.nodeNotFound();
+      if (countAgentsOf(tx, node_id) > 0) throw problems.nodeHasAgents();
+      deleteNode(tx, row);
+      const { name, grpc_target } = row;
+      this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
+      this.#publish(tx, { ...this.#record(row, 0), deleted: true });
+      tx.afterCommit(() => this.#rows.delete(node_id));
+    });
+    this.#refusals.delete(node_id);
+    this.#linked.delete(node_id);
+    await links?.close(node_id);
   }
 
   /** Tests the connection; who asks while a test runs gets its report. */
@@ -354,6 +386,7 @@ export class Registry {
       grpc_target,
       tls_server_name,
       default_worktree_root,
+      worktree_root_problem: state.worktree_root_problem,
       status: state.status,
       version,
       agents,

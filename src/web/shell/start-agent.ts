@@ -14,7 +14,7 @@ export type NewAgentBody = Omit<SentBody<RouteOf<'createAgent'>>, 'start'>;
 export async function startNew(body: NewAgentBody): Promise<string> {
   const { id, name, ...record } = await call('createAgent', { body, idempotency_key: newKey() });
   const { queryKey } = agentQuery(id);
-  queries.setQueryData<AgentRecord>(queryKey, { id, name, ...record, pending: 'start' });
+  queries.setQueryData<AgentRecord>(queryKey, { id, name, ...record, activity: 'starting' });
   call('startAgent', { params: { agent_id: id }, idempotency_key: newKey() }).then(
     (started) => queries.setQueryData(queryKey, started),
     (error) => {

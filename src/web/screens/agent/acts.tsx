@@ -1,9 +1,10 @@
 /** What can be done to an agent from its own page: start and stop it, end its turn, and the menu of everything else. */
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2 } from 'lucide-react';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { call, wordsOf } from '../../api/client.ts';
-import type { AgentRecord } from '../../api/queries.ts';
+import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
+import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
@@ -13,6 +14,7 @@ import { tell } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
 import { DeleteAgent } from './delete.tsx';
+import { ForgetAgent } from './forget.tsx';
 
 /** The second press has to come so soon. */
 const TWICE_MS = 1_500;
@@ -20,8 +22,10 @@ const TWICE_MS = 1_500;
 export function Acts({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
   const turn = useStopTurn(agent);
-  const [dialog, setDialog] = useState<'change' | 'delete' | null>(null);
+  const [dialog, setDialog] = useState<'change' | 'delete' | 'forget' | null>(null);
+  const forgettable = useForgettable(agent);
   const running = agent.status === 'running';
+  const starting = agent.activity === 'starting' && agent.pending === null;
   const busy = act.isPending ? act.variables : null;
   const stop = useCallback(() => {
     if (turn.open) turn.stop();
@@ -41,16 +45,12 @@ export function Acts({ agent }: { agent: AgentRecord }) {
       ) : (
         <Button
           look="primary"
-          busy={busy !== null || agent.pending === 'start'}
+          busy={busy !== null || starting}
           onClick={() => act.mutate('start')}
           icon={<Play aria-hidden />}
           className="min-w-28"
         >
-          {busy !== null || agent.pending === 'start'
-            ? 'Starting…'
-            : agent.session_count > 0
-              ? 'Restart'
-              : 'Start'}
+          {busy !== null || starting ? 'Starting…' : agent.session_count > 0 ? 'Restart' : 'Start'}
         </Button>
       )}
       <Menu
@@ -74,6 +74,13 @@ export function Acts({ agent }: { agent: AgentRecord }) {
               ),
           },
           { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: () => setDialog('delete') },
+          forgettable && {
+            label: 'Forget',
+            icon: <Unplug />,
+            danger: true,
+            onSelect: () => setDialog('forget'),
+            hint: 'For an agent whose machine is gone for good',
+          },
         ]}
       />
       <span role="status" className="sr-only">
@@ -85,9 +92,18 @@ export function Acts({ agent }: { agent: AgentRecord }) {
         </span>
       )}
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
+      {dialog === 'forget' && <ForgetAgent agent={agent} onClose={() => setDialog(null)} />}
       {dialog === 'delete' && <DeleteAgent agent={agent} onClose={() => setDialog(null)} />}
     </>
   );
+}
+
+/** Root alone forgets agents, and only where the node does not answer. */
+function useForgettable({ node_id, stale_since }: AgentRecord): boolean {
+  const { data: nodes = [] } = useQuery(nodesQuery);
+  const root = useSession()?.user.role === 'root';
+  const node = nodes.find(({ id }) => id === node_id);
+  return root && (stale_since !== null || (node !== undefined && node.status !== 'connected'));
 }
 
 /** Ends the turn, not the agent. It is stopping until the agent has said that it has. */

@@ -12,6 +12,7 @@ import { Clock } from '../../ui/time.tsx';
 import { Branch, NodeName } from '../agents/facts.tsx';
 import { endOf, programOf } from '../agents/order.ts';
 import { Acts } from './acts.tsx';
+import { PendingRequest } from './pending.tsx';
 import { viewOf } from './views.ts';
 
 const ShownAgent = createContext<AgentRecord | null>(null);
@@ -85,6 +86,7 @@ function Shown({ agent }: { agent: AgentRecord }) {
           </span>
         </p>
       )}
+      <PendingRequest agent={agent} />
       <ShownAgent value={agent}>
         <Outlet />
       </ShownAgent>

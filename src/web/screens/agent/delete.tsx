@@ -1,24 +1,19 @@
 /** Deleting an agent, with what becomes of its folder. */
-import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useNavigate } from '@tanstack/react-router';
+import { useMutation } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { call } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Refused } from '../../ui/states.tsx';
+import { useLeave } from './leave.ts';
 
 export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: () => void }) {
-  const queries = useQueryClient();
-  const navigate = useNavigate();
+  const leave = useLeave(agent);
   const id = useId();
   const [all, setAll] = useState(false);
   const running = agent.status === 'running';
   const worktree = agent.worktree_mode === 'create_worktree';
-  const leave = () => {
-    queries.setQueryData<AgentRecord[]>(['agents'], (rows) => rows?.filter((row) => row.id !== agent.id));
-    void navigate({ to: '/agents', search: {} });
-  };
   const remove = useMutation({
     mutationFn: () =>
       call('deleteAgent', {

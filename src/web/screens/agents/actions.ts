@@ -1,5 +1,6 @@
 /** What can be done to an agent from anywhere, with the list told at once. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Problem } from '../../../domain/problem.ts';
 import { call, newKey, wordsOf } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { tell } from '../../ui/toast.tsx';
@@ -24,6 +25,9 @@ export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
         rows?.map((row) => (row.id === record.id ? record : row)),
       );
     },
-    onError: (error) => tell(agent.name, wordsOf(error)),
+    onError: (error) => {
+      const kept = error instanceof Problem && error.pending;
+      tell(agent.name, kept ? `${wordsOf(error)}; the ${kept} waits for it` : wordsOf(error));
+    },
   });
 }

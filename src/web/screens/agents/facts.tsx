@@ -74,7 +74,9 @@ export function Now({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | un
       </span>
     );
   }
-  if (agent.pending === 'start') return <span className="text-muted">starting…</span>;
+  if (agent.activity === 'starting' && agent.status !== 'running')
+    return <span className="text-muted">starting…</span>;
+  if (agent.pending) return <span className="text-muted">{agent.pending} pending: the node is away</span>;
   if (agent.status === 'failed') return <span className="text-failed">{endOf(agent)}</span>;
   return null;
 }

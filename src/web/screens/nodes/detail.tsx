@@ -8,6 +8,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { useBoundAgents, useNodesAgain } from './data.ts';
+import { ForgetNode } from './forget.tsx';
 import type { NodeRecord } from './health.ts';
 import { NodeStatus } from './status.tsx';
 import { TestConnection } from './test-connection.tsx';
@@ -26,12 +27,13 @@ export function NodeDetail({
   onJoin: () => void;
   onRegister: (id: string) => void;
 }) {
+  const [forgetting, setForgetting] = useState(false);
   const facts: [string, ReactNode][] = [
     ['Status', <NodeStatus key="status" status={node.status} />],
     ['Id', node.id],
     ['Target', node.grpc_target],
     ['TLS name', node.tls_server_name ?? 'the host of the target'],
-    ['Root', node.default_worktree_root ?? 'the node’s own'],
+    ['Root', <Root key="root" node={node} />],
     ['Version', node.version ?? 'not known'],
     ['Last seen', node.last_seen_at === null ? 'never' : <Ago key="seen" at={node.last_seen_at} />],
   ];
@@ -50,9 +52,20 @@ export function NodeDetail({
         <div className="flex flex-wrap items-center gap-2 border-line border-t pt-3">
           <Button onClick={ways.onEdit}>Edit</Button>
           <DeleteNode node={node} onDeleted={onClose} />
+          {node.status !== 'connected' && <Button onClick={() => setForgetting(true)}>Forget…</Button>}
         </div>
       </div>
+      {forgetting && <ForgetNode node={node} onClose={() => setForgetting(false)} onForgotten={onClose} />}
     </Dialog>
+  );
+}
+
+function Root({ node: { default_worktree_root, worktree_root_problem } }: { node: NodeRecord }) {
+  return (
+    <>
+      {default_worktree_root ?? 'the node’s own'}
+      {worktree_root_problem !== null && <span className="block text-needs">{worktree_root_problem}</span>}
+    </>
   );
 }
 

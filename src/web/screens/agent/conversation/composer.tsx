@@ -180,7 +180,7 @@ export const Composer = memo(function Composer({
               onClick={() => act.mutate('start')}
               className="tap font-medium text-text underline"
             >
-              {act.isPending || agent.pending === 'start' ? 'Starting…' : 'Start'}
+              {act.isPending || agent.activity === 'starting' ? 'Starting…' : 'Start'}
             </button>
           </>
         )}

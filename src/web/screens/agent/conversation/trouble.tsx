@@ -52,8 +52,8 @@ export function NowLine({ agent, view }: { agent: AgentRecord; view: View }) {
   );
 }
 
-function isStarting({ pending, activity }: AgentRecord): boolean {
-  return pending === 'start' || activity === 'starting';
+function isStarting({ activity }: AgentRecord): boolean {
+  return activity === 'starting';
 }
 
 /** Why it failed, and what it said last on stderr. */

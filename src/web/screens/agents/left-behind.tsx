@@ -1,0 +1,30 @@
+/** What agents leave on a machine that is gone, when their records are deleted without it. */
+import type { AgentRecord } from '../../api/queries.ts';
+
+/** Of each agent, as far as its record says. The audit log has it from the moment when they are forgotten. */
+export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
+  return (
+    <ul aria-label="Left behind" className="flex max-h-60 flex-col gap-2 overflow-y-auto">
+      {agents.map((agent) => (
+        <li key={agent.id}>
+          <p className="break-words font-medium">{agent.name}</p>
+          <ul className="break-all font-mono text-sm">
+            {linesOf(agent).map((line) => (
+              <li key={line}>{line}</li>
+            ))}
+          </ul>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+function linesOf(agent: AgentRecord): string[] {
+  const { workdir, worktree_mode, worktree_branch, status, session_id, leftovers } = agent;
+  return [
+    `${worktree_mode === 'create_worktree' ? 'worktree' : 'folder'} ${workdir}`,
+    ...(worktree_branch === null ? [] : [`branch ${worktree_branch}`]),
+    ...(status === 'running' ? [`the processes of session ${session_id}`] : []),
+    ...leftovers.map(({ pid, command }) => `process ${pid}: ${command}`),
+  ];
+}

@@ -1,0 +1,337 @@
+/**
+ * Requests for agents whose node is unreachable, on the real program: each is answered within the contract's 2 seconds,
+ * however often it is asked and whatever keeps the node away; the last one is carried out once, when the node is back.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { Agent } from '../src/domain/agent.ts';
+import type { AuditRecord } from '../src/domain/audit.ts';
+import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { freePort, TestPlane } from '../src/testing/plane.ts';
+
+/** What the contract promises: an answer within 2 s. */
+const ANSWER_MS = 2_000;
+const UNREACHABLE = { error: 'failed to connect to remote node' };
+
+let plane: TestPlane;
+const nodes: TestAgentNode[] = [];
+afterEach(async () => {
+  for (const node of nodes.splice(0)) await node.close();
+  await plane?.close();
+});
+
+async function open(id: string, proxied = false): Promise<TestAgentNode> {
+  const node = await TestAgentNode.open(plane, { id, proxied });
+  nodes.push(node);
+  return node;
+}
+
+interface Answer {
+  status: number;
+  pending: string | null;
+  warning: string | null;
+  body: unknown;
+  ms: number;
+}
+
+async function http(method: string, path: string, body?: unknown): Promise<Answer> {
+  const began = performance.now();
+  const response = await fetch(plane.url + path, {
+    method,
+    headers: {
+      authorization: `Bearer ${plane.token}`,
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+    },
+    ...(body !== undefined && { body: JSON.stringify(body) }),
+  });
+  const text = await response.text();
+  const ms = performance.now() - began;
+  const [pending, warning] = [response.headers.get('x-pending'), response.headers.get('x-warning')];
+  return { status: response.status, pending, warning, body: text === '' ? null : JSON.parse(text), ms };
+}
+
+const requests = {
+  start: (id: string) => http('POST', `/api/agents/${id}/start`),
+  stop: (id: string) => http('POST', `/api/agents/${id}/stop`, { grace_seconds: 0 }),
+  restart: (id: string) => http('POST', `/api/agents/${id}/restart`, { grace_seconds: 0 }),
+  input: (id: string) => http('POST', `/api/agents/${id}/input`, { data: 'unheard\n' }),
+  delete: (id: string) => http('DELETE', `/api/agents/${id}?force=true`),
+};
+type Request = keyof typeof requests;
+
+async function expectUnreachable(request: Request, id: string): Promise<void> {
+  const { status, body, pending, ms } = await requests[request](id);
+  expect([request, status, body]).toEqual([request, 502, UNREACHABLE]);
+  expect(pending).toBe(request === 'input' || request === 'delete' ? null : request);
+  expect(ms).toBeLessThan(ANSWER_MS);
+}
+
+/** Every process of the agent writes its pid here. */
+const LOOP = 'echo $$ >>pids-$SVC_AGENT_ID; while :; do sleep 0.05; done';
+
+async function pidsOf(node: TestAgentNode, { id }: Agent): Promise<number[]> {
+  const text = await readFile(join(node.work, `pids-${id}`), 'utf8').catch(() => '');
+  return text.split('\n').filter(Boolean).map(Number);
+}
+
+function isAlive(pid: number): boolean {
+  try {
+    return process.kill(pid, 0);
+  } catch {
+    return false;
+  }
+}
+
+async function settled({ id }: Agent): Promise<Agent> {
+  for (;;) {
+    const agent = await plane.get(id);
+    if (agent.pending === null) return agent;
+    await sleep(50);
+  }
+}
+
+interface Place {
+  node: TestAgentNode;
+  leave(): Promise<unknown> | unknown;
+  comeBack(): Promise<unknown> | unknown;
+}
+
+const setTarget = (node: TestAgentNode, grpc_target: string) =>
+  plane.client.call('updateAgentNode', { params: { node_id: node.id }, body: { grpc_target } });
+
+test('a hundred requests for nodes in every state are answered in time, and only the last of each agent is carried out', {
+  timeout: 240_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const never = await open('never');
+  const killed = await open('killed');
+  const frozen = await open('frozen');
+  const apart = await open('apart', true);
+  const suspect = await open('suspect', true);
+  const nowhere = `https://127.0.0.1:${await freePort()}`;
+  const places: Place[] = [
+    {
+      node: never,
+      leave: () => setTarget(never, nowhere),
+      comeBack: () => setTarget(never, never.target),
+    },
+    { node: killed, leave: () => killed.kill(), comeBack: () => killed.start() },
+    {
+      node: frozen,
+      leave: () => frozen.signal('SIGSTOP'),
+      comeBack: () => frozen.signal('SIGCONT'),
+    },
+    {
+      node: apart,
+      leave: () => apart.proxy!.hold('up', 'down'),
+      comeBack: () => apart.proxy!.release(),
+    },
+    {
+      node: suspect,
+      leave: async () => {
+        suspect.proxy!.hold('up', 'down');
+        await suspect.until('suspect');
+      },
+      comeBack: () => suspect.proxy!.release(),
+    },
+  ];
+  const agents = await Promise.all(
+    places.map(async ({ node }) => ({
+      restarted: await node.agent(LOOP, { name: 'restarted', stdin: true }),
+      stopped: await node.agent(LOOP, { name: 'stopped', stdin: true }),
+      started: await node.agent(LOOP, { name: 'started', stdin: true, start: false }),
+      withdrawn: await node.agent(LOOP, { name: 'withdrawn', stdin: true }),
+    })),
+  );
+  await suspect.until('connected');
+  for (const { leave } of places.filter(({ node }) => node !== suspect)) await leave();
+  // The others are asked while this one falls silent.
+  const silent = places.find(({ node }) => node === suspect)!.leave();
+  const before = await Promise.all(agents.map(({ withdrawn }) => plane.get(withdrawn.id)));
+
+  await Promise.all(
+    places.map(async ({ node }, at) => {
+      const { restarted, stopped, started, withdrawn } = agents[at]!;
+      if (node === suspect) await silent;
+      const asked: [Request, Agent][] = [
+        ['stop', restarted],
+        ['restart', restarted],
+        ['stop', restarted],
+        ['input', restarted],
+        ['delete', restarted],
+        ['start', stopped],
+        ['restart', stopped],
+        ['input', stopped],
+        ['stop', stopped],
+        ['stop', stopped],
+        ['start', started],
+        ['stop', started],
+        ['stop', started],
+        ['delete', started],
+        ['start', started],
+        ['restart', withdrawn],
+        ['start', withdrawn],
+        ['stop', withdrawn],
+      ];
+      for (const [request, { id }] of asked) await expectUnreachable(request, id);
+      // At once, while a restart waits.
+      const many = [expectUnreachable('restart', restarted.id), expectUnreachable('stop', stopped.id)];
+      await Promise.all(many);
+      expect((await http('DELETE', `/api/agents/${withdrawn.id}/pending`)).status).toBe(204);
+    }),
+  );
+  for (const [at, { restarted, stopped, started, withdrawn }] of agents.entries()) {
+    expect(await plane.get(restarted.id)).toMatchObject({ status: 'running', pending: 'restart' });
+    expect(await plane.get(stopped.id)).toMatchObject({ status: 'running', pending: 'stop' });
+    expect(await plane.get(started.id)).toMatchObject({ status: 'created', pending: 'start' });
+    const { status, session_id } = before[at]!;
+    expect(await plane.get(withdrawn.id)).toMatchObject({ status, session_id, pending: null });
+  }
+
+  // What is kept outlives the plane.
+  await plane.kill();
+  await plane.start();
+  // Links that were never made are as good as those that broke.
+  await Promise.all(agents.map(({ restarted }) => expectUnreachable('restart', restarted.id)));
+  for (const { comeBack } of places) await comeBack();
+  for (const [at, { node }] of places.entries()) {
+    const { restarted, stopped, started, withdrawn } = agents[at]!;
+    expect(await settled(restarted)).toMatchObject({ session_count: 2 });
+    await plane.until(restarted.id, ['running']);
+    expect((await plane.finished(stopped.id)).status).toBe('cancelled');
+    await settled(started);
+    expect(await plane.until(started.id, ['running'])).toMatchObject({ session_count: 1 });
+    expect(await plane.get(withdrawn.id)).toMatchObject({ status: 'running', session_count: 1 });
+    const counts: [Agent, number, number][] = [
+      [restarted, 2, 1],
+      [stopped, 1, 0],
+      [started, 1, 1],
+      [withdrawn, 1, 1],
+    ];
+    for (const [agent, begun, alive] of counts) {
+      while ((await pidsOf(node, agent)).length < begun) await sleep(20);
+      const pids = await pidsOf(node, agent);
+      expect([agent.name, pids.length, pids.filter(isAlive).length]).toEqual([agent.name, begun, alive]);
+    }
+  }
+});
+
+test('a node that falls silent in the middle of a stop leaves nobody waiting, and the stop is carried out', {
+  timeout: 120_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await open('deaf', true);
+  const deaf = await node.agent("trap '' TERM; echo up; while :; do sleep 0.05; done");
+  await plane.frames(deaf.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
+  const stopping = http('POST', `/api/agents/${deaf.id}/stop`, { grace_seconds: 5 });
+  await sleep(500);
+  const held_at = performance.now();
+  node.proxy!.hold('up', 'down');
+  expect(await stopping).toMatchObject({ status: 502, body: UNREACHABLE, pending: 'stop' });
+  expect(performance.now() - held_at).toBeLessThan(ANSWER_MS);
+  await expectUnreachable('stop', deaf.id);
+  node.proxy!.release();
+  expect(await plane.finished(deaf.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
+  expect(await settled(deaf)).toMatchObject({ session_count: 1 });
+});
+
+test('the command line says that a request is kept, and takes it back', { timeout: 60_000 }, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await open('box');
+  const agent = await node.agent(LOOP, { name: 'looper' });
+  await node.kill();
+  const stop = await plane.cli(['agents', 'stop', 'looper']);
+  expect(stop).toMatchObject({ code: 5, stdout: '' });
+  expect(stop.stderr).toBe(
+    'svc: failed to connect to remote node; the stop is kept, and carried out once the node answers\n' +
+      'svc: to take it back: svc agents withdraw looper\n',
+  );
+  expect(await plane.cli(['agents', 'withdraw', 'looper'])).toMatchObject({
+    code: 0,
+    stderr: 'withdrew the stop\n',
+  });
+  expect(await plane.cli(['agents', 'withdraw', 'looper'])).toMatchObject({
+    code: 0,
+    stderr: 'nothing is pending\n',
+  });
+  const input = await plane.cli(['agents', 'delete', '--force', 'looper']);
+  expect(input).toMatchObject({ code: 5, stderr: 'svc: failed to connect to remote node\n' });
+  expect(await plane.get(agent.id)).toMatchObject({ status: 'running', pending: null });
+});
+
+const audit = async (event: string) => {
+  const { body } = await http('GET', `/api/admin/audit?event=${event}`);
+  return body as AuditRecord[];
+};
+
+test('what is forgotten is listed, and is ended when its node comes back', { timeout: 120_000 }, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await open('gone');
+  const one = await node.agent(LOOP, { name: 'one' });
+  const two = await node.agent(LOOP, { name: 'two' });
+  for (const agent of [one, two]) while ((await pidsOf(node, agent)).length === 0) await sleep(20);
+  const [pid] = await pidsOf(node, one);
+  const answers = await http('DELETE', `/api/agents/${one.id}?forget=true`);
+  expect(answers).toMatchObject({
+    status: 409,
+    body: { error: expect.stringMatching(/^agent node answers/) },
+  });
+  expect((await http('DELETE', '/api/admin/agent-nodes/gone?forget=true')).status).toBe(409);
+
+  await node.kill();
+  const forgotten = await http('DELETE', `/api/agents/${one.id}?forget=true`);
+  const sessions = [{ id: one.session_id, pid: expect.any(Number) }];
+  const left_behind = { agent_id: one.id, node_id: 'gone', workdir: node.work, sessions };
+  expect(forgotten).toMatchObject({ status: 200, body: { id: one.id, left_behind } });
+  expect((await audit('agent_forgotten'))[0]).toMatchObject({ agent_id: one.id, details: { left_behind } });
+  const cli = await plane.cli(['nodes', 'delete', '--forget', 'gone']);
+  expect(cli.code).toBe(0);
+  expect(cli.stderr).toContain(`left on node gone by two (${two.id}):\n  workdir ${node.work}\n  session `);
+  expect((await http('GET', '/api/agents')).body).toEqual([]);
+  expect((await http('GET', '/api/admin/agent-nodes')).body).toEqual([]);
+  expect(isAlive(pid!)).toBe(true);
+
+  await node.start();
+  await node.register();
+  await node.until('connected');
+  for (const agent of [one, two]) {
+    for (const each of await pidsOf(node, agent)) while (isAlive(each)) await sleep(50);
+  }
+  while ((await audit('forgotten_session_ended')).length < 2) await sleep(50);
+  expect((await http('GET', '/api/agents')).body).toEqual([]);
+});
+
+test('a root for worktrees that the node does not allow is named when it is set, and when it is used', {
+  timeout: 60_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await open('rooted');
+  const path = '/api/admin/agent-nodes/rooted';
+  const set = await http('PUT', path, { default_worktree_root: '/srv/elsewhere' });
+  const problem = 'workdir path must be within allowed safe paths';
+  expect(set).toMatchObject({ status: 200, body: { worktree_root_problem: problem } });
+  expect(set.warning).toBe(
+    `agents cannot work below default_worktree_root /srv/elsewhere of node rooted: ${problem}`,
+  );
+  expect((await http('GET', `${path}/health`)).body).toMatchObject({
+    status: 'degraded',
+    checks: expect.arrayContaining([expect.objectContaining({ name: 'worktree_root', ok: false })]),
+  });
+  const made = await http('POST', '/api/agents', {
+    name: 'a',
+    command: 'true',
+    node_id: 'rooted',
+    worktree_mode: 'create_worktree',
+  });
+  expect(made).toMatchObject({
+    status: 400,
+    body: {
+      error:
+        'default_worktree_root /srv/elsewhere of agent node rooted must be within the safe_paths of that node',
+    },
+  });
+  const good = await http('PUT', path, { default_worktree_root: join(node.work, 'trees') });
+  expect(good).toMatchObject({ status: 200, warning: null, body: { worktree_root_problem: null } });
+});
