@@ -22,6 +22,8 @@ export interface Preset {
   } | null;
   /** Set for the agent unless its own `env` has it. */
   env: Readonly<Record<string, string>>;
+  /** The directories below HOME in which it keeps its settings, logins and sessions; it cannot work without writing them. */
+  state_dirs: readonly string[];
   notes: readonly string[];
 }
 

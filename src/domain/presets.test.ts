@@ -1,3 +1,4 @@
+import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ProgramFinding } from './node.ts';
 import { presetRecord, questionOf } from './preset.ts';
@@ -25,6 +26,14 @@ describe('presets', () => {
         expect(name).toMatch(/^[A-Z][A-Z0-9_]*$/);
         expect(words).toContain(name);
       }
+    }
+  });
+
+  it('name state directories below the home only', () => {
+    for (const dir of presets.flatMap(({ state_dirs }) => state_dirs)) {
+      expect(dir).toMatch(/^\.[a-z]/);
+      expect(posix.normalize(dir)).toBe(dir);
+      expect(dir).not.toMatch(/(^|\/)\.\.(\/|$)|\/$/);
     }
   });
 

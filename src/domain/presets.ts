@@ -18,6 +18,7 @@ export const presets: readonly Preset[] = [
       sign_in: null,
     },
     env: {},
+    state_dirs: ['.local/state/svc-demo'],
     notes: ['What it writes into its folder it shows first, and asks.'],
   },
   {
@@ -37,6 +38,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.claude'],
     notes: [
       'Under root it may refuse to open a session: set IS_SANDBOX=1 in env, which says that this machine is a sandbox, or let agents run as another user (agents.run_as).',
       'An ANTHROPIC_API_KEY goes before a subscription that is signed in, and is billed.',
@@ -60,6 +62,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: { INITIAL_AGENT_MODE: 'read-only' },
+    state_dirs: ['.codex'],
     notes: [
       'Begins in the mode read-only (INITIAL_AGENT_MODE): in its default mode a reviewer of its own answers approvals, and nobody here is asked.',
       'A key in the environment is used once the session is authenticated with api-key, or by itself with DEFAULT_AUTH_REQUEST={"methodId":"api-key"} in env.',
@@ -82,6 +85,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.gemini'],
     notes: [
       'Does not end on TERM: stopping it takes the whole grace.',
       'Without -m it asks a router for the model first; name one by argv to leave that out.',
@@ -104,6 +108,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: { OPENCODE_PERMISSION: '{"edit":"ask","bash":"ask"}' },
+    state_dirs: ['.config/opencode', '.local/share/opencode', '.local/state/opencode', '.cache/opencode'],
     notes: [
       'Asks before edits and commands (OPENCODE_PERMISSION): by itself it allows them.',
       'Opens a session without a login; some models then answer all the same.',
@@ -126,6 +131,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.qwen'],
     notes: [
       'Offers two lasting approvals of one kind, for the project and for the user.',
       'What /auth writes into its settings is not seen here.',
@@ -148,6 +154,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: { GOOSE_MODE: 'approve' },
+    state_dirs: ['.config/goose', '.local/share/goose', '.local/state/goose'],
     notes: [
       'Asks before its tools (GOOSE_MODE=approve): its own default is to run them all.',
       'Without a desktop it keeps keys in a file: GOOSE_DISABLE_KEYRING=1.',
@@ -170,6 +177,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.copilot'],
     notes: [
       'Releases after 1.0.80 were reported to run tools without asking over ACP (github/copilot-cli issue 4537).',
       'Updates itself when it runs: the version shown is the one that was installed.',
@@ -192,6 +200,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.cursor', '.config/cursor'],
     notes: [],
   },
   {
@@ -211,6 +220,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: { DROID_DISABLE_AUTO_UPDATE: 'true' },
+    state_dirs: ['.factory'],
     notes: ['Does not update itself under svc (DROID_DISABLE_AUTO_UPDATE).'],
   },
   {
@@ -230,6 +240,7 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    state_dirs: ['.pi'],
     notes: [
       'Runs its tools without asking: pi has no permission prompts.',
       'The adapter starts pi, so both must be there; the version is that of pi.',
@@ -242,6 +253,7 @@ export const presets: readonly Preset[] = [
     protocol: 'acp',
     program: null,
     env: {},
+    state_dirs: [],
     notes: [],
   },
   {
@@ -251,6 +263,7 @@ export const presets: readonly Preset[] = [
     protocol: 'plain',
     program: null,
     env: {},
+    state_dirs: [],
     notes: [],
   },
 ];
