@@ -9,9 +9,10 @@ import { sql as acp } from './migrations/0003_acp.ts';
 import { sql as teams } from './migrations/0004_teams.ts';
 import { sql as passkeys } from './migrations/0005_passkeys.ts';
 import { sql as push } from './migrations/0006_push.ts';
+import { sql as permissionMode } from './migrations/0007_permission_mode.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
-export const migrations: readonly string[] = [initial, nodes, acp, teams, passkeys, push];
+export const migrations: readonly string[] = [initial, nodes, acp, teams, passkeys, push, permissionMode];
 
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {

@@ -23,6 +23,7 @@ import {
 } from '../../store/agents.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { AgentsContext, Doer } from './context.ts';
+import { permissionEnvOf } from './creation.ts';
 import type { Settlement } from './settle.ts';
 
 export class Lifecycle {
@@ -199,7 +200,7 @@ export class Lifecycle {
         owner_id: agent.owner_id,
         workdir: agent.workdir,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
-        env: { ...JSON.parse(agent.env), ...errand.env },
+        env: { ...permissionEnvOf(agent), ...JSON.parse(agent.env), ...errand.env },
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
         ...(actor_token !== null && { actor_token }),
