@@ -5,7 +5,7 @@
  */
 import type { Preset } from './preset.ts';
 
-const OPENCODE_ASKS = JSON.stringify({ edit: 'ask', bash: 'ask', webfetch: 'ask', websearch: 'ask' });
+const opencodeAsks = { edit: 'ask', bash: 'ask', webfetch: 'ask', websearch: 'ask' };
 
 export const presets: readonly Preset[] = [
   {
@@ -135,9 +135,18 @@ export const presets: readonly Preset[] = [
     env: {},
     permission: {
       guarantee: 'ask',
-      apply: [{ env: { OPENCODE_PERMISSION: OPENCODE_ASKS } }],
+      apply: [
+        {
+          env: {
+            OPENCODE_PERMISSION: JSON.stringify(opencodeAsks),
+            // A repository's own settings for this agent would win over the permissions above.
+            OPENCODE_CONFIG_CONTENT: JSON.stringify({ agent: { build: { permission: opencodeAsks } } }),
+          },
+        },
+        { session_mode: 'build' },
+      ],
       acting_modes: [],
-      note: 'Asks before edits, commands and fetches (OPENCODE_PERMISSION): its own default is to allow them.',
+      note: 'Asks before edits, commands and fetches, in its mode build (OPENCODE_PERMISSION, OPENCODE_CONFIG_CONTENT): its own default is to allow them. A repository’s opencode.json can still allow everything by a wildcard. Examined in version 1 only: version 2 has other permission rules, so run svc agents doctor --preset opencode before you rely on it.',
     },
     state_dirs: ['.config/opencode', '.local/share/opencode', '.local/state/opencode', '.cache/opencode'],
     notes: ['Opens a session without a login; some models then answer all the same.'],
