@@ -122,7 +122,7 @@ export function Approvals() {
   );
 }
 
-/** Nothing that these do is asked here. */
+/** Running agents that write, run or fetch without asking: nothing they do shows up in the list below. */
 function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   const acting = agents.filter(({ status, asks }) => status === 'running' && asks === 'acts');
   if (acting.length === 0) return null;
@@ -136,8 +136,9 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
           </Link>
         </Fragment>
       ))}
-      {acting.length === 1 ? ' acts on its own' : ' act on their own'}: what{' '}
-      {acting.length === 1 ? 'it does' : 'they do'} does not wait for an approval.
+      {acting.length === 1
+        ? ' acts on its own: its actions do not wait for approval.'
+        : ' act on their own: their actions do not wait for approval.'}
     </p>
   );
 }
