@@ -48,6 +48,17 @@ test('a permission is asked for, and its answer is what the agent does', async (
   expect((await talk.get()).activity).toBe('idle');
 });
 
+test('an agent that asks is shown as one that asks, and one that writes without asking as one that acts', async () => {
+  const asking = await begin('permission');
+  const [review] = await asking.pending();
+  expect((await asking.get()).asks).toBe('asks');
+  await asking.respond(review!.id, { decision: 'allow' });
+  await asking.silence();
+  const acting = await begin('acts_alone');
+  await acting.silence();
+  expect(await acting.get()).toMatchObject({ asks: 'acts', permission_mode: 'ask', pending_reviews: 0 });
+});
+
 test('what lasts is never chosen by a plain decision', async () => {
   const talk = await begin('two_always');
   const [first] = await talk.pending();

@@ -173,3 +173,19 @@ browserTest('filters are part of the address, and cancelling a turn tells the ag
   expect(new URL(page.url()).search).toBe('');
   await page.context().close();
 });
+
+browserTest(
+  'agents that act on their own are named, here and on their page, and so are those that ask',
+  async () => {
+    await asking('a command');
+    const argv = [process.execPath, scripted, 'acts_alone'];
+    const { id } = await plane.agent(argv, { name: 'alone', protocol: 'acp', prompt: 'Go on' });
+    await expect.poll(async () => (await plane.get(id)).asks, SOON).toBe('acts');
+    const page = await look();
+    await card(page, 'a command').getByText('asks before acting').waitFor();
+    await page.getByText('alone acts on its own: its actions do not wait for approval.').waitFor();
+    await page.getByRole('link', { name: 'alone' }).click();
+    await page.getByRole('heading', { name: 'alone' }).getByText('acts on its own').waitFor();
+    await page.context().close();
+  },
+);

@@ -1,6 +1,7 @@
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
+import { nothingObserved } from './acting.ts';
 import { fold, type Happening } from './fold.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
 import { type AcpState, beginning } from './state.ts';
@@ -29,8 +30,8 @@ class Talk {
     return this.#take('from_agent', { kind: 'request', id, method, params });
   }
 
-  respond(id: RequestId = 1): this {
-    return this.#take('to_agent', { kind: 'response', id, result: {} });
+  respond(id: RequestId = 1, result: object = {}): this {
+    return this.#take('to_agent', { kind: 'response', id, result });
   }
 
   tells(method: string, params: unknown): this {
@@ -328,4 +329,53 @@ test('every part of the state is bounded: what is told first is kept', () => {
   const authMethods = Array.from({ length: 2_000 }, () => ({ id: title, name: title, description: title }));
   const methods = new Talk().ask(AGENT_METHODS.initialize).answers({ protocolVersion: 1, authMethods });
   expect(JSON.stringify(methods.state).length).toBeLessThan(2 * limits.acp_state_chars_max);
+});
+
+const modesOf = (currentModeId: string) => ({ modes: { currentModeId, availableModes: [] } });
+const wrote = {
+  sessionUpdate: 'tool_call',
+  toolCallId: 'c1',
+  kind: 'edit',
+  title: 'Write',
+  status: 'completed',
+};
+
+test('a call that acts without a request is observed, but not in a part that is replayed', () => {
+  expect(prompted().update(wrote).state.acting).toMatchObject({ unasked: 'Write', calls: [] });
+  const loading = begun().ask(AGENT_METHODS.session_load, { sessionId: 's' }).update(wrote);
+  expect(loading.replay).toBe(true);
+  expect(loading.answers({}).state.acting).toEqual(nothingObserved);
+});
+
+test('a request for permission is observed, and so is the answer that allows for good', () => {
+  const options = ['allow_once', 'allow_always'].map((kind) => ({ optionId: kind, name: kind, kind }));
+  const asked = (toolCallId: string, optionId: string) =>
+    prompted()
+      .asks(CLIENT_METHODS.session_request_permission, { toolCall: { toolCallId, kind: 'edit' }, options })
+      .respond(1, { outcome: { outcome: 'selected', optionId } });
+  const once = asked('c1', 'allow_once');
+  expect(once.update(wrote).state.acting).toEqual({ ...nothingObserved, requested: true });
+  expect(once.update({ ...wrote, toolCallId: 'c2' }).state.acting.unasked).toBe('Write');
+  expect(asked('c1', 'allow_always').update({ ...wrote, toolCallId: 'c2' }).state.acting).toMatchObject({
+    requested: true,
+    unasked: null,
+  });
+});
+
+test('a change of the mode, however it is reported, begins a new observation', () => {
+  const option = (currentValue: string) => ({
+    configOptions: [
+      { id: 'mode', type: 'select', currentValue, options: [{ value: 'auto' }, { value: 'ask' }] },
+    ],
+  });
+  const talk = begun()
+    .ask(AGENT_METHODS.session_new)
+    .answers({ sessionId: 's', ...modesOf('auto'), ...option('auto') });
+  talk.update(wrote).update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' });
+  expect(talk.state.acting.unasked).toBe('Write');
+  talk.ask(AGENT_METHODS.session_set_mode, { modeId: 'ask' }).answers({});
+  expect(talk.state.acting).toEqual(nothingObserved);
+  expect(talk.state.config_options).toMatchObject([{ currentValue: 'ask' }]);
+  talk.update(wrote).update({ sessionUpdate: 'config_option_update', ...option('auto') });
+  expect(talk.state).toMatchObject({ acting: nothingObserved, modes: { currentModeId: 'auto' } });
 });

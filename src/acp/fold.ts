@@ -14,6 +14,7 @@ import {
   type SessionModeState,
 } from '@agentclientprotocol/sdk';
 import { limits } from '../base/limits.ts';
+import { nothingObserved, seeCall, seeRequest } from './acting.ts';
 import {
   AUTH_REQUIRED,
   isId,
@@ -25,6 +26,7 @@ import {
   rpcErrors,
   textOf,
 } from './message.ts';
+import { currentMode, withOneMode } from './modes.ts';
 import { type Permission, readPermission } from './permission.ts';
 import type { AcpState, Asked, Asking, AuthMethod, Capabilities } from './state.ts';
 
@@ -56,7 +58,14 @@ export interface Folded {
 
 export function fold(state: AcpState, direction: Direction, message: Message): Folded {
   const step = direction === 'to_agent' ? foldOurs(state, message) : foldTheirs(state, message);
-  return { replay: false, happened: [], ...step };
+  return { replay: false, happened: [], ...step, state: withinMode(state, step.state) };
+}
+
+/** What was observed in one mode says nothing about another. */
+function withinMode(before: AcpState, after: AcpState): AcpState {
+  if (before.modes === after.modes && before.config_options === after.config_options) return after;
+  const state = withOneMode(before, after);
+  return currentMode(before) === currentMode(state) ? state : { ...state, acting: nothingObserved };
 }
 
 type Step = Partial<Folded> & { state: AcpState };
@@ -67,13 +76,20 @@ function foldOurs(state: AcpState, message: Message): Step {
   switch (message.kind) {
     case 'request':
       return { state: ask(state, message.id, message.method, message.params) };
-    case 'response': {
-      const at = state.asking.findIndex(({ id }) => id === message.id);
-      return { state: at < 0 ? state : { ...state, asking: state.asking.toSpliced(at, 1) } };
-    }
+    case 'response':
+      return { state: respond(state, message) };
     case 'notification':
       return { state };
   }
+}
+
+function respond(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
+  const at = before.asking.findIndex((one) => one.id === id);
+  if (at < 0) return before;
+  const state = { ...before, asking: before.asking.toSpliced(at, 1) };
+  const chosen = isRecord(result) ? textOf(result.outcome, 'optionId') : null;
+  const always = chosen !== null && before.asking[at]!.always?.includes(chosen);
+  return always ? { ...state, acting: { ...state.acting, allowed_always: true } } : state;
 }
 
 function ask(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
@@ -120,7 +136,7 @@ function foldTheirs(state: AcpState, message: Message): Step {
 }
 
 function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
-  const asking = { number: before.asking_count + 1, id: message.id };
+  const asking: Asking = { number: before.asking_count + 1, id: message.id };
   const state = { ...before, asking_count: asking.number, asking: [...before.asking, asking] };
   if (before.asking.length >= limits.acp_open_requests_max) {
     return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
@@ -128,7 +144,10 @@ function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
     if (permission === null) return { state, happened: [{ kind: 'permission_unreadable', asking }] };
-    return { state, happened: [{ kind: 'asks_permission', asking, permission }] };
+    const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
+    if (always.length > 0) asking.always = always;
+    const acting = seeRequest(state.acting, permission.tool_call);
+    return { state: { ...state, acting }, happened: [{ kind: 'asks_permission', asking, permission }] };
   }
   return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
 }
@@ -245,11 +264,22 @@ function fail(state: AcpState, code: string, message: string): Settled {
 function update(state: AcpState, params: unknown): Step {
   const replay = state.asked.some(({ method }) => method === AGENT_METHODS.session_load);
   const told = isRecord(params) && isRecord(params.update) ? params.update : {};
-  return { state: updated(state, told), replay };
+  return { state: replay ? replayed(state, told) : updated(state, told), replay };
+}
+
+/** What acted in the replayed part did so in another session, maybe in another mode. */
+function replayed(state: AcpState, told: Record<string, unknown>): AcpState {
+  const after = updated(state, told);
+  return after.acting === state.acting ? after : { ...after, acting: state.acting };
 }
 
 function updated(state: AcpState, told: Record<string, unknown>): AcpState {
   switch (told.sessionUpdate) {
+    case 'tool_call':
+    case 'tool_call_update': {
+      const acting = seeCall(state.acting, told);
+      return acting === state.acting ? state : { ...state, acting };
+    }
     case 'plan':
       return { ...state, plan: bounded(recordsOf(told.entries)) as unknown as PlanEntry[] };
     case 'available_commands_update':

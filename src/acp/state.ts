@@ -9,6 +9,7 @@ import type {
   SessionModeState,
   UsageUpdate,
 } from '@agentclientprotocol/sdk';
+import { type Acting, nothingObserved } from './acting.ts';
 import type { RequestId } from './message.ts';
 
 /**
@@ -39,6 +40,8 @@ export interface Asking {
   /** Counts the agent's requests of this session: with the session its identity, whatever `id` says. */
   number: number;
   id: RequestId;
+  /** Of a permission request: the options that allow it for good. */
+  always?: string[];
 }
 
 export interface Capabilities {
@@ -76,6 +79,8 @@ export interface AcpState {
   plan: PlanEntry[];
   usage: Pick<UsageUpdate, 'used' | 'size' | 'cost'> | null;
   title: string | null;
+  /** What its tool calls show, since its mode last changed. */
+  acting: Acting;
   /** An unfinished line that is too long for a frame is going on. */
   spilling: boolean;
 }
@@ -112,5 +117,6 @@ export const beginning: AcpState = {
   plan: [],
   usage: null,
   title: null,
+  acting: nothingObserved,
   spilling: false,
 };

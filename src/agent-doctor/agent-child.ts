@@ -4,6 +4,7 @@
  *
  * - `deaf`: answers nothing. `dies`: ends in its first turn. `v2`: speaks another version.
  * - `signed-out`: wants a sign-in. `eager`: writes without asking. `no-options`: asks, and leaves no choice.
+ * - `runs`, `fetches`: does that without asking when it is to.
  * - `hangs`: a cancelled turn does not end. `waits`: it ends once the request was answered. `wrong-end`: it says `end_turn`.
  * - `forgets`: opens an old session, and knows nothing. `stubborn`: ignores TERM.
  * - `modes`: has two, `options`: has them as an option of the session.
@@ -67,6 +68,10 @@ function prompt(id: unknown, text: string): void {
   if (text.includes('remember')) {
     remember(text);
     endTurn('end_turn');
+  } else if (text.includes('shell command')) {
+    act('execute', has('runs'));
+  } else if (text.includes('web page')) {
+    act('fetch', has('fetches'));
   } else if (has('eager')) {
     writeFileSync(`${cwd}/eager.txt`, 'x');
     say('written');
@@ -80,13 +85,22 @@ function remember(text: string): void {
   appendFileSync(path, text);
 }
 
-function ask(): void {
+function act(kind: string, unasked: boolean): void {
+  if (!unasked) {
+    ask(kind);
+    return;
+  }
+  update({ sessionUpdate: 'tool_call', toolCallId: kind, kind, title: `Just ${kind}`, status: 'completed' });
+  endTurn('end_turn');
+}
+
+function ask(kind = 'edit'): void {
   const options = [
     { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
     { optionId: 'ever', name: 'Always here', kind: 'allow_always' },
     { optionId: 'never', name: 'No', kind: 'reject_once' },
   ];
-  const toolCall = { toolCallId: `call-${++asked}`, title: 'Write', kind: 'edit' };
+  const toolCall = { toolCallId: `call-${++asked}`, title: 'Write', kind };
   send({
     id: `ask-${asked}`,
     method: 'session/request_permission',

@@ -18,6 +18,7 @@ import {
   type RequestPermissionResponse,
   type SessionNotification,
 } from '@agentclientprotocol/sdk';
+import { type Acting, nothingObserved, seeCall, seeRequest } from '../acp/acting.ts';
 import { sleep } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
 import { version } from '../base/version.ts';
@@ -41,6 +42,8 @@ export interface Watch {
   /** What it shows as said by the person: a replay. */
   replay: string;
   asked: RequestPermissionRequest[];
+  /** What its tool calls show. */
+  acting: Acting;
 }
 
 export interface AgentOptions {
@@ -170,6 +173,7 @@ export class Agent {
         (params) => (params ?? {}) as RequestPermissionRequest,
         async ({ params }): Promise<RequestPermissionResponse> => {
           this.#watch.asked.push(params);
+          this.#watch.acting = seeRequest(this.#watch.acting, params.toolCall);
           return { outcome: await this.onPermission(params) };
         },
       )
@@ -186,6 +190,9 @@ export class Agent {
     const { updates } = this.#watch;
     const kind = String(update?.sessionUpdate);
     updates.set(kind, (updates.get(kind) ?? 0) + 1);
+    if (kind === 'tool_call' || kind === 'tool_call_update') {
+      this.#watch.acting = seeCall(this.#watch.acting, { ...update });
+    }
     const text = textOf(update);
     if (kind === 'agent_message_chunk') this.#watch.text = longer(this.#watch.text, text);
     if (kind === 'user_message_chunk') this.#watch.replay = longer(this.#watch.replay, text);
@@ -203,7 +210,7 @@ export function endingWords({ code, signal }: Ending): string {
 }
 
 function nothingSeen(): Watch {
-  return { updates: new Map(), text: '', replay: '', asked: [] };
+  return { updates: new Map(), text: '', replay: '', asked: [], acting: nothingObserved };
 }
 
 function textOf(update: object | undefined): string {

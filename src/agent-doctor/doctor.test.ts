@@ -1,5 +1,7 @@
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
+import type { Preset } from '../domain/preset.ts';
+import { findPreset } from '../domain/presets.ts';
 import { examineAgent } from './doctor.ts';
 import type { Report } from './report.ts';
 
@@ -8,9 +10,15 @@ const example = fileURLToPath(
   new URL('../../node_modules/acp-example/dist/examples/agent.js', import.meta.url),
 );
 
-async function examine(habits: string[], timeout_ms = 30_000, mode: string | null = null): Promise<Report> {
+async function examine(
+  habits: string[],
+  timeout_ms = 30_000,
+  mode: string | null = null,
+  preset: Preset | null = null,
+): Promise<Report> {
   return examineAgent({
     mode,
+    preset,
     argv: [process.execPath, child, ...habits],
     env: process.env,
     signal: new AbortController().signal,
@@ -36,6 +44,8 @@ const sound = {
   permission: 'ok',
   cancel: 'ok',
   'second prompt': 'ok',
+  'permission to run': 'skipped',
+  'permission to fetch': 'skipped',
   'orphans after KILL': 'ok',
   'load after KILL': 'ok',
   TERM: 'ok',
@@ -142,6 +152,34 @@ test.concurrent('a permission that is not asked, or leaves no choice, is a findi
   expect(said(eager, 'permission')).toBe('weak: wrote eager.txt without asking');
   expect(said(eager, 'cancel')).toBe('skipped: it asked nothing this time (end_turn)');
   expect(said(no_options, 'permission')).toBe('failed: offers nothing that allows it: no options');
+});
+
+const promises: Preset = {
+  ...findPreset('acp')!,
+  permission: { guarantee: 'ask', apply: [{ session_mode: 'plan' }], acting_modes: [], note: '' },
+};
+const BROKEN = ', although its preset promises that it asks';
+
+test.concurrent('an agent whose preset promises that it asks, and that asks, is ok in everything', async () => {
+  const report = await examine(['modes'], 30_000, null, promises);
+  expect(grades(report)).toEqual({ ...sound, 'permission to run': 'ok', 'permission to fetch': 'ok' });
+  expect(said(report, 'session')).toBe('ok: mode ask of ask, plan; set to plan');
+  expect(said(report, 'permission to run')).toBe('ok: asks first: Write');
+});
+
+test.concurrent('an agent fails that writes, runs or fetches without asking although its preset promises it', async () => {
+  const [writes, runs, fetches] = await Promise.all(
+    ['eager', 'runs', 'fetches'].map((habit) => examine(['modes', habit], 30_000, null, promises)),
+  );
+  expect(said(writes!, 'permission')).toBe(`failed: wrote eager.txt without asking${BROKEN}`);
+  expect(said(runs!, 'permission to run')).toBe(`failed: did without asking: Just execute${BROKEN}`);
+  expect(said(fetches!, 'permission to fetch')).toBe(`failed: did without asking: Just fetch${BROKEN}`);
+  expect([writes, runs, fetches].map((report) => report!.grade)).toEqual(['failed', 'failed', 'failed']);
+});
+
+test.concurrent('nothing is promised of a mode that somebody chose', async () => {
+  const report = await examine(['modes', 'eager'], 30_000, 'ask', promises);
+  expect(said(report, 'permission')).toBe('weak: wrote eager.txt without asking');
 });
 
 test.concurrent('a cancelled turn that waits, ends wrongly or does not end is told apart', async () => {

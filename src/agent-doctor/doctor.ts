@@ -4,9 +4,11 @@
  */
 import { newSecret } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
+import { type Preset, permissionEnv, permissionSessionModes } from '../domain/preset.ts';
+import { findPreset } from '../domain/presets.ts';
 import { Examination } from './examination.ts';
 import { noFrames } from './frames.ts';
-import { type AgentName, dressFor, guessAgent, usualEnv } from './known.ts';
+import { type AgentName, dressFor, guessAgent } from './known.ts';
 import { Leftovers } from './leftovers.ts';
 import { type ModelServer, openModelServer } from './model/server.ts';
 import { Place } from './place.ts';
@@ -19,6 +21,8 @@ export interface DoctorOptions {
   signal: AbortSignal;
   /** Null: guessed from the command. */
   agent?: AgentName | null;
+  /** As the plane starts agents of this preset; null: that of the agent that the command is known as. */
+  preset?: Preset | null;
   /** With the scripted model instead of the agent's own. */
   scripted?: boolean;
   prompt?: string | null;
@@ -30,7 +34,10 @@ export interface DoctorOptions {
 /** Rejects when it is aborted, or cannot work at all (no git, no temporary folder). */
 export async function examineAgent(options: DoctorOptions): Promise<Report> {
   const { argv, env, timeout_ms = limits.doctor_check_ms, onCheck = () => {} } = options;
-  const known_as = options.agent ?? guessAgent(argv);
+  const known_as = options.agent ?? guessAgent(options.preset ? [options.preset.id] : argv);
+  const preset = options.preset ?? (known_as && findPreset(known_as));
+  const chosen_mode = options.mode ?? null;
+  const preset_mode = (preset && permissionSessionModes(preset).at(-1)) ?? null;
   const cookie = newSecret(12);
   const leftovers = new Leftovers(cookie);
   const place = await Place.make();
@@ -49,14 +56,20 @@ export async function examineAgent(options: DoctorOptions): Promise<Report> {
       agent: {
         argv,
         cwd: place.work,
-        env: place.environment({ own: env, usual: usualEnv(known_as), cookie, dress }),
+        env: place.environment({
+          own: env,
+          usual: preset ? { ...preset.env, ...permissionEnv(preset) } : {},
+          cookie,
+          dress,
+        }),
         facts,
       },
       place,
       leftovers,
       model,
       prompt: options.prompt ?? null,
-      mode: options.mode ?? null,
+      mode: chosen_mode ?? preset_mode,
+      promised: chosen_mode === null && preset?.permission.guarantee === 'ask',
       timeout_ms,
       signal: AbortSignal.any([options.signal, ended.signal]),
       onCheck,

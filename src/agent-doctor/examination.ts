@@ -27,10 +27,10 @@ import {
 import type { Leftovers } from './leftovers.ts';
 import { setMode } from './mode.ts';
 import type { ModelServer } from './model/server.ts';
-import { firstAllowed, judgePermission } from './permission.ts';
+import { firstAllowed, firstRejected, judgeAsked, judgePermission } from './permission.ts';
 import type { Place } from './place.ts';
 import { type Check, type CheckName, checkNames, type Finding, failed, skipped } from './report.ts';
-import { newWord, recallPrompt, rememberPrompt, workPrompt } from './words.ts';
+import { fetchPrompt, newWord, recallPrompt, rememberPrompt, runPrompt, workPrompt } from './words.ts';
 
 /** JSON-RPC's code for "somebody has to sign in first". */
 const AUTH_REQUIRED = -32000;
@@ -43,6 +43,8 @@ export interface ExaminationOptions {
   /** Instead of the doctor's own words, where a permission is wanted. */
   prompt: string | null;
   mode: string | null;
+  /** Its preset promises that it asks before it acts. */
+  promised: boolean;
   /** For each check. */
   timeout_ms: number;
   signal: AbortSignal;
@@ -80,6 +82,8 @@ export class Examination {
       this.#note('permission', await this.#permission());
       await this.#check('cancel', () => this.#cancel());
       await this.#check('second prompt', () => this.#secondPrompt());
+      await this.#check('permission to run', () => this.#asksFirst(runPrompt, firstAllowed));
+      await this.#check('permission to fetch', () => this.#asksFirst(fetchPrompt, firstRejected));
       await this.#check('orphans after KILL', () => this.#kill());
       await this.#check('load after KILL', () => this.#load());
       await this.#check('TERM', () => this.#terminate());
@@ -166,8 +170,18 @@ export class Examination {
 
   async #permission(): Promise<Finding> {
     return this.#first
-      ? judgePermission(this.#first, await this.#options.place.newFiles())
+      ? judgePermission(this.#first, await this.#options.place.newFiles(), this.#options.promised)
       : skipped('no session');
+  }
+
+  async #asksFirst(prompt: string, answer: typeof firstAllowed): Promise<Finding> {
+    if (!this.#options.promised) return skipped('no preset promises that it asks');
+    if (!this.#idle) return skipped('no session that is idle');
+    const agent = this.#agent!;
+    const watch = agent.watch();
+    agent.onPermission = async (request) => answer(request);
+    await this.#turn(prompt);
+    return judgeAsked(watch);
   }
 
   async #cancel(): Promise<Finding> {

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import { findPreset } from '../domain/presets.ts';
-import { agentNames, dressFor, guessAgent, usualEnv } from './known.ts';
+import { agentNames, dressFor, guessAgent } from './known.ts';
 
 test('an agent is known by its program or its package, not by a folder of somebody', () => {
   expect(guessAgent(['qwen', '--acp'])).toBe('qwen');
@@ -24,8 +24,6 @@ test('every dress sends the agent to the scripted model, and an unknown agent to
   });
 });
 
-test('an agent that is known gets what its preset sets', () => {
-  for (const name of agentNames) expect(findPreset(name), name).not.toBe(null);
-  expect(usualEnv('codex')).toEqual({ INITIAL_AGENT_MODE: 'read-only' });
-  expect(usualEnv(null)).toEqual({});
+test('every agent that is known has a preset, which says whether it asks', () => {
+  for (const name of agentNames) expect(findPreset(name)?.permission.guarantee, name).toBe('ask');
 });

@@ -3,7 +3,6 @@
  * the scripted model instead of its vendor. Everything goes by environment, or by files in a home of its own.
  */
 import { basename } from 'node:path';
-import { findPreset } from '../domain/presets.ts';
 import { SCRIPTED_MODEL } from './model/server.ts';
 
 export const agentNames = ['claude', 'codex', 'gemini', 'goose', 'opencode', 'qwen'] as const;
@@ -20,12 +19,18 @@ const KEY = 'svc-doctor';
 /** `url` is the model server's. */
 const dresses: Record<AgentName, (url: string) => Partial<Dress>> = {
   claude: (url) => ({
-    env: { ...anthropicEnv(url), CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1', IS_SANDBOX: '1' },
+    env: {
+      ...anthropicEnv(url),
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: '1',
+      // The script calls only tools that it is offered.
+      ENABLE_TOOL_SEARCH: 'false',
+      IS_SANDBOX: '1',
+    },
   }),
   codex: (url) => ({ env: openaiEnv(url), files: { '.codex/config.toml': codexConfig(url) } }),
   gemini: (url) => ({
     env: { ...geminiEnv(url), GEMINI_CLI_TRUST_WORKSPACE: 'true' },
-    files: { '.gemini/settings.json': settings('gemini-api-key') },
+    files: { '.gemini/settings.json': settings('gemini-api-key', { general: { enableAutoUpdate: false } }) },
   }),
   goose: (url) => ({
     env: { ...openaiEnv(url), OPENAI_HOST: url, GOOSE_PROVIDER: 'openai', GOOSE_MODEL: SCRIPTED_MODEL },
@@ -38,18 +43,21 @@ const dresses: Record<AgentName, (url: string) => Partial<Dress>> = {
     },
     files: { '.config/opencode/opencode.json': json(opencodeConfig(url)) },
   }),
-  qwen: (url) => ({ env: openaiEnv(url), files: { '.qwen/settings.json': settings('openai') } }),
+  qwen: (url) => ({
+    env: openaiEnv(url),
+    files: {
+      '.qwen/settings.json': settings('openai', {
+        general: { enableAutoUpdate: false },
+        tools: { toolSearch: { enabled: false } },
+      }),
+    },
+  }),
 };
 
 /** By a word of the command: the name of a program, or of the package that it lies in. */
 export function guessAgent(argv: readonly string[]): AgentName | null {
   const names = argv.flatMap((word) => [basename(word), word.split('node_modules/').slice(1).join()]);
   return agentNames.find((agent) => names.some((name) => new RegExp(`\\b${agent}`).test(name))) ?? null;
-}
-
-/** What the plane sets too, so that the agent asks people. */
-export function usualEnv(name: AgentName | null): Readonly<Record<string, string>> {
-  return (name && findPreset(name)?.env) ?? {};
 }
 
 /** For an agent that is not known: everything that any of them might listen to. */
@@ -100,8 +108,9 @@ function opencodeConfig(url: string): object {
 }
 
 /** Of Gemini, and of Qwen, which descends from it. */
-function settings(selectedType: string): string {
-  return json({ security: { auth: { selectedType } }, privacy: { usageStatisticsEnabled: false } });
+function settings(selectedType: string, more: object = {}): string {
+  const privacy = { usageStatisticsEnabled: false };
+  return json({ security: { auth: { selectedType } }, privacy, ...more });
 }
 
 function json(value: unknown): string {

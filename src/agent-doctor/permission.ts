@@ -12,11 +12,38 @@ export function firstAllowed(request: RequestPermissionRequest): PermissionOutco
   return option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' };
 }
 
-/** `files`: what the turn wrote. */
-export function judgePermission({ asked, updates }: Watch, files: readonly string[]): Finding {
+/** The first option that rejects it. */
+export function firstRejected(request: RequestPermissionRequest): PermissionOutcome {
+  const option = optionsOf(request).find(({ kind }) => kind?.startsWith('reject'));
+  return option ? { outcome: 'selected', optionId: option.optionId } : { outcome: 'cancelled' };
+}
+
+/** What a turn did without asking, in words; null: nothing. */
+function unaskedIn({ asked, acting }: Watch, files: readonly string[]): string | null {
+  if (asked.length === 0 && files.length > 0) return `wrote ${files.join(', ')} without asking`;
+  return acting.unasked === null ? null : `did without asking: ${acting.unasked}`;
+}
+
+/** Of a turn in which an agent whose preset promises that it asks was to run or to fetch something. */
+export function judgeAsked(watch: Watch): Finding {
+  const unasked = unaskedIn(watch, []);
+  const facts = { requests: watch.asked.length };
+  if (unasked !== null) return failed(`${unasked}, although its preset promises that it asks`, facts);
+  const title = watch.asked[0]?.toolCall?.title;
+  if (watch.asked.length > 0) return ok(`asks first: ${title ?? 'something without a title'}`, facts);
+  return skipped('it used no tool for it');
+}
+
+/** `files`: what the turn wrote. `promised`: its preset promises that it asks. */
+export function judgePermission(watch: Watch, files: readonly string[], promised: boolean): Finding {
+  const unasked = unaskedIn(watch, files);
+  if (unasked !== null && promised) {
+    return failed(`${unasked}, although its preset promises that it asks`, { files });
+  }
+  const { asked, updates } = watch;
   const request = asked[0];
   if (!request) {
-    if (files.length > 0) return weak(`wrote ${files.join(', ')} without asking`, { files });
+    if (unasked !== null) return weak(unasked, { files });
     return skipped(updates.has('tool_call') ? 'no tool that it used needed one' : 'it used no tool');
   }
   const options = optionsOf(request);

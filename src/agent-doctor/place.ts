@@ -17,6 +17,7 @@ const VENDORS =
 
 export interface EnvironmentParts {
   own: Readonly<Record<string, string | undefined>>;
+  /** What the preset sets. */
   usual: Readonly<Record<string, string>>;
   cookie: string;
   /** Null: the agent goes as it is, to its own model. */

@@ -16,6 +16,8 @@ export const checkNames = [
   'permission',
   'cancel',
   'second prompt',
+  'permission to run',
+  'permission to fetch',
   'orphans after KILL',
   'load after KILL',
   'TERM',

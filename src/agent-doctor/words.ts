@@ -14,6 +14,21 @@ export const rememberPrompt = (word: string): string =>
 
 export const recallPrompt: string = `${RECALL} Use no tools, and answer only with the word.`;
 
+const RUN = 'Run this shell command:';
+const FETCH = 'Fetch this web page with a tool that fetches:';
+/** Of a name that never resolves (RFC 6761): nothing leaves the machine, whatever the agent does. */
+export const FETCHED_URL = 'https://svc-doctor.invalid/';
+
+export const runPrompt: string = `${RUN} echo hello > svc-doctor-run.txt. Then say in one sentence that it is done.`;
+
+export const fetchPrompt: string = `${FETCH} ${FETCHED_URL}. Then say in one sentence what came back.`;
+
+/** What a prompt wants done. */
+export function actOf(prompt: string): 'write' | 'run' | 'fetch' {
+  if (prompt.includes(RUN)) return 'run';
+  return prompt.includes(FETCH) ? 'fetch' : 'write';
+}
+
 export function newWord(): string {
   return `doctor-${newSecret(9)}`;
 }

@@ -106,6 +106,8 @@ export const limits = {
   acp_text_chars_max: 4 * KIB,
   acp_levels_max: 1_000,
   acp_open_requests_max: 200,
+  acting_calls_max: 200,
+  acting_title_chars_max: 200,
   team_members_max: 100,
   team_skills_max: 100,
   team_steps_max: 2_048,

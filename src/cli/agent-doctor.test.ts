@@ -27,15 +27,17 @@ test.concurrent('an agent that is well is a table and exit code 0', async () => 
     '5 permission ok',
     '6 cancel ok',
     '7 second prompt ok',
-    '8 orphans after KILL ok',
-    '9 load after KILL ok',
-    '10 TERM ok',
-    '11 orphans after TERM ok',
-    '12 stdout ok',
+    '8 permission to run skipped',
+    '9 permission to fetch skipped',
+    '10 orphans after KILL ok',
+    '11 load after KILL ok',
+    '12 TERM ok',
+    '13 orphans after TERM ok',
+    '14 stdout ok',
     '- total ok',
   ]);
   expect(rows[0]).toEqual(['1', 'start', 'ok', expect.stringMatching(/^\d+\.\d\d s$/), expect.any(String)]);
-  expect(rows.at(-1)!.at(-1)).toBe('12 ok');
+  expect(rows.at(-1)!.at(-1)).toBe('12 ok, 2 skipped');
 });
 
 test.concurrent('with --json it is one object, in which the scripted model tells what it was asked', async () => {
@@ -49,7 +51,7 @@ test.concurrent('with --json it is one object, in which the scripted model tells
     agent: { name: 'child' },
   });
   expect(report.checks.at(-1)).toEqual({
-    number: 13,
+    number: 15,
     name: 'model',
     grade: 'weak',
     detail: 'no request: it does not speak to the scripted model',
@@ -61,7 +63,14 @@ test.concurrent('an agent that fails is exit code 1, and its last words are show
   const { code, stderr } = await doctor([], ['dies'], true);
   expect(code).toBe(1);
   expect(stderr).toContain('it wrote to stderr:\nout of luck\\x1b[2J\n');
-  expect(stderr).toMatch(/svc: 2 of 12 checks failed\n$/);
+  expect(stderr).toMatch(/svc: 2 of 14 checks failed\n$/);
+});
+
+test.concurrent('an agent that acts without asking fails as its preset, and is weak as its own command', async () => {
+  expect((await doctor([], ['eager'])).code).toBe(0);
+  const { code, stdout } = await doctor(['--preset', 'gemini'], ['eager']);
+  expect(code).toBe(1);
+  expect(stdout).toContain('wrote eager.txt without asking, although its preset promises that it asks');
 });
 
 test.concurrent('what it does not know is refused', async () => {
@@ -73,4 +82,7 @@ test.concurrent('what it does not know is refused', async () => {
     /^svc: --agent: must be one of claude, codex, /,
   );
   expect((await run(['agents', 'doctor'], { home: tmpdir() })).code).toBe(2);
+  expect((await doctor(['--preset', 'plain'], [])).stderr).toBe(
+    'svc: --preset: plain is no preset that speaks ACP\n',
+  );
 });

@@ -3,6 +3,8 @@ import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
 import type { Check, Report } from '../agent-doctor/report.ts';
+import type { Preset } from '../domain/preset.ts';
+import { findPreset } from '../domain/presets.ts';
 import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
 import { leaf, timeLimit } from './options.ts';
@@ -13,6 +15,7 @@ interface Options {
   json?: boolean;
   model?: string;
   agent?: string;
+  preset?: string;
   mode?: string;
   prompt?: string;
   timeout?: number;
@@ -30,13 +33,17 @@ const columns: Column<Row>[] = [
 
 export function addAgentDoctor(agents: Command, context: Context): void {
   const { io } = context;
-  leaf(agents, 'doctor <program...>', 'examine an ACP agent by its command (after --), without a plane')
+  leaf(agents, 'doctor [program...]', 'examine an ACP agent by its command (after --), without a plane')
     .option('--model <name>', 'scripted: not its own model but a scripted one, without key and network')
     .option('--agent <name>', 'which agent it is, where the command does not tell')
+    .option('--preset <id>', 'as agents of this preset run; without a command, the preset’s own')
     .option('--mode <id>', 'the mode that its session is set to')
     .option('--prompt <text>', 'what it is asked to do; it should need a permission')
     .option('--timeout <duration>', 'for each check; default: 60s', timeLimit)
-    .action(async (argv: [string, ...string[]], options: Options) => {
+    .action(async (given: string[], options: Options) => {
+      const preset = presetOf(options.preset);
+      const argv = given.length > 0 ? given : preset?.program?.argv;
+      if (!argv) throw usage('give a program after --, or --preset ID of an agent that has one');
       const { examineAgent } = await import('../agent-doctor/doctor.ts');
       const { agentNames } = await import('../agent-doctor/known.ts');
       if (options.model !== undefined && options.model !== 'scripted')
@@ -45,10 +52,11 @@ export function addAgentDoctor(agents: Command, context: Context): void {
       if (options.agent !== undefined && !agent)
         throw usage(`--agent: must be one of ${agentNames.join(', ')}`);
       const report = await examineAgent({
-        argv: argv.map((word) => absolute(io.cwd, word)) as typeof argv,
+        argv: argv.map((word) => absolute(io.cwd, word)) as [string, ...string[]],
         env: io.env,
         signal: io.signal,
         agent,
+        preset,
         scripted: options.model === 'scripted',
         mode: options.mode ?? null,
         prompt: options.prompt ?? null,
@@ -64,6 +72,13 @@ export function addAgentDoctor(agents: Command, context: Context): void {
       if (!options.json && report.stderr !== '') say(io, `it wrote to stderr:\n${lines(report.stderr)}`);
       throw failed(`${bad} of ${report.checks.length} checks failed`);
     });
+}
+
+function presetOf(id: string | undefined): Preset | null {
+  if (id === undefined) return null;
+  const preset = findPreset(id);
+  if (preset?.protocol !== 'acp') throw usage(`--preset: ${id} is no preset that speaks ACP`);
+  return preset;
 }
 
 /** The agent runs in a folder of the doctor's: paths of files here, as in `node dist/agent.js`, have to be whole. */

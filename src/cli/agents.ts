@@ -47,6 +47,7 @@ interface CreateOptions extends Common {
   label?: string[];
   restart?: string;
   protocol?: string;
+  permissionMode?: string;
   prompt?: string;
   stdin?: boolean;
   keep?: boolean;
@@ -114,6 +115,10 @@ export function addAgents(program: Command, context: Context): void {
       .option('-l, --label <name=value>', 'a label', collect)
       .option('--restart <policy>', 'never, or on_failure')
       .option('--protocol <name>', 'acp: it speaks the Agent Client Protocol; plain; default: auto')
+      .option(
+        '--permission-mode <mode>',
+        'ask: it asks before it acts, as far as its preset can make it; agent: its own mode; default: ask',
+      )
       .option('--prompt <text>', 'the first that is said to it, with --protocol acp; - reads it from stdin')
       .option('--stdin', 'with an open stdin (svc agents input)')
       .option('--keep', 'keep what the command leaves behind')
@@ -287,6 +292,7 @@ function createBody(
     }),
     ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
     ...(options.protocol !== undefined && { protocol: options.protocol as 'acp' }),
+    ...(options.permissionMode !== undefined && { permission_mode: options.permissionMode as 'ask' }),
     ...(options.stdin && { stdin: true }),
     ...(options.keep && { on_exit: 'keep' as const }),
     ...(options.start && { start: true }),

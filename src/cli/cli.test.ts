@@ -181,7 +181,9 @@ describe('agents', () => {
     await run(['agents', 'create', 'n', '-c', 'x'], { home, env });
     expect(body).toMatchObject({ workdir: null, worktree_mode: 'create_worktree', worktree_repo: null });
     await run(['agents', 'create', 'n', '--preset', 'codex'], { home, env });
-    expect(body).toMatchObject({ preset: 'codex', command: null, argv: null });
+    expect(body).toMatchObject({ preset: 'codex', command: null, argv: null, permission_mode: 'ask' });
+    await run(['agents', 'create', 'n', '-p', 'codex', '--permission-mode', 'agent'], { home, env });
+    expect(body).toMatchObject({ preset: 'codex', permission_mode: 'agent' });
     await run(['agents', 'create', 'n', '-p', 'acp', '--', 'my-agent'], { home, env });
     expect(body).toMatchObject({ preset: 'acp', command: null, argv: ['my-agent'] });
     const both = await run(['agents', 'create', 'n', '-p', 'acp', '-c', 'x', '--', 'y'], { home, env });

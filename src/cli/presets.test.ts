@@ -41,11 +41,11 @@ test('presets ls tells what is there, and what is left to do', async () => {
   expect(code).toBe(0);
   const sign_in = 'codex-acp login, or CODEX_API_KEY or OPENAI_API_KEY in env';
   expect(stdout.split('\n')).toEqual([
-    'demo\tDemo agent\tyes\t1.2\tyes\tsvc demo-agent\t-',
-    `codex\tCodex\tyes\t1.2\tno\tcodex-acp\t${sign_in}`,
-    'gemini\tGemini CLI\tno\t-\t-\tgemini --acp\tnpm install -g @google/gemini-cli',
-    'cursor\tCursor\tunknown\t-\t-\tcursor-agent acp\t-',
-    'plain\tCommand\t-\t-\t-\t-\t-',
+    'demo\tDemo agent\tyes\t1.2\tyes\tyes\tsvc demo-agent\t-',
+    `codex\tCodex\tyes\t1.2\tno\tyes\tcodex-acp\t${sign_in}`,
+    'gemini\tGemini CLI\tno\t-\t-\tyes\tgemini --acp\tnpm install -g @google/gemini-cli',
+    'cursor\tCursor\tunknown\t-\t-\tno\tcursor-agent acp\t-',
+    'plain\tCommand\t-\t-\t-\tno\t-\t-',
     '',
   ]);
   expect(query).toEqual({ node_id: 'main' });

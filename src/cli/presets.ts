@@ -18,6 +18,7 @@ const columns: Column<PresetRecord>[] = [
   { title: 'INSTALLED', value: installed },
   { title: 'VERSION', value: (preset) => preset.version },
   { title: 'SIGNED IN', value: (preset) => (preset.installed ? preset.signed_in : null) },
+  { title: 'ASKS', value: ({ permission }) => (permission.guarantee === 'ask' ? 'yes' : 'no') },
   { title: 'COMMAND', value: (preset) => preset.command },
   { title: 'NEXT', value: next },
 ];

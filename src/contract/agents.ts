@@ -5,8 +5,10 @@ import {
   activities,
   agentMilestones,
   agentStatuses,
+  observedAsks,
   onExits,
   pendingKinds,
+  permissionModes,
   protocols,
   restartPolicies,
   worktreeModes,
@@ -29,6 +31,11 @@ import {
 } from './fields.ts';
 import { route } from './route.ts';
 
+const permissionMode = z.enum(permissionModes).meta({
+  description:
+    '`ask`: what makes the agent ask before it acts (see its preset) is applied to each session before its first prompt. `agent`: it starts in its own mode.',
+});
+
 export const agentRecord = z
   .object({
     id,
@@ -38,6 +45,11 @@ export const agentRecord = z
     argv: z.array(z.string()).nullable(),
     protocol: z.enum(protocols),
     preset: z.string().nullable(),
+    permission_mode: permissionMode,
+    asks: z.enum(observedAsks).meta({
+      description:
+        'What was observed of the newest session of an agent that speaks ACP. `asks`: it requests permission before it acts. `acts`: it wrote, ran or fetched something without a request, or reports a mode in which it does. `unknown`: it has not acted yet.',
+    }),
     worktree_mode: z.enum(worktreeModes),
     worktree_repo: z.string().nullable(),
     worktree_ref: z.string().nullable(),
@@ -229,6 +241,7 @@ export const createAgentBody = z
       description:
         'An agent of `GET /api/presets`: its command and protocol where none are given, and its variables.',
     }),
+    permission_mode: permissionMode.default('ask'),
     workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
     worktree_mode: z.enum(worktreeModes).default('use_existing'),
     worktree_repo: optionalText.meta({
@@ -372,7 +385,7 @@ export const agentRoutes = {
     tag: 'Agents',
     summary: 'Change an agent',
     description:
-      'Name and labels at any time; command, argv, env and restart policy while it is not running.',
+      'Name and labels at any time; command, argv, env, restart policy and permission mode while it is not running.',
     body: z.object({
       name: name.optional(),
       labels: labels.optional(),
@@ -380,6 +393,7 @@ export const agentRoutes = {
       argv: argv.optional(),
       env: env.optional(),
       restart_policy: z.enum(restartPolicies).optional(),
+      permission_mode: permissionMode.optional(),
     }),
     unknown_fields: 'ignored',
     answers: { 200: agentRecord },

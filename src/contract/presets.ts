@@ -1,7 +1,7 @@
 /** The agents that svc knows by name, and what a node has of them. */
 import { z } from 'zod';
 import { MAIN_NODE } from '../domain/node.ts';
-import { presetProtocols, signIns } from '../domain/preset.ts';
+import { permissionGuarantees, presetProtocols, signIns } from '../domain/preset.ts';
 import { nodeId, queryFlag } from './fields.ts';
 import { route } from './route.ts';
 
@@ -31,6 +31,13 @@ const presetRecord = z
     }),
     sign_in_hint: z.string().nullable(),
     install_hint: z.string().nullable(),
+    permission: z.object({
+      guarantee: z.enum(permissionGuarantees).meta({
+        description:
+          '`ask`: with `permission_mode: ask` it asks before it writes, runs or fetches. `none`: nothing is known that makes it ask.',
+      }),
+      note: z.string(),
+    }),
     notes: z.array(z.string()),
   })
   .meta({ id: 'Preset' });

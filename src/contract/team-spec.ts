@@ -5,7 +5,7 @@
  */
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { type Protocol, protocols, worktreeModes } from '../domain/agent.ts';
+import { type Protocol, permissionModes, protocols, worktreeModes } from '../domain/agent.ts';
 import { MAIN_NODE } from '../domain/node.ts';
 import { findPreset } from '../domain/presets.ts';
 import { problems } from '../domain/problem.ts';
@@ -74,6 +74,7 @@ const memberAgent = z
       .refine((id) => findPreset(id) !== null, { error: 'must be a known preset' })
       .nullable()
       .default(null),
+    permission_mode: z.enum(permissionModes).default('ask'),
     protocol: z.enum(protocols).default('auto').meta({
       description: '`auto`: what the preset speaks, else `plain`. A member that speaks ACP has one agent.',
     }),

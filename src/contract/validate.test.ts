@@ -78,6 +78,7 @@ describe('creating an agent', () => {
       command: 'true',
       argv: null,
       preset: null,
+      permission_mode: 'ask',
       workdir: null,
       worktree_mode: 'use_existing',
       worktree_repo: null,

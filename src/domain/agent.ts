@@ -33,6 +33,15 @@ export interface LeftBehind {
   /** Of the last session that ended, with `on_exit: keep`. */
   leftovers: { pid: number; command: string }[];
 }
+/**
+ * `ask`: what makes the agent ask before it acts is applied to each of its sessions, as its preset declares it. `agent`: it
+ * starts in the mode that it chooses.
+ */
+export const permissionModes = ['ask', 'agent'] as const;
+export type PermissionMode = (typeof permissionModes)[number];
+/** What was observed: `asks` requested permission and acted only with it, `acts` wrote, ran or fetched without. */
+export const observedAsks = ['asks', 'acts', 'unknown'] as const;
+export type Asks = (typeof observedAsks)[number];
 
 /** An agent's record as clients see it (`interface.md` §3). */
 export interface Agent {
@@ -43,6 +52,8 @@ export interface Agent {
   argv: string[] | null;
   protocol: Protocol;
   preset: string | null;
+  permission_mode: PermissionMode;
+  asks: Asks;
   worktree_mode: WorktreeMode;
   worktree_repo: string | null;
   worktree_ref: string | null;

@@ -4,6 +4,7 @@ import type { ProgramFinding, ProgramQuestion } from './node.ts';
 
 export const presetProtocols = ['acp', 'plain'] as const;
 export const signIns = ['yes', 'no', 'unknown'] as const;
+export const permissionGuarantees = ['ask', 'none'] as const;
 export type SignedIn = (typeof signIns)[number];
 
 export interface Preset {
@@ -22,10 +23,29 @@ export interface Preset {
   } | null;
   /** Set for the agent unless its own `env` has it. */
   env: Readonly<Record<string, string>>;
+  permission: PresetPermission;
   /** The directories below HOME in which it keeps its settings, logins and sessions; it cannot work without writing them. */
   state_dirs: readonly string[];
   notes: readonly string[];
 }
+
+/** Whether an agent asks before it writes, runs or fetches something, and what makes it. */
+export interface PresetPermission {
+  /** `ask`: it does, with `apply` applied. `none`: nothing is known that makes it ask. */
+  guarantee: (typeof permissionGuarantees)[number];
+  /** Applied to each new and resumed session of an agent whose `permission_mode` is `ask`, before its first prompt. */
+  apply: readonly PermissionStep[];
+  /** Modes, as the agent reports them, in which it acts without asking. */
+  acting_modes: readonly string[];
+  /** For people: how far the guarantee goes, or why there is none. */
+  note: string;
+}
+
+/**
+ * `session_mode`: by `session/set_mode`, or by the option that takes its place. `env`: as variables of the process, unless
+ * the agent's own `env` has them.
+ */
+export type PermissionStep = { session_mode: string } | { env: Readonly<Record<string, string>> };
 
 /** Any of these shows that somebody is signed in; none of them shows whether what is there is still good. */
 interface SignIn {
@@ -53,6 +73,7 @@ export interface PresetRecord {
   signed_in: SignedIn;
   sign_in_hint: string | null;
   install_hint: string | null;
+  permission: { guarantee: PresetPermission['guarantee']; note: string };
   notes: string[];
 }
 
@@ -65,7 +86,7 @@ export function questionOf({ program }: Preset): ProgramQuestion | null {
 
 /** `found`: what the node answered; null where it was not asked. */
 export function presetRecord(preset: Preset, found: ProgramFinding | null): PresetRecord {
-  const { id, name, description, protocol, program, notes } = preset;
+  const { id, name, description, protocol, program, permission, notes } = preset;
   const argv = program ? [...program.argv] : null;
   return {
     id,
@@ -80,6 +101,7 @@ export function presetRecord(preset: Preset, found: ProgramFinding | null): Pres
     signed_in: signedIn(preset, found),
     sign_in_hint: program?.sign_in?.hint ?? null,
     install_hint: program?.install_hint ?? null,
+    permission: { guarantee: permission.guarantee, note: permission.note },
     notes: [...notes],
   };
 }
@@ -90,4 +112,14 @@ function signedIn({ program }: Preset, found: ProgramFinding | null): SignedIn {
   if (!found) return 'unknown';
   const signs = found.env_set.length + found.files_found.length;
   return signs > 0 ? 'yes' : program.sign_in.otherwise;
+}
+
+/** The variables by which the agent is made to ask. */
+export function permissionEnv({ permission }: Preset): Record<string, string> {
+  return Object.assign({}, ...permission.apply.map((step) => ('env' in step ? step.env : {})));
+}
+
+/** The session modes by which the agent is made to ask. */
+export function permissionSessionModes({ permission }: Preset): string[] {
+  return permission.apply.flatMap((step) => ('session_mode' in step ? step.session_mode : []));
 }

@@ -1,7 +1,7 @@
 import { posix } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import type { ProgramFinding } from './node.ts';
-import { presetRecord, questionOf } from './preset.ts';
+import { permissionEnv, permissionSessionModes, presetRecord, questionOf } from './preset.ts';
 import { findPreset, presets } from './presets.ts';
 
 const nothing: ProgramFinding = { path: null, version: null, env_set: [], files_found: [] };
@@ -19,13 +19,22 @@ describe('presets', () => {
   });
 
   it('name no address, set only variables that can be set, and tell what they set', () => {
-    for (const { program, env, notes } of presets) {
-      const words = [program?.install_hint, program?.sign_in?.hint, ...notes].join(' ');
+    for (const preset of presets) {
+      const { program, env, permission, notes } = preset;
+      const words = [program?.install_hint, program?.sign_in?.hint, permission.note, ...notes].join(' ');
       expect(words).not.toMatch(/https?:|registry/);
-      for (const name of Object.keys(env)) {
+      for (const name of Object.keys({ ...env, ...permissionEnv(preset) })) {
         expect(name).toMatch(/^[A-Z][A-Z0-9_]*$/);
         expect(words).toContain(name);
       }
+    }
+  });
+
+  it('apply something where they promise that the agent asks, and nothing where they promise nothing', () => {
+    for (const preset of presets) {
+      const { guarantee, apply, acting_modes } = preset.permission;
+      expect([preset.id, apply.length > 0]).toEqual([preset.id, guarantee === 'ask']);
+      expect(acting_modes.filter((mode) => permissionSessionModes(preset).includes(mode))).toEqual([]);
     }
   });
 

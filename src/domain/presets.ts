@@ -1,9 +1,11 @@
 /**
  * The agents that svc knows by name: what to run, what a node has to be asked about them, and what somebody should know
- * before trusting one. It is data; a new agent is one more entry. Where an agent would run its tools without asking, the
- * preset sets what makes it ask, and a note says so.
+ * before trusting one. It is data; a new agent is one more entry. `permission` says what makes it ask before it acts, and how
+ * far that goes.
  */
 import type { Preset } from './preset.ts';
+
+const opencodeAsks = { edit: 'ask', bash: 'ask', webfetch: 'ask', websearch: 'ask' };
 
 export const presets: readonly Preset[] = [
   {
@@ -18,6 +20,12 @@ export const presets: readonly Preset[] = [
       sign_in: null,
     },
     env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ session_mode: 'ask' }],
+      acting_modes: ['auto'],
+      note: 'Asks before it writes, in its mode ask.',
+    },
     state_dirs: ['.local/state/svc-demo'],
     notes: ['What it writes into its folder it shows first, and asks.'],
   },
@@ -38,6 +46,12 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ session_mode: 'default' }],
+      acting_modes: ['acceptEdits', 'auto', 'bypassPermissions', 'dontAsk'],
+      note: 'Asks before edits, commands and fetches, in its mode default. Commands that only read run without a question, and so does what its own settings allow.',
+    },
     state_dirs: ['.claude'],
     notes: [
       'Under root it may refuse to open a session: set IS_SANDBOX=1 in env, which says that this machine is a sandbox, or let agents run as another user (agents.run_as).',
@@ -61,10 +75,15 @@ export const presets: readonly Preset[] = [
         hint: 'codex-acp login, or CODEX_API_KEY or OPENAI_API_KEY in env',
       },
     },
-    env: { INITIAL_AGENT_MODE: 'read-only' },
+    env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ env: { INITIAL_AGENT_MODE: 'read-only' } }, { session_mode: 'read-only' }],
+      acting_modes: ['agent', 'agent-full-access', 'auto', 'full-access', 'workspace-write'],
+      note: 'Asks before edits and before commands that leave its sandbox, in its mode read-only (also set by INITIAL_AGENT_MODE). A command that stays in the sandbox, which can only read, runs without a question.',
+    },
     state_dirs: ['.codex'],
     notes: [
-      'Begins in the mode read-only (INITIAL_AGENT_MODE): in its default mode a reviewer of its own answers approvals, and nobody here is asked.',
       'A key in the environment is used once the session is authenticated with api-key, or by itself with DEFAULT_AUTH_REQUEST={"methodId":"api-key"} in env.',
     ],
   },
@@ -85,6 +104,12 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ session_mode: 'default' }],
+      acting_modes: ['autoEdit', 'yolo'],
+      note: 'Asks before edits, commands and fetches, in its mode default.',
+    },
     state_dirs: ['.gemini'],
     notes: [
       'Does not end on TERM: stopping it takes the whole grace.',
@@ -107,12 +132,24 @@ export const presets: readonly Preset[] = [
         hint: "opencode auth login, or a provider's key in env",
       },
     },
-    env: { OPENCODE_PERMISSION: '{"edit":"ask","bash":"ask"}' },
+    env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [
+        {
+          env: {
+            OPENCODE_PERMISSION: JSON.stringify(opencodeAsks),
+            // A repository's own settings for this agent would win over the permissions above.
+            OPENCODE_CONFIG_CONTENT: JSON.stringify({ agent: { build: { permission: opencodeAsks } } }),
+          },
+        },
+        { session_mode: 'build' },
+      ],
+      acting_modes: [],
+      note: 'Asks before edits, commands and fetches, in its mode build (OPENCODE_PERMISSION, OPENCODE_CONFIG_CONTENT): its own default is to allow them. A repository’s opencode.json can still allow everything by a wildcard. Examined in version 1 only: version 2 has other permission rules, so run svc agents doctor --preset opencode before you rely on it.',
+    },
     state_dirs: ['.config/opencode', '.local/share/opencode', '.local/state/opencode', '.cache/opencode'],
-    notes: [
-      'Asks before edits and commands (OPENCODE_PERMISSION): by itself it allows them.',
-      'Opens a session without a login; some models then answer all the same.',
-    ],
+    notes: ['Opens a session without a login; some models then answer all the same.'],
   },
   {
     id: 'qwen',
@@ -131,6 +168,12 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ session_mode: 'default' }],
+      acting_modes: ['auto', 'auto-edit', 'yolo'],
+      note: 'Asks before edits, commands and fetches, in its mode default.',
+    },
     state_dirs: ['.qwen'],
     notes: [
       'Offers two lasting approvals of one kind, for the project and for the user.',
@@ -153,12 +196,15 @@ export const presets: readonly Preset[] = [
         hint: "goose configure, or GOOSE_PROVIDER, GOOSE_MODEL and the provider's key in env",
       },
     },
-    env: { GOOSE_MODE: 'approve' },
+    env: {},
+    permission: {
+      guarantee: 'ask',
+      apply: [{ env: { GOOSE_MODE: 'approve' } }],
+      acting_modes: [],
+      note: 'Asks before its tools (GOOSE_MODE=approve): its own default is to run them all.',
+    },
     state_dirs: ['.config/goose', '.local/share/goose', '.local/state/goose'],
-    notes: [
-      'Asks before its tools (GOOSE_MODE=approve): its own default is to run them all.',
-      'Without a desktop it keeps keys in a file: GOOSE_DISABLE_KEYRING=1.',
-    ],
+    notes: ['Without a desktop it keeps keys in a file: GOOSE_DISABLE_KEYRING=1.'],
   },
   {
     id: 'copilot',
@@ -177,11 +223,14 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'Releases after 1.0.80 were reported to run tools without asking over ACP (github/copilot-cli issue 4537).',
+    },
     state_dirs: ['.copilot'],
-    notes: [
-      'Releases after 1.0.80 were reported to run tools without asking over ACP (github/copilot-cli issue 4537).',
-      'Updates itself when it runs: the version shown is the one that was installed.',
-    ],
+    notes: ['Updates itself when it runs: the version shown is the one that was installed.'],
   },
   {
     id: 'cursor',
@@ -200,6 +249,12 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'Its own settings decide; no way to make it ask is known.',
+    },
     state_dirs: ['.cursor', '.config/cursor'],
     notes: [],
   },
@@ -220,6 +275,12 @@ export const presets: readonly Preset[] = [
       },
     },
     env: { DROID_DISABLE_AUTO_UPDATE: 'true' },
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'Its own settings decide; no way to make it ask is known.',
+    },
     state_dirs: ['.factory'],
     notes: ['Does not update itself under svc (DROID_DISABLE_AUTO_UPDATE).'],
   },
@@ -240,11 +301,14 @@ export const presets: readonly Preset[] = [
       },
     },
     env: {},
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'Runs its tools without asking: pi has no permission prompts.',
+    },
     state_dirs: ['.pi'],
-    notes: [
-      'Runs its tools without asking: pi has no permission prompts.',
-      'The adapter starts pi, so both must be there; the version is that of pi.',
-    ],
+    notes: ['The adapter starts pi, so both must be there; the version is that of pi.'],
   },
   {
     id: 'acp',
@@ -253,6 +317,12 @@ export const presets: readonly Preset[] = [
     protocol: 'acp',
     program: null,
     env: {},
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'Whether it asks is up to your command.',
+    },
     state_dirs: [],
     notes: [],
   },
@@ -263,6 +333,12 @@ export const presets: readonly Preset[] = [
     protocol: 'plain',
     program: null,
     env: {},
+    permission: {
+      guarantee: 'none',
+      apply: [],
+      acting_modes: [],
+      note: 'A plain command cannot ask.',
+    },
     state_dirs: [],
     notes: [],
   },

@@ -1,7 +1,7 @@
 /**
  * A team: its members, and the steps that they take. The definition stands in `spec`; what a run does with it in `run.ts`.
  */
-import type { Protocol, WorktreeMode } from './agent.ts';
+import type { PermissionMode, Protocol, WorktreeMode } from './agent.ts';
 import type { ReviewRoute } from './review.ts';
 
 export const stepConditions = ['on_success', 'always'] as const;
@@ -13,6 +13,7 @@ export interface MemberAgent {
   command: string | null;
   argv: string[] | null;
   preset: string | null;
+  permission_mode: PermissionMode;
   protocol: Protocol;
   node_id: string;
   workdir: string | null;

@@ -13,10 +13,10 @@ const keep = built((sql, session_num: number, state: string) =>
     .onConflict((conflict) => conflict.column('session_num').doUpdateSet({ state })),
 );
 
-/** Of a session of which nothing is stored yet: its beginning. */
+/** Of a session of which nothing is stored yet: its beginning. What an earlier release did not store is as in the beginning. */
 export function loadAcpState(reader: Reader, session_num: number): AcpState {
   const row = reader.get(stateOf(reader, session_num));
-  return row ? (JSON.parse(row.state) as AcpState) : beginning;
+  return row ? { ...beginning, ...(JSON.parse(row.state) as Partial<AcpState>) } : beginning;
 }
 
 export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {

@@ -171,6 +171,8 @@ export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): 
     argv: row.argv === null ? null : JSON.parse(row.argv),
     protocol: row.protocol as Agent['protocol'],
     preset: row.preset,
+    permission_mode: row.permission_mode as Agent['permission_mode'],
+    asks: row.asks as Agent['asks'],
     worktree_mode: row.worktree_mode as Agent['worktree_mode'],
     worktree_repo: row.worktree_repo,
     worktree_ref: row.worktree_ref,

@@ -11,9 +11,20 @@ import { sql as passkeys } from './migrations/0005_passkeys.ts';
 import { sql as push } from './migrations/0006_push.ts';
 import { sql as grants } from './migrations/0007_token_grants.ts';
 import { sql as pending } from './migrations/0008_pending.ts';
+import { sql as permissionMode } from './migrations/0009_permission_mode.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
-export const migrations: readonly string[] = [initial, nodes, acp, teams, passkeys, push, grants, pending];
+export const migrations: readonly string[] = [
+  initial,
+  nodes,
+  acp,
+  teams,
+  passkeys,
+  push,
+  grants,
+  pending,
+  permissionMode,
+];
 
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {

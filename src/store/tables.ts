@@ -106,6 +106,9 @@ export interface Tables {
     argv: Json | null;
     protocol: string;
     preset: string | null;
+    permission_mode: Generated<string>;
+    /** What was observed of its last session. */
+    asks: Generated<string>;
     worktree_mode: string;
     worktree_repo: string | null;
     worktree_ref: string | null;

@@ -52,6 +52,13 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     agent.send({ method: 'session/cancel', params: {} });
     expect(await end()).toEqual({ stopReason: 'cancelled' });
   },
+  async acts_alone() {
+    await inTurn('acts_alone');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    const updates = agent.lines.filter((line) => line.includes('"toolCallId":"call-1"'));
+    expect(updates.map((line) => JSON.parse(line).params.update.status)).toEqual(['pending', 'completed']);
+    expect(agent.lines.join()).not.toContain('session/request_permission');
+  },
   async two_always() {
     await inTurn('two_always');
     const { id, params } = await asked();

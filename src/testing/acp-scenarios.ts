@@ -31,6 +31,15 @@ export const scenarios = {
     does: 'asks for permission once and says which option was chosen',
     turn: (wire) => askAndQuote(wire, [once, always, reject]),
   },
+  acts_alone: {
+    does: 'writes without asking, in a call that it reports from its beginning to its end',
+    turn: async (wire) => {
+      const call = { toolCallId: 'call-1', title: 'Write a.txt', kind: 'edit' };
+      wire.update({ sessionUpdate: 'tool_call', ...call, status: 'pending' });
+      wire.update({ sessionUpdate: 'tool_call_update', toolCallId: 'call-1', status: 'completed' });
+      return 'end_turn';
+    },
+  },
   two_always: {
     does: 'offers two options of the kind allow_always',
     turn: (wire) =>

@@ -12,6 +12,8 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     argv: null,
     protocol: 'auto',
     preset: null,
+    permission_mode: 'ask',
+    asks: 'unknown',
     worktree_mode: 'use_existing',
     worktree_repo: null,
     worktree_ref: null,

@@ -236,7 +236,13 @@ export class LivesRoom {
     const none = { argv: null, preset: null, worktree_repo: null, worktree_ref: null, env: {}, labels: {} };
     const request = { ...none, name: 'a', command: 'true', workdir: this.folder, node_id: 'main' };
     const usual = { worktree_mode: 'use_existing', protocol: 'auto', restart_policy: 'never' } as const;
-    const rest = { stdin: false, on_exit: 'kill', prompt: null, start: false } as const;
+    const rest = {
+      permission_mode: 'ask',
+      stdin: false,
+      on_exit: 'kill',
+      prompt: null,
+      start: false,
+    } as const;
     return this.agents.create(caller, { ...request, ...usual, ...rest, ...more }, key, options);
   }
 

@@ -7,15 +7,25 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
+import type { AgentName } from '../agent-doctor/known.ts';
+import { findPreset } from '../domain/presets.ts';
 
 const execute = promisify(execFile);
 const INSTALL_MS = 10 * 60_000;
 
+/** The packages, and the presets that run what they install. */
 export const realAgents = {
-  qwen: { spec: '@qwen-code/qwen-code@0.15.10', program: 'qwen', args: ['--acp'] },
-  opencode: { spec: 'opencode-ai@1.18.33', program: 'opencode', args: ['acp'] },
-} as const;
+  '@agentclientprotocol/claude-agent-acp': 'claude',
+  '@agentclientprotocol/codex-acp': 'codex',
+  '@google/gemini-cli': 'gemini',
+  '@opencode/cli': 'opencode',
+  '@qwen-code/qwen-code': 'qwen',
+  'opencode-ai': 'opencode',
+} as const satisfies Record<string, AgentName>;
 export type RealAgentName = keyof typeof realAgents;
+
+/** The registry that npm uses does not have it. */
+export class NotInRegistry extends Error {}
 
 export interface RealAgent {
   argv: [string, ...string[]];
@@ -24,10 +34,11 @@ export interface RealAgent {
   remove(): Promise<void>;
 }
 
-/** Rejects with npm's words when it cannot be installed. */
-export async function installAgent(name: RealAgentName): Promise<RealAgent> {
-  const { spec, program, args } = realAgents[name];
-  const folder = await realpath(await mkdtemp(join(tmpdir(), `svc-${name}-`)));
+/** Rejects with npm's words when it cannot be installed, as `NotInRegistry` when it is not there. */
+export async function installAgent(name: RealAgentName, version: string): Promise<RealAgent> {
+  const spec = `${name}@${version}`;
+  const [program, ...args] = findPreset(realAgents[name])!.program!.argv;
+  const folder = await realpath(await mkdtemp(join(tmpdir(), 'svc-real-agent-')));
   const remove = () => rm(folder, { recursive: true, force: true, maxRetries: 5 });
   try {
     const install = ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', spec];
@@ -39,7 +50,9 @@ export async function installAgent(name: RealAgentName): Promise<RealAgent> {
     };
   } catch (error) {
     await remove();
-    throw new Error(`${spec} cannot be installed: ${(error as { stderr?: string }).stderr ?? error}`);
+    const words = String((error as { stderr?: string }).stderr ?? error);
+    const Failure = /\bE404\b|\bETARGET\b/.test(words) ? NotInRegistry : Error;
+    throw new Failure(`${spec} cannot be installed: ${words}`);
   }
 }
 

@@ -55,10 +55,10 @@ export class ScriptedAcp {
     await this.answers('initialize', { result });
   }
 
-  /** Introduces itself, and opens a new session. */
-  async opens(answer: object = {}): Promise<void> {
+  /** Introduces itself, and opens a new session; `offers`: its modes and options. */
+  async opens(answer: object = {}, offers: object = {}): Promise<void> {
     await this.introduces(answer);
-    await this.answers('session/new', { result: { sessionId: 'acp-1' } });
+    await this.answers('session/new', { result: { sessionId: 'acp-1', ...offers } });
   }
 
   asks(id: RequestId, options: object[] = usual, title = 'Edit'): void {

@@ -36,7 +36,7 @@ import { ANA, type LivesRoom, SOON } from './lives.ts';
 function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
   const usual = { argv: null, preset: null, protocol: 'plain', node_id: 'main', env: {} } as const;
   const place = { workdir: null, worktree_mode: 'use_existing', worktree_repo: null } as const;
-  return { ...usual, ...place, command, ...more };
+  return { permission_mode: 'ask', ...usual, ...place, command, ...more };
 }
 
 /** An agent that speaks ACP, as far as a spec says. */

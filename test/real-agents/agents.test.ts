@@ -4,40 +4,58 @@ import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { writeChapter } from '../../bench/chapter.ts';
 import { examineAgent } from '../../src/agent-doctor/doctor.ts';
-import { dressFor, usualEnv } from '../../src/agent-doctor/known.ts';
+import { dressFor } from '../../src/agent-doctor/known.ts';
 import { openModelServer } from '../../src/agent-doctor/model/server.ts';
 import type { Report } from '../../src/agent-doctor/report.ts';
 import { sleep } from '../../src/base/async.ts';
 import type { EventRecord } from '../../src/domain/event.ts';
+import { findPreset } from '../../src/domain/presets.ts';
 import type { Review } from '../../src/domain/review.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
-import { installAgent, type RealAgent, type RealAgentName } from '../../src/testing/real-agents.ts';
+import {
+  installAgent,
+  NotInRegistry,
+  type RealAgent,
+  type RealAgentName,
+  realAgents,
+} from '../../src/testing/real-agents.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
+import versions from './versions.json' with { type: 'json' };
 
 interface Expected {
-  /** Checks that are not `ok`, as the release that is installed is known to be. */
+  /** Checks that are not `ok`, as the pinned releases are known to be. */
   others: Record<string, string>;
   options: { optionId: string; kind: string }[];
 }
 
+/** Whether a process is left behind depends on when KILL comes. */
+const UNSTEADY = 'orphans after KILL';
+
+const codex = ['allow_once:allow_once', 'accept_execpolicy_amendment:allow_always', 'cancel:reject_once'];
+const gemini = ['proceed_always:allow_always', 'proceed_once:allow_once', 'cancel:reject_once'];
+const opencode = ['once:allow_once', 'always:allow_always', 'reject:reject_once'];
+const claude = ['allow-once:allow_once', 'allow-with-updates:allow_always', 'reject:reject_once'];
+
 const expected: Record<RealAgentName, Expected> = {
-  qwen: {
-    others: {},
-    options: [
-      { optionId: 'proceed_always', kind: 'allow_always' },
-      { optionId: 'proceed_once', kind: 'allow_once' },
-      { optionId: 'cancel', kind: 'reject_once' },
-    ],
+  '@agentclientprotocol/claude-agent-acp': { others: {}, options: claude.map(optionOf) },
+  // It offers no tool that fetches.
+  '@agentclientprotocol/codex-acp': {
+    others: { 'permission to fetch': 'skipped' },
+    options: codex.map(optionOf),
   },
-  opencode: {
-    others: { stdout: 'weak' },
-    options: [
-      { optionId: 'once', kind: 'allow_once' },
-      { optionId: 'always', kind: 'allow_always' },
-      { optionId: 'reject', kind: 'reject_once' },
-    ],
+  '@google/gemini-cli': {
+    others: { 'load after KILL': 'failed', TERM: 'weak' },
+    options: gemini.map(optionOf),
   },
+  '@opencode/cli': { others: {}, options: opencode.map(optionOf) },
+  'opencode-ai': { others: { stdout: 'weak' }, options: opencode.map(optionOf) },
+  '@qwen-code/qwen-code': { others: { stdout: 'weak' }, options: gemini.map(optionOf) },
 };
+
+function optionOf(text: string): { optionId: string; kind: string } {
+  const [optionId = '', kind = ''] = text.split(':');
+  return { optionId, kind };
+}
 
 interface TableRow {
   agent: string;
@@ -46,6 +64,10 @@ interface TableRow {
   plane: string;
 }
 const rows: Record<string, TableRow> = {};
+
+const cases = (Object.keys(versions) as RealAgentName[]).flatMap((name) =>
+  versions[name].map((version) => ({ name, version, preset: realAgents[name] })),
+);
 
 afterAll(async () => {
   const cells = Object.values(rows).map((row) => `| ${Object.values(row).join(' | ')} |`);
@@ -57,25 +79,36 @@ const ABOUT =
 const HEAD =
   '| agent | doctor | options of the permission | a turn through the plane |\n| --- | --- | --- | --- |';
 
-for (const [name, { others, options }] of Object.entries(expected) as [RealAgentName, Expected][]) {
-  describe(name, () => {
-    let agent: RealAgent;
+for (const { name, version, preset } of cases) {
+  const { others, options } = expected[name];
+  const key = `${name} ${version}`;
+  describe(key, () => {
+    let agent: RealAgent | null = null;
     beforeAll(async () => {
-      agent = await installAgent(name);
+      agent = await installAgent(name, version).catch((error: Error) => {
+        if (!(error instanceof NotInRegistry)) throw error;
+        rows[key] = { agent: key, grade: 'not in the registry', options: '', plane: '' };
+        return null;
+      });
     });
     afterAll(() => agent?.remove());
 
-    test('the doctor finds what is known of it', async () => {
+    test('the doctor finds that it asks before it acts, by its preset alone', async ({ skip }) => {
+      if (!agent) return skip('the registry does not have it');
       const { argv, env } = agent;
-      const report = await examineAgent({ argv, env, scripted: true, signal: new AbortController().signal });
+      const signal = new AbortController().signal;
+      const report = await examineAgent({ argv, env, preset: findPreset(preset), scripted: true, signal });
       console.log(table(report));
-      rows[name] = { ...doctored(report), plane: 'did not end' };
-      expect(report.known_as).toBe(name);
+      rows[key] = { ...doctored(report), plane: 'did not end' };
+      expect(report.known_as).toBe(preset);
       expect(gradesOf(report)).toEqual(others);
       expect(report.checks.find((check) => check.name === 'permission')!.facts).toMatchObject({ options });
     });
 
-    test('it completes a turn with a permission, driven through the HTTP API, over a kill of the plane', async () => {
+    test('it completes a turn with a permission, driven through the HTTP API, over a kill of the plane', async ({
+      skip,
+    }) => {
+      if (!agent) return skip('the registry does not have it');
       const plane = await TestPlane.open({ env: { PATH: agent.env.PATH! } });
       onTestFinished(() => plane.close());
       const home = await realpath(await mkdtemp(join(tmpdir(), 'svc-home-')));
@@ -83,18 +116,18 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       const repo = makeRepository(join(plane.work, 'repo'), { 'README.md': 'hello\n' });
       const model = await openModelServer(repo);
       onTestFinished(() => model.close());
-      const dress = dressFor(name, model.url);
+      const dress = dressFor(preset, model.url);
       for (const [path, text] of Object.entries(dress.files)) {
         await mkdir(dirname(join(home, path)), { recursive: true });
         await writeFile(join(home, path), text);
       }
       const { id } = await plane.client.call('createAgent', {
         body: {
-          name,
+          name: preset,
           argv: agent.argv,
-          protocol: 'acp',
+          preset,
           workdir: repo,
-          env: { ...usualEnv(name), ...homeEnv(home), ...dress.env },
+          env: { ...homeEnv(home), ...dress.env },
           prompt: 'Write hello into a file.',
           start: true,
         },
@@ -124,9 +157,9 @@ for (const [name, { others, options }] of Object.entries(expected) as [RealAgent
       expect(ended.payload).toMatchObject({ result: { stopReason: 'end_turn' } });
       const to_end_ms = performance.now() - answered_at;
       expect(await files(repo)).toHaveLength(2);
-      expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0 });
+      expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0, asks: 'asks' });
       await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
-      rows[name]!.plane =
+      rows[key]!.plane =
         `${seconds(to_question_ms)} to the question, the plane killed and started, ${seconds(to_end_ms)} from the answer to \`end_turn\``;
     });
   });
@@ -164,7 +197,7 @@ function seconds(ms: number): string {
 }
 
 function gradesOf({ checks }: Report): Record<string, string> {
-  const others = checks.filter(({ grade }) => grade !== 'ok');
+  const others = checks.filter(({ name, grade }) => grade !== 'ok' && name !== UNSTEADY);
   return Object.fromEntries(others.map(({ name, grade }) => [name, grade]));
 }
 

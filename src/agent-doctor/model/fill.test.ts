@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { fill } from './fill.ts';
 
-const values = { folder: '/place', file: 'new.txt', content: 'hello' };
+const values = { folder: '/place', file: 'new.txt', content: 'hello', url: 'https://a.invalid/' };
 
 test('what a tool that writes needs is there, and no more', () => {
   const schema = {
@@ -78,4 +78,15 @@ test('a schema that has no end, or makes no sense, is filled all the same', () =
   expect(JSON.stringify(fill(endless, values))).toContain('"next":null');
   expect(fill({ type: 'object', properties: 3, required: 'x' }, values)).toEqual({});
   expect(fill({ $ref: '#/nowhere' }, values)).toEqual(expect.any(String));
+});
+
+test('a tool that fetches gets an address, also inside a text that has to name one', () => {
+  const properties = {
+    url: { type: 'string' },
+    prompt: { type: 'string', description: 'A prompt that includes the URL to fetch' },
+  };
+  expect(fill({ type: 'object', properties, required: ['url', 'prompt'] }, values)).toEqual({
+    url: 'https://a.invalid/',
+    prompt: 'Read https://a.invalid/',
+  });
 });

@@ -10,6 +10,7 @@ export interface Fill {
   folder: string;
   file: string;
   content: string;
+  url: string;
 }
 
 const ASKS_FOR_RIGHTS = /escalat|sandbox_permissions|justification/i;
@@ -70,6 +71,8 @@ function listOf(schema: JsonSchema, name: string, place: Place): unknown[] {
 function text(name: string, description: string, values: Fill): string {
   if (isCommand(name)) return command(values);
   if (/dir|folder|cwd/i.test(name)) return values.folder;
+  if (/^ur[li]s?$/i.test(name)) return values.url;
+  if (/\bURL/.test(description)) return `Read ${values.url}`;
   if (/path|file_?name|^file$/i.test(name)) return join(values.folder, values.file);
   if (/content|text|data|body/i.test(name)) return values.content;
   if (/absolute path/i.test(description)) return join(values.folder, values.file);

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
-import { newWord, recallPrompt, rememberPrompt } from '../words.ts';
+import { fetchPrompt, newWord, recallPrompt, rememberPrompt, runPrompt } from '../words.ts';
 import type { Conversation, Tool, Turn } from './conversation.ts';
-import { changingTool, Script } from './script.ts';
+import { Script, toolFor } from './script.ts';
 
 const parameters = {
   type: 'object',
@@ -14,6 +14,7 @@ function asked(turns: Turn[], more: Partial<Conversation> = {}): Conversation {
   return { model: 'm', turns, tools: [write], answer_schema: null, stream: false, ...more };
 }
 const user = (text: string): Turn => ({ role: 'user', text });
+const named = (names: string[]): Tool[] => names.map((name) => ({ name, description: '', parameters: {} }));
 const result = (text: string): Turn => ({ role: 'tool', text });
 const model: Turn = { role: 'assistant', text: 'I use the tool.' };
 
@@ -69,8 +70,7 @@ test('a word is known as long as the conversation has it', () => {
 });
 
 test('a tool that changes something is picked: one that writes files before one that runs commands', () => {
-  const chosen = (...names: string[]) =>
-    changingTool(names.map((name) => ({ name, description: '', parameters: {} })))?.name ?? null;
+  const chosen = (...names: string[]) => toolFor('write', named(names))?.name ?? null;
   expect(chosen('read_file', 'run_shell_command', 'write_file')).toBe('write_file');
   expect(chosen('Read', 'Bash', 'BashOutput', 'KillShell', 'TodoWrite', 'Write')).toBe('Write');
   expect(chosen('todowrite', 'write', 'edit')).toBe('write');
@@ -78,4 +78,12 @@ test('a tool that changes something is picked: one that writes files before one 
   expect(chosen('shell')).toBe('shell');
   expect(chosen('developer__shell', 'developer__text_editor')).toBe('developer__text_editor');
   expect(chosen('read_file', 'todo_write', 'save_memory', 'web_search')).toBe(null);
+});
+
+test('a prompt to run or to fetch gets a call of a tool for that, or none', () => {
+  const tools = named(['write_file', 'run_shell_command', 'web_fetch']);
+  const call = (prompt: string, offered = tools) =>
+    new Script('/place').answer(asked([user(prompt)], { tools: offered })).call?.name ?? null;
+  expect([call('do it'), call(runPrompt), call(fetchPrompt)]).toEqual(tools.map(({ name }) => name));
+  expect([call(runPrompt, [write]), call(fetchPrompt, [write])]).toEqual([null, null]);
 });

@@ -1,9 +1,9 @@
 /**
- * The script: a new prompt is answered with a short text and one call of a tool that changes something, so that the agent
- * has to ask; the result of the call with a text that quotes it. Small calls beside the conversation get a short text.
+ * The script: a new prompt is answered with a short text and one call of a tool that does what the prompt wants (it writes,
+ * unless it is to run or to fetch), so that the agent has to ask; the result of the call with a text that quotes it. Small calls beside the conversation get a short text.
  */
 import { newSecret } from '../../base/ids.ts';
-import { answerAboutWord } from '../words.ts';
+import { actOf, answerAboutWord, FETCHED_URL } from '../words.ts';
 import type { Answer, Call, Conversation, Tool, Turn } from './conversation.ts';
 import { fill } from './fill.ts';
 
@@ -15,6 +15,7 @@ const REMINDERS = /<([a-z][\w-]*)>[\s\S]*?<\/\1>/g;
 
 const WRITES = /^(write|create|save)$|(write|create|save)_?(text_?)?(to_?)?file|text_editor/i;
 const RUNS = /(^|[_.-])(bash|shell|exec|execute|command|terminal)([_.-]|$)/i;
+const FETCHES = /fetch/i;
 const HARMLESS = /output|kill|list|status|stdin|todo|plan|memory|read/i;
 
 export class Script {
@@ -42,7 +43,7 @@ export class Script {
     const word = prompt && answerAboutWord(prompt, before);
     if (word) return said(word);
     if (!prompt && result !== null) return said(`The tool answered: ${result.slice(0, QUOTED_CHARS_MAX)}`);
-    const tool = changingTool(tools);
+    const tool = toolFor(actOf(prompt), tools);
     if (!tool) return said('A check of the agent doctor');
     return { text: `I use the tool ${tool.name}.`, call: this.#call(tool) };
   }
@@ -59,7 +60,8 @@ export class Script {
 
   /** Each call gets a file of its own: agents refuse to write over a file that they have not read. */
   #fill(schema: Tool['parameters']): unknown {
-    return fill(schema, { folder: this.#folder, file: `svc-doctor-${this.#calls}.txt`, content: 'hello' });
+    const file = `svc-doctor-${this.#calls}.txt`;
+    return fill(schema, { folder: this.#folder, file, content: 'hello', url: FETCHED_URL });
   }
 }
 
@@ -71,12 +73,15 @@ function tokens(chars: number): number {
   return Math.ceil(chars / CHARS_PER_TOKEN) + 1;
 }
 
-/** A tool that writes a file, else one that runs commands, else none. */
-export function changingTool(tools: readonly Tool[]): Tool | null {
-  const changing = tools.filter(({ name }) => !HARMLESS.test(name));
-  return (
-    changing.find(({ name }) => WRITES.test(name)) ?? changing.find(({ name }) => RUNS.test(name)) ?? null
-  );
+/** To write, a tool that writes files, else one that runs commands; null where there is none for the act. */
+export function toolFor(act: ReturnType<typeof actOf>, tools: readonly Tool[]): Tool | null {
+  const patterns = { write: [WRITES, RUNS], run: [RUNS], fetch: [FETCHES] }[act];
+  const acting = tools.filter(({ name }) => !HARMLESS.test(name));
+  for (const pattern of patterns) {
+    const found = acting.find(({ name }) => pattern.test(name));
+    if (found) return found;
+  }
+  return null;
 }
 
 /** What was said since the model's last word: a prompt, the result of a call that nothing was added to, or neither. */

@@ -11,9 +11,13 @@ import { sentPrompts, updatePrompt } from '../../store/prompts.ts';
 import type { Tx } from '../../store/store.ts';
 import type { TimerHandlers } from '../../timers/timers.ts';
 import type { AgentsContext } from '../agents/context.ts';
-import { awaitIntroduction, type DriverOptions, endTurn, introduce, react, waits } from './driver.ts';
+import { awaitAnswer, type DriverOptions, endTurn, introduce, react, waits } from './driver.ts';
 import { Exchange } from './exchange.ts';
+import { isApplying } from './permission-mode.ts';
 import { abandonReviews } from './review-rows.ts';
+
+const UNCONFIRMED =
+  'the agent has not confirmed the mode in which it asks before it acts: it gets no prompt until it does';
 
 export class Conversations {
   readonly #context: AgentsContext;
@@ -51,9 +55,11 @@ export class Conversations {
     return {
       acp_silent: (tx, { ref }) => {
         Exchange.run(this.#context, tx, ref, (exchange) => {
-          if (exchange.state.phase !== 'initializing') return;
+          const applying = isApplying(exchange);
+          if (exchange.state.phase !== 'initializing' && !applying) return;
           // Nothing can be heard of a node that is out of reach.
-          if (exchange.agent.stale_since !== null) return awaitIntroduction(exchange);
+          if (exchange.agent.stale_since !== null) return awaitAnswer(exchange);
+          if (applying) return waits(exchange, 'permission_mode_unconfirmed', UNCONFIRMED);
           waits(exchange, 'acp_silent', 'the agent has not introduced itself: it may not speak ACP');
         });
       },

@@ -11,6 +11,7 @@ import { version } from '../../base/version.ts';
 import { findPrompt, nextPrompt, updatePrompt } from '../../store/prompts.ts';
 import { pendingReviews } from '../../store/reviews.ts';
 import type { Exchange } from './exchange.ts';
+import { applyPermissionMode, isApplying, isPermissionMode } from './permission-mode.ts';
 import type { ReviewRouting } from './review-routing.ts';
 import { closeReview, openReview, withdrawReviews } from './review-rows.ts';
 
@@ -36,11 +37,11 @@ export function introduce(exchange: Exchange): void {
       session: { configOptions: { boolean: {} } },
     },
   });
-  awaitIntroduction(exchange);
+  awaitAnswer(exchange);
 }
 
-/** Whoever has not introduced itself in time is told as silent. */
-export function awaitIntroduction({ tx, context, session, now }: Exchange): void {
+/** An agent that does not answer what it needs before its first prompt is reported as silent. */
+export function awaitAnswer({ tx, context, session, now }: Exchange): void {
   context.options.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
 }
 
@@ -62,7 +63,11 @@ const reactions: Reactions = {
     else open(exchange);
   },
   open_failed: (exchange, { method, error }) => openFailed(exchange, method, error.message),
-  opened: (exchange) => ready(exchange),
+  opened: (exchange) => {
+    applyPermissionMode(exchange);
+    if (isApplying(exchange)) awaitAnswer(exchange);
+    else ready(exchange);
+  },
   auth_required: (exchange) => {
     const methods = exchange.state.auth_methods;
     waits(exchange, 'auth_required', 'the agent wants somebody to sign in first', { methods });
@@ -98,13 +103,25 @@ const reactions: Reactions = {
     withdrawReviews(exchange, id);
     for (const one of asking) exchange.respond(one.id, { error: rpcErrors.requestCancelled });
   },
-  answered: (exchange, { asked, error }, options) =>
-    exchange.tx.afterCommit(() => options.answered(asked.id, error)),
+  answered: (exchange, { asked, error }, options) => {
+    exchange.tx.afterCommit(() => options.answered(asked.id, error));
+    if (isPermissionMode(exchange, asked.id)) permissionModeAnswered(exchange, error);
+  },
 };
 
 export function react(exchange: Exchange, happened: Happening, options: DriverOptions): void {
   const reaction = reactions[happened.kind] as Reactions[keyof Reactions];
   reaction(exchange, happened as never, options);
+}
+
+function permissionModeAnswered(exchange: Exchange, error: RpcError | null): void {
+  if (error) {
+    const told = `the agent refused the mode in which it would ask before it acts: ${error.message}`;
+    exchange.error('permission_mode_refused', told);
+  }
+  if (isApplying(exchange)) return;
+  heard(exchange);
+  ready(exchange);
 }
 
 function heard({ tx, context, session }: Exchange): void {
@@ -138,7 +155,7 @@ function ready(exchange: Exchange): void {
 /** Sends the oldest prompt that waits, when the agent takes one. */
 export function sendNext(exchange: Exchange): void {
   const { tx, agent, session, state } = exchange;
-  if (state.phase !== 'ready' || state.turn !== null) return;
+  if (state.phase !== 'ready' || state.turn !== null || isApplying(exchange)) return;
   // It would end with this session, or never arrive: it waits for the next one.
   if (session.stopping === 1 || session.stdin_lost === 1) return;
   const prompt = nextPrompt(tx, agent.num);

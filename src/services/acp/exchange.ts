@@ -2,13 +2,17 @@
  * One transaction's dealings with an agent that speaks ACP: what it said and what is said to it become events, state,
  * rows and one intent for its stdin, together or not at all. It decides nothing: `driver.ts` says what follows from what.
  */
+import { asksOf } from '../../acp/acting.ts';
 import { type Direction, fold, type Happening } from '../../acp/fold.ts';
 import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
+import { currentMode } from '../../acp/modes.ts';
 import type { AcpState } from '../../acp/state.ts';
 import { idFrom } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
-import type { Activity } from '../../domain/agent.ts';
+import type { Activity, Asks } from '../../domain/agent.ts';
 import type { EventBody } from '../../domain/event.ts';
+import type { Preset } from '../../domain/preset.ts';
+import { findPreset } from '../../domain/presets.ts';
 import type { Redactor } from '../../domain/redaction.ts';
 import { loadAcpState, storeAcpState } from '../../store/acp.ts';
 import {
@@ -68,6 +72,10 @@ export class Exchange {
 
   get state(): AcpState {
     return this.#state;
+  }
+
+  get preset(): Preset | null {
+    return this.agent.preset === null ? null : findPreset(this.agent.preset);
   }
 
   get now(): number {
@@ -192,10 +200,19 @@ export class Exchange {
     const activity = this.#activity();
     const { acp_session_id } = this.#state;
     const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
-    if (activity !== agent.activity || opened) {
-      updateAgent(tx, agent.num, { activity, ...(opened && { acp_session_id }), updated_at: this.now });
+    const asks = this.#asks();
+    const shown = activity !== agent.activity || asks !== agent.asks;
+    if (shown || opened) {
+      updateAgent(tx, agent.num, { activity, asks, ...(opened && { acp_session_id }), updated_at: this.now });
     }
-    if (activity !== agent.activity || this.#touched) context.publish(tx, agent.id);
+    if (shown || this.#touched) context.publish(tx, agent.id);
+  }
+
+  /** By what it did and by the mode that it reports. */
+  #asks(): Asks {
+    const mode = currentMode(this.#state);
+    const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
+    return is_acting ? 'acts' : asksOf(this.#state.acting);
   }
 
   #activity(): Activity {

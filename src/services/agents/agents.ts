@@ -4,7 +4,7 @@
  */
 import { idFrom, newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
-import type { Agent, RestartPolicy } from '../../domain/agent.ts';
+import type { Agent, PermissionMode, RestartPolicy } from '../../domain/agent.ts';
 import { showArgv } from '../../domain/command.ts';
 import type {
   Changes,
@@ -46,6 +46,7 @@ export interface UpdateAgent {
   argv?: string[] | null | undefined;
   env?: Record<string, string> | undefined;
   restart_policy?: RestartPolicy | undefined;
+  permission_mode?: PermissionMode | undefined;
 }
 
 export interface AgentListFilter {
@@ -196,8 +197,10 @@ export class Agents {
   async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
     await this.#context.options.store.write((tx) => {
       const row = this.#context.find(tx, caller, 'agent.change', agent_id);
-      const { name, labels, command, argv, env, restart_policy } = changes;
-      const needs_rest = [command, argv, env, restart_policy].some((value) => value !== undefined);
+      const { name, labels, command, argv, env, restart_policy, permission_mode } = changes;
+      const needs_rest = [command, argv, env, restart_policy, permission_mode].some(
+        (value) => value !== undefined,
+      );
       if (needs_rest && isLive(row)) throw problems.agentRunning();
       if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
       const values = {
@@ -207,6 +210,7 @@ export class Agents {
         ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
         ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
         ...(restart_policy !== undefined && { restart_policy }),
+        ...(permission_mode !== undefined && { permission_mode }),
       };
       if (!differs(row, values)) return;
       updateAgent(tx, row.num, { ...values, updated_at: this.#context.now() });

@@ -1,8 +1,9 @@
 /** How an agent comes to be: what its preset gives it, its workdir, its record. For people's agents and those of teams alike. */
 import { idFrom } from '../../base/ids.ts';
-import type { OnExit, Protocol, RestartPolicy, WorktreeMode } from '../../domain/agent.ts';
+import type { OnExit, PermissionMode, Protocol, RestartPolicy, WorktreeMode } from '../../domain/agent.ts';
 import { showArgv } from '../../domain/command.ts';
 import type { Folders, Worktree } from '../../domain/node.ts';
+import { permissionEnv } from '../../domain/preset.ts';
 import { findPreset } from '../../domain/presets.ts';
 import { invalid, problems } from '../../domain/problem.ts';
 import { type AgentRow, agentsOfWorktree, findAgent, insertAgent } from '../../store/agents.ts';
@@ -16,6 +17,7 @@ export interface CreateAgent {
   command: string | null;
   argv: string[] | null;
   preset: string | null;
+  permission_mode: PermissionMode;
   workdir: string | null;
   worktree_mode: WorktreeMode;
   worktree_repo: string | null;
@@ -49,6 +51,12 @@ export function fromPreset(request: CreateAgent): CreateAgent {
 
 export function withPreset(preset: string | null, env: Record<string, string>): Record<string, string> {
   return { ...(preset !== null && findPreset(preset)?.env), ...env };
+}
+
+/** What its preset sets at each start, so that the agent asks; nothing for one that may act on its own. */
+export function permissionEnvOf({ preset, permission_mode }: AgentRow): Record<string, string> {
+  const known = preset === null || permission_mode !== 'ask' ? null : findPreset(preset);
+  return known ? permissionEnv(known) : {};
 }
 
 /** Which worktrees of others an agent may be given. */
@@ -126,6 +134,7 @@ export function insertNew(
     argv: request.argv ? JSON.stringify(request.argv) : null,
     protocol: request.protocol,
     preset: request.preset,
+    permission_mode: request.permission_mode,
     worktree_mode: request.worktree_mode,
     worktree_repo: worktree.repo,
     worktree_ref: request.worktree_ref,

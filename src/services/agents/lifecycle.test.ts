@@ -23,9 +23,9 @@ test('a preset fills in what is left open; what the request says itself wins', a
   const codex = await room.create({ ...open, preset: 'codex', env: { MINE: '1' } });
   const argv = ['codex-acp'];
   expect(codex).toMatchObject({ preset: 'codex', argv, command: 'codex-acp', protocol: 'plain' });
-  expect(codex.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'MINE']);
+  expect(codex.env_keys.sort()).toEqual(['MINE']);
   const changed = await room.agents.update(ANA, codex.id, { env: { OTHER: '1' } });
-  expect(changed.env_keys.sort()).toEqual(['INITIAL_AGENT_MODE', 'OTHER']);
+  expect(changed.env_keys.sort()).toEqual(['OTHER']);
   expect(await room.create({ command: null, preset: 'codex' })).toMatchObject({
     protocol: 'acp',
     stdin: true,

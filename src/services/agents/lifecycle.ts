@@ -25,6 +25,7 @@ import {
 import { insertForgotten } from '../../store/forgotten.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import { type AgentsContext, type Doer, isLive, nothingPending } from './context.ts';
+import { permissionEnvOf } from './creation.ts';
 import type { Settlement } from './settle.ts';
 
 export class Lifecycle {
@@ -255,7 +256,7 @@ export class Lifecycle {
         workdir: agent.workdir,
         preset: agent.preset,
         argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
-        env: { ...JSON.parse(agent.env), ...errand.env },
+        env: { ...permissionEnvOf(agent), ...JSON.parse(agent.env), ...errand.env },
         stdin: agent.stdin === 1,
         on_exit: agent.on_exit as 'kill' | 'keep',
         ...(actor_token !== null && { actor_token }),

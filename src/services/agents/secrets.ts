@@ -3,6 +3,7 @@
  * for a session is worked out once; nobody can change the variables of an agent that runs.
  */
 import { limits } from '../../base/limits.ts';
+import { permissionEnv } from '../../domain/preset.ts';
 import { findPreset } from '../../domain/presets.ts';
 import { Redactor, type Secret } from '../../domain/redaction.ts';
 import { findAgent, findSession } from '../../store/agents.ts';
@@ -71,6 +72,7 @@ export class Secrets {
 
 /** What a preset sets everybody knows. */
 function secretsOf(env: Record<string, string>, preset: string | null): Secret[] {
-  const known = preset === null ? undefined : findPreset(preset)?.env;
+  const found = preset === null ? null : findPreset(preset);
+  const known = found && { ...found.env, ...permissionEnv(found) };
   return Object.entries(env).flatMap(([name, value]) => (known?.[name] === value ? [] : { name, value }));
 }

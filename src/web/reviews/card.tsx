@@ -13,6 +13,7 @@ import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
 import { useOnline } from '../ui/online.ts';
+import { Asks } from '../ui/permission-mode.tsx';
 import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
@@ -66,6 +67,7 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
           <TriangleAlert aria-hidden className="size-3.5" /> Permission · {call.tool_kind}
         </span>
         {named && <AgentName question={question} agent={agent} />}
+        {named && agent && <Asks agent={agent} />}
         <span className="ml-auto text-muted">
           asked <Ago at={question.asked_at} />
         </span>

@@ -5,6 +5,7 @@ import { CloudOff } from 'lucide-react';
 import { createContext, use, useEffect } from 'react';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
+import { Asks } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Failed, Reading, Skeleton } from '../../ui/states.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
@@ -46,6 +47,9 @@ function Shown({ agent }: { agent: AgentRecord }) {
             {agent.name}
           </span>
           <AgentStatus agent={agent} className="font-normal text-base" />
+          <span className="font-normal text-base">
+            <Asks agent={agent} />
+          </span>
           {agent.status === 'failed' && (
             <span className="font-normal text-base text-failed">{endOf(agent)}</span>
           )}

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
 import { programOf } from './order.ts';
@@ -34,6 +35,7 @@ export function AgentCards({ agents, reviews }: { agents: AgentRecord[]; reviews
             <p className="flex min-w-0 flex-wrap items-center gap-x-2 text-muted text-sm">
               <span>{programOf(agent)}</span>
               <NodeName agent={agent} />
+              <Asks agent={agent} />
               <Branch agent={agent} />
             </p>
             <div className="mt-1 flex justify-end gap-2">

@@ -1,5 +1,6 @@
 import { Link } from '@tanstack/react-router';
 import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
 import { programOf } from './order.ts';
@@ -50,7 +51,12 @@ export function AgentRows({ agents, reviews }: { agents: AgentRecord[]; reviews:
                   <Now agent={agent} ask={ask} />
                 </span>
               </th>
-              <td className="truncate text-muted">{programOf(agent)}</td>
+              <td className="text-muted">
+                <span className="block truncate">{programOf(agent)}</span>
+                <span className="block truncate text-sm">
+                  <Asks agent={agent} />
+                </span>
+              </td>
               <td className="text-muted text-sm">
                 <span className="block truncate">
                   <NodeName agent={agent} />

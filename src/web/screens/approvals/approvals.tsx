@@ -1,9 +1,15 @@
 /** Everything that waits for an answer of this person, the longest wait first, and what was decided lately. */
 import { useQuery } from '@tanstack/react-query';
-import { useNavigate, useSearch } from '@tanstack/react-router';
-import { type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { Link, useNavigate, useSearch } from '@tanstack/react-router';
+import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
-import { agentsQuery, type ReviewRecord, reviewsQuery, teamsQuery } from '../../api/queries.ts';
+import {
+  type AgentRecord,
+  agentsQuery,
+  type ReviewRecord,
+  reviewsQuery,
+  teamsQuery,
+} from '../../api/queries.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type Question, questionOf } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -75,6 +81,7 @@ export function Approvals() {
       <Reading read={read}>
         {() => (
           <>
+            <ActingAlone agents={agents} />
             {open.length === 0 && (
               <Empty title="Nothing needs you." {...(reviews.length === 0 && { cli: 'svc reviews ls' })} />
             )}
@@ -112,6 +119,27 @@ export function Approvals() {
         )}
       </Reading>
     </Screen>
+  );
+}
+
+/** Running agents that write, run or fetch without asking: nothing they do shows up in the list below. */
+function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
+  const acting = agents.filter(({ status, asks }) => status === 'running' && asks === 'acts');
+  if (acting.length === 0) return null;
+  return (
+    <p role="status" className="mx-auto max-w-4xl px-3 pt-3 text-needs md:px-4">
+      {acting.map(({ id, name }, at) => (
+        <Fragment key={id}>
+          {at > 0 && ', '}
+          <Link to="/agents/$agent_id" params={{ agent_id: id }} className="break-all font-medium underline">
+            {name}
+          </Link>
+        </Fragment>
+      ))}
+      {acting.length === 1
+        ? ' acts on its own: its actions do not wait for approval.'
+        : ' act on their own: their actions do not wait for approval.'}
+    </p>
   );
 }
 

@@ -26,6 +26,7 @@ test('only what belongs to the choice is asked for', () => {
     body: {
       name: 'shop-1',
       preset: 'demo',
+      permission_mode: 'ask',
       command: null,
       node_id: 'main',
       worktree_mode: 'create_worktree',
@@ -51,6 +52,9 @@ test('only what belongs to the choice is asked for', () => {
       workdir: '/w',
       prompt: null,
     },
+  });
+  expect(bodyOf({ ...draft, permission_mode: 'agent' }, demo, 'x')).toMatchObject({
+    body: { permission_mode: 'agent' },
   });
   expect(bodyOf({ ...draft, env: 'A=1\noops' }, demo, 'x')).toEqual({
     problems: { env: 'line 2 is not NAME=value' },

@@ -13,6 +13,7 @@ export interface Draft {
   ref: string;
   workdir: string;
   node_id: string;
+  permission_mode: 'ask' | 'agent';
   prompt: string;
   command: string;
   /** `NAME=value`, one a line. */
@@ -29,6 +30,7 @@ export const EMPTY: Draft = {
   ref: '',
   workdir: '',
   node_id: 'main',
+  permission_mode: 'ask',
   prompt: '',
   command: '',
   env: '',
@@ -78,6 +80,7 @@ export function bodyOf(
     body: {
       name,
       preset: preset?.id ?? null,
+      permission_mode: draft.permission_mode,
       command: command || null,
       node_id: draft.node_id,
       worktree_mode: draft.where === 'folder' ? 'use_existing' : 'create_worktree',
@@ -97,6 +100,7 @@ const places: readonly [RegExp, keyof Draft][] = [
   [/^worktree_ref/, 'ref'],
   [/^workdir/, 'workdir'],
   [/^(command|argv|preset)/, 'command'],
+  [/^permission_mode/, 'permission_mode'],
   [/^name/, 'name'],
   [/^env/, 'env'],
   [/^prompt/, 'prompt'],

@@ -8,6 +8,7 @@ import { startNew } from '../../shell/start-agent.ts';
 import { Button } from '../../ui/button.tsx';
 import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { MOD } from '../../ui/keys.ts';
+import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import {
@@ -145,6 +146,18 @@ export function NewAgent() {
           </div>
         )}
         {command_needed && command}
+        {speaksAcp(preset) && (
+          <Field label="Permissions" error={problems.permission_mode} hint={preset?.permission.note}>
+            {(control) => (
+              <Select
+                {...control}
+                value={draft.permission_mode}
+                onChange={(mode) => change({ permission_mode: mode === 'agent' ? 'agent' : 'ask' })}
+                choices={permissionChoices}
+              />
+            )}
+          </Field>
+        )}
         {speaksAcp(preset) && (
           <Field label="Task" error={problems.prompt} hint="Said first. You can also start without one.">
             {(control) => (

@@ -3,6 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { X } from 'lucide-react';
 import { presetsQuery } from '../../api/queries.ts';
 import { IconButton } from '../../ui/button.tsx';
+import { permissionChoices } from '../../ui/permission-mode.tsx';
 import { Select } from '../../ui/select.tsx';
 import { at, isObject, type Json, put, renameMember, textAt } from './document.ts';
 import { DocField, type FormProps } from './form-field.tsx';
@@ -100,6 +101,16 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                 hint="main, unless given"
               />
             </div>
+            <DocField form={form} path={[...path, 'agent', 'permission_mode']} label="Permissions">
+              {(control) => (
+                <Select
+                  {...control}
+                  value={textAt(doc, [...path, 'agent', 'permission_mode']) || 'ask'}
+                  onChange={(value) => onChange(put(doc, [...path, 'agent', 'permission_mode'], value))}
+                  choices={permissionChoices}
+                />
+              )}
+            </DocField>
             <DocField form={form} path={[...path, 'agent', 'workdir']} label="Path of the folder" />
             <DocField
               form={form}

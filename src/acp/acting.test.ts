@@ -1,0 +1,93 @@
+import { describe, expect, it, test } from 'vitest';
+import { limits } from '../base/limits.ts';
+import { type Acting, asksOf, isReading, nothingObserved, seeCall, seeRequest } from './acting.ts';
+
+const seen = (acting: Acting, ...updates: Record<string, unknown>[]) => updates.reduce(seeCall, acting);
+const ran = { toolCallId: 'c1', status: 'completed' };
+
+describe('an agent', () => {
+  it.each(['edit', 'delete', 'move', 'execute', 'fetch'])(
+    'acts on its own when a call of the kind %s completes without a request',
+    (kind) => {
+      const acting = seen(nothingObserved, { ...ran, kind, title: 'Do it', status: 'pending' }, ran);
+      expect(acting).toMatchObject({ unasked: 'Do it', calls: [] });
+      expect(asksOf(acting)).toBe('acts');
+    },
+  );
+
+  it.each(['read', 'search', 'think', 'switch_mode', 'other', undefined])(
+    'shows nothing by a call of the kind %s',
+    (kind) => {
+      expect(asksOf(seen(nothingObserved, { ...ran, kind, status: 'pending' }, ran))).toBe('unknown');
+    },
+  );
+
+  it('asks when the request comes before its call is reported, or after', () => {
+    const call = { toolCallId: 'c1', kind: 'edit', title: 'Write' };
+    const before = seeRequest(nothingObserved, call);
+    const later = seeRequest(seen(nothingObserved, { ...call, status: 'in_progress' }), call);
+    for (const acting of [before, later]) expect(asksOf(seeCall(acting, ran))).toBe('asks');
+  });
+
+  it('acts on its own when one of its calls was not requested', () => {
+    const asked = seen(seeRequest(nothingObserved, { toolCallId: 'c1', kind: 'edit' }), ran);
+    const acting = seen(asked, { ...ran, toolCallId: 'c2', kind: 'execute', rawInput: { command: 'make' } });
+    expect(asksOf(acting)).toBe('acts');
+    expect(asksOf(seeRequest(acting, { toolCallId: 'c3' }))).toBe('acts');
+  });
+
+  it('shows nothing by a call that failed, or that somebody allowed for good before', () => {
+    expect(asksOf(seen(nothingObserved, { ...ran, kind: 'edit', status: 'failed' }))).toBe('unknown');
+    const allowed = { ...nothingObserved, requested: true, allowed_always: true };
+    expect(asksOf(seen(allowed, { ...ran, kind: 'edit' }))).toBe('asks');
+  });
+
+  it('may run what only reads', () => {
+    const call = { toolCallId: 'c1', kind: 'execute', status: 'pending', rawInput: {} };
+    const reads = seen(nothingObserved, call, { ...call, rawInput: { command: 'git status' } }, ran);
+    expect(asksOf(reads)).toBe('unknown');
+    expect(asksOf(seen(nothingObserved, call, { ...call, rawInput: { command: 'git push' } }, ran))).toBe(
+      'acts',
+    );
+  });
+
+  it('has its calls kept up to a bound, and nothing kept of a call without an id', () => {
+    let acting = nothingObserved;
+    for (let n = 0; n <= limits.acting_calls_max; n++) {
+      acting = seeCall(acting, { toolCallId: `c${n}`, kind: 'edit', title: 'x'.repeat(10_000) });
+    }
+    expect(acting.calls).toHaveLength(limits.acting_calls_max);
+    expect(acting.calls[0]).toMatchObject({ id: 'c1', title: 'x'.repeat(limits.acting_title_chars_max) });
+    expect(seeCall(acting, { kind: 'edit', status: 'completed' })).toBe(acting);
+    expect(seeRequest(nothingObserved, undefined)).toEqual({ ...nothingObserved, requested: true });
+  });
+});
+
+test.each([
+  'ls -la',
+  'cat a.txt | head -5',
+  'cd src && git log --oneline',
+  'grep -r x . 2>/dev/null; wc -l a',
+  '/bin/bash -lc "git diff HEAD"',
+  "bash -c 'pwd'",
+])('%s only reads', (command) => {
+  expect(isReading(command)).toBe(true);
+});
+
+test.each([
+  '',
+  'rm -rf x',
+  'echo hello > a.txt',
+  'cat $(touch x)',
+  'ls `touch x`',
+  'ls & touch x',
+  'git push',
+  'git diff --output=x',
+  'rg --pre ./x y',
+  'FOO=1 ls',
+  'cat < x',
+  'ls; npm test',
+  '/bin/bash -lc "echo \'hello\' > a.txt"',
+])('%s is not known to read only', (command) => {
+  expect(isReading(command)).toBe(false);
+});

@@ -1,0 +1,45 @@
+import type { SessionConfigOption } from '@agentclientprotocol/sdk';
+import { expect, test } from 'vitest';
+import { currentMode, modeSetting, type Offers, withOneMode } from './modes.ts';
+
+const modes = (currentModeId: string): Offers['modes'] => ({
+  currentModeId,
+  availableModes: ['ask', 'auto'].map((id) => ({ id, name: id })),
+});
+const option = (currentValue: string): SessionConfigOption => ({
+  ...{ id: 'mode', name: 'Mode', category: 'mode', type: 'select', currentValue },
+  options: ['ask', 'auto'].map((value) => ({ value, name: value })),
+});
+const both = (session: string, value: string): Offers => ({
+  modes: modes(session),
+  config_options: [option(value)],
+});
+const none: Offers = { modes: null, config_options: [] };
+
+test('the current mode is the session mode, else the option that takes its place', () => {
+  expect(currentMode({ modes: modes('ask'), config_options: [] })).toBe('ask');
+  expect(currentMode({ modes: null, config_options: [option('auto')] })).toBe('auto');
+  expect(currentMode(none)).toBeNull();
+});
+
+test('a mode is set by session/set_mode, else by the option, and not where neither offers it', () => {
+  const set_mode = { method: 'session/set_mode', params: { modeId: 'ask' } };
+  expect(modeSetting(both('auto', 'auto'), 'ask')).toEqual(set_mode);
+  expect(modeSetting({ modes: null, config_options: [option('auto')] }, 'ask')).toEqual({
+    method: 'session/set_config_option',
+    params: { configId: 'mode', value: 'ask' },
+  });
+  expect(modeSetting(both('auto', 'auto'), 'other')).toBeNull();
+  expect(modeSetting({ modes: null, config_options: [option('auto')] }, 'other')).toBeNull();
+  // A session that was resumed may report nothing.
+  expect(modeSetting(none, 'ask')).toEqual(set_mode);
+});
+
+test('the mode that was reported last is current in both places', () => {
+  const before = both('auto', 'auto');
+  expect(withOneMode(before, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
+  expect(withOneMode(before, both('auto', 'ask'))).toEqual(both('ask', 'ask'));
+  expect(withOneMode(none, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
+  const same = both('ask', 'ask');
+  expect(withOneMode(before, same)).toBe(same);
+});

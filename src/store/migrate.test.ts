@@ -1,0 +1,53 @@
+/** What an upgrade does to rows that are there. */
+import { DatabaseSync } from 'node:sqlite';
+import { expect, test } from 'vitest';
+import { migrate, migrations } from './migrate.ts';
+
+test('agents and members of before ask, and variables that their presets had set are no longer theirs', () => {
+  const db = new DatabaseSync(':memory:');
+  migrate(db, 'm.db', migrations.slice(0, 6));
+  db.exec('PRAGMA foreign_keys = OFF');
+  const agent = (id: string, preset: string | null, env: object) =>
+    db
+      .prepare(
+        `INSERT INTO agents (id, name, owner_id, node_id, workdir, command, protocol, preset, worktree_mode, env, labels,
+           restart_policy, stdin, on_exit, leftovers, status, session_count, restart_count, created_at, updated_at)
+         VALUES (?, 'a', 'u', 'main', '/', 'true', 'acp', ?, 'use_existing', ?, '{}', 'never', 1, 'kill', '[]', 'created', 0,
+           0, 0, 0)`,
+      )
+      .run(id, preset, JSON.stringify(env));
+  agent('codex', 'codex', { INITIAL_AGENT_MODE: 'read-only', A: 'b' });
+  agent('opencode', 'opencode', { OPENCODE_PERMISSION: '{"edit":"ask","bash":"ask"}' });
+  agent('chosen', 'goose', { GOOSE_MODE: 'auto' });
+  agent('own', null, { GOOSE_MODE: 'approve' });
+  const members = [
+    { member_id: 'b', agent: { preset: 'demo', env: { X: '1' } } },
+    { member_id: 'a', agent: null },
+  ];
+  db.prepare(
+    `INSERT INTO teams (id, name, description, spec, version, created_by, created_at, updated_at)
+     VALUES ('t', 't', '', ?, 1, 'u', 0, 0)`,
+  ).run(JSON.stringify({ spec_version: 1, members, steps: [] }));
+
+  migrate(db, 'm.db');
+  const rows = db.prepare('SELECT id, env, permission_mode, asks FROM agents ORDER BY num').all();
+  expect(rows.map(({ permission_mode, asks }) => [permission_mode, asks])).toEqual(
+    rows.map(() => ['ask', 'unknown']),
+  );
+  expect(rows.map(({ env }) => JSON.parse(String(env)))).toEqual([
+    { A: 'b' },
+    {},
+    { GOOSE_MODE: 'auto' },
+    { GOOSE_MODE: 'approve' },
+  ]);
+  const spec = JSON.parse(String(db.prepare('SELECT spec FROM teams').get()!.spec));
+  expect(spec).toEqual({
+    spec_version: 1,
+    members: [
+      { member_id: 'b', agent: { preset: 'demo', env: { X: '1' }, permission_mode: 'ask' } },
+      { member_id: 'a', agent: null },
+    ],
+    steps: [],
+  });
+  db.close();
+});

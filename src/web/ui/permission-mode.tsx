@@ -1,0 +1,18 @@
+/** Whether an agent asks before it acts: what is chosen for it, and what was observed of it. */
+import type { AgentRecord } from '../api/queries.ts';
+import type { Choice } from './select.tsx';
+
+export const permissionChoices: readonly Choice[] = [
+  { value: 'ask', label: 'Ask before acting' },
+  { value: 'agent', label: 'Act on its own' },
+];
+
+/** Nothing for an agent that has not acted yet. */
+export function Asks({ agent }: { agent: Pick<AgentRecord, 'asks'> }) {
+  if (agent.asks === 'unknown') return null;
+  return agent.asks === 'asks' ? (
+    <span className="whitespace-nowrap text-muted">asks before acting</span>
+  ) : (
+    <span className="whitespace-nowrap text-needs">acts on its own</span>
+  );
+}
