@@ -9,7 +9,12 @@ import type { problems } from '../domain/problem.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Success statuses and their bodies; null: no body. A `z.ZodType` for `raw` routes only describes the bytes. */
-export type Answers = { 200: z.ZodType } | { 201: z.ZodType } | { 204: null } | { 204: null; 200: z.ZodType };
+export type Answers =
+  | { 200: z.ZodType }
+  | { 201: z.ZodType }
+  | { 202: z.ZodType }
+  | { 204: null }
+  | { 204: null; 200: z.ZodType };
 
 export interface Route {
   method: Method;
@@ -58,7 +63,7 @@ export type Answer<R extends Route> = R['answers'] extends { 204: null; 200: inf
   ? z.output<S> | undefined
   : R['answers'] extends { 200: infer S extends z.ZodType }
     ? z.output<S>
-    : R['answers'] extends { 201: infer S extends z.ZodType }
+    : R['answers'] extends { 201: infer S extends z.ZodType } | { 202: infer S extends z.ZodType }
       ? z.output<S>
       : undefined;
 
