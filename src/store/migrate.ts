@@ -9,9 +9,10 @@ import { sql as acp } from './migrations/0003_acp.ts';
 import { sql as teams } from './migrations/0004_teams.ts';
 import { sql as passkeys } from './migrations/0005_passkeys.ts';
 import { sql as push } from './migrations/0006_push.ts';
+import { sql as teamEnv } from './migrations/0007_team_env.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
-export const migrations: readonly string[] = [initial, nodes, acp, teams, passkeys, push];
+export const migrations: readonly string[] = [initial, nodes, acp, teams, passkeys, push, teamEnv];
 
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {
