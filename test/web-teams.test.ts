@@ -3,6 +3,7 @@
  * do to one definition, definitions that are no good, words that would like to be more than words, and large runs.
  */
 import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
@@ -261,6 +262,29 @@ browserTest('two people change one team: both versions are shown, and nothing ty
     description: 'what I wrote',
     version: 4,
   });
+});
+
+browserTest('the editor shows names of variables and no values, and saving keeps the values', async () => {
+  const { page } = await open();
+  const agent = { command: 'printenv KEY > kept', workdir: plane.work, env: { KEY: 'kept-out-of-sight' } };
+  const made = await team('with variables', {
+    members: [{ member_id: 'a', agent }],
+    steps: [{ step_key: 'one' }],
+  });
+  const params = { team_id: made.id };
+  await page.goto(`${plane.url}/teams/${made.id}/edit`);
+  const json = page.getByLabel('Definition (JSON)');
+  await page.getByText('Values of variables are not shown.').waitFor();
+  expect(JSON.parse(await json.inputValue()).spec.members[0].agent.env_keys).toEqual(['KEY']);
+  expect(await page.content()).not.toContain('kept-out-of-sight');
+  await page.getByLabel('Member', { exact: true }).first().fill('renamed');
+  await page.getByRole('button', { name: 'Save' }).click();
+  await page.waitForURL(`${plane.url}/teams/${made.id}`);
+  const { id: run_id } = await plane.client.call('createRun', { params, body: {} });
+  await expect
+    .poll(async () => (await plane.client.call('findRun', { params: { run_id } })).status)
+    .toBe('completed');
+  expect(await readFile(join(plane.work, 'kept'), 'utf8')).toBe('kept-out-of-sight\n');
 });
 
 browserTest('form and JSON are one text; the service points at the field that it refuses', async () => {

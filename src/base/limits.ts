@@ -67,6 +67,7 @@ export const limits = {
   token_limits_max: 100,
   user_agent_chars_max: 256,
   join_challenge_ms: 10 * 60_000,
+  join_challenge_left_ms: 60_000,
   join_pin_tries: 5,
   login_failures_max: 5,
   login_failures_per_user_max: 100,

@@ -86,19 +86,19 @@ export function addLogin(program: Command, context: Context): void {
       await keep(url, signedIn.token, signedIn.user.username, options);
     });
 
-  remote(program, 'join-link', 'a new link and PIN for creating the root user, on this machine').action(
-    async (options: Options) => {
-      const named = options.url ?? (io.env.SVC_URL || undefined);
-      const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });
-      const challenge = await open.call('createJoinChallenge', {});
-      if (options.json) return printJson(io, challenge);
-      await printRecord(
-        io,
-        { open: challenge.url, pin: challenge.pin, valid_until: challenge.expires_at },
-        options,
-      );
-    },
-  );
+  remote(
+    program,
+    'join-link',
+    'show the link and PIN for creating the root user; run it as the user of the service',
+  ).action(async (options: Options) => {
+    const named = options.url ?? (io.env.SVC_URL || undefined);
+    const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });
+    const { file } = await open.call('createJoinChallenge', {});
+    const challenge = await readChallenge(file);
+    if (options.json) return printJson(io, challenge);
+    const { url, pin, expires_at } = challenge;
+    await printRecord(io, { open: url, pin, valid_until: expires_at }, options);
+  });
 
   async function withToken(url: string, options: LoginOptions): Promise<void> {
     const token = (await readAll(io.stdin)).trim();
@@ -111,6 +111,16 @@ export function addLogin(program: Command, context: Context): void {
     await storeCredential(io, url, { token, username });
     if (options.json) await printJson(io, { url, username });
     else say(io, visible(`signed in to ${url} as ${username}`));
+  }
+
+  /** What the service wrote into its data directory, which only its user and the machine's root can read. */
+  async function readChallenge(
+    file: string,
+  ): Promise<Record<'url' | 'token' | 'pin' | 'expires_at', string>> {
+    const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      throw failed(`cannot read ${file} (${error.code}): run svc join-link as the user of the service`);
+    });
+    return JSON.parse(text);
   }
 
   /** The link names the plane and carries the token in its fragment. */

@@ -2,7 +2,6 @@ import { PassThrough } from 'node:stream';
 import stringWidth from 'string-width';
 import { describe, expect, test } from 'vitest';
 import type { Run, Step } from '../domain/run.ts';
-import type { Member } from '../domain/team.ts';
 import type { Io } from './context.ts';
 import { LiveRegion } from './live-region.ts';
 import type { ReviewRecord } from './review-lines.ts';
@@ -10,7 +9,7 @@ import { type Board, boardLines } from './run-board.ts';
 
 const time = '2026-01-01T00:00:00.000Z';
 const now_ms = Date.parse(time) + 5_000;
-const dev: Member = { member_id: 'dev', description: '', skills: [], prompt: '', agent: null };
+const dev = { member_id: 'dev', description: '', skills: [], prompt: '', agent: null };
 const screen = { rows: 24, columns: 100, coloured: false };
 
 const run = (fields: Partial<Run> = {}): Run => ({

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
 import { problems } from '../domain/problem.ts';
 import type { Run, Step } from '../domain/run.ts';
-import type { Team, TeamSpec } from '../domain/team.ts';
+import type { ShownSpec, Team } from '../domain/team.ts';
 import type { Handlers } from '../http/call.ts';
 import type { HttpServer } from '../http/server.ts';
 import { type RunOptions, run } from '../testing/cli.ts';
@@ -23,7 +23,7 @@ afterEach(async () => {
 });
 
 const time = '2026-01-01T00:00:00.000Z';
-const spec: TeamSpec = {
+const spec: ShownSpec = {
   ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
   ...{ members: [{ member_id: 'dev', description: '', skills: [], prompt: '', agent: null }] },
   ...{ review_route: 'human', max_rounds: 20 },

@@ -35,7 +35,11 @@ export function addTeams(program: Command, context: Context): void {
       );
     });
 
-  remote(teams, 'show <team>', 'show a team; with --json as a file that update takes')
+  remote(
+    teams,
+    'show <team>',
+    'show a team; with --json as a file that update takes: values of variables stay',
+  )
     .alias('get')
     .action(async (ref: string, options: Options) => {
       await printRecord(io, await findTeam(await connect(context, options), ref), options);

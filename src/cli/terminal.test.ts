@@ -54,11 +54,11 @@ test('colours that are on go off at the end', () => {
 });
 
 test('fields show control characters instead of obeying them', () => {
-  expect(visible('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab\\u202e');
+  expect(visible('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab⟦U+202E⟧');
 });
 
 test('text of many lines keeps its lines and tabs, and shows the rest', () => {
-  expect(visibleLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n\\u202e');
+  expect(visibleLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n⟦U+202E⟧');
 });
 
 test('cleaning takes time in proportion to the text', () => {

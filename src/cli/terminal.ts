@@ -3,6 +3,7 @@
  * terminal questions or forge our own lines. Colours (SGR) may stay, line by line output keeps `\n`, `\t` and `\r`.
  */
 import { limits } from '../base/limits.ts';
+import { visible as named } from '../domain/visible.ts';
 
 const SEQUENCE =
   // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; single control characters.
@@ -49,9 +50,9 @@ export function visibleLines(text: string): string {
   return text.replaceAll('\r\n', '\n').replace(/[^\n\t]+/g, (part) => visible(part));
 }
 
-/** One field of a table or message: every control character is shown, none is obeyed. */
+/** One field of a table or message: control characters are shown as `\x1b`, others that hide or mislead by their names. */
 export function visible(text: string): string {
-  return text
-    .replace(/[\0-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`)
-    .replace(REORDERING, (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`);
+  return named(
+    text.replace(/[\0-\x1f\x7f-\x9f]/g, (char) => `\\x${char.charCodeAt(0).toString(16).padStart(2, '0')}`),
+  );
 }

@@ -249,7 +249,7 @@ test('nothing that an agent says drives the terminal or passes for a line of our
   expect(shown).not.toMatch(/[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]/);
   expect(shown).not.toContain('┃ turn');
   expect(shown).not.toMatch(/^┃ +svc reviews allow/m);
-  expect(shown).toContain('\\x1b]52;c;x\\x07\n\\u2503 turn     ended: end_turn\n\\u202e\tx\n');
+  expect(shown).toContain('\\x1b]52;c;x\\x07\n\\u2503 turn     ended: end_turn\n⟦U+202E⟧\tx\n');
 });
 
 test('colours are ours alone', () => {

@@ -46,16 +46,16 @@ export const adminRoutes = {
     loopback: true,
     action: 'session.open',
     tag: 'Administration',
-    summary: 'Make a new join challenge',
-    description: 'Only from this machine, and only while there is no root user.',
+    summary: 'Write a join challenge into the data directory',
+    description:
+      'Only from this machine, and only while there is no root user. Link and PIN are in `join.json` in the data directory, which only the user of the service can read; `svc join-link` shows them. A challenge that is still valid is kept, so the call cannot end a link that is in use.',
     unknown_fields: 'refused',
     answers: {
-      200: z
-        .object({ url: z.string(), token: z.string(), pin: z.string(), expires_at: time })
+      202: z
+        .object({ file: z.string().meta({ description: 'Path of `join.json`.' }), expires_at: time })
         .meta({ id: 'JoinChallenge' }),
     },
     errors: ['rootAlreadyInitialized', 'notAllowed'],
-    secret_answer: true,
   }),
   listUsers: route({
     method: 'GET',

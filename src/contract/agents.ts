@@ -209,11 +209,11 @@ export const argv = z
   .min(1, { error: 'must not be empty' })
   .max(limits.argv_items_max, { error: `must have at most ${limits.argv_items_max} entries` })
   .refine((words) => words[0] !== '', { error: 'must begin with a program' });
+export const envKey = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' });
 export const env = z
-  .record(
-    z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' }),
-    bounded(limits.env_value_chars_max),
-  )
+  .record(envKey, bounded(limits.env_value_chars_max))
   .refine((all) => Object.keys(all).length <= limits.env_items_max, {
     error: `must have at most ${limits.env_items_max} entries`,
   });

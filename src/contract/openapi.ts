@@ -185,6 +185,7 @@ const STREAM_HEADERS = Object.fromEntries(
   }).map(([name, value]) => [name, { schema: { type: 'string', const: value } }]),
 );
 
+const DESCRIPTIONS: Record<string, string> = { 201: 'Created.', 202: 'Accepted.' };
 const RAW_TYPES = { sse: 'text/event-stream', bytes: 'application/octet-stream', html: 'text/html' } as const;
 
 function successes(route: Route, schemas: Schemas): Json {
@@ -207,7 +208,7 @@ function successes(route: Route, schemas: Schemas): Json {
     } else {
       const type = route.raw ? RAW_TYPES[route.raw] : 'application/json';
       const content = { [type]: { schema: schemas.of(answer, 'output') } };
-      responses[status] = { description: status === '201' ? 'Created.' : 'Done.', headers, content };
+      responses[status] = { description: DESCRIPTIONS[status] ?? 'Done.', headers, content };
       if (route.raw === 'bytes') {
         responses[206] = { description: 'The range that was asked for.', headers, content };
         responses[416] = { description: 'There are no such bytes.', headers };

@@ -10,7 +10,12 @@ import type { problems } from '../domain/problem.ts';
 export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
 
 /** Success statuses and their bodies; null: no body. A `z.ZodType` for `raw` routes only describes the bytes. */
-export type Answers = { 200: z.ZodType } | { 201: z.ZodType } | { 204: null } | { 204: null; 200: z.ZodType };
+export type Answers =
+  | { 200: z.ZodType }
+  | { 201: z.ZodType }
+  | { 202: z.ZodType }
+  | { 204: null }
+  | { 204: null; 200: z.ZodType };
 
 /** What happens to fields that the route does not know: named in `X-Ignored-Fields`, or answered with 400. */
 export type UnknownFields = 'ignored' | 'refused';
@@ -70,7 +75,7 @@ export type Answer<R extends Route> = R['answers'] extends { 204: null; 200: inf
   ? z.output<S> | undefined
   : R['answers'] extends { 200: infer S extends z.ZodType }
     ? z.output<S>
-    : R['answers'] extends { 201: infer S extends z.ZodType }
+    : R['answers'] extends { 201: infer S extends z.ZodType } | { 202: infer S extends z.ZodType }
       ? z.output<S>
       : undefined;
 

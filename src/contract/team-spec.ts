@@ -10,9 +10,9 @@ import { MAIN_NODE } from '../domain/node.ts';
 import { findPreset } from '../domain/presets.ts';
 import { problems } from '../domain/problem.ts';
 import { reviewRoutes } from '../domain/review.ts';
-import { defaultMember, stepConditions, type TeamSpec } from '../domain/team.ts';
+import { type AskedSpec, defaultMember, stepConditions } from '../domain/team.ts';
 import { MEMBER_ID, specFault, withoutRepeats } from '../domain/team-spec.ts';
-import { argv, command, env } from './agents.ts';
+import { argv, command, env, envKey } from './agents.ts';
 import { bounded, name, nodeId } from './fields.ts';
 import { validate } from './validate.ts';
 
@@ -82,7 +82,12 @@ const memberAgent = z
     workdir: path,
     worktree_mode: z.enum(worktreeModes).default('use_existing'),
     worktree_repo: path,
-    env: env.default({}),
+    env: env.default({}).meta({ description: 'Values are never returned; records name them in `env_keys`.' }),
+    env_keys: z
+      .array(envKey)
+      .max(limits.env_items_max, { error: `must have at most ${limits.env_items_max} entries` })
+      .optional()
+      .meta({ description: 'Variables of the present definition that keep the value they have.' }),
     restart_policy: z
       .unknown()
       .refine((policy) => policy === undefined, { error: 'is not allowed for members of teams' })
@@ -143,7 +148,7 @@ export const teamSpec = z
     },
     { error: 'must be an object' },
   )
-  .transform((spec): TeamSpec => {
+  .transform((spec): AskedSpec => {
     const member_id = defaultMember(spec);
     return { ...spec, steps: spec.steps.map((one) => ({ ...one, member_id: one.member_id ?? member_id })) };
   })
@@ -154,7 +159,7 @@ export const teamSpec = z
   .meta({ id: 'TeamSpec' });
 
 /** Throws the 400 of the first problem. */
-export function readSpec(value: unknown): TeamSpec {
+export function readSpec(value: unknown): AskedSpec {
   return validate(z.object({ spec: teamSpec }), { spec: value }, 'body').spec;
 }
 

@@ -2,14 +2,15 @@
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
 import { problems } from '../domain/problem.ts';
-import type { TeamSpec } from '../domain/team.ts';
+import type { ShownSpec } from '../domain/team.ts';
 import { bounded, id, list, name, pageQuery, time, username } from './fields.ts';
 import { route } from './route.ts';
 import { teamSpec } from './team-spec.ts';
 
-export const specRecord = z
-  .record(z.string(), z.unknown())
-  .meta({ description: 'A `TeamSpec` with every default filled in.' }) as unknown as z.ZodType<TeamSpec>;
+export const specRecord = z.record(z.string(), z.unknown()).meta({
+  description:
+    "A `TeamSpec` with every default filled in. Values of variables are not in it: `env_keys` of a member's agent names them.",
+}) as unknown as z.ZodType<ShownSpec>;
 
 const teamRecord = z
   .object({
@@ -93,7 +94,7 @@ export const teamRoutes = {
     tag: 'Teams',
     summary: 'Change a team',
     description:
-      'Only what is given. Needs the `version` that the change was made from, here or as `If-Match: "<version>"`. Runs go on with the definition that they began with.',
+      'Only what is given. Needs the `version` that the change was made from, here or as `If-Match: "<version>"`. Runs keep the definition that they began with. Variables that `env_keys` lists without a value in `env` keep theirs; those that neither lists are removed.',
     body: z.object({
       name: teamName.optional(),
       spec: teamSpec.optional(),

@@ -14,7 +14,7 @@ export function validate<S extends z.ZodType>(schema: S, input: unknown, whole: 
   throw invalidInput(isFixedMessage(words) ? words : `${fieldPath(issue.path) || whole} ${words}`);
 }
 
-/** `spec.members[].agent`: list positions are written `[]`. */
+/** A field as messages name it: `spec.members[].member_id`. */
 export function fieldPath(path: readonly PropertyKey[]): string {
   return path.reduce<string>(
     (text, part) => (typeof part === 'number' ? `${text}[]` : `${text && `${text}.`}${inLine(String(part))}`),

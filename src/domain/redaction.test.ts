@@ -155,3 +155,106 @@ test('JSON stays JSON, whatever way its strings are escaped, and what tells noth
     return Object.fromEntries(Object.entries(value).map(([key, one]) => [without(key), without(one)]));
   }
 });
+
+const ESCAPES = ['\x1b[0m', '\x1b[1;31m', '\x1b[38;2;1;2;3m', '\x1b[K', '\x1b(B', '\x1b7', '\x1b[?25l'];
+
+test.each(ESCAPES)(
+  'a secret that %j interrupts anywhere is taken out, in whatever pieces it comes',
+  (sequence) => {
+    const redactor = Redactor.of([KEY])!;
+    for (let place = 1; place < KEY.value.length; place++) {
+      const text = `one ${KEY.value.slice(0, place)}${sequence}${KEY.value.slice(place)} two`;
+      for (let cut = 0; cut <= text.length; cut++) {
+        const shown = taken([bytes(text.slice(0, cut)), bytes(text.slice(cut))], redactor).toString();
+        expect(shown).toBe(`one [redacted:KEY]${sequence} two`);
+      }
+    }
+    const every = [...KEY.value].join(sequence);
+    expect(redactor.text(`<${every}>`)).toBe(`<[redacted:KEY]${sequence.repeat(KEY.value.length - 1)}>`);
+    expect(redactor.json(JSON.stringify({ text: every }))).toContain('[redacted:KEY]');
+  },
+);
+
+test('a secret that begins with the end of an escape sequence is taken out', () => {
+  const redactor = Redactor.of([{ name: 'M', value: 'my-secret-1' }])!;
+  for (const before of ['\x1b', '\x1b[', '\x1b[3', '\x1b(']) {
+    expect(redactor.text(`${before}my-secret-1`)).toBe(`${before}[redacted:M]`);
+  }
+});
+
+test('a secret that itself has escape sequences is known without them', () => {
+  const redactor = Redactor.of([{ name: 'PS1', value: '\x1b[1mprompt-of-mine\x1b[0m' }])!;
+  expect(redactor.text('a \x1b[1mprompt-of-mine\x1b[0m b')).toBe('a \x1b[1m[redacted:PS1]\x1b[0m b');
+});
+
+test('what is no escape sequence, and an unfinished one, are text; only the latter is held back', () => {
+  const redactor = Redactor.of([KEY])!;
+  for (const odd of [
+    '\x1b[12345m',
+    '\x1b[\n',
+    '\x1b\n',
+    `\x1b[${'1;'.repeat(30)}m`,
+    '\x1b]0;title\x07',
+    '\x1b[',
+  ]) {
+    expect(redactor.text(`${odd}x ${KEY.value}`)).toBe(`${odd}x [redacted:KEY]`);
+  }
+  const held = (text: string) => redactor.take(bytes(text), { last: false }).held;
+  expect(held('ready\x1b[0m')).toBe(0);
+  expect(held('ready\x1b[1;3')).toBe(5);
+  expect(held('ready\x1b]0;title')).toBe(0);
+  expect(held('k3y\x1b[0m')).toBe(7);
+});
+
+/** In the plainest way: what a terminal does not show. */
+const bare = (text: string) =>
+  text.replace(
+    /\x1b(?:\[[<=>?]?(?:\d{0,4}[:;]){0,23}\d{0,4}[ -/]{0,2}[@-~]|[ -/]{1,2}[0-~]|[0-OQ-WYZ\\`-~])/g,
+    '',
+  );
+
+test('with escape sequences anywhere no secret comes through, and pieces change nothing', () => {
+  const letters = fc.string({ unit: fc.constantFrom('a', 'm', '0', ';'), minLength: 8, maxLength: 16 });
+  const part = fc.oneof(
+    { weight: 3, arbitrary: fc.tuple(fc.nat(5), fc.nat(15)) },
+    { weight: 2, arbitrary: fc.constantFrom(...ESCAPES, '\x1b', '\x1b[', '\x1b[0', ';', '\x1b]') },
+    { weight: 1, arbitrary: fc.constantFrom('a', 'm', '0', '[', '\n') },
+  );
+  let found = 0;
+  fc.assert(
+    fc.property(
+      fc.uniqueArray(letters, { minLength: 1, maxLength: 4 }),
+      fc.array(part, { maxLength: 24 }),
+      fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1 }),
+      (values, parts, sizes) => {
+        const secrets = values.map((value, n) => ({ name: `N${n}`, value }));
+        // Either a piece of a secret's value from its beginning, or the rest of one.
+        const text = parts
+          .map((one) => {
+            if (typeof one === 'string') return one;
+            const value = values[one[0] % values.length]!;
+            return one[0] % 2 ? value.slice(0, one[1]) : value.slice(one[1] % value.length);
+          })
+          .join('');
+        const redactor = Redactor.of(secrets)!;
+        const known = secrets.map(({ value }) => bare(value)).filter((value) => value.length >= 8);
+        const whole = taken([bytes(text)], redactor).toString();
+        for (const value of known) {
+          expect(whole).not.toContain(value);
+          expect(bare(whole)).not.toContain(value);
+        }
+        const has = known.some((value) => text.includes(value) || bare(text).includes(value));
+        if (has) found++;
+        expect(whole === text).toBe(!has);
+        const chunks: Buffer[] = [];
+        for (let at = 0, n = 0; at < text.length || n === 0; n++) {
+          chunks.push(bytes(text.slice(at, at + sizes[n % sizes.length]!)));
+          at += sizes[n % sizes.length]!;
+        }
+        expect(taken(chunks, redactor).toString()).toBe(whole);
+      },
+    ),
+    { numRuns: 3_000 },
+  );
+  expect(found).toBeGreaterThan(100);
+});

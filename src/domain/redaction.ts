@@ -2,9 +2,11 @@
  * Takes the values of secrets out of what an agent says (pure): each is replaced by `[redacted:NAME]` wherever it stands,
  * also where two reads meet in the middle of one. The first one counts, of those that begin at the same place the longest.
  * Space around a value is no part of it, and one of less than `redact_bytes_min` bytes is left alone: it would eat text.
- * A value is also known as it stands within a JSON string.
+ * A value is also known as it stands within a JSON string, and where escape sequences of terminals interrupt it; those stay,
+ * behind the mark.
  */
 import { limits } from '../base/limits.ts';
+import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
 
 export interface Secret {
   name: string;
@@ -16,7 +18,7 @@ interface Pattern {
   mark: Buffer;
 }
 
-/** A mark that ends at `out_end` of what came out stands for `more` bytes than it has itself. */
+/** A mark, with the sequences that were in its secret, that ends at `out_end` stands for `more` bytes than it has itself. */
 interface Edit {
   out_end: number;
   more: number;
@@ -54,7 +56,7 @@ export class Redactor {
   static of(secrets: readonly Secret[]): Redactor | null {
     const known = new Map<string, string>();
     for (const { name, value } of secrets) {
-      const bare = value.trim();
+      const bare = withoutEscapes(value).trim();
       if (Buffer.byteLength(bare) < limits.redact_bytes_min) continue;
       for (const form of [bare, JSON.stringify(bare).slice(1, -1)]) {
         if (!known.has(form)) known.set(form, name);
@@ -66,7 +68,7 @@ export class Redactor {
   /** Bytes of a stream; what is held back is to be given again, with what follows. */
   take(given: Uint8Array, { shown = 0, last }: RedactOptions): Redacted {
     const data = asBuffer(given);
-    const search = this.#made();
+    const source = new Source(data, this.#made(), last);
     const parts: Buffer[] = [];
     const edits: Edit[] = [];
     let out = 0;
@@ -74,18 +76,18 @@ export class Redactor {
       parts.push(part);
       out += part.length;
     };
-    let from = 0;
     let copied = shown;
-    let open = last ? data.length : search.open(data, 0);
-    for (let found = search.find(data, 0); found; found = search.find(data, from)) {
+    let open = source.open(0);
+    for (let found = source.find(0); found; found = source.find(found.end)) {
       // One that begins before it, or with it and is longer, may still come true.
       if (open <= found.at) break;
       if (found.at > copied) add(data.subarray(copied, found.at));
-      from = found.at + found.bytes.length;
+      const out_from = out;
       add(found.mark);
-      edits.push({ out_end: out, more: from - Math.max(found.at, shown) - found.mark.length });
-      copied = from;
-      if (open < from) open = last ? data.length : search.open(data, from);
+      for (const sequence of source.sequences(found.at, found.end)) add(sequence);
+      edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
+      copied = found.end;
+      if (open < found.end) open = source.open(found.end);
     }
     if (open > copied) add(data.subarray(copied, open));
     return {
@@ -113,7 +115,8 @@ export class Redactor {
   }
 
   text(text: string): string {
-    if (!this.#secrets.some(({ value }) => text.includes(value))) return text;
+    const bare = withoutEscapes(text);
+    if (!this.#secrets.some(({ value }) => text.includes(value) || bare.includes(value))) return text;
     return Buffer.from(this.take(Buffer.from(text), { last: true }).bytes).toString();
   }
 
@@ -146,6 +149,66 @@ export class Redactor {
       })),
     );
     return this.#search;
+  }
+}
+
+interface Found {
+  at: number;
+  end: number;
+  mark: Buffer;
+}
+
+/**
+ * Bytes of a stream, searched as they are and without the escape sequences in them: a secret may be interrupted by some,
+ * and the end of a sequence may be the beginning of a secret. Places are those of the bytes as they are.
+ */
+class Source {
+  readonly #data: Buffer;
+  readonly #bare: Unescaped | null;
+  readonly #search: Search;
+  readonly #last: boolean;
+
+  constructor(data: Buffer, search: Search, last: boolean) {
+    this.#data = data;
+    this.#bare = unescaped(data, last);
+    this.#search = search;
+    this.#last = last;
+  }
+
+  /** The first secret from a place on, of those that begin there the longest. */
+  find(from: number): Found | null {
+    const whole = this.#found(this.#search.find(this.#data, from), null);
+    const bare = this.#bare;
+    if (bare === null) return whole;
+    const interrupted = this.#found(this.#search.find(bare.bytes, bare.index(from)), bare);
+    if (whole === null || interrupted === null) return whole ?? interrupted;
+    if (whole.at !== interrupted.at) return whole.at < interrupted.at ? whole : interrupted;
+    return whole.end > interrupted.end ? whole : interrupted;
+  }
+
+  #found(found: (Pattern & { at: number }) | null, bare: Unescaped | null): Found | null {
+    if (found === null) return null;
+    const { at, bytes, mark } = found;
+    if (bare === null) return { at, end: at + bytes.length, mark };
+    return { at: bare.origin(at), end: bare.origin(at + bytes.length - 1) + 1, mark };
+  }
+
+  /** The first place from `from` on where a secret, or a sequence, has begun and not ended; the end when there is none. */
+  open(from: number): number {
+    const { length } = this.#data;
+    if (this.#last) return length;
+    const whole = this.#search.open(this.#data, from);
+    const bare = this.#bare;
+    if (bare === null) return whole;
+    const index = this.#search.open(bare.bytes, bare.index(from));
+    const interrupted = index < bare.bytes.length ? bare.origin(index) : bare.end;
+    // A sequence is never cut in two, or its end would be taken for text.
+    return Math.max(from, Math.min(whole < length ? bare.outside(whole) : length, interrupted));
+  }
+
+  /** Escape sequences that begin between two places. */
+  sequences(from: number, to: number): Buffer[] {
+    return this.#bare?.between(from, to) ?? [];
   }
 }
 

@@ -7,7 +7,7 @@
  * attempt of before, changes nothing.
  */
 import type { AgentStatus } from './agent.ts';
-import { type MemberKind, memberKind, type StepCondition, type TeamSpec } from './team.ts';
+import { type MemberKind, memberKind, type ShownSpec, type StepCondition, type TeamSpec } from './team.ts';
 
 export const runStatuses = [
   'pending',
@@ -39,7 +39,7 @@ export interface Run {
   task_id: string;
   status: RunStatus;
   /** The team's as it was when the run was created. */
-  spec: TeamSpec;
+  spec: ShownSpec;
   input: Record<string, unknown>;
   /** Any JSON; null: none (yet). */
   output: unknown;
@@ -94,7 +94,7 @@ export interface RunMember {
  */
 export type RunMode = 'steps' | 'leader' | 'outside';
 
-export function runMode({ steps, members, leader_member_id }: TeamSpec): RunMode {
+export function runMode({ steps, members, leader_member_id }: TeamSpec | ShownSpec): RunMode {
   if (steps.length > 0) return 'steps';
   const leader = members.find(({ member_id }) => member_id === leader_member_id);
   return leader && memberKind(leader) !== 'outside' ? 'leader' : 'outside';

@@ -56,11 +56,21 @@ export interface TeamSpec {
   max_rounds: number;
 }
 
+/** A definition as it is asked for: `env_keys` names variables that keep the values they have. */
+export type AskedSpec = WithAgents<MemberAgent & { env_keys?: string[] | undefined }>;
+
+/** A definition as it is shown: the values of variables are write-only, their names are `env_keys`. */
+export type ShownSpec = WithAgents<Omit<MemberAgent, 'env'> & { env_keys: string[] }>;
+
+type WithAgents<Agent> = Omit<TeamSpec, 'members'> & {
+  members: (Omit<Member, 'agent'> & { agent: Agent | null })[];
+};
+
 export interface Team {
   id: string;
   name: string;
   description: string;
-  spec: TeamSpec;
+  spec: ShownSpec;
   version: number;
   /** Usernames, in order. */
   human_members: string[];
@@ -73,7 +83,7 @@ export interface Team {
 /** How a member takes its steps: side by side, one turn after the other, or by somebody's word. */
 export type MemberKind = 'plain' | 'acp' | 'outside';
 
-export function memberKind({ agent }: Pick<Member, 'agent'>): MemberKind {
+export function memberKind({ agent }: { agent: Pick<MemberAgent, 'protocol'> | null }): MemberKind {
   if (agent === null) return 'outside';
   return agent.protocol === 'acp' ? 'acp' : 'plain';
 }
@@ -82,6 +92,6 @@ export function memberKind({ agent }: Pick<Member, 'agent'>): MemberKind {
 export function defaultMember({
   leader_member_id,
   members,
-}: Pick<TeamSpec, 'leader_member_id' | 'members'>): string {
+}: Pick<TeamSpec, 'leader_member_id'> & { members: readonly Pick<Member, 'member_id'>[] }): string {
   return leader_member_id ?? members[0]!.member_id;
 }

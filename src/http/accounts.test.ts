@@ -1,4 +1,6 @@
+import { readFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import type { JoinChallenge } from '../services/join.ts';
 import { AccountsRoom, PASSWORD } from '../testing/accounts.ts';
 import { openFakeHttp } from '../testing/http.ts';
 import { accountHandlers } from './accounts.ts';
@@ -48,9 +50,13 @@ async function call(
   return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
 }
 
+async function challenge(): Promise<JoinChallenge> {
+  return JSON.parse(await readFile(room.joinFile, 'utf8'));
+}
+
 async function joinRoot(): Promise<string> {
-  const { body } = await call('POST', '/api/admin/join-challenge');
-  const { token, pin } = body;
+  await call('POST', '/api/admin/join-challenge');
+  const { token, pin } = await challenge();
   const joined = await call('POST', '/api/join', {
     body: { token, pin, username: 'root', password: PASSWORD },
   });
@@ -64,10 +70,12 @@ async function addAda(root: string): Promise<{ id: string; token: string }> {
 }
 
 describe('accounts over HTTP', () => {
-  it('joins with the link that a process on this machine asked for, once', async () => {
+  it('says where the challenge is and nothing secret; the link in the file joins once', async () => {
     const made = await call('POST', '/api/admin/join-challenge');
-    expect(made.body.url).toBe(`${server.url}/join#t=${made.body.token}`);
-    const request = { token: made.body.token, pin: made.body.pin, username: 'root', password: PASSWORD };
+    const { url, token, pin, expires_at } = await challenge();
+    expect([made.status, made.body]).toEqual([202, { file: room.joinFile, expires_at }]);
+    expect(url).toBe(`${server.url}/join#t=${token}`);
+    const request = { token, pin, username: 'root', password: PASSWORD };
     const joined = await call('POST', '/api/join', { body: request });
     expect([joined.status, joined.body.user.role, joined.body.expires_in]).toEqual([201, 'root', 43_200]);
     for (const body of [request, {}, { token: 1 }]) {

@@ -47,7 +47,7 @@ export function accountHandlers(deps: {
       before: () => join.refuseOnceDone(),
       handle: async (call) => ({ location: '/api/me', body: await join.join(call.body, clientOf(call)) }),
     },
-    createJoinChallenge: ({ ip }) => join.createChallenge(base_url(), ip),
+    createJoinChallenge: ({ ip }) => join.requestChallenge(base_url(), ip),
     login: (call) => accounts.login(call.body.username, call.body.password, clientOf(call)),
     logout: async ({ caller }) => {
       await tokens.logout(caller);

@@ -37,7 +37,7 @@ type PublicOperation = {
   [Op in OperationId]: RouteOf<Op>['action'] extends 'session.open' ? Op : never;
 }[OperationId];
 
-/** 200: the body. 201: body and location. 204: nothing. Raw routes write the response themselves. */
+/** 200 and 202: the body. 201: body and location. 204: nothing. Raw routes write the response themselves. */
 export type Result<Op extends OperationId> =
   RouteOf<Op> extends { raw: string }
     ? undefined

@@ -28,7 +28,7 @@ beforeEach(async () => {
     },
     createJoinChallenge: () => {
       served++;
-      return { url: 'u', token: 't', pin: '1', expires_at: '2026-01-02T03:04:05.678Z' };
+      return { file: '/d/join.json', expires_at: '2026-01-02T03:04:05.678Z' };
     },
   });
   host = new URL(server.url).host;
@@ -358,7 +358,7 @@ describe('who is on this machine', () => {
     send(['POST /api/admin/join-challenge HTTP/1.1', `Host: ${host}`, 'Connection: close', ...extra]);
 
   test('a loopback route answers this machine, and nobody behind a proxy on it', async () => {
-    expect(status(await challenge([]))).toBe(200);
+    expect(status(await challenge([]))).toBe(202);
     for (const header of [
       'X-Forwarded-For: 127.0.0.1',
       'Forwarded: for=127.0.0.1',
@@ -374,12 +374,7 @@ describe('who is on this machine', () => {
   test('nor somebody behind a proxy that says nothing of them but passes on the name they used', async () => {
     const fronted = await openFakeHttp(
       {
-        createJoinChallenge: () => ({
-          url: 'u',
-          token: 't',
-          pin: '1',
-          expires_at: '2026-01-02T03:04:05.678Z',
-        }),
+        createJoinChallenge: () => ({ file: '/d/join.json', expires_at: '2026-01-02T03:04:05.678Z' }),
       },
       { public_origin: 'https://svc.example' },
     );
@@ -390,7 +385,7 @@ describe('who is on this machine', () => {
         );
       const { port } = fronted.address;
       for (const name of [`127.0.0.1:${port}`, `LocalHost:${port}`, `[::1]:${port}`]) {
-        expect(status(await ask('POST /api/admin/join-challenge', name))).toBe(200);
+        expect(status(await ask('POST /api/admin/join-challenge', name))).toBe(202);
       }
       expect(status(await ask('POST /api/admin/join-challenge', 'svc.example'))).toBe(403);
       expect(status(await ask('GET /metrics', 'svc.example'))).toBe(401);

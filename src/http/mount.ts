@@ -223,6 +223,10 @@ function shape(route: Route, result: unknown, options: MountOptions): StoredAnsw
     if (options.check_answers) answers[201].parse(body);
     return { status: 201, location, body };
   }
+  if ('202' in answers) {
+    if (options.check_answers) answers[202].parse(result);
+    return { status: 202, location: null, body: result };
+  }
   if (!('200' in answers)) throw new Error('an answer without a body was given one');
   if (options.check_answers) answers[200].parse(result);
   return { status: 200, location: null, body: result };

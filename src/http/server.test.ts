@@ -65,7 +65,7 @@ beforeEach(async () => {
         throw new Error('not reached');
       },
     },
-    createJoinChallenge: () => ({ url: 'u', token: 't', pin: '1', expires_at: AT }),
+    createJoinChallenge: () => ({ file: '/d/join.json', expires_at: AT }),
     followAgent: (call) => {
       const response = call.hijack();
       response.writeHead(200, { 'content-type': 'text/event-stream' });

@@ -45,6 +45,8 @@ const reachable: ReadonlySet<string> = new Set([
   'loopback',
   'uniqueLocal',
   'carrierGradeNat',
+  // Overlay networks use such addresses, for example 0200::/7.
+  'unassigned',
 ]);
 const open: ReadonlySet<string> = new Set(['unicast']);
 
@@ -74,7 +76,16 @@ function isWithin(address: string, ranges: ReadonlySet<string>): boolean {
     const inner = innerIpv4(parsed as ipaddr.IPv6);
     if (inner !== null) return isWithin(inner, ranges);
   }
-  return ranges.has(parsed.range()) && !metadata.has(parsed.toString());
+  return ranges.has(rangeOf(parsed)) && !metadata.has(parsed.toString());
+}
+
+/** The library takes for `unicast` whatever is in none of its ranges: of IPv6, only 2000::/3 is global (RFC 4291, 2.4). */
+function rangeOf(address: ipaddr.IPv4 | ipaddr.IPv6): string {
+  const range = address.range();
+  if (range !== 'unicast' || address.kind() === 'ipv4') return range;
+  const bytes = address.toByteArray();
+  if (bytes[0]! >> 5 === 0b001) return 'unicast';
+  return bytes.slice(0, 12).every((byte) => byte === 0) ? 'ipv4Compatible' : 'unassigned';
 }
 
 /**

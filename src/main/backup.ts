@@ -9,6 +9,7 @@ import { existsSync } from 'node:fs';
 import {
   chmod,
   link,
+  lstat,
   mkdir,
   mkdtemp,
   readdir,
@@ -78,6 +79,12 @@ async function linkSegments(data_dir: string, staging: string, paths: string[]):
   return missing;
 }
 
+/** Neither owners nor modes of the archive. Leading slashes and `..` tar itself strips or refuses. */
+const PLAIN_FILES = ['--no-same-owner', '--no-same-permissions'];
+
+/** Files of a backup. Reading the copy of the database may have left the last two. */
+const TAKEN = /^(svc-backup\.json|log\/.+|svc\.db(-wal|-shm)?)$/;
+
 /** Files of a data directory that a restore replaces. */
 const REPLACED = /^(svc\.db(-wal|-shm)?|search\.db(-wal|-shm)?|log)$/;
 
@@ -89,19 +96,23 @@ export async function restore(
   const lock = lockDataDir(data_dir, rfc3339(now_ms));
   const staging = await mkdtemp(join(data_dir, 'restore-'));
   try {
-    await execute('tar', ['-x', '--no-same-owner', '-f', file, '-C', staging]).catch((error) => {
+    await execute('tar', ['-x', ...PLAIN_FILES, '-f', file, '-C', staging]).catch((error) => {
       throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
     });
+    const found = await filesIn(staging, file);
+    mustBeOnly(found, (path) => TAKEN.test(path), file);
     const manifest = await readFile(join(staging, MANIFEST), 'utf8').catch(() => '');
     if (!isManifest(manifest)) throw refused(`${file} is not a backup of svc`);
     const copy = join(staging, DATABASE_FILE);
     const damage = damageOf(copy);
     if (damage.length > 0) throw refused(`the database in ${file} is damaged: ${damage[0]}`);
-    for (const path of segmentPaths(copy)) {
+    const segments = segmentPaths(copy);
+    for (const path of segments) {
       if (isAbsolute(path) || path.split('/').includes('..')) throw refused(`${file} is not a backup of svc`);
     }
+    const named = new Set(segments.map((path) => join('log', path)));
+    mustBeOnly(found, (path) => !path.startsWith('log/') || named.has(path), file);
     moveLogsOn(copy, join(data_dir, DATABASE_FILE), now_ms);
-    await chmod(copy, 0o600);
 
     const old = (await readdir(data_dir)).filter((name) => REPLACED.test(name));
     const aside = join(data_dir, `before-restore-${rfc3339(now_ms).replace(/[:.]/g, '-')}`);
@@ -115,6 +126,33 @@ export async function restore(
     await rm(staging, { recursive: true, force: true });
     lock.release();
   }
+}
+
+/**
+ * Paths of the files below `folder`, from there on. Throws where something else than folders and files of one name is in
+ * it: a link would be renamed into the data directory and followed from then on.
+ */
+async function filesIn(folder: string, archive: string, inside = ''): Promise<string[]> {
+  const paths: string[] = [];
+  for (const name of await readdir(join(folder, inside))) {
+    const path = join(inside, name);
+    const entry = await lstat(join(folder, path));
+    if (entry.isDirectory()) {
+      await chmod(join(folder, path), 0o700);
+      paths.push(...(await filesIn(folder, archive, path)));
+    } else if (entry.isFile() && entry.nlink === 1) {
+      await chmod(join(folder, path), 0o600);
+      paths.push(path);
+    } else {
+      throw refused(`${archive} is not a backup of svc: ${path} is not a regular file`);
+    }
+  }
+  return paths;
+}
+
+function mustBeOnly(paths: readonly string[], expected: (path: string) => boolean, archive: string): void {
+  const stranger = paths.find((path) => !expected(path));
+  if (stranger !== undefined) throw refused(`${archive} is not a backup of svc: unexpected file ${stranger}`);
 }
 
 function isManifest(text: string): boolean {

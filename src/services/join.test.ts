@@ -1,4 +1,4 @@
-import { readFile, stat, writeFile } from 'node:fs/promises';
+import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { AccountsRoom, BASE_URL, outcome, PASSWORD } from '../testing/accounts.ts';
@@ -12,7 +12,7 @@ beforeEach(async () => {
 afterEach(() => room.close());
 
 async function challenge(): Promise<JoinRequest> {
-  const { token, pin } = await room.join.createChallenge(BASE_URL, null);
+  const { token, pin } = (await room.join.ensureChallenge(BASE_URL))!;
   return { token, pin, username: 'root', password: PASSWORD };
 }
 const other = (pin: string) => (pin === '00000000' ? '00000001' : '00000000');
@@ -48,7 +48,7 @@ describe('join', () => {
     await room.joinRoot();
     const nonsense = { token: '', pin: '', username: '', password: '' };
     expect(await outcome(room.join.join(nonsense, here))).toBe('root already initialized');
-    expect(await outcome(room.join.createChallenge(BASE_URL, null))).toBe('root already initialized');
+    expect(await outcome(room.join.requestChallenge(BASE_URL, null))).toBe('root already initialized');
     expect(await room.join.ensureChallenge(BASE_URL)).toBeNull();
   });
 
@@ -99,10 +99,38 @@ describe('join', () => {
     expect((await room.accounts.list({})).items).toHaveLength(1);
   });
 
-  it('ends the challenge before when a new one is made', async () => {
+  it('keeps a valid challenge however often and from wherever one is requested', async () => {
     const first = await challenge();
-    await challenge();
-    expect(await outcome(room.join.join(first, here))).toBe('invalid join token');
+    room.clock.advance(limits.join_challenge_ms - 1);
+    const answers = await Promise.all(
+      Array.from({ length: 20 }, () => room.join.requestChallenge(BASE_URL, '127.0.0.1')),
+    );
+    const expires_at = JSON.parse(await readFile(room.joinFile, 'utf8')).expires_at;
+    expect(answers).toEqual(answers.map(() => ({ file: room.joinFile, expires_at })));
+    expect(await room.audited()).toEqual(['join_challenge_created']);
+    expect(await outcome(room.join.join(first, here))).toBe('ok');
+  });
+
+  it('replaces a challenge that expired, that ran out of tries, or whose file is gone', async () => {
+    const ended: (() => Promise<void>)[] = [
+      async () => room.clock.advance(limits.join_challenge_ms),
+      async () => {
+        const { token, pin } = JSON.parse(await readFile(room.joinFile, 'utf8'));
+        for (let i = 0; i < limits.join_pin_tries; i++)
+          await outcome(
+            room.join.join({ token, pin: other(pin), username: 'root', password: PASSWORD }, here),
+          );
+      },
+      () => rm(room.joinFile),
+    ];
+    for (const end of ended) {
+      const before = await challenge();
+      await end();
+      await room.join.requestChallenge(BASE_URL, null);
+      const { token } = JSON.parse(await readFile(room.joinFile, 'utf8'));
+      expect(token).not.toBe(before.token);
+      expect(await outcome(room.join.join(before, here))).toBe('invalid join token');
+    }
   });
 
   it('keeps a good challenge over a restart, and makes a new one when it is over or its file is gone', async () => {

@@ -1,7 +1,7 @@
 /**
- * How the first root user comes to be: a challenge that only the operator of this machine sees (a link with a token,
- * and a PIN), good for ten minutes, five tries and one use. `join.json` holds the clear text for `svc join-link` and
- * goes away with the challenge; the database holds hashes, the PIN's keyed with the token.
+ * How the first root user is created: by a challenge (a link with a token, and a PIN), valid for ten minutes, five tries
+ * and one use. Its clear text is in `join.json` and in the output of the start, nowhere else, so only somebody who can read
+ * the data directory becomes root. The database holds hashes, the PIN's keyed with the token.
  */
 import { createHmac, hash, randomInt, timingSafeEqual } from 'node:crypto';
 import { readFile, rm } from 'node:fs/promises';
@@ -24,6 +24,13 @@ export interface JoinChallenge {
   url: string;
   token: string;
   pin: string;
+  /** RFC 3339. */
+  expires_at: string;
+}
+
+/** Where a challenge is, for a caller who may not be allowed to read it. */
+export interface JoinFile {
+  file: string;
   /** RFC 3339. */
   expires_at: string;
 }
@@ -58,8 +65,8 @@ export class Join {
   }
 
   /**
-   * For the start of the service: a valid challenge while there is no root, the one of before where it still is good;
-   * null, and no file, once there is one.
+   * For the start of the service: the present challenge if it stays valid for another minute, otherwise a new one.
+   * Null, and no file, once there is a root user.
    */
   async ensureChallenge(base_url: string): Promise<JoinChallenge | null> {
     const { store, file } = this.#deps;
@@ -67,7 +74,9 @@ export class Join {
       await rm(file, { force: true });
       return null;
     }
-    return (await this.#standing(base_url)) ?? (await this.createChallenge(base_url, null));
+    return await this.#queue.run('join', () =>
+      this.#keepOrCreate(base_url, null, limits.join_challenge_left_ms),
+    );
   }
 
   /** Throws `root already initialized` once there is a root: told before a request is looked at. */
@@ -75,31 +84,47 @@ export class Join {
     if (await this.#deps.store.read(hasRoot)) throw problems.rootAlreadyInitialized();
   }
 
-  /** A new challenge in place of any other. Throws `root already initialized`. */
-  async createChallenge(base_url: string, ip: string | null): Promise<JoinChallenge> {
-    return await this.#queue.run('join', async () => {
-      const { store, clock, audit, file } = this.#deps;
-      const token = newSecret();
-      const pin = String(randomInt(10 ** PIN_DIGITS)).padStart(PIN_DIGITS, '0');
-      const expires_at = clock.now() + limits.join_challenge_ms;
-      const row: Row = {
-        id: 1,
-        token_hash: hash('sha256', token, 'buffer'),
-        pin_hash: pinHash(token, pin),
-        tries_left: limits.join_pin_tries,
-        expires_at,
-        used: 0,
-      };
-      await store.write((tx) => {
-        if (hasRoot(tx)) throw problems.rootAlreadyInitialized();
-        tx.run(tx.sql.deleteFrom('join_challenges'));
-        tx.run(tx.sql.insertInto('join_challenges').values(row));
-        audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
-      });
-      const challenge = { url: link(base_url, token), token, pin, expires_at: rfc3339(expires_at) };
-      await writeFileAtomic(file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
-      return challenge;
+  /**
+   * Makes sure that `join.json` holds a valid challenge, and says where it is; link and PIN go to nobody who cannot read
+   * that file. A challenge that is still valid is kept: the caller is not known, and must not be able to end the link that
+   * the operator is using. Throws `root already initialized`.
+   */
+  async requestChallenge(base_url: string, ip: string | null): Promise<JoinFile> {
+    const { expires_at } = await this.#queue.run('join', () => this.#keepOrCreate(base_url, ip, 0));
+    return { file: this.#deps.file, expires_at };
+  }
+
+  /** The present challenge, if it stays valid for more than `left_ms`, otherwise a new one in its place. */
+  async #keepOrCreate(base_url: string, ip: string | null, left_ms: number): Promise<JoinChallenge> {
+    return (await this.#present(base_url, left_ms)) ?? (await this.#create(base_url, ip));
+  }
+
+  async #create(base_url: string, ip: string | null): Promise<JoinChallenge> {
+    const { store, clock, audit } = this.#deps;
+    const token = newSecret();
+    const pin = String(randomInt(10 ** PIN_DIGITS)).padStart(PIN_DIGITS, '0');
+    const expires_at = clock.now() + limits.join_challenge_ms;
+    const row: Row = {
+      id: 1,
+      token_hash: hash('sha256', token, 'buffer'),
+      pin_hash: pinHash(token, pin),
+      tries_left: limits.join_pin_tries,
+      expires_at,
+      used: 0,
+    };
+    await store.write((tx) => {
+      if (hasRoot(tx)) throw problems.rootAlreadyInitialized();
+      tx.run(tx.sql.deleteFrom('join_challenges'));
+      tx.run(tx.sql.insertInto('join_challenges').values(row));
+      audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
     });
+    const challenge = { url: link(base_url, token), token, pin, expires_at: rfc3339(expires_at) };
+    await this.#write(challenge);
+    return challenge;
+  }
+
+  async #write(challenge: JoinChallenge): Promise<void> {
+    await writeFileAtomic(this.#deps.file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
   }
 
   /**
@@ -150,8 +175,8 @@ export class Join {
     return timingSafeEqual(pinHash(token, pin), row.pin_hash);
   }
 
-  /** The challenge in `join.json`, when it is the one in the database and can be used for a minute more. */
-  async #standing(base_url: string): Promise<JoinChallenge | null> {
+  /** The challenge in `join.json`, if it is the one in the database and stays valid for more than `left_ms`. */
+  async #present(base_url: string, left_ms: number): Promise<JoinChallenge | null> {
     const { store, clock, file } = this.#deps;
     const kept = readChallenge(await readFile(file, 'utf8').catch(() => ''));
     if (!kept) return null;
@@ -160,12 +185,13 @@ export class Join {
       row !== undefined &&
       !row.used &&
       row.tries_left > 0 &&
-      row.expires_at > clock.now() + 60_000 &&
+      row.expires_at > clock.now() + left_ms &&
       timingSafeEqual(hash('sha256', kept.token, 'buffer'), row.token_hash) &&
       timingSafeEqual(pinHash(kept.token, kept.pin), row.pin_hash);
     if (!good) return null;
-    const challenge = { ...kept, url: link(base_url, kept.token), expires_at: rfc3339(row.expires_at) };
-    await writeFileAtomic(file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
+    const url = link(base_url, kept.token);
+    const challenge = { ...kept, url, expires_at: rfc3339(row.expires_at) };
+    if (url !== kept.url) await this.#write(challenge);
     return challenge;
   }
 }
@@ -189,10 +215,11 @@ function link(base_url: string, token: string): string {
   return `${base_url}/join#t=${token}`;
 }
 
-function readChallenge(text: string): { token: string; pin: string } | null {
+function readChallenge(text: string): Pick<JoinChallenge, 'url' | 'token' | 'pin'> | null {
   try {
-    const { token, pin } = JSON.parse(text) as Record<string, unknown>;
-    return typeof token === 'string' && typeof pin === 'string' ? { token, pin } : null;
+    const { url, token, pin } = JSON.parse(text) as Record<string, unknown>;
+    const isWhole = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
+    return isWhole ? { url, token, pin } : null;
   } catch {
     return null;
   }

@@ -12,6 +12,7 @@ import { sql as push } from './migrations/0006_push.ts';
 import { sql as grants } from './migrations/0007_token_grants.ts';
 import { sql as pending } from './migrations/0008_pending.ts';
 import { sql as permissionMode } from './migrations/0009_permission_mode.ts';
+import { sql as teamEnv } from './migrations/0010_team_env.ts';
 
 /** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
 export const migrations: readonly string[] = [
@@ -24,6 +25,7 @@ export const migrations: readonly string[] = [
   grants,
   pending,
   permissionMode,
+  teamEnv,
 ];
 
 export class DatabaseTooNew extends Error {

@@ -13,6 +13,7 @@ import {
   type StepStatus,
 } from '../domain/run.ts';
 import type { TeamSpec } from '../domain/team.ts';
+import { shownSpec } from '../domain/team-env.ts';
 import { built } from './built.ts';
 import { listed } from './listed.ts';
 import type { Reader, Tx } from './store.ts';
@@ -151,7 +152,7 @@ export function toRun(row: RunRow): Run {
     team_id: row.team_id,
     task_id: row.task_id,
     status: row.status,
-    spec: specOf(row),
+    spec: shownSpec(specOf(row)),
     input: JSON.parse(row.input),
     output: parsed(row.output),
     error: row.error,

@@ -3,6 +3,7 @@ import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339 } from '../base/clock.ts';
 import type { View } from '../domain/policy.ts';
 import type { Team } from '../domain/team.ts';
+import { shownSpec } from '../domain/team-env.ts';
 import { built } from './built.ts';
 import type { Reader, Tx } from './store.ts';
 import type { Tables } from './tables.ts';
@@ -104,7 +105,7 @@ export function toTeam(row: TeamRow, humans: readonly { username: string }[]): T
     id: row.id,
     name: row.name,
     description: row.description,
-    spec: JSON.parse(row.spec),
+    spec: shownSpec(JSON.parse(row.spec)),
     version: row.version,
     human_members: humans.map(({ username }) => username),
     created_by: row.created_by,

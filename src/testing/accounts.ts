@@ -103,7 +103,7 @@ export class AccountsRoom {
 
   /** Makes the first root; answers its caller and token. */
   async joinRoot(ip = '127.0.0.1'): Promise<{ caller: Caller; token: string }> {
-    const { token, pin } = await this.join.createChallenge(BASE_URL, null);
+    const { token, pin } = (await this.join.ensureChallenge(BASE_URL))!;
     const signedIn = await this.join.join(
       { token, pin, username: 'root', password: PASSWORD },
       { ip, user_agent: 'test' },

@@ -19,5 +19,8 @@ export interface Shape {
 
 /** A text in the pieces that a model would stream it in. */
 export function pieces(text: string): string[] {
-  return text.match(/\s*\S+\s*$|\s*\S+/g) ?? [];
+  if (text.trim() === '') return [];
+  const parts = text.split(/(?<=\S)(?=\s)/);
+  const last = parts.at(-1)!;
+  return last.trim() === '' ? [...parts.slice(0, -2), parts.at(-2)! + last] : parts;
 }

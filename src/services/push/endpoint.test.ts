@@ -1,4 +1,5 @@
 import type { LookupAddress } from 'node:dns';
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { AddressRefused, checkEndpoint, resolverOf } from './endpoint.ts';
 
@@ -29,6 +30,39 @@ test.each(['http://127.0.0.1:9001/x', 'http://push.lan:8443/x', 'https://169.254
     expect(() => checkEndpoint(asked, OWN)).toThrow();
   },
 );
+
+test.each([
+  ...['::7f00:1', '::127.0.0.1', '::808:808', '::2', '0:1::1', '200::1', '4000::1', 'a000::1', '3fff::1'],
+  ...[
+    '100::1',
+    '5f00::1',
+    '64:ff9b:1::1',
+    '64:ff9b::7f00:1',
+    '::ffff:7f00:1',
+    '::ffff:0:7f00:1',
+    '2002:7f00:1::',
+  ],
+  ...['fc00::1', 'fec0::1', 'ff02::1', '2001:db8::1', '2001::1', '::1', '::'],
+])('https://[%s]/ is refused: it is not global unicast', (address) => {
+  expect(() => checkEndpoint(`https://[${address}]/x`, [])).toThrow('endpoint address is not allowed');
+  expect(() => resolverOf(new URL(`https://[${address}]/x`), [])).toThrow(AddressRefused);
+});
+
+test('any IPv6 address outside 2000::/3 is refused, unless it stands for a public IPv4 address', () => {
+  const groups = fc.array(fc.integer({ min: 0, max: 0xffff }), { minLength: 8, maxLength: 8 });
+  const sparse = groups.map((all) => all.map((group, at) => (group % 3 === 0 || at === 7 ? group : 0)));
+  fc.assert(
+    fc.property(fc.oneof(groups, sparse), (all) => {
+      fc.pre(all[0]! >> 13 !== 0b001);
+      const address = all.map((group) => group.toString(16)).join(':');
+      const head = all.slice(0, 6).join();
+      const holds_ipv4 =
+        head === [0, 0, 0, 0, 0, 0xffff].join() || head === [0x64, 0xff9b, 0, 0, 0, 0].join();
+      fc.pre(!holds_ipv4);
+      expect(() => checkEndpoint(`https://[${address}]/x`, [])).toThrow();
+    }),
+  );
+});
 
 test('what a name leads to is looked at when it is dialled: of the public internet, unless it is one’s own', async () => {
   await expect(resolved('https://localhost:1/x', [])).rejects.toThrow(AddressRefused);

@@ -5,6 +5,7 @@
 import { limits } from '../../base/limits.ts';
 import type { PushKind, PushMessage } from '../../domain/push.ts';
 import type { RunStatus } from '../../domain/run.ts';
+import { visible } from '../../domain/visible.ts';
 
 /** All of a message but how many wait, which differs by person. */
 export type Words = Omit<PushMessage, 'waiting'>;
@@ -98,9 +99,9 @@ export function isWanted({ kind }: Words, kinds: readonly PushKind[]): boolean {
   return kind === 'closed' || kind === 'test' || kinds.includes(kind);
 }
 
-/** One line without what turns or hides text. */
+/** One line in which nothing hides or turns text. */
 function plain(text: string): string {
-  const line = text.replace(/[\p{C}\u2028\u2029\s]+/gu, ' ').trim();
+  const line = visible(text).replace(/\s+/g, ' ').trim();
   const letters = [...line];
   const most = limits.push_text_chars_max;
   return letters.length > most ? `${letters.slice(0, most - 1).join('')}…` : line;

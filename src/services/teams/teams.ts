@@ -3,10 +3,12 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Clock } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
 import { limits } from '../../base/limits.ts';
+import { fieldPath } from '../../contract/validate.ts';
 import type { AuditEvent } from '../../domain/audit.ts';
 import { authorize, viewOf } from '../../domain/policy.ts';
 import { invalid, problems } from '../../domain/problem.ts';
-import type { Team, TeamSpec } from '../../domain/team.ts';
+import type { AskedSpec, Team, TeamSpec } from '../../domain/team.ts';
+import { withKeptEnv } from '../../domain/team-env.ts';
 import type { Caller } from '../../domain/user.ts';
 import { openRuns } from '../../store/runs.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
@@ -40,7 +42,7 @@ export interface TeamsOptions {
 export interface CreateTeam {
   name: string;
   description: string;
-  spec: TeamSpec;
+  spec: AskedSpec;
   /** Usernames. */
   human_members: string[];
 }
@@ -88,7 +90,7 @@ export class Teams {
       if (isTeamName(tx, asked.name)) throw problems.teamExists();
       const now = clock.now();
       const num = insertTeam(tx, {
-        ...{ id, name: asked.name, description: asked.description, spec: JSON.stringify(asked.spec) },
+        ...{ id, name: asked.name, description: asked.description, spec: storedSpec(asked.spec, null) },
         ...{ version: 1, created_by: caller.user_id, created_at: now, updated_at: now },
       });
       putHumans(tx, num, this.#humans(tx, asked.human_members));
@@ -119,7 +121,7 @@ export class Teams {
       updateTeam(tx, row.num, {
         ...(name !== undefined && { name }),
         ...(description !== undefined && { description }),
-        ...(spec !== undefined && { spec: JSON.stringify(spec) }),
+        ...(spec !== undefined && { spec: storedSpec(spec, JSON.parse(row.spec)) }),
         version: version + 1,
         updated_at: clock.now(),
       });
@@ -162,6 +164,13 @@ export class Teams {
   #audit(tx: Tx, { user_id, ip }: Caller, event: AuditEvent, { id, name }: TeamRow, details: object): void {
     this.#options.audit.record(tx, { event, user_id, ip, details: { team_id: id, name, ...details } });
   }
+}
+
+/** Throws a 400 where `env_keys` names a variable that has no value. */
+function storedSpec(asked: AskedSpec, before: TeamSpec | null): string {
+  const { spec, fault } = withKeptEnv(asked, before);
+  if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
+  return JSON.stringify(spec);
 }
 
 function record(reader: Reader, row: TeamRow): Team {

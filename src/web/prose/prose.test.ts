@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
+import { visible } from '../../domain/visible.ts';
 import { webAddress } from './links.ts';
-import { visible } from './visible.ts';
 
 test('only addresses of the web are links', () => {
   expect(webAddress('https://example.org/a?b#c')).toBe('https://example.org/a?b#c');

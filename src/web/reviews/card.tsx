@@ -5,9 +5,9 @@
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
 import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'react';
+import { visible } from '../../domain/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
-import { visible } from '../prose/visible.ts';
 import type { Option } from '../transcript/items.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
@@ -192,7 +192,7 @@ function OptionButton({
           {digit}
         </kbd>
       )}
-      <bdi className="min-w-0 break-words">{option.name}</bdi>
+      <bdi className="min-w-0 break-words">{visible(option.name)}</bdi>
     </button>
   );
 }
@@ -227,7 +227,7 @@ function AgentName({ question, agent }: Pick<ReviewCardProps, 'question' | 'agen
       params={{ agent_id: question.agent_id }}
       className="tap inline-flex min-w-0 items-center font-medium hover:underline"
     >
-      <span className="break-all">{agent?.name ?? question.agent_id}</span>
+      <span className="break-all">{visible(agent?.name ?? question.agent_id)}</span>
     </Link>
   );
 }
@@ -250,7 +250,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName question={question} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{settledWords(question, me)}</bdi>
+        <bdi>{visible(settledWords(question, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}

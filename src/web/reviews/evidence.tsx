@@ -1,7 +1,8 @@
 /** What a question is about, in full: nobody should allow what they cannot see. */
+
+import { visible } from '../../domain/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
-import { visible } from '../prose/visible.ts';
 import type { Call } from '../transcript/calls.ts';
 import { DiffView } from './diff-view.tsx';
 import { pathIn } from './paths.ts';
@@ -25,7 +26,7 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
         const key = `${at} ${content.type}`;
         if (content.type === 'diff') return <DiffView key={key} diff={content} workdir={workdir} />;
         if (content.type === 'content' && content.part.type === 'text')
-          return <Prose key={key} text={content.part.text} />;
+          return <Prose key={key} text={visible(content.part.text)} />;
         if (content.type === 'content')
           return <RawView key={key} label={content.part.type} value={content.part} />;
         return <RawView key={key} label={content.type} value={content} />;

@@ -51,7 +51,9 @@ export function coloursAfter(carry: string, raw: string): string {
 
 /** A carriage return begins the line anew, as progress bars do: what was written last is seen. */
 function lastWritten(raw: string): { before: string; text: string } {
-  const line = raw.replace(/\r+$/, '');
+  let end = raw.length;
+  while (raw[end - 1] === '\r') end--;
+  const line = raw.slice(0, end);
   const at = line.lastIndexOf('\r') + 1;
   return { before: line.slice(0, at), text: line.slice(at) };
 }

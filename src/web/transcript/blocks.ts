@@ -90,7 +90,8 @@ export interface OpenFence {
 
 /** The code of a tail that is a fenced block which has not ended: it is shown as it is, without being parsed again and again. */
 export function openFence(tail: string): OpenFence | null {
-  const opening = /^ {0,3}(`{3,}|~{3,})([^\n]*)\n/.exec(tail);
+  // Whole fences only: otherwise a long one without a line end would be tried at each of its lengths.
+  const opening = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(tail);
   if (!opening) return null;
   const [line, fence, info] = opening as unknown as [string, string, string];
   if (fence.startsWith('`') && info.includes('`')) return null;

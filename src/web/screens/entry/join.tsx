@@ -62,10 +62,9 @@ export function Join() {
     return (
       <Door title="Create the root user">
         <p className="mb-3">
-          Open the whole link that the service printed: this address has lost its last part. A new one is made
-          by
+          This address has lost its last part. Open the whole link that the service printed, or run
           <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine of the
-          service.
+          service, as the user of the service, to see it again.
         </p>
         <Link to="/login" search={{}} className={buttonClass()}>
           Sign in instead
@@ -123,8 +122,8 @@ export function Join() {
             {said}
             {ENDED.includes(said) && (
               <span className="block text-muted">
-                Run <code className="font-mono">svc join-link</code> on the machine of the service for a new
-                one.
+                Run <code className="font-mono">svc join-link</code> on the machine of the service, as the
+                user of the service, to get a valid link.
               </span>
             )}
           </p>

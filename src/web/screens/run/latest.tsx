@@ -1,7 +1,7 @@
 /** The end of an agent's log in few lines, live; the whole of it is on the agent's own page. */
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
+import { visible } from '../../../domain/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import { visible } from '../../prose/visible.ts';
 import type { Item } from '../../transcript/items.ts';
 import { textOf } from '../../transcript/parts.ts';
 import { stopWords } from '../../transcript/words.ts';

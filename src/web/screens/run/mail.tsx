@@ -2,10 +2,10 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useRef, useState } from 'react';
+import { visible } from '../../../domain/visible.ts';
 import { call, type ItemOf } from '../../api/client.ts';
 import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { visible } from '../../prose/visible.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Reading, Refused } from '../../ui/states.tsx';

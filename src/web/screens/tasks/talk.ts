@@ -63,6 +63,9 @@ interface Piece {
   href: string | null;
 }
 
+/** At the end of an address it belongs to the sentence. */
+const PUNCTUATION = new Set('.,;:!?)]}');
+
 /** Text, cut where an address of the web stands; nothing else becomes a link. */
 export function pieces(text: string): Piece[] {
   const parts: Piece[] = [];
@@ -71,7 +74,9 @@ export function pieces(text: string): Piece[] {
     if (until > from) parts.push({ at: from, text: text.slice(from, until), href: null });
   };
   for (const match of text.matchAll(/https?:\/\/[^\s<>"'`\\]+/g)) {
-    const address = match[0].replace(/[.,;:!?)\]}]+$/, '');
+    let end = match[0].length;
+    while (PUNCTUATION.has(match[0][end - 1]!)) end--;
+    const address = match[0].slice(0, end);
     if (!URL.canParse(address)) continue;
     plain(match.index);
     parts.push({ at: match.index, text: address, href: address });

@@ -219,6 +219,12 @@ export function Editor({
             <label htmlFor="team-json" className="font-medium text-sm">
               Definition (JSON)
             </label>
+            {text.includes('"env_keys"') && (
+              <p className="text-muted text-sm">
+                Values of variables are not shown. A name in <code className="font-mono">env_keys</code> keeps
+                its value; to change one, set it in <code className="font-mono">env</code>.
+              </p>
+            )}
             <textarea
               id="team-json"
               ref={json}

@@ -1,6 +1,6 @@
 /** Lines about the conversation itself: how a turn or a process ended, what the service says, what nobody knows. */
 import { CircleAlert, CircleX, Info } from 'lucide-react';
-import { visible } from '../../../prose/visible.ts';
+import { visible } from '../../../../domain/visible.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
 import type { Notice, StatusChange, Stop, Unknown } from '../../../transcript/items.ts';
 import { noticeTone, stopWords, type Tone } from '../../../transcript/words.ts';

@@ -2,8 +2,8 @@
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
+import { visible } from '../../../../domain/visible.ts';
 import { filesQuery } from '../../../api/queries.ts';
-import { visible } from '../../../prose/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
 

@@ -15,7 +15,7 @@ import {
   Wrench,
 } from 'lucide-react';
 import { type ReactNode, useId, useState } from 'react';
-import { visible } from '../../../prose/visible.ts';
+import { visible } from '../../../../domain/visible.ts';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
 import { pathIn } from '../../../reviews/paths.ts';
 import { commandIn } from '../../../reviews/question.ts';

@@ -1,8 +1,8 @@
 /** The files that an agent changed, each a way into Changes. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { visible } from '../../../../domain/visible.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
-import { visible } from '../../../prose/visible.ts';
 import { Counts } from '../../../reviews/diff-view.tsx';
 import type { Turn } from '../../../transcript/items.ts';
 

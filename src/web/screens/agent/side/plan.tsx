@@ -1,5 +1,5 @@
 /** What the agent means to do, as it said last. */
-import { visible } from '../../../prose/visible.ts';
+import { visible } from '../../../../domain/visible.ts';
 import type { Plan as PlanOf } from '../../../transcript/settings.ts';
 import { cx } from '../../../ui/cx.ts';
 

@@ -1,8 +1,8 @@
 /** Beside a conversation: its plan, the files it changed, its budget, and what can be set. On a phone a line, and a sheet. */
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
+import { visible } from '../../../../domain/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import { visible } from '../../../prose/visible.ts';
 import type { View } from '../../../transcript/transcript.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Branch, NodeName } from '../../agents/facts.tsx';

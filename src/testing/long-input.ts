@@ -1,0 +1,34 @@
+/**
+ * Long texts that make a careless expression try every length: what takes milliseconds in linear time would take many
+ * minutes in quadratic time, and so end in the time limit of a test.
+ */
+const LENGTH = 300_000;
+const PUMPS = [
+  ...['\r', '\n', '\t', ' ', '`', '~', '-', '.', '@', '0', 'a', 'é', '\x1b', '\x9d', '\u200d', 'а'],
+  ...[
+    '\x1b[',
+    '\x1b[0;',
+    '\x1b]8;',
+    '\t\r',
+    '\r ',
+    'a\u0301',
+    'aа',
+    '![',
+    '](',
+    ')!',
+    'https://a.',
+    '\\"',
+    'k3',
+  ],
+];
+const STARTS = ['', 'https://a/', '\x1b['];
+const ENDS = ['', 'x', '\n', '\0'];
+
+/** Calls `apply` with every kind of long text. */
+export function applyToLongTexts(apply: (text: string) => unknown): void {
+  for (const pump of PUMPS) {
+    const long = pump.repeat(LENGTH / pump.length);
+    for (const start of STARTS) apply(start + long);
+    for (const end of ENDS) apply(long + end);
+  }
+}
