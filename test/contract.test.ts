@@ -183,6 +183,7 @@ test('every answer has the form that the contract gives it', async () => {
   await check('sendInput', { params: other, body: { data: 'x', eof: true } });
   await check('restartAgent', { params: other, body: { grace_seconds: 0 } });
   await check('stopAgent', { params: other, body: { grace_seconds: 0 } });
+  await check('withdrawPending', { params: other });
   await check('updateAgent', { params: other, body: { name: 'renamed', labels: { a: 'b' } } });
   await check('startAgent', { params: other });
   await check('deleteAgent', { params: other, query: 'force=true' });

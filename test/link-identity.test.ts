@@ -54,7 +54,7 @@ test('another process with the id of a node that agents run on is refused and au
   const waiting = await plane.client
     .call('startAgent', { params: { agent_id: writers[0]!.id } })
     .catch((error: Error) => error.message);
-  expect(waiting).toBe('agent is already running');
+  expect(waiting).toBe('failed to connect to remote node');
 
   first.proxy!.target_port = first.port;
   first.proxy!.cut();

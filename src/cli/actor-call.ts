@@ -43,6 +43,20 @@ type Env = Io['env'];
 export async function callPlane<M extends ActorMethod>(
   context: Context,
   options: LocalOptions,
+  call: Call<M>,
+): Promise<ActorResult<M>> {
+  try {
+    return await callNearest(context, options, call);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== problems.nodeUnreachable().code) throw error;
+    // It is no agent's node that is away, but the process that serves this command.
+    throw new Problem(error.kind, 'actor_surface_unreachable', error.message);
+  }
+}
+
+async function callNearest<M extends ActorMethod>(
+  context: Context,
+  options: LocalOptions,
   { method, actor_id, params }: Call<M>,
 ): Promise<ActorResult<M>> {
   const { env, signal } = context.io;

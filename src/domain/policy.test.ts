@@ -145,6 +145,7 @@ const scopeTable: Record<Action, Scope | null> = {
 
 /** What a token that is limited to agents or teams is refused, whatever it is about. */
 const unlimitedOnly: Action[] = [
+  'agent.forget',
   'agents.create',
   'audit.read',
   'config.manage',

@@ -254,7 +254,7 @@ test('an operator with the shared secret answers reviews as the first root user 
   await respond(await mint());
   await respond(await mint(), { actor_id: 'user:ana' });
   await holder('permission-review-list');
-  const ben = { user_id: 'usr_2', username: 'ben', role: 'root', token_id: '', ip: '192.0.2.7' };
+  const ben = { user_id: 'usr_2', username: 'ben', role: 'root', token_id: '', grant: null, ip: '192.0.2.7' };
   expect(reviewers).toEqual([
     ben,
     { ...ben, user_id: 'usr_1', username: 'ana', role: 'user' },

@@ -248,7 +248,7 @@ export class Agents {
     const asked = { kind: 'restart', doer: doer(caller), grace_ms, session_id } as const;
     const carryOut = () => this.#lifecycle.restart(find, asked.doer, grace_ms, session_id);
     await this.#pending.request(find, asked, carryOut);
-    return this.get(caller, agent_id);
+    return this.#record(caller, 'agent.drive', agent_id);
   }
 
   /** Takes back what is kept until the agent's node answers. Idempotent. */

@@ -11,6 +11,11 @@ const demo = (...options: string[]) => ({
   ...(options.length > 0 && { argv: ['svc', 'demo-agent', ...options] }),
   worktree_mode: 'create_worktree',
 });
+/** One that acts without asking. */
+const unasked = (...options: string[]) => ({
+  ...demo('--mode', 'auto', ...options),
+  permission_mode: 'agent',
+});
 
 export const templates: readonly Template[] = [
   {
@@ -32,7 +37,7 @@ export const templates: readonly Template[] = [
             member_id: 'reviewer',
             description: 'Reads it and says what to do better',
             prompt: 'You review what the writer made. Name what is wrong, and what is good.',
-            agent: demo('--mode', 'auto'),
+            agent: unasked(),
           },
         ],
         steps: [
@@ -61,17 +66,17 @@ export const templates: readonly Template[] = [
             member_id: 'lead',
             description: 'Plans, hands out and sums up',
             prompt: 'You lead. Add a step for each worker, and sum up what they made.',
-            agent: demo('--mode', 'auto'),
+            agent: unasked(),
           },
           {
             member_id: 'first',
             description: 'Takes one part of the work',
-            agent: demo('--mode', 'auto'),
+            agent: unasked(),
           },
           {
             member_id: 'second',
             description: 'Takes the other part',
-            agent: demo('--mode', 'auto', '--seed', '2'),
+            agent: unasked('--seed', '2'),
           },
         ],
         steps: [],
