@@ -140,7 +140,7 @@ browserTest('with a modifier a key is not ours', async () => {
 
 browserTest('j and k move through a list, Enter opens, Esc leaves', async () => {
   await go('/reader?q=token', /^API/);
-  await page.getByRole('link', { name: /Make a named API token/ }).waitFor();
+  await page.getByRole('link', { name: /Create a named API token/ }).waitFor();
   await page.keyboard.press('j');
   const first = await focused();
   await page.keyboard.press('j');
