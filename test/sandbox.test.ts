@@ -3,7 +3,7 @@
  * Needs bubblewrap and a kernel that lets it make namespaces.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
-import { chmod, chown, mkdir, readFile, writeFile } from 'node:fs/promises';
+import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { Agent } from '../src/domain/agent.ts';
@@ -12,7 +12,7 @@ import { findUser } from '../src/runtime/run-as.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
-import { makeRepository, type TemporaryFolder, temporaryFolder } from '../src/testing/repository.ts';
+import { git, makeRepository, type TemporaryFolder, temporaryFolder } from '../src/testing/repository.ts';
 import { sandboxMissing } from '../src/testing/sandbox.ts';
 
 const missing = sandboxMissing();
@@ -138,6 +138,28 @@ sandboxed(
     await Promise.all([stop(one.agent), stop(other.agent)]);
   },
 );
+
+sandboxed(`a worktree goes with its agent, with unsaved work when that is asked for${note}`, async () => {
+  const [clean, dirty, broken] = [
+    await inWorktree('clean'),
+    await inWorktree('dirty'),
+    await inWorktree('broken'),
+  ];
+  await Promise.all([clean, dirty, broken].map(({ agent }) => stop(agent)));
+  for (const name of await readdir(clean.agent.workdir)) {
+    if (!['.git', 'a.txt'].includes(name)) await rm(join(clean.agent.workdir, name));
+  }
+  await rm(join(broken.agent.workdir, '.git'));
+  const remove = ({ agent }: Shell, delete_worktree: boolean) =>
+    plane.client.call('deleteAgent', { params: { agent_id: agent.id }, query: { delete_worktree } });
+  expect(await remove(clean, false)).toBeUndefined();
+  for (const one of [dirty, broken]) expect(await remove(one, true)).toBeUndefined();
+  for (const { agent } of [clean, dirty, broken]) {
+    expect(existsSync(agent.workdir)).toBe(false);
+    expect(git(repo, 'worktree', 'list')).not.toContain(agent.workdir);
+    expect(git(repo, 'branch', '--list', agent.worktree_branch!)).toBe('');
+  }
+});
 
 sandboxed(`a worktree's link that the agent wrote itself opens no repository${note}`, async () => {
   const theirs = await inWorktree('theirs');

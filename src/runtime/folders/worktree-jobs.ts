@@ -3,11 +3,11 @@
  * kinds never mix: steps that write git's records of worktrees run nothing that the repository configures, and the
  * checkout, which may, runs where those records cannot be written.
  */
-import { lstat, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { Problem } from '../../domain/problem.ts';
-import { complaint, type Git, gitRefused } from './git.ts';
+import { complaint, type Git } from './git.ts';
 import { clearHalfMade } from './half-made.ts';
 import { type JobContext, removeFolder } from './jobs.ts';
 import { commitOf, commitOrNull, listWorktrees, type Repository, type WorktreeEntry } from './repository.ts';
@@ -151,17 +151,21 @@ function clearKilled(
   return clearHalfMade({ common_dir, workdir, branch, removeTree: (path) => mustRemove(context, path) });
 }
 
-/** Throws a worktree's folder and git's record of it away. */
-async function discard(context: JobContext, repository: Repository, path: string): Promise<void> {
-  await mustRemove(context, path);
-  const removed = await context.git.run(repository.path, ['worktree', 'remove', '-f', '-f', '--', path], {
-    filters_off: false,
-  });
-  if (
-    removed.code !== 0 &&
-    (await listWorktrees(context.git, repository)).some((each) => each.path === path)
-  ) {
-    throw gitRefused(removed);
+/**
+ * Throws a worktree's folder and git's record of it away. Git goes first: it removes the record even where the folder has
+ * to stay, because it is mounted here. What it refuses (a folder whose link is gone) goes without it.
+ */
+async function discard(
+  context: JobContext,
+  { path, common_dir }: Repository,
+  workdir: string,
+): Promise<void> {
+  await context.git.run(path, ['worktree', 'remove', '-f', '-f', '--', workdir], { filters_off: false });
+  await mustRemove(context, workdir);
+  const records = join(common_dir, 'worktrees');
+  for (const name of await readdir(records).catch(() => [])) {
+    const pointer = await readFile(join(records, name, 'gitdir'), 'utf8').catch(() => '');
+    if (pointer.trim() === join(workdir, '.git')) await mustRemove(context, join(records, name));
   }
 }
 
