@@ -294,7 +294,7 @@ export class Sandbox {
     const home = this.#home;
     if (!preset || home === undefined || NO_HOMES.includes(home) || !OWNER_ID.test(owner_id)) return [];
     const paths = preset.state_dirs.map((name) => join(home, name));
-    if (this.#options.run_as) return existing(paths, 'write');
+    if (this.#options.run_as) return existingHere(paths, 'write');
     const own = join(this.#options.data_dir, 'state', owner_id, preset.id);
     const places: Place[] = [];
     for (const name of preset.state_dirs) {
