@@ -410,6 +410,8 @@ export const limits = {
   path_bytes_max: 4_095,
   exec_drain_ms: 2_000,
   folder_workers_max: 4,
+  git_folder_entries_max: 500,
+  sign_in_bytes_max: 1 * MIB,
   folder_job_ms: 15 * 60 * 1000,
   folder_answer_bytes_max: 16 * MIB,
   git_timeout_ms: 30_000,

@@ -445,7 +445,8 @@ class Main implements LocalNode {
           '--inh-caps=-all',
         ]
       : [];
-    const mounted = confinement ? [confinement.places.join('\n'), confinement.ids.join('\n')] : ['', ''];
+    const { places = [], ids = [], masks = [], entries = [] } = confinement ?? {};
+    const mounted = [places, ids, masks, entries].map((lines) => lines.join('\n'));
     // Inside the sandbox, so that its leader is the agent and not who waits for the agent there.
     const command = [
       ...drop,

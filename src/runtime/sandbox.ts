@@ -4,15 +4,16 @@
  * that keep it from every process outside. What agents can write to may be swapped while this is worked out, so folders
  * are held open and named by device and inode; the first program inside compares them with what was mounted.
  */
-import { access, mkdir, readdir, realpath, stat } from 'node:fs/promises';
-import { dirname, isAbsolute, join } from 'node:path';
+import { randomBytes } from 'node:crypto';
+import { access, lstat, mkdir, readdir, readFile, realpath, rename, stat, writeFile } from 'node:fs/promises';
+import { basename, dirname, isAbsolute, join } from 'node:path';
 import { limits } from '../base/limits.ts';
 import { findPreset } from '../domain/presets.ts';
 import { Problem } from '../domain/problem.ts';
 import { binFolder } from './environment.ts';
 import type { Exec } from './exec.ts';
 import { isInside, outermost, realRoots } from './folders/paths.ts';
-import { type HeldFolder, holdFolder } from './held-folder.ts';
+import { type HeldFolder, holdFolder, identify } from './held-folder.ts';
 import { repositoryOf } from './repository-link.ts';
 import { asUser, type RunAs } from './run-as.ts';
 
@@ -66,6 +67,9 @@ export interface Confinement {
   /** Absolute paths and, in the same order, what `stat -c %d:%i` must say of each. */
   places: string[];
   ids: string[];
+  /** Folders that are empty but for what is mounted in them, and all that may be in them (absolute paths). */
+  masks: string[];
+  entries: string[];
   /** The command has process ids of its own; `--info-fd` is descriptor 5. */
   pid_namespace: boolean;
   /** To be called once the check is over. */
@@ -107,11 +111,9 @@ const NO_HOMES = [
 /** Of a home, what git has to know of its user. Credentials lie elsewhere. */
 const GIT_SETTINGS = ['.gitconfig', '.config/git/config', '.config/git/ignore', '.config/git/attributes'];
 /** What a worktree writes of its repository: all else there could make git run something for others. */
-const GIT_SHARED = ['objects', 'refs', 'logs', 'lfs'];
-/** Of a worktree's own record, what says where it and its repository are. */
-const GIT_POINTERS = ['commondir', 'gitdir'];
-/** A worktree's own settings. One that this service made has an empty file there; elsewhere nothing can be put there. */
-const GIT_SETTINGS_OF_WORKTREE = 'config.worktree';
+const GIT_SHARED = ['objects', 'refs', 'lfs'];
+/** Git follows links where it appends to reflogs, so the ones that others write are not shared. */
+const GIT_PRIVATE = ['logs', 'worktrees'];
 
 /** The machine as it is, and nothing of it to be changed. */
 const BASE = [
@@ -122,6 +124,9 @@ const BASE = [
 const DEVICES: Place = { path: '/dev', kind: 'devices' };
 const PROCESSES: Place = { path: '/proc', kind: 'processes' };
 const PID_NAMESPACE = ['--unshare-pid'];
+/** Root owns the kernel's settings, and needs no capability to write them: the mounts have to prevent it. */
+const PROBE =
+  '! [ -w /proc/sys/kernel/core_pattern ] || { echo "the settings of the kernel stay writable" >&2; exit 1; }';
 
 export class Sandbox {
   readonly #options: SandboxOptions;
@@ -138,7 +143,12 @@ export class Sandbox {
     if (this.#works) return null;
     if (process.platform !== 'linux') return 'agents.sandbox "bwrap" needs Linux';
     if (bwrap === null) return 'bwrap was not found: install bubblewrap';
-    const full = [...BASE, ...PID_NAMESPACE, ...[DEVICES, PROCESSES].flatMap(mount)];
+    const full = [
+      ...BASE,
+      ...PID_NAMESPACE,
+      ...[DEVICES, PROCESSES].flatMap(mount),
+      ...(await kernelSettings()),
+    ];
     // The wrapper finds the agent's process as the child of its namespace's init.
     this.#pid_namespace =
       (await isThere('/proc/thread-self/children')) && (await this.#try(bwrap, full)) === null;
@@ -149,11 +159,14 @@ export class Sandbox {
 
   /** What the sandbox of this machine cannot guarantee, in words for the operator. To be asked after `problem`. */
   get gaps(): string[] {
-    return this.#pid_namespace
-      ? []
-      : [
-          'agents see the processes of other agents and can signal them: this machine allows no pid namespace',
-        ];
+    const found: string[] = [];
+    if (!this.#pid_namespace) {
+      found.push('agents see and can signal processes of others: this machine allows no pid namespace');
+    }
+    if (process.getuid?.() === 0 && !this.#options.run_as) {
+      found.push('agents read what root owns outside of homes, such as /etc/shadow: set agents.run_as too');
+    }
+    return found;
   }
 
   /** Throws, as a Problem, when there is no sandbox to put an agent in. */
@@ -175,7 +188,7 @@ export class Sandbox {
     return this.#holding(
       async (hold) => {
         const repository = await this.#repository(await hold(workdir.path), hold);
-        return [...own, workdir, ...repository];
+        return [...own, ...this.#apart([workdir, ...repository])];
       },
       this.#pid_namespace ? ['--info-fd', '5'] : [],
     );
@@ -193,12 +206,12 @@ export class Sandbox {
           const records =
             view.common_dir === null ? [] : await wholeRepository((await hold(view.common_dir)).path);
           const made = view.workdir === null ? [] : [(await hold(view.workdir)).path];
-          return [...own, ...records, ...made.map((path) => ({ path, kind: 'write' as const }))];
+          const places = [...records, ...made.map((path) => ({ path, kind: 'write' as const }))];
+          return [...own, ...this.#apart(places)];
         }
         const repository = await this.#repository(await hold(view.workdir), hold);
-        if (view.kind === 'fill') return [...own, { path: view.workdir, kind: 'write' }, ...repository];
-        const seen: Place[] = [{ path: view.workdir, kind: 'see' }, ...repository.map(readOnly)];
-        return [...own.map(readOnly), ...seen.filter(({ kind }) => kind === 'see')];
+        const places = [...own, ...this.#apart([{ path: view.workdir, kind: 'write' }, ...repository])];
+        return view.kind === 'fill' ? places : places.map(readOnly);
       },
       ['--unshare-net'],
     );
@@ -206,12 +219,15 @@ export class Sandbox {
 
   async #try(bwrap: string, options: string[]): Promise<string | null> {
     const { exec, run_as } = this.#options;
-    const { code, stderr } = await exec.run(asUser([bwrap, ...options, '--', '/bin/sh', '-c', ':'], run_as), {
-      cwd: '/',
-      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
-      output_bytes_max: 4_096,
-      timeout_ms: limits.doctor_wait_ms,
-    });
+    const { code, stderr } = await exec.run(
+      asUser([bwrap, ...options, '--', '/bin/sh', '-c', PROBE], run_as),
+      {
+        cwd: '/',
+        env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
+        output_bytes_max: 4_096,
+        timeout_ms: limits.doctor_wait_ms,
+      },
+    );
     if (code === 0) return null;
     const last = stderr.toString().trim().split('\n').at(-1);
     return last?.replace(/^bwrap: /, '') || `exit code ${code}`;
@@ -232,12 +248,17 @@ export class Sandbox {
         held.push(folder);
         return folder;
       });
-      const mounts = (await this.#reachable(inOrder(places))).flatMap(mount);
+      const shown = await this.#reachable(inOrder(places));
       const namespaces = this.#pid_namespace ? PID_NAMESPACE : [];
+      // After /proc, and before anything that lies in it.
+      const mounts = [...shown.flatMap(mount), ...(this.#pid_namespace ? await kernelSettings() : [])];
+      const files = shown.filter(({ kind }) => kind === 'no_file').map(({ path }) => path);
+      const no_file = await identify('/dev/null');
       return {
         argv: [this.#options.bwrap!, ...BASE, ...namespaces, ...options, ...mounts, '--'],
-        places: held.map(({ path }) => path),
-        ids: held.map(({ id }) => id),
+        places: [...held.map(({ path }) => path), ...files],
+        ids: [...held.map(({ id }) => id), ...files.map(() => no_file!)],
+        ...contents(shown),
         pid_namespace: this.#pid_namespace,
         release,
       };
@@ -286,7 +307,7 @@ export class Sandbox {
 
   /**
    * The directories that an agent keeps its settings and conversations in. Each user of the service has them apart,
-   * since what an agent writes there another one would run; the operator's own stay out of reach but for the sign-in.
+   * since what an agent writes there another one would run; of the operator's own it gets a copy of the sign-in.
    * Agents that run as a user of their own have that user's.
    */
   async #state({ preset: id, owner_id }: AgentView): Promise<Place[]> {
@@ -300,10 +321,12 @@ export class Sandbox {
     for (const name of preset.state_dirs) {
       const from = join(own, name);
       await mkdir(from, { recursive: true, mode: 0o700 });
+      for (const file of preset.program?.sign_in?.files ?? []) {
+        if (dirname(file) === name) await copySignIn(join(home, file), from);
+      }
       places.push({ path: join(home, name), kind: 'write', from });
     }
-    const sign_in = (preset.program?.sign_in?.files ?? []).map((name) => join(home, name));
-    return [...places, ...(await existing(sign_in, 'see', true))];
+    return places;
   }
 
   /** Where the agents' user cannot go there is nothing to be done, and bubblewrap would refuse. */
@@ -342,31 +365,67 @@ export class Sandbox {
 
   /**
    * What a worktree sees and writes of its repository. The link to it is the agent's to change, so it counts only where
-   * the repository knows this worktree, and may be used.
+   * the repository knows this worktree, and may be used. Git makes lock files beside what it changes, so its folder is an
+   * empty one in which everything is mounted: what an agent adds there stays its own, and goes with it.
    */
   async #repository(workdir: HeldFolder, hold: (path: string) => Promise<unknown>): Promise<Place[]> {
     const found = await repositoryOf(workdir);
     if (!found) return [];
-    const { repo_roots, writable } = this.#options;
-    const roots = await realRoots([...repo_roots(), ...writable(), ...this.#roots()]);
-    if (!roots.some((root) => isInside(root, found.common_dir))) return [];
-    const shared = GIT_SHARED.map((name) => join(found.common_dir, name));
-    const places: Place[] = [
-      { path: found.common_dir, kind: 'see' },
-      ...(await existingHere(shared, 'write')),
-      { path: found.record, kind: 'write' },
+    const { common_dir, record } = found;
+    const roots = await realRoots([...this.#options.repo_roots(), ...this.#options.writable()]);
+    if (!roots.some((root) => isInside(root, common_dir))) return [];
+    const names = (await readdir(common_dir)).slice(0, limits.git_folder_entries_max);
+    const paths = (wanted: (name: string) => boolean) =>
+      names.filter(wanted).map((name) => join(common_dir, name));
+    const special = [...GIT_SHARED, ...GIT_PRIVATE];
+    const shared = await existingHere(
+      paths((name) => GIT_SHARED.includes(name)),
+      'write',
+    );
+    for (const path of [record, ...shared.map((place) => place.path)]) await hold(path);
+    return [
+      { path: common_dir, kind: 'empty' },
+      ...(await existingHere(
+        paths((name) => !special.includes(name)),
+        'see',
+      )),
+      ...(await existingHere(
+        paths((name) => GIT_PRIVATE.includes(name)),
+        'empty',
+      )),
+      ...shared,
+      { path: record, kind: 'write' },
     ];
-    for (const { path } of places) await hold(path);
-    const settings = join(found.record, GIT_SETTINGS_OF_WORKTREE);
-    const pointers = [...GIT_POINTERS.map((name) => join(found.record, name)), join(workdir.path, '.git')];
-    const guarded = await existingHere([...pointers, settings], 'see');
-    if (!guarded.some(({ path }) => path === settings)) guarded.push({ path: settings, kind: 'no_file' });
-    return [...places, ...guarded];
   }
 
-  #roots(): string[] {
-    const root = this.#options.worktree_root();
-    return [join(this.#options.data_dir, 'worktrees'), ...(root === null ? [] : [root])];
+  /**
+   * Without what lies in a folder that agents write to anyway. A mount there would follow the links that they put in its
+   * way, and what it protects they could move.
+   */
+  #apart(places: Place[]): Place[] {
+    const open = this.#options.writable();
+    return places.filter(({ path }) => !open.some((root) => isInside(root, path)));
+  }
+}
+
+/**
+ * Gives an agent the operator's sign-in where it has none, or an older one. A copy, since the folder is the agent's: a
+ * mount in it would go wherever a link leads.
+ */
+async function copySignIn(file: string, folder: string): Promise<void> {
+  const held = await holdFolder(await realpath(folder));
+  try {
+    const [theirs, its] = await Promise.all([
+      stat(file).catch(() => null),
+      lstat(join(held.fd_path, basename(file))).catch(() => null),
+    ]);
+    if (!theirs?.isFile() || theirs.size > limits.sign_in_bytes_max) return;
+    if (its && its.mtimeMs >= theirs.mtimeMs) return;
+    const temporary = join(held.fd_path, `.${randomBytes(6).toString('hex')}.tmp`);
+    await writeFile(temporary, await readFile(file), { flag: 'wx', mode: 0o600 });
+    await rename(temporary, join(held.fd_path, basename(file)));
+  } finally {
+    await held.close();
   }
 }
 
@@ -389,6 +448,43 @@ async function wholeRepository(common_dir: string): Promise<Place[]> {
 function inOrder(places: Place[]): Place[] {
   const last = new Map(places.map((place) => [place.path, place]));
   return [...last.values()].sort((a, b) => depth(a.path) - depth(b.path));
+}
+
+/**
+ * What the masked folders of these mounts hold once they are made: a mount that a link led elsewhere shows as one more.
+ * Folders on the way to a mount count, what was mounted does not.
+ */
+function contents(places: readonly Place[]): Pick<Confinement, 'masks' | 'entries'> {
+  const masks = new Set(places.filter(({ kind }) => kind === 'empty').map(({ path }) => path));
+  const opaque = places.filter(({ kind }) => kind !== 'empty').map(({ path }) => path);
+  const inner = (path: string) => opaque.some((other) => isInside(other, path));
+  const entries = new Set<string>();
+  for (const { path } of places) {
+    // Up to the nearest folder that is masked; what lies in a folder that was mounted is not looked at.
+    const way: string[] = [];
+    let at = path;
+    while (at !== '/' && !masks.has(dirname(at)) && !inner(dirname(at))) {
+      way.push(at);
+      at = dirname(at);
+    }
+    if (at === '/' || !masks.has(dirname(at))) continue;
+    for (const one of [...way, at]) entries.add(one);
+  }
+  const folders = [...entries].filter((path) => !masks.has(path) && !inner(path));
+  return { masks: [...masks, ...folders], entries: [...entries] };
+}
+
+/** What root could write in `/proc` without any capability: made read-only on top of it. */
+async function kernelSettings(): Promise<string[]> {
+  const found = await readdir('/proc', { withFileTypes: true });
+  const kept: string[] = [];
+  for (const entry of found) {
+    const path = join('/proc', entry.name);
+    if (/^\d+$/.test(entry.name) || entry.isSymbolicLink()) continue;
+    const info = entry.isDirectory() ? null : await stat(path).catch(() => null);
+    if (entry.isDirectory() || ((info?.mode ?? 0) & 0o222) !== 0) kept.push('--ro-bind', path, path);
+  }
+  return kept;
 }
 
 function readOnly(place: Place): Place {

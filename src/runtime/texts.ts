@@ -89,22 +89,33 @@ gone() {
   case $t in Z*) return 0 ;; esac
   return 1
 }
+# Who can take a descriptor of the control FIFO from another process must not choose whom a stop signals: the main process
+# is named once, and it is a child of the wrapper.
+child() {
+  p=
+  if read -r p 2>/dev/null <"/proc/$1/stat"; then p=\${p##*) }; p=\${p#* }; p=\${p%% *}
+  elif [ -n "$ps" ]; then p=$(LC_ALL=C "$ps" -o ppid= -p "$1")
+  fi
+  [ "\${p##* }" = "$w" ]
+}
 # In a pid namespace the main process only knows a pid that means nothing out here: it is the one child of the
 # namespace's init, and bubblewrap wrote down which process that is.
 outside() {
-  [ -s sandbox ] || return 0
+  [ -s sandbox ] || return 1
   while read -r key value; do
     case $key in '"child-pid":') i=\${value%%,*} ;; esac
   done <sandbox
   st "$i"; it=$t
+  # Its line has no end, which \`read\` takes for a failure.
   read -r m rest <"/proc/$i/task/$i/children"
+  [ -n "$m" ]
 }
 obey() {
   while read -r command argument <&7; do
     case $command in
-      keeper) k=$argument; st "$k"; kt=$t ;;
+      keeper) if [ -z "$k" ]; then k=$argument; st "$k"; kt=$t; fi ;;
       nocgroup) nocgroup=1 ;;
-      main) m=$argument; outside; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
+      main) [ -z "$m" ] || continue; m=$argument; outside || child "$m" || { m=; continue; }; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
       out) pump out; po=$p; st "$po"; pot=$t; note ;;
       err) pump err; pe=$p; st "$pe"; pet=$t; note ;;
       feed) feeder; st "$f"; ft=$t; note ;;
@@ -133,7 +144,7 @@ mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
 shift 9
 cgroup=$1 dd=$2 sleep=$3 boxed=$4
 shift 4
-f= nocgroup= again= i= w=$$
+f= nocgroup= again= i= k= m= w=$$
 ${KEEPER}
 "$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
 exec 9<>pipes/alive || exit 1
@@ -174,21 +185,35 @@ exit 0
 `;
 
 /**
- * `svc workdir cat stat places ids argv…`. Runs as the agent's user, inside the sandbox: checks that what was mounted is
- * what the node looked at (`places`, a path a line, have the device and inode numbers `ids`; empty: nothing was
- * mounted), then folder and program; takes the agent's environment, and becomes the program.
+ * `svc workdir cat stat places ids masks entries argv…`. Runs as the agent's user, inside the sandbox: checks that what was
+ * mounted is what the node looked at (`places`, a path a line, have the device and inode numbers `ids`; empty: nothing
+ * was mounted) and where it was to be (the folders `masks` hold nothing but `entries`), then folder and program; takes
+ * the agent's environment, and becomes the program.
  */
 export const INNER = `
-dir=$1 cat=$2 stat=$3 places=$4 ids=$5
-shift 5
+dir=$1 cat=$2 stat=$3 places=$4 ids=$5 masks=$6 entries=$7
+shift 7
+newline='
+'
 echo "main $$" >&7
 read -r go <&6 || exit 125
 refuse() { echo "fail $1 $2" >&8; exit "$3"; }
 moved='the workdir is not where it was: a link leads elsewhere'
 if [ -n "$places" ]; then
-  [ "$(IFS='
-'; set -f; "$stat" -c %d:%i -- $places 2>/dev/null)" = "$ids" ] || refuse workdir_refused "$moved" 126
+  [ "$(IFS=$newline; set -f; "$stat" -c %d:%i -- $places 2>/dev/null)" = "$ids" ] || refuse workdir_refused "$moved" 126
 fi
+while read -r mask; do
+  [ -n "$mask" ] || continue
+  for entry in "$mask"/* "$mask"/.[!.]* "$mask"/..?*; do
+    [ -e "$entry" ] || [ -L "$entry" ] || continue
+    case $newline$entries$newline in
+      *"$newline$entry$newline"*) ;;
+      *) refuse workdir_refused "$moved" 126 ;;
+    esac
+  done
+done <<END
+$masks
+END
 cd -P "$dir" 2>/dev/null || refuse workdir_refused 'the workdir cannot be entered' 126
 [ "$(pwd -P; echo .)" = "$dir
 ." ] || refuse workdir_refused "$moved" 126

@@ -43,6 +43,8 @@ const NO_CONFINEMENT: Confinement = {
   argv: [],
   places: [],
   ids: [],
+  masks: [],
+  entries: [],
   pid_namespace: false,
   release: async () => {},
 };
@@ -78,7 +80,7 @@ export class FolderWorkers {
     this.#workers.clear();
   }
 
-  async #worker({ argv, places, ids }: Confinement): Promise<Worker> {
+  async #worker({ argv, places, ids, masks, entries }: Confinement): Promise<Worker> {
     const { run_as, env } = this.#options;
     const repo_roots = await this.#options.repo_roots();
     const key = JSON.stringify([argv, ids, repo_roots]);
@@ -89,7 +91,16 @@ export class FolderWorkers {
     const kept = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
     const variables = Object.fromEntries(kept) as Record<string, string>;
     const command = confined ? asUser([...argv, ...program] as [string, ...string[]], run_as) : program;
-    const hello = { places, ids, run_as, drop: run_as !== null && !confined, env: variables, repo_roots };
+    const hello = {
+      places,
+      ids,
+      masks,
+      entries,
+      run_as,
+      drop: run_as !== null && !confined,
+      env: variables,
+      repo_roots,
+    };
     const worker = new Worker(command, hello, () => {
       if (this.#workers.get(key) === worker) this.#workers.delete(key);
     });

@@ -6,6 +6,8 @@ export interface WorkerHello {
   /** What the paths that were mounted have to be; see `Confinement`. */
   places: string[];
   ids: string[];
+  masks: string[];
+  entries: string[];
   /** Whose HOME and name git sees; null: the service's own. */
   run_as: RunAs | null;
   /** The worker is still root and has to become `run_as` before it does anything. */

@@ -3,6 +3,8 @@
  * inside the sandbox, or as root and then gives that up. One JSON line a request on stdin, one an answer on stdout; it
  * keeps no state between jobs and ends with its stdin. A git that it started ends what it began.
  */
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { Problem, problems } from '../../domain/problem.ts';
 import { directExec } from '../exec.ts';
@@ -24,7 +26,16 @@ lines.on('line', (line) => {
 lines.on('close', () => process.exit(0));
 process.stdout.on('error', () => process.exit(0));
 
-async function open({ places, ids, run_as, drop, env, repo_roots }: WorkerHello): Promise<JobContext> {
+async function open({
+  places,
+  ids,
+  masks,
+  entries,
+  run_as,
+  drop,
+  env,
+  repo_roots,
+}: WorkerHello): Promise<JobContext> {
   if (drop && run_as) {
     // Node's types do not have it.
     const { initgroups } = process as unknown as { initgroups(user: string, group: number): void };
@@ -34,6 +45,11 @@ async function open({ places, ids, run_as, drop, env, repo_roots }: WorkerHello)
   }
   const found = await Promise.all(places.map(identify));
   if (found.some((id, n) => id !== ids[n])) throw problems.workdirNotSafe();
+  const expected = new Set(entries);
+  for (const mask of masks) {
+    const names = await readdir(mask).catch(() => []);
+    if (names.some((name) => !expected.has(join(mask, name)))) throw problems.workdirNotSafe();
+  }
   const roots = async () => repo_roots;
   return {
     exec: directExec,

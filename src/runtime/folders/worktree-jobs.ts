@@ -3,7 +3,7 @@
  * kinds never mix: steps that write git's records of worktrees run nothing that the repository configures, and the
  * checkout, which may, runs where those records cannot be written.
  */
-import { lstat, readdir, readFile, writeFile } from 'node:fs/promises';
+import { lstat, readdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../../base/limits.ts';
 import { Problem } from '../../domain/problem.ts';
@@ -63,9 +63,6 @@ export async function link(
     filters_off: false,
     lock: repository.common_dir,
   });
-  const record = await git.line(workdir, ['rev-parse', '--absolute-git-dir']);
-  // Something to mount over read-only, so that the agent adds no settings that git would follow for others.
-  if (record) await writeFile(join(record, 'config.worktree'), '', { flag: 'a' });
   return null;
 }
 
