@@ -12,9 +12,20 @@ export function describeMachine(): string {
 
 /** Seconds of processor time that a process has used; 0 when it has gone. */
 export function cpuSeconds(pid: number): number {
+  return ticks(pid, [11, 12]) / TICKS_PER_SECOND;
+}
+
+/** As `cpuSeconds`, of a process, all that descend from it, and those of them that have ended and were waited for. */
+export function cpuSecondsWithChildren(pid: number): number {
+  const all = withDescendants([pid]).map((one) => ticks(one, [11, 12, 13, 14]));
+  return all.reduce((sum, one) => sum + one, 0) / TICKS_PER_SECOND;
+}
+
+/** The sum of these fields of its state, counted from the one after its name. */
+function ticks(pid: number, fields: readonly number[]): number {
   const text = read(`/proc/${pid}/stat`);
-  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
-  return (Number(fields[11] ?? 0) + Number(fields[12] ?? 0)) / TICKS_PER_SECOND;
+  const values = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return fields.reduce((sum, field) => sum + Number(values[field] ?? 0), 0);
 }
 
 export function rssMib(pid: number): number {

@@ -18,6 +18,7 @@ import { remoteOutage } from './rows/remote-outage.ts';
 import { remoteThroughput } from './rows/remote-throughput.ts';
 import { replay } from './rows/replay.ts';
 import { requests } from './rows/requests.ts';
+import { sandbox } from './rows/sandbox.ts';
 import { start } from './rows/start.ts';
 import { runsAtOnce, teams } from './rows/teams.ts';
 import { stall, throughput } from './rows/throughput.ts';
@@ -33,6 +34,7 @@ const rows: Row[] = [
   replay,
   requests,
   start,
+  sandbox,
   commits,
   engine,
   teams,

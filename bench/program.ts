@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Agent } from '../src/domain/agent.ts';
 import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { AttackRoom, type Confined } from '../src/testing/attack-room.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
 
 /** Where agents live: on the plane's own machine, or on a node. */
@@ -26,6 +27,13 @@ export async function prepareProgram(options: PlaneOptions): Promise<TestPlane> 
 
 export async function endProgram(program: { close(): Promise<void> }): Promise<void> {
   if (open.delete(program)) await program.close();
+}
+
+/** A service with a confinement of agents. Ended after the row, or by `endProgram`. */
+export async function openRoom(mode: Confined): Promise<AttackRoom> {
+  const room = await AttackRoom.open(mode);
+  open.add(room);
+  return room;
 }
 
 /** `svc serve` with a root user, and bounds that a bench does not meet. Ended when `fn` is done. */

@@ -2,6 +2,7 @@
  * A machine to attack: the real program with a confinement for agents, an honest operator, and two users, of whom one is
  * hostile. Its folders lie outside of the system's temporary folder, which a sandbox empties anyway.
  */
+import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
@@ -73,7 +74,8 @@ export class AttackRoom {
     this.#base = parts.base;
   }
 
-  static async open(mode: Confined): Promise<AttackRoom> {
+  /** `more`: environment of the service that starts the agents. */
+  static async open(mode: Confined, more: Record<string, string> = {}): Promise<AttackRoom> {
     const above = process.getuid?.() === 0 ? '/srv' : homedir();
     const base = await realpath(await mkdtemp(join(above, 'svc-attacks-')));
     await chmod(base, 0o711);
@@ -91,6 +93,7 @@ export class AttackRoom {
       ...(mode.sandbox && { SVC_AGENTS_SANDBOX: 'bwrap' }),
       ...(mode.run_as && { SVC_AGENTS_RUN_AS: 'nobody' }),
       SVC_WORKTREE_DEFAULT_ROOT: trees,
+      ...more,
     };
     const plane = await TestPlane.prepare({ base, env: { ...WITH_NODES, ...(mode.remote ? {} : confined) } });
     await chmod(plane.folder, 0o711);
@@ -118,8 +121,14 @@ export class AttackRoom {
   async folder(name: string): Promise<string> {
     const path = join(this.work, name);
     await mkdir(path);
-    if (this.user) await chown(path, this.user.uid, this.user.gid);
+    this.own(path);
     return path;
+  }
+
+  /** Gives a folder, with all that is in it, to the agents' user. */
+  own(folder: string): void {
+    if (!this.user) return;
+    execFileSync('chown', ['-R', `${this.user.uid}:${this.user.gid}`, folder]);
   }
 
   /** Starts an agent of alice's. */

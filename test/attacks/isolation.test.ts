@@ -244,8 +244,7 @@ describe.each(confinements)('with $name', (mode) => {
 
   /** Gives a folder to the agents' user, as what agents made is. */
   async function own(folder: string): Promise<void> {
-    if (!room.user) return;
-    execFileSync('chown', ['-R', `${room.user.uid}:${room.user.gid}`, folder]);
+    room.own(folder);
   }
 
   /** Makes a repository run a program on every file, by way of a file that its configuration includes. */

@@ -1,0 +1,151 @@
+/** What the confinement of agents costs: starting one, making its worktree, and looking at its changes. */
+import { mkdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../src/base/async.ts';
+import type { Agent } from '../../src/domain/agent.ts';
+import type { AttackRoom, Confined } from '../../src/testing/attack-room.ts';
+import { git, makeRepository } from '../../src/testing/repository.ts';
+import { type Figure, median, type Row } from '../figure.ts';
+import { cpuSecondsWithChildren } from '../machine.ts';
+import { openRoom, withFolder } from '../program.ts';
+
+const FILES = 20_000;
+const FILES_PER_FOLDER = 200;
+
+const modes = [
+  { name: 'without confinement', run_as: false, sandbox: false },
+  { name: 'run_as', run_as: true, sandbox: false },
+  { name: 'sandbox', run_as: false, sandbox: true },
+  { name: 'run_as and sandbox', run_as: true, sandbox: true },
+] as const;
+
+interface Taken {
+  start_ms: number[];
+  start_cpu_ms: number[];
+  worktree_ms: number[];
+  first_changes_ms: number[];
+  changes_ms: number[];
+}
+
+interface Side {
+  name: string;
+  room: AttackRoom;
+  /** A repository of a few files, and one of many. */
+  small: string;
+  large: string;
+  taken: Taken;
+}
+
+export const sandbox: Row = {
+  name: 'sandbox',
+  how:
+    'Four services run at once: without confinement of agents, with `agents.run_as`, with `agents.sandbox`, and with both. ' +
+    'They are measured in turns; medians; the limit is the service without confinement. A start is `POST …/start` of an ' +
+    'agent (`sleep`), which answers when the process runs. Processor time is that of the service and its descendants, ended ' +
+    'ones included, from before the start until 0.3 s after the stop, in steps of 10 ms; it leaves out processes of the ' +
+    'session that are no longer descendants. A worktree is made for an agent that is not started, of a repository with one ' +
+    'file. Changes are those of one changed file in a worktree of 20,000 files: the first request for an agent, and later ' +
+    'ones. Needs root and bubblewrap.',
+  run: async ({ quick }) => {
+    const sides = await withFolder(async (folder) => {
+      const large = await largeRepository(join(folder, 'large'));
+      const all: Side[] = [];
+      for (const { name, ...confined } of modes) all.push(await open(name, confined, large));
+      return all;
+    });
+    const inTurns = async (rounds: number, measure: (side: Side) => Promise<void>) => {
+      for (let round = 0; round < rounds; round++) for (const side of sides) await measure(side);
+    };
+    await inTurns(quick ? 3 : 7, startOne);
+    await inTurns(quick ? 2 : 5, makeWorktree);
+    await inTurns(quick ? 1 : 2, (side) => lookAtChanges(side, quick ? 3 : 6));
+    const [bare, ...confined] = sides;
+    return quantities.flatMap(([field, what]) => {
+      const unit = 'ms';
+      const limit = median(bare!.taken[field]);
+      return [
+        { what: `${what}, ${bare!.name}`, unit, value: limit },
+        ...confined.map(({ name, taken }) => ({
+          ...{ what: `${what}, ${name}`, unit, value: median(taken[field]) },
+          ...{ limit, limit_is: bare!.name },
+        })),
+      ] satisfies Figure[];
+    });
+  },
+};
+
+const quantities: [field: keyof Taken, what: string][] = [
+  ['start_ms', 'start of an agent'],
+  ['start_cpu_ms', 'start and stop of an agent: processor time'],
+  ['worktree_ms', 'creation of an agent with a worktree'],
+  ['first_changes_ms', 'first changes of 20,000 files'],
+  ['changes_ms', 'later changes of 20,000 files'],
+];
+
+async function open(name: string, confined: Omit<Confined, 'remote'>, many: string): Promise<Side> {
+  const room = await openRoom({ ...confined, remote: false });
+  const small = makeRepository(join(room.repos, 'small'), { 'a.txt': 'one\n' });
+  const large = join(room.repos, 'large');
+  git(room.repos, 'clone', '--quiet', '--no-hardlinks', '--no-checkout', many, large);
+  for (const repo of [small, large]) room.own(repo);
+  const taken = { start_ms: [], start_cpu_ms: [], worktree_ms: [], first_changes_ms: [], changes_ms: [] };
+  return { name, room, small, large, taken };
+}
+
+async function largeRepository(path: string): Promise<string> {
+  makeRepository(path);
+  for (let from = 0; from < FILES; from += FILES_PER_FOLDER) {
+    const folder = join(path, `folder-${from}`);
+    await mkdir(folder);
+    const names = Array.from({ length: FILES_PER_FOLDER }, (_, i) => `file-${from + i}.txt`);
+    await Promise.all(names.map((file) => writeFile(join(folder, file), `the text of ${file}\n`)));
+  }
+  git(path, 'add', '--all');
+  git(path, 'commit', '--quiet', '--message', 'first');
+  // One pack is cloned faster than 20,000 objects.
+  git(path, 'repack', '-q', '-a', '-d');
+  return path;
+}
+
+async function startOne({ room, taken }: Side): Promise<void> {
+  const { pid } = room.plane;
+  const { id } = await room.plane.create({ argv: ['/bin/sleep', '100000'] });
+  const params = { agent_id: id };
+  const cpu_before_s = cpuSecondsWithChildren(pid);
+  const ms = await timed(async () => {
+    const { status } = await room.plane.client.call('startAgent', { params });
+    if (status !== 'running') throw new Error(`the agent is ${status}`);
+  });
+  await room.plane.client.call('stopAgent', { params, body: { grace_seconds: 0 } });
+  // Its helpers end a moment later.
+  await sleep(300);
+  taken.start_ms.push(ms);
+  taken.start_cpu_ms.push((cpuSecondsWithChildren(pid) - cpu_before_s) * 1000);
+}
+
+async function makeWorktree(side: Side): Promise<void> {
+  side.taken.worktree_ms.push(await timed(() => inWorktree(side, side.small)));
+}
+
+async function lookAtChanges(side: Side, later: number): Promise<void> {
+  const { id, workdir } = await inWorktree(side, side.large);
+  await writeFile(join(workdir, 'folder-0/file-0.txt'), 'other text\n');
+  const look = () =>
+    timed(async () => {
+      const changes = await side.room.plane.client.call('getChanges', { params: { agent_id: id } });
+      if (changes.files.length !== 1) throw new Error(`${changes.files.length} files have changed`);
+    });
+  side.taken.first_changes_ms.push(await look());
+  for (let n = 0; n < later; n++) side.taken.changes_ms.push(await look());
+}
+
+function inWorktree({ room }: Side, worktree_repo: string): Promise<Agent> {
+  const body = { name: 'bench', command: 'true', worktree_mode: 'create_worktree', worktree_repo } as const;
+  return room.plane.client.call('createAgent', { body });
+}
+
+async function timed(fn: () => Promise<unknown>): Promise<number> {
+  const begun_ms = performance.now();
+  await fn();
+  return performance.now() - begun_ms;
+}

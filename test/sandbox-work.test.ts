@@ -1,0 +1,242 @@
+/**
+ * What agents in a sandbox have to be able to do, with the real programs: commit and fetch, install packages without a
+ * network, keep a preset's state, and hold a conversation. Needs bubblewrap, and root for agents of another user.
+ */
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import type { Client } from '../src/contract/client.ts';
+import type { Review } from '../src/domain/review.ts';
+import { asUser, type RunAs } from '../src/runtime/run-as.ts';
+import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
+import { AttackRoom, confinementMissing, confinements } from '../src/testing/attack-room.ts';
+import { commit, git, makeRepository } from '../src/testing/repository.ts';
+
+/** The interpreter itself, since `python3` on a PATH may be a script of a version manager. */
+const python = pythonOf();
+/** Homes are empty in a sandbox; an operator opens a Python that is installed in one. */
+const opened: Record<string, string> = python === null ? {} : { SVC_AGENTS_SANDBOX_READ: python.prefix };
+
+const modes = confinements.filter(({ sandbox, remote }) => sandbox && !remote);
+
+describe.each(modes)('with $name', (mode) => {
+  const missing = confinementMissing(mode);
+  const sandboxed = test.skipIf(missing !== null);
+  const note = missing === null ? '' : ` (needs ${missing})`;
+  let room: AttackRoom;
+  /** `nobody` has no home directory, so its agents use their private /tmp. */
+  const env: Record<string, string> = mode.run_as ? { HOME: '/tmp' } : {};
+
+  beforeAll(async () => {
+    if (missing !== null) return;
+    room = await AttackRoom.open(mode, opened);
+    const settings = '[user]\n\tname = Operator\n\temail = operator@example.com\n';
+    await writeFile(join(room.home, '.gitconfig'), settings);
+  });
+  afterAll(() => room?.close());
+
+  async function inWorktree(repo: string): Promise<AgentShell> {
+    const agent = await room.alice.call('createAgent', {
+      body: {
+        ...{ name: 'works', node_id: room.node_id, command: SHELL, env, start: true },
+        ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
+      },
+    });
+    return new AgentShell(agent.workdir);
+  }
+
+  /** Expects a script to end with 0, and returns what it printed. */
+  async function does(shell: AgentShell, script: string): Promise<string> {
+    const { said, exit } = await shell.tell(script);
+    expect(exit, `${script}: ${said}`).toBe(0);
+    return said;
+  }
+
+  /** Runs a script as an agent of a user to its end. */
+  async function run(client: Client, body: { preset?: string; command: string }) {
+    const agent = await client.call('createAgent', {
+      body: {
+        ...{ name: 'runs', node_id: room.node_id, workdir: room.work, env, start: true },
+        ...{ protocol: 'plain', ...body },
+      },
+    });
+    const { exit_code } = await room.plane.finished(agent.id);
+    return { exit_code, printed: await room.printed(agent.id) };
+  }
+
+  sandboxed(`an agent commits, fetches and rebases in its worktree${note}`, async () => {
+    const theirs = makeRepository(join(room.repos, 'upstream'), { 'theirs.txt': 'one\n' });
+    const ours = join(room.repos, 'ours');
+    git(room.repos, 'clone', '--quiet', theirs, ours);
+    commit(theirs, { 'theirs.txt': 'two\n' }, 'upstream');
+    for (const repo of [theirs, ours]) room.own(repo);
+    const shell = await inWorktree(ours);
+    // Git reads the settings of the user that the agent runs as; `nobody` has none.
+    const who = mode.run_as ? 'Nobody <nobody@example.com>' : 'Operator <operator@example.com>';
+    if (mode.run_as) {
+      await does(
+        shell,
+        'git config --global user.name Nobody; git config --global user.email nobody@example.com',
+      );
+    }
+    await does(shell, 'echo new >new.txt && git add new.txt && git commit --quiet --message mine');
+    expect(await does(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
+    await does(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
+    expect(await does(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
+    await shell.stop();
+  });
+
+  const npm = found('npm');
+  test.skipIf(missing !== null || !npm)(
+    `an agent installs npm packages from its repository by the lock file${note}${npm ? '' : ' (needs npm)'}`,
+    async () => {
+      const repo = makeRepository(join(room.repos, 'npm'));
+      const dependencies = { greeting: 'file:greeting.tgz' };
+      commit(
+        repo,
+        {
+          'package/package.json': JSON.stringify({ name: 'greeting', version: '1.0.0', main: 'index.js' }),
+          'package/index.js': 'module.exports = "hello from a package";\n',
+          'package.json': JSON.stringify({ name: 'app', version: '1.0.0', dependencies }),
+          'package-lock.json': JSON.stringify({
+            ...{ name: 'app', version: '1.0.0', lockfileVersion: 3, requires: true },
+            packages: {
+              '': { name: 'app', version: '1.0.0', dependencies },
+              'node_modules/greeting': { version: '1.0.0', resolved: 'file:greeting.tgz' },
+            },
+          }),
+        },
+        'app',
+      );
+      execFileSync('tar', ['-czf', 'greeting.tgz', 'package'], { cwd: repo });
+      commit(repo, {}, 'tarball');
+      room.own(repo);
+      const shell = await inWorktree(repo);
+      await does(shell, 'npm ci --no-audit --no-fund');
+      expect(await does(shell, `node -p 'require("greeting")'`)).toBe('hello from a package');
+      await shell.stop();
+    },
+  );
+
+  sandboxed(`an agent builds and installs a Python package for its user${note}`, async ({ skip }) => {
+    skip(
+      python === null || !runsPip(python, room.user),
+      "needs pip in a Python that the agents' user can run",
+    );
+    const repo = makeRepository(join(room.repos, 'pip'), {
+      'pyproject.toml': '[build-system]\nrequires = []\nbuild-backend = "backend"\nbackend-path = ["."]\n',
+      'backend.py': BACKEND,
+      'greeting.py': 'WORDS = "hello from a module"\n',
+    });
+    room.own(repo);
+    const shell = await inWorktree(repo);
+    const install = 'install --user --no-index --no-build-isolation --disable-pip-version-check';
+    await does(shell, `PIP_BREAK_SYSTEM_PACKAGES=1 '${python!.program}' -m pip ${install} .`);
+    const use = 'import greeting; print(greeting.WORDS, greeting.__file__)';
+    const said = await does(shell, `cd / && '${python!.program}' -c '${use}' && echo "$HOME"`);
+    const [, file, home] = /^hello from a module (\S+)\n(\S+)$/.exec(said) ?? [];
+    expect(file?.startsWith(`${home}/`), said).toBe(true);
+    await shell.stop();
+  });
+
+  const persistent = test.skipIf(missing !== null || mode.run_as);
+
+  persistent(`a preset's state lasts from session to session, for each user apart${note}`, async () => {
+    const writes = { preset: 'claude', command: 'echo settings >"$HOME/.claude/x"' };
+    const reads = { preset: 'claude', command: 'cat "$HOME/.claude/x"' };
+    expect(await run(room.alice, writes)).toMatchObject({ exit_code: 0 });
+    expect(await run(room.alice, reads)).toEqual({ exit_code: 0, printed: 'settings\n' });
+    expect((await run(room.bob, reads)).exit_code).toBe(1);
+    expect((await run(room.alice, { ...reads, preset: 'codex' })).exit_code).toBe(1);
+    expect(existsSync(join(room.home, '.claude/x'))).toBe(false);
+  });
+
+  persistent(
+    `the service's sign-in can be read by its preset and by no other, and changed by none${note}`,
+    async () => {
+      const file = join(room.home, '.claude/.credentials.json');
+      await mkdir(dirname(file));
+      await writeFile(file, 'signed in', { mode: 0o600 });
+      const here = '"$HOME/.claude/.credentials.json"';
+      const command = `cat ${here}; echo x >${here}; rm ${here}; mv "$HOME/.claude" "$HOME/other"`;
+      expect((await run(room.alice, { preset: 'claude', command })).printed).toContain('signed in');
+      expect((await run(room.alice, { preset: 'codex', command })).printed).not.toContain('signed in');
+      expect((await run(room.alice, { command })).printed).not.toContain('signed in');
+      expect(readFileSync(file, 'utf8')).toBe('signed in');
+      await rm(dirname(file), { recursive: true });
+      expect((await run(room.alice, { preset: 'claude', command: `cat ${here}` })).printed).not.toContain(
+        'signed in',
+      );
+    },
+  );
+
+  sandboxed(`the demo preset talks, asks before it writes, and writes when it may${note}`, async () => {
+    const workdir = await room.folder('demo');
+    const agent = await room.alice.call('createAgent', {
+      body: {
+        name: 'demo',
+        preset: 'demo',
+        node_id: room.node_id,
+        workdir,
+        env,
+        prompt: 'Go on.',
+        start: true,
+      },
+    });
+    const pending = async () => {
+      const reviews = await room.alice.call('listReviews', { query: { agent_id: agent.id } });
+      return (reviews as Review[]).filter(({ status }) => status === 'pending');
+    };
+    while ((await pending()).length === 0) await sleep(50);
+    expect(await readdir(workdir)).toEqual([]);
+    const [review] = await pending();
+    await room.alice.call('respondReview', {
+      params: { review_id: review!.id },
+      body: { decision: 'allow' },
+    });
+    const prompts = () => room.alice.call('listPrompts', { params: { agent_id: agent.id } });
+    while ((await prompts()).length > 0) await sleep(50);
+    const { asks, status } = await room.plane.get(agent.id);
+    expect({ asks, status }).toEqual({ asks: 'asks', status: 'running' });
+    expect(await readdir(workdir)).toEqual(['svc-demo.md']);
+  });
+});
+
+/** A build backend that needs no package: it packs one module into a wheel. */
+const BACKEND = `import zipfile
+
+def build_wheel(directory, config_settings=None, metadata_directory=None):
+    name = "greeting-1.0-py3-none-any.whl"
+    info = "greeting-1.0.dist-info"
+    with zipfile.ZipFile(directory + "/" + name, "w") as wheel:
+        wheel.write("greeting.py")
+        wheel.writestr(info + "/METADATA", "Metadata-Version: 2.1\\nName: greeting\\nVersion: 1.0\\n")
+        wheel.writestr(info + "/WHEEL", "Wheel-Version: 1.0\\nGenerator: test\\nRoot-Is-Purelib: true\\nTag: py3-none-any\\n")
+        wheel.writestr(info + "/RECORD", "")
+    return name
+`;
+
+function found(program: string): boolean {
+  return spawnSync(program, ['--version']).status === 0;
+}
+
+/** Whether a user can, outside of a sandbox. */
+function runsPip({ program }: Python, user: RunAs | null): boolean {
+  const [first, ...args] = asUser(['/bin/sh', '-c', 'exec "$0" -m pip --version', program], user);
+  return spawnSync(first, args, { cwd: '/' }).status === 0;
+}
+
+interface Python {
+  program: string;
+  prefix: string;
+}
+
+function pythonOf(): Python | null {
+  const script = 'import sys; print(sys.executable); print(sys.base_prefix)';
+  const { status, stdout } = spawnSync('python3', ['-c', script], { encoding: 'utf8' });
+  const [program, prefix] = stdout?.trim().split('\n') ?? [];
+  return status === 0 && program && prefix ? { program, prefix } : null;
+}
