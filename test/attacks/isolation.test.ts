@@ -2,10 +2,10 @@
  * A hostile agent, repository or user against the confinement of agents, with the real program and in every mode that it
  * offers. Races get more than twice the tries that they once needed.
  */
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
 import type { Agent } from '../../src/domain/agent.ts';
@@ -212,16 +212,12 @@ describe.each(confinements)('with $name', (mode) => {
     })) as Agent;
     await room.plane.finished(agent.id);
     const canary = join(room.work, 'ran');
-    for (const folder of [repo, agent.workdir]) {
-      await writeFile(join(folder, 'a.txt'), 'changed\n');
-      for (const args of [['status'], ['commit', '-qam', 'x']]) {
-        execFileSync(
-          'git',
-          ['-c', 'safe.directory=*', '-c', 'user.name=o', '-c', 'user.email=o@example.com', ...args],
-          { cwd: folder, stdio: 'pipe' },
-        );
-      }
+    await writeFile(join(repo, 'a.txt'), 'changed\n');
+    for (const args of [['status'], ['commit', '-qam', 'x']]) {
+      const who = ['-c', 'safe.directory=*', '-c', 'user.name=o', '-c', 'user.email=o@example.com'];
+      execFileSync('git', [...who, ...args], { cwd: repo, stdio: 'pipe' });
     }
+    expect(existsSync(join(room.work, 'reflog'))).toBe(false);
     expect(existsSync(canary), await room.printed(agent.id)).toBe(false);
   });
 
@@ -246,6 +242,78 @@ describe.each(confinements)('with $name', (mode) => {
   async function own(folder: string): Promise<void> {
     room.own(folder);
   }
+
+  sandboxed(
+    `the agent changes no setting of the kernel and finds nothing of it writable${note}`,
+    async () => {
+      // Asks only, and changes nothing where the answer is wrong.
+      const printed = await room.run(
+        'find /proc -writable ! -path "/proc/[0-9]*" ! -type l 2>/dev/null; echo done',
+      );
+      expect(printed).toBe('done\n');
+    },
+  );
+
+  sandboxed(`a relative link in the place of the workdir uncovers nothing${note}`, async () => {
+    const folder = await room.folder('relative');
+    const path = join(folder, 'wd');
+    await mkdir(path);
+    await room.own(folder);
+    const agent = (await create({
+      workdir: path,
+      command: `ls -a ${room.data_dir}; cat ${room.data_dir}/hidden`,
+    })) as Agent;
+    const printed: string[] = [];
+    await race(SWAP, path, relative(folder, room.data_dir), 24, async () => {
+      await room.alice.call('startAgent', { params: { agent_id: agent.id } });
+      await room.plane.finished(agent.id);
+      printed.push(await room.printed(agent.id));
+    });
+    expect(printed.length).toBeGreaterThan(0);
+    expect(printed.join('')).not.toMatch(/4f1c|secret\.key|node\.json|hidden\n/);
+  });
+
+  sandboxed(
+    `a folder that looks like git's record of a worktree opens no worktree of others${note}`,
+    async () => {
+      const repo = makeRepository(join(room.work, 'forged'), { 'a.txt': 'one\n' });
+      const forger = await room.folder('forger');
+      await mkdir(join(repo, 'worktrees/n'), { recursive: true });
+      await writeFile(join(repo, 'worktrees/n/gitdir'), `${forger}/.git\n`);
+      await writeFile(join(repo, 'private'), SECRET);
+      git(repo, 'add', '--all');
+      git(repo, 'commit', '--quiet', '--message', 'forged');
+      await room.own(repo);
+      const theirs = (await room.bob.call('createAgent', {
+        body: {
+          ...{ name: 'bob', node_id: room.node_id, command: 'true' },
+          ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
+        },
+      })) as Agent;
+      await writeFile(join(forger, '.git'), `gitdir: ${theirs.workdir}/worktrees/n\n`);
+      const printed = await room.run(`cat ${theirs.workdir}/private; ls ${theirs.workdir}`, {
+        workdir: forger,
+      });
+      expect(printed).not.toMatch(/4f1c|a\.txt/);
+    },
+  );
+
+  attack(
+    `whoever writes to a session's control channel does not choose whom a stop ends${note}`,
+    async () => {
+      const victim = spawn('sleep', ['1000'], { stdio: 'ignore' });
+      try {
+        const agent = await room.start('while :; do sleep 0.1; done');
+        const control = join(room.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
+        await writeFile(control, `keeper ${victim.pid}\nmain ${victim.pid}\nout\n`, { flag: 'a' });
+        await sleep(300);
+        await room.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+        expect([victim.exitCode, victim.signalCode]).toEqual([null, null]);
+      } finally {
+        victim.kill('SIGKILL');
+      }
+    },
+  );
 
   /** Makes a repository run a program on every file, by way of a file that its configuration includes. */
   async function arm(repo: string, how: string, included: string): Promise<void> {
@@ -297,6 +365,7 @@ describe.each(confinements)('with $name', (mode) => {
       `mkdir ${dir}/hooks; cp ${program} ${dir}/hooks/pre-commit`,
       `${config} >${dir}/config.worktree`,
       `echo ${other} >${dir}/commondir`,
+      `for log in HEAD refs/heads/main; do ln -sf ${room.work}/reflog ${dir}/logs/$log; done`,
       `for own in ${dir}/worktrees/*; do ${config} >$own/config.worktree; echo ${other} >$own/commondir; done`,
       `rm -f .git; mv .git .git.old; cp -r ${other} .git`,
       'true',
