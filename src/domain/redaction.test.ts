@@ -166,14 +166,19 @@ test.each(ESCAPES)(
       const text = `one ${KEY.value.slice(0, place)}${sequence}${KEY.value.slice(place)} two`;
       for (let cut = 0; cut <= text.length; cut++) {
         const shown = taken([bytes(text.slice(0, cut)), bytes(text.slice(cut))], redactor).toString();
-        expect(shown).toBe(`one [redacted:KEY]${sequence} two`);
+        expect(shown).toBe(`one ${sequence}[redacted:KEY] two`);
       }
     }
     const every = [...KEY.value].join(sequence);
-    expect(redactor.text(`<${every}>`)).toBe(`<[redacted:KEY]${sequence.repeat(KEY.value.length - 1)}>`);
+    expect(redactor.text(`<${every}>`)).toBe(`<${sequence.repeat(KEY.value.length - 1)}[redacted:KEY]>`);
     expect(redactor.json(JSON.stringify({ text: every }))).toContain('[redacted:KEY]');
   },
 );
+
+test('a sequence in a secret completes no other one with the text behind it', () => {
+  const redactor = Redactor.of([{ name: 'M', value: 'maaaaaaaam' }])!;
+  expect(redactor.text('maaaaaaaa\x1b[0mmaaaaaaaam')).toBe('\x1b[0m[redacted:M]aaaaaaaam');
+});
 
 test('a secret that begins with the end of an escape sequence is taken out', () => {
   const redactor = Redactor.of([{ name: 'M', value: 'my-secret-1' }])!;

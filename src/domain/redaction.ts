@@ -3,7 +3,7 @@
  * also where two reads meet in the middle of one. The first one counts, of those that begin at the same place the longest.
  * Space around a value is no part of it, and one of less than `redact_bytes_min` bytes is left alone: it would eat text.
  * A value is also known as it stands within a JSON string, and where escape sequences of terminals interrupt it; those stay,
- * behind the mark.
+ * in front of the mark.
  */
 import { limits } from '../base/limits.ts';
 import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
@@ -83,8 +83,9 @@ export class Redactor {
       if (open <= found.at) break;
       if (found.at > copied) add(data.subarray(copied, found.at));
       const out_from = out;
-      add(found.mark);
+      // In front of the mark: the end of a sequence could complete a secret with the text that follows.
       for (const sequence of source.sequences(found.at, found.end)) add(sequence);
+      add(found.mark);
       edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
       copied = found.end;
       if (open < found.end) open = source.open(found.end);
