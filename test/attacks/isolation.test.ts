@@ -43,7 +43,10 @@ const swapper = (script: string, path: string, target: string) => [
 describe.each(confinements)('with $name', (mode) => {
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
-  const sandboxed = test.skipIf(missing !== null || !mode.sandbox);
+  /** For what only a sandbox prevents; without one there is no such test. */
+  const sandboxed = (name: string, body: () => Promise<void>) => {
+    if (mode.sandbox) attack(name, body);
+  };
   const note = missing === null ? '' : ` (needs ${missing})`;
   let room: AttackRoom;
 
