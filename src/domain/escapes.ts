@@ -20,11 +20,11 @@ export interface Unescaped {
   outside(place: number): number;
   /** Sequences that begin between two places of the stream. */
   between(from: number, to: number): Buffer[];
-  /** Where the beginning of a sequence is left undecided at the end of the stream; its length when there is none. */
+  /** Where an incomplete sequence at the end of the stream begins; the stream's length if every sequence is complete. */
   end: number;
 }
 
-/** Null when there are none. `last`: nothing follows, so that the beginning of a sequence at the end is text. */
+/** Null if the data has no escape byte. `last`: nothing follows, so an incomplete sequence at the end counts as text. */
 export function unescaped(data: Buffer, last: boolean): Unescaped | null {
   const first = data.indexOf(ESC);
   if (first < 0) return null;

@@ -37,7 +37,7 @@ export interface PresetPermission {
   apply: readonly PermissionStep[];
   /** Modes, as the agent reports them, in which it acts without asking. */
   acting_modes: readonly string[];
-  /** For people: how far the guarantee goes, or why there is none. */
+  /** For people: what the guarantee covers, or why the preset gives no guarantee. */
   note: string;
 }
 

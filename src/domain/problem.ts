@@ -277,7 +277,7 @@ export const problems = {
   certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
 } as const;
 
-/** The registry's root for worktrees is none that the node allows. */
+/** The node does not allow the worktree root that the registry names. */
 export function worktreeRootNotSafe(root: string, node_id: string): Problem {
   const message = `default_worktree_root ${root} of agent node ${node_id} must be within the safe_paths of that node`;
   return invalid(message, 'worktree_root_not_safe');

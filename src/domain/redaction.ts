@@ -18,7 +18,7 @@ interface Pattern {
   mark: Buffer;
 }
 
-/** A mark, with the sequences that were in its secret, that ends at `out_end` stands for `more` bytes than it has itself. */
+/** A mark and the sequences from its secret end at `out_end` and replace `more` bytes than they have themselves. */
 interface Edit {
   out_end: number;
   more: number;
@@ -194,7 +194,7 @@ class Source {
     return { at: bare.origin(at), end: bare.origin(at + bytes.length - 1) + 1, mark };
   }
 
-  /** The first place from `from` on where a secret, or a sequence, has begun and not ended; the end when there is none. */
+  /** The first place from `from` on where a secret or a sequence is incomplete; the end if all are complete. */
   open(from: number): number {
     const { length } = this.#data;
     if (this.#last) return length;

@@ -27,7 +27,7 @@ export async function presetChecks(
   });
   const questions = asked.map(({ question }) => question);
   const sandbox = configuredSandbox(config, env, directExec, run_as);
-  // Why there is none is told by a check of its own, too.
+  // Another check reports why the sandbox does not work.
   if (sandbox && (await sandbox.problem()) !== null) return [];
   const confinement = (await sandbox?.folders({ kind: 'programs' }))?.argv ?? [];
   const found = await probe(questions, { exec: directExec, env: common, run_as, confinement });

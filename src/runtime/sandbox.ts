@@ -366,7 +366,7 @@ export class Sandbox {
   /**
    * What a worktree sees and writes of its repository. The link to it is the agent's to change, so it counts only where
    * the repository knows this worktree, and may be used. Git makes lock files beside what it changes, so its folder is an
-   * empty one in which everything is mounted: what an agent adds there stays its own, and goes with it.
+   * empty one in which everything is mounted: what an agent adds there is private to its session.
    */
   async #repository(workdir: HeldFolder, hold: (path: string) => Promise<unknown>): Promise<Place[]> {
     const found = await repositoryOf(workdir);

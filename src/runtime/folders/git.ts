@@ -160,7 +160,7 @@ export class Git {
       ['config', '--show-scope', '--null', '--name-only', '--get-regexp', '^filter\\.'],
       { filters_off: false },
     );
-    // 1: there is none. What is not read to its end may hide one.
+    // Exit code 1 means no match. Truncated output could hide a filter.
     if (result.truncated || (result.code !== 0 && result.code !== 1)) {
       throw invalid("the repository's git configuration cannot be read", 'git_refused');
     }
