@@ -20,7 +20,7 @@ const parts = [
     test: /src\/web\/(shell|ui|streams|api|live\/streams)|node_modules\/(@base-ui|@floating-ui|lucide-react|@tanstack)/,
     minShareCount: 2,
   },
-  { name: 'log', test: /src\/web\/(transcript\/(?!blocks)|live\/)/, minShareCount: 2 },
+  { name: 'log', test: /src\/acp\/|src\/web\/(transcript\/(?!blocks)|live\/)/, minShareCount: 2 },
   {
     name: 'prose',
     test: /src\/web\/(prose\/|reviews\/|transcript\/blocks)|node_modules\/(micromark|mdast|remark|react-markdown|remend|unified|hast|unist|vfile)/,

@@ -1,15 +1,17 @@
 import { availableParallelism } from 'node:os';
 import { defineConfig } from 'vitest/config';
+import { SlowestFirst } from './test/slowest-first.ts';
 
 export default defineConfig({
   test: {
-    // Tests wait for processes more than they compute: on two cores two at a time, not one.
-    maxWorkers: Math.max(2, availableParallelism() - 1),
+    // Most tests wait for processes more than they compute: on two cores three at a time.
+    maxWorkers: Math.max(3, availableParallelism() - 1),
+    sequence: { sequencer: SlowestFirst },
     projects: [
       {
         test: {
           name: 'unit',
-          include: ['src/**/*.test.{ts,tsx}', 'test/house/**/*.test.ts'],
+          include: ['src/**/*.test.{ts,tsx}', 'test/architecture/**/*.test.ts'],
           pool: 'threads',
           isolate: false,
           testTimeout: 30_000,
@@ -20,7 +22,7 @@ export default defineConfig({
         test: {
           name: 'whole',
           include: ['test/**/*.test.ts'],
-          exclude: ['test/house/**', 'test/real-agents/**'],
+          exclude: ['test/architecture/**', 'test/real-agents/**'],
           globalSetup: 'test/build-web.ts',
           pool: 'forks',
           testTimeout: 120_000,

@@ -1,7 +1,7 @@
 /** Chapters at the end of the page of figures, each written by a command of its own and kept by all others. */
 import { readFile, writeFile } from 'node:fs/promises';
 
-const PAGE = new URL('../docs/figures.md', import.meta.url);
+const PAGE = new URL('../docs/reference/figures.md', import.meta.url);
 /** In the order of the page. */
 const kept = ['web UI', 'real agents', 'faults'] as const;
 type Chapter = (typeof kept)[number];

@@ -1,14 +1,15 @@
 /**
  * `npm run faults -- <row|range|all> [--n N --seed S --write]`: does to the real program what its enemies would, and shows what
  * came of it, row by row: `npm run faults -- 36`, `33-38`, `41,42`. `--n`: how often, instead of each row's own number. `all
- * --write` makes the chapter of `docs/figures.md` anew.
+ * --write` makes the chapter of `docs/reference/figures.md` anew.
  */
 import { parseArgs } from 'node:util';
 import { writeChapter } from './chapter.ts';
 import { endChildren } from './child.ts';
+import { away } from './faults/away.ts';
 import { conflicts } from './faults/conflicts.ts';
 import { force, timing } from './faults/guessing.ts';
-import { nonsense } from './faults/nonsense.ts';
+import { malformed } from './faults/malformed.ts';
 import { folders, repositories } from './faults/paths.ts';
 import { access, escapes, kills } from './faults/proven.ts';
 import type { FaultRow, Outcome } from './faults/row.ts';
@@ -21,7 +22,7 @@ import { machine } from './report.ts';
 const rows: readonly FaultRow[] = [
   conflicts,
   kills,
-  nonsense,
+  malformed,
   bodies,
   smuggling,
   slowness,
@@ -35,6 +36,7 @@ const rows: readonly FaultRow[] = [
   access,
   targets,
   escapes,
+  away,
 ];
 const [FIRST, LAST] = [rows[0]!.number, rows.at(-1)!.number];
 const USAGE = `npm run faults -- <row|range|all> [--n N --seed S --write]; rows are ${FIRST} to ${LAST}`;
@@ -128,7 +130,7 @@ const cases = done.reduce((sum, { outcome }) => sum + outcome.n, 0).toLocaleStri
 console.log(`\n${done.length} rows, ${cases} cases, ${short.length} short`);
 if (write) {
   await writeChapter('faults', chapter(done, seed));
-  console.log('written to docs/figures.md');
+  console.log('written to docs/reference/figures.md');
 }
 // As in `bench/main.ts`.
 process.exit(short.length > 0 ? 1 : 0);

@@ -27,7 +27,7 @@ export interface Row {
   /** How it is measured, for the reader of the figures. */
   how: string;
   /** Why, as far as it is known, the row falls short of its goals where it does. */
-  when_short?: string;
+  bottleneck?: string;
   run(options: RowOptions): Promise<Figure[]>;
 }
 

@@ -1,5 +1,5 @@
 /** Teams and their graphs of steps as the bench runs them. */
-import type { StepSpec } from '../src/domain/team.ts';
+import type { StepSpec } from '../src/features/teams/rules/team.ts';
 
 export const shapes = ['chain', 'fan'] as const;
 export type Shape = (typeof shapes)[number];

@@ -1,6 +1,6 @@
 /**
  * `npm run bench [-- <row>… --quick]`: measures the service against the numbers that it has to hold, each beside the
- * machine's own limit in the same run. `remote` means all rows that begin so. All rows without `--quick` make `docs/figures.md` anew.
+ * machine's own limit in the same run. `remote` means all rows that begin so. All rows without `--quick` make `docs/reference/figures.md` anew.
  */
 import { writeFigures } from './chapter.ts';
 import type { Row } from './figure.ts';
@@ -49,7 +49,7 @@ const rows: Row[] = [
 const measured = await runRows(rows);
 if (measured) {
   await writeFigures(page(measured));
-  console.log('written to docs/figures.md');
+  console.log('written to docs/reference/figures.md');
 }
 
 // On Node 26 a socket that is reset while its own end is under way is never closed, and the way out waits for it.

@@ -2,7 +2,7 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import type { Agent } from '../src/domain/agent.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import { type AgentNodeOptions, TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AttackRoom, type Confined } from '../src/testing/attack-room.ts';
 import { type PlaneOptions, TestPlane } from '../src/testing/plane.ts';
@@ -29,9 +29,9 @@ export async function endProgram(program: { close(): Promise<void> }): Promise<v
   if (open.delete(program)) await program.close();
 }
 
-/** A service with a confinement of agents. Ended after the row, or by `endProgram`. */
-export async function openRoom(mode: Confined): Promise<AttackRoom> {
-  const room = await AttackRoom.open(mode);
+/** A service with a confinement of agents; `program`: another `svc`. Ended after the row, or by `endProgram`. */
+export async function openRoom(mode: Confined, program?: string): Promise<AttackRoom> {
+  const room = await AttackRoom.open(mode, {}, program);
   open.add(room);
   return room;
 }

@@ -55,9 +55,7 @@ export function sections(measured: readonly Measured[], level: '##' | '###'): st
     [columns, columns.map(() => '---'), ...figures.map(cells)]
       .map((line) => `| ${line.map((cell) => cell.replaceAll('|', '\\|')).join(' | ')} |`)
       .join('\n'),
-    ...(row.when_short && figures.some((figure) => isShort(figure))
-      ? [`Short because: ${row.when_short}`]
-      : []),
+    ...(row.bottleneck && figures.some((figure) => isShort(figure)) ? [`Bottleneck: ${row.bottleneck}`] : []),
   ]);
 }
 

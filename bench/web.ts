@@ -1,6 +1,6 @@
 /**
  * `npm run bench:web [-- <row>… --quick]`: measures the web UI in a real browser, as people have it: how it moves, how soon it
- * is there, how much of it is loaded. All rows without `--quick` make its chapter in `docs/figures.md` anew.
+ * is there, how much of it is loaded. All rows without `--quick` make its chapter in `docs/reference/figures.md` anew.
  */
 import { writeChapter } from './chapter.ts';
 import type { Row } from './figure.ts';
@@ -25,7 +25,7 @@ const measured = await runRows(rows);
 if (measured) {
   const parts = [ABOUT, machine(), summary(measured), ...sections(measured, '###')];
   await writeChapter('web UI', parts.join('\n\n'));
-  console.log('written to docs/figures.md');
+  console.log('written to docs/reference/figures.md');
 }
 
 // As in `bench/main.ts`.

@@ -1,6 +1,6 @@
 /**
- * `node scripts/agent-versions.ts`: pins the agents of `npm run test:agents` to their newest version and the one before, as
- * npm's registry has them. A package that it does not have keeps its versions.
+ * `node scripts/agent-versions.ts`: pins the agents of `npm run test:agents` to their newest version and the one
+ * before, according to the npm registry. A package that is not in the registry keeps its versions.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';

@@ -1,7 +1,7 @@
 /**
- * `npm run build:web`: the web UI as files in dist/web, compressed ones beside the large ones. `--if-needed`: only when
- * something has changed since. A service that serves the folder meanwhile finds a whole UI in it at every moment, and of
- * several builds at once one works and the others wait.
+ * `npm run build:web`: builds the web UI into dist/web, with compressed copies of large files. `--if-needed`: only if
+ * something changed. A service that serves the folder meanwhile sees a complete UI at all times. If several builds
+ * run at once, one works and the others wait.
  */
 import { createHash } from 'node:crypto';
 import { glob, mkdir, mkdtemp, readFile, rename, rm, stat, writeFile } from 'node:fs/promises';
@@ -14,8 +14,9 @@ import { manifestOf, scriptsOf } from './web-manifest.ts';
 
 const INPUTS = [
   'src/web/**/*',
-  'src/contract/**/*.ts',
-  'src/domain/**/*.ts',
+  'src/{acp,api,base,client,core}/**/*.ts',
+  'src/features/**/{contract,rules}.ts',
+  'src/features/**/{contract,rules}/*.ts',
   'tsconfig.json',
   'vite.config.ts',
   'package-lock.json',
@@ -28,7 +29,7 @@ const WAIT_MS = 300_000;
 
 const dist = join(root, 'dist');
 const web = join(dist, 'web');
-/** What the files in dist/web were made from; absent while they are being exchanged. */
+/** A hash of the sources of dist/web; absent while files are being replaced. */
 const STAMP = '.stamp';
 
 async function main(if_needed: boolean): Promise<void> {
@@ -56,7 +57,7 @@ async function build(viteBuild: typeof import('vite').build): Promise<void> {
   const stamp = await inputs();
   const fresh = await mkdtemp(join(dist, '.web-'));
   try {
-    // Whoever runs this for tests or development serves people nonetheless.
+    // Tests and development use the production build too.
     process.env.NODE_ENV = 'production';
     await viteBuild({
       configFile: join(root, 'vite.config.ts'),
@@ -87,7 +88,7 @@ async function inputs(): Promise<string> {
   return hash.digest('hex');
 }
 
-/** The kernel frees this lock however its holder ends. */
+/** The kernel releases this lock however the process ends. */
 function waitForTurn(): DatabaseSync {
   const lock = new DatabaseSync(join(dist, '.web.lock'), { timeout: WAIT_MS });
   lock.exec('BEGIN EXCLUSIVE');
@@ -95,8 +96,8 @@ function waitForTurn(): DatabaseSync {
 }
 
 /**
- * The page once more for each place that people open first, with the scripts that its screen needs named in it: the
- * browser asks for all of them at once instead of learning of one from the other.
+ * Writes a copy of the page for each frequently opened path, which names the scripts of its screen, so that the
+ * browser requests all of them at once instead of one after another.
  */
 async function writePages(folder: string): Promise<void> {
   const page = await readFile(join(folder, 'index.html'), 'utf8');
@@ -123,7 +124,7 @@ async function compress(folder: string): Promise<void> {
   }
 }
 
-/** What a page names is there before the page, and what an earlier page named goes after it. */
+/** New scripts are in place before the pages that name them, and old ones are removed after them. */
 async function publish(fresh: string, stamp: string): Promise<void> {
   await rm(join(web, STAMP), { force: true });
   const names = await filesOf(fresh, ['**/*', '.vite/*']);
@@ -139,7 +140,7 @@ async function publish(fresh: string, stamp: string): Promise<void> {
   await writeFile(join(web, STAMP), stamp);
 }
 
-/** Sorted, from the folder, without folders. */
+/** Sorted paths of files, relative to the folder. */
 async function filesOf(folder: string, patterns: string[]): Promise<string[]> {
   const found: string[] = [];
   for await (const name of glob(patterns, { cwd: folder })) {

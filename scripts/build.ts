@@ -1,18 +1,27 @@
 /**
- * `npm run build`: src/ as JavaScript in dist/, without tests, beside everything in src/ that is no TypeScript; the web
- * UI as `build-web.ts` makes it. Then it looks at what a package would hold, and starts the built program once.
+ * `npm run build`: compiles src/ without tests to dist/ and copies everything else from src/; builds the web UI with
+ * `build-web.ts`. Then it checks what a package would contain, and starts the built program once.
  */
-import { cp, glob, mkdir, readdir, rm } from 'node:fs/promises';
+import { cp, glob, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join, relative } from 'node:path';
 import { root, run } from './run.ts';
 
 const dist = join(root, 'dist');
 await mkdir(dist, { recursive: true });
 for (const name of await readdir(dist)) {
-  // A service from the sources may be serving the web UI meanwhile.
+  // A service that runs from source may be serving the web UI meanwhile.
   if (!/^\.?web/.test(name)) await rm(join(dist, name), { recursive: true });
 }
 await need('compiling', ['tsc', '--project', 'tsconfig.build.json']);
+await need('declaring the types of the client', ['tsc', '--project', 'tsconfig.client.json']);
+for await (const file of glob('dist/**/*.d.ts', { cwd: root })) {
+  // tsc keeps the extensions of the sources here, and the package has none of these.
+  const text = await readFile(join(root, file), 'utf8');
+  await writeFile(
+    join(root, file),
+    text.replaceAll(/((?:from|import\()\s*['"]\.[^'"]*)\.ts(['"])/g, '$1.js$2'),
+  );
+}
 await need('building the web UI', ['node', 'scripts/build-web.ts', '--if-needed']);
 
 for await (const file of glob('src/**/*.*', { cwd: root })) {
@@ -25,15 +34,23 @@ for await (const file of glob('src/**/*.*', { cwd: root })) {
 const listing = await need('listing the package', ['npm', 'pack', '--dry-run', '--json', '--ignore-scripts']);
 const [{ files }] = JSON.parse(listing) as [{ files: { path: string }[] }];
 const packed = new Set(files.map((file) => file.path));
-const needed = ['bin/svc', 'dist/main/svc.js', 'dist/web/index.html', 'openapi.json', 'LICENSE'];
+const needed = [
+  'bin/svc',
+  'dist/main/svc.js',
+  'dist/client/index.js',
+  'dist/client/index.d.ts',
+  'dist/web/index.html',
+  'openapi.json',
+  'LICENSE',
+];
 const missing = needed.filter((path) => !packed.has(path));
 const strange = [...packed].filter((path) =>
-  /\.tsx?$|\.test\.|^dist\/testing\/|-child\.js$|^src\/|^dist\/(web\/)?\./.test(path),
+  /(?<!\.d)\.tsx?$|\.test\.|^dist\/testing\/|-child\.js$|^src\/|^dist\/(web\/)?\./.test(path),
 );
 if (missing.length + strange.length > 0) fail('the package', `missing: ${missing}; strange: ${strange}`);
 
 await need('starting dist/main/svc.js', ['node', 'dist/main/svc.js', '--version']);
-console.log(`built dist/; a package would hold ${packed.size} files`);
+console.log(`built dist/; a package would contain ${packed.size} files`);
 
 async function need(what: string, argv: [string, ...string[]]): Promise<string> {
   const { ok, output } = await run(argv);

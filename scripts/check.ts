@@ -1,4 +1,4 @@
-/** `npm run check`: everything that can be said about the code without running the service. Prints what failed. */
+/** `npm run check`: all checks that do not run the service. Prints the failures. */
 import { type Outcome, run } from './run.ts';
 
 const checks: Record<string, [string, ...string[]]> = {
@@ -7,7 +7,7 @@ const checks: Record<string, [string, ...string[]]> = {
   'format and lint': ['biome', 'ci', '--colors=off', '.'],
   'dead code': ['knip'],
   protocols: ['buf', 'lint'],
-  'walls and habits': ['vitest', 'run', '--project', 'unit', 'test/house'],
+  'import rules and documentation': ['vitest', 'run', '--project', 'unit', 'test/architecture'],
   'generated files': ['node', 'scripts/generate.ts', '--check'],
 };
 

@@ -1,20 +1,20 @@
 /**
- * `npm run fuzz [-- --seed N --minutes M --batches B --only http,raw,grpc,acp]`: sends nonsense to every door of a real plane and
- * a real node, one batch after the other, each of the seed after the one before. Ends at the first finding with the words
- * that show it again. Without `--minutes` and `--batches` it takes ten minutes.
+ * `npm run fuzz [-- --seed N --minutes M --batches B --only http,raw,grpc,acp]`: sends malformed input to every
+ * listener of a real plane and a real node, one batch after another; the seed determines all batches. Stops at the
+ * first finding and prints how to reproduce it. Without `--minutes` and `--batches`, it runs for ten minutes.
  */
 import { parseArgs } from 'node:util';
-import { type DoorName, doorNames, Finding } from '../src/testing/fuzz/door.ts';
-import { openDoors } from '../src/testing/fuzz/doors.ts';
+import { type EntryPointName, entryPointNames, Finding } from '../src/testing/fuzz/entry-point.ts';
+import { openEntryPoints } from '../src/testing/fuzz/entry-points.ts';
 import { rssMib } from '../src/testing/fuzz/watch.ts';
 
-const USAGE = `npm run fuzz [-- --seed N --minutes M --batches B --only ${doorNames.join(',')}]`;
+const USAGE = `npm run fuzz [-- --seed N --minutes M --batches B --only ${entryPointNames.join(',')}]`;
 
 interface Asked {
   seed: number;
   minutes: number;
   batches: number;
-  only: readonly DoorName[];
+  only: readonly EntryPointName[];
 }
 
 function readArguments(): Asked {
@@ -23,10 +23,10 @@ function readArguments(): Asked {
       seed: { type: 'string', default: String(Date.now() % 2 ** 31) },
       minutes: { type: 'string' },
       batches: { type: 'string' },
-      only: { type: 'string', default: doorNames.join(',') },
+      only: { type: 'string', default: entryPointNames.join(',') },
     },
   });
-  const only = values.only.split(',').map((name) => doorNames.find((door) => door === name));
+  const only = values.only.split(',').map((name) => entryPointNames.find((entry) => entry === name));
   const batches = Number(values.batches ?? Infinity);
   const minutes = Number(values.minutes ?? (values.batches === undefined ? 10 : Infinity));
   const seed = Number(values.seed);
@@ -38,26 +38,29 @@ function readArguments(): Asked {
   return { seed, minutes, batches, only: known };
 }
 
-/** Batches of one door after the other, until time or number is reached. Answers how many cases each door had. */
+/**
+ * Runs batches for one listener after another, until the time or number is reached. Returns the number of cases per
+ * listener.
+ */
 async function fuzz({ seed, minutes, batches, only }: Asked): Promise<void> {
   const until_ms = performance.now() + minutes * 60_000;
-  const cases = new Map<DoorName, number>();
-  const { plane, doors, close } = await openDoors(only);
+  const cases = new Map<EntryPointName, number>();
+  const { plane, entries, close } = await openEntryPoints(only);
   let peak_mib = 0;
   const show = () => {
-    const counts = doors.map(({ name }) => `${name} ${cases.get(name) ?? 0}`).join(', ');
+    const counts = entries.map(({ name }) => `${name} ${cases.get(name) ?? 0}`).join(', ');
     console.log(`${counts}; resident now ${peak_mib.toFixed(0)} MiB at most`);
   };
   try {
     for (let done = 0; done < batches && performance.now() < until_ms; done++) {
-      for (const door of doors) {
-        cases.set(door.name, (cases.get(door.name) ?? 0) + (await door.batch(seed + done)));
+      for (const entry of entries) {
+        cases.set(entry.name, (cases.get(entry.name) ?? 0) + (await entry.batch(seed + done)));
         peak_mib = Math.max(peak_mib, await rssMib(plane.pid));
       }
       if (done % 10 === 0) show();
     }
     show();
-    console.log('nothing was found');
+    console.log('no findings');
   } catch (error) {
     if (!(error instanceof Finding)) throw error;
     show();
@@ -71,5 +74,5 @@ async function fuzz({ seed, minutes, batches, only }: Asked): Promise<void> {
 const asked = readArguments();
 console.log(`seed ${asked.seed}`);
 await fuzz(asked);
-// On Node 26 a socket that is reset while its own end is under way is never closed, and the way out waits for it.
+// In Node 26, a socket that is reset while it is being ended is never closed, and a normal exit would wait for it.
 process.exit();

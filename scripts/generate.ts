@@ -1,22 +1,32 @@
 /**
- * Writes what is generated and committed. `--check` writes nothing and fails when a file is not what it should be. The
- * code of the protocols is made by `buf` in a folder of its own, without a network, and compared with what is here.
+ * Writes the generated files that are committed. `--check` writes nothing and fails if a file is out of date. `buf`
+ * generates the protocol code in a temporary folder, without a network, to compare it with the committed code.
  */
 import { glob, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { openapi } from '../src/contract/openapi.ts';
-import { isPublic } from '../src/contract/route.ts';
-import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
-import { configurationPage } from './configuration.ts';
+import { openapi } from '../src/api/openapi.ts';
+import { isPublic } from '../src/api/route.ts';
+import { type OperationId, operationIds, routes } from '../src/api/routes.ts';
+import { apiPage } from './reference/api.ts';
+import { cliPage } from './reference/cli.ts';
+import { configurationPage } from './reference/configuration.ts';
+import { errorsPage } from './reference/errors.ts';
+import { eventsPage } from './reference/events.ts';
+import { metricsPage } from './reference/metrics.ts';
 import { root, run } from './run.ts';
 
-const GENERATED_CODE = 'src/contract/gen/**/*.ts';
-const OPERATIONS = 'src/contract/gen/operations.ts';
+const GENERATED_CODE = 'src/link/proto/**/*.ts';
+const OPERATIONS = 'src/client/operations.ts';
 const check = process.argv.includes('--check');
 const generated: Record<string, string> = {
   'openapi.json': `${JSON.stringify(openapi(), null, 2)}\n`,
-  'docs/configuration.md': configurationPage(),
+  'docs/reference/api.md': apiPage(),
+  'docs/reference/cli.md': cliPage(),
+  'docs/reference/configuration.md': configurationPage(),
+  'docs/reference/errors.md': errorsPage(),
+  'docs/reference/events.md': eventsPage(),
+  'docs/reference/metrics.md': await metricsPage(),
   [OPERATIONS]: operations(),
   ...(await protocols()),
 };
@@ -31,24 +41,24 @@ for (const [name, text] of Object.entries(generated)) {
   }
 }
 for await (const name of glob(GENERATED_CODE, { cwd: root })) {
-  if (!(name in generated)) fail(`${name} has no protocol any more: delete it`);
+  if (!(name in generated)) fail(`${name} no longer has a protocol: delete it`);
 }
 
-/** What a client needs to know of each route to call it, without the schemas that validate it. */
+/** What a client needs to know about each route to call it, without the validation schemas. */
 function operations(): string {
   const line = (id: OperationId) => {
     const { method, path } = routes[id];
     return `  ${id}: { method: '${method}', path: '${path}', open: ${isPublic(routes[id])} },`;
   };
   return `// @generated from the route table by scripts/generate.ts
-/** How each operation is called; \`open\`: without a token. */
+/** Method and path of each operation; \`open\`: needs no token. */
 export const operations = {
 ${operationIds.map(line).join('\n')}
 } as const;
 `;
 }
 
-/** Code of `src/contract/*.proto` by its path here. */
+/** Generated code of `src/link/proto/*.proto`, by path. */
 async function protocols(): Promise<Record<string, string>> {
   const folder = await mkdtemp(join(tmpdir(), 'svc-generate-'));
   try {

@@ -1,4 +1,4 @@
-/** Runs a project's tool by argv and collects what it prints. For scripts. */
+/** Runs a project's tool by argv and collects its output. For scripts. */
 import { spawn } from 'node:child_process';
 import { delimiter, join } from 'node:path';
 
@@ -12,8 +12,9 @@ export interface Outcome {
 }
 
 /**
- * `node` is the very Node that runs the script; other names are looked up among the project's tools first, or, for a
- * `stranger`, only where a machine without this project finds them. What takes longer than `timeout_ms` is ended.
+ * `node` is the Node that runs the script. Other names are looked up among the project's tools first; a `stranger`
+ * looks only where a machine without this project would find them. A run that takes longer than `timeout_ms` is
+ * ended.
  */
 export function run(
   argv: readonly [string, ...string[]],

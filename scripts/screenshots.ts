@@ -1,6 +1,6 @@
 /**
- * `npm run screenshots`: the main screens of the web UI as pictures in `docs/images/`, from a service of its own in which
- * agents, a team and its run are under way. Needs Chromium.
+ * `npm run screenshots`: takes pictures of the main screens of the web UI for `docs/images/`, from a temporary
+ * service with agents, a team and a run. Needs Chromium.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import { makeRepository } from '../src/testing/repository.ts';
 import { root } from './run.ts';
 
 const images = join(root, 'docs/images');
-/** Which of the screens to make again; all without a word. */
+/** The screens to take again; all by default. */
 const wanted = process.argv.slice(2);
 
 interface Shot {
@@ -21,7 +21,7 @@ interface Shot {
   path: string;
   screen?: keyof typeof screens;
   colour_scheme?: 'light' | 'dark';
-  /** There when the screen stands. */
+  /** A selector that exists once the screen is complete. */
   ready(page: Page): Promise<unknown>;
 }
 
@@ -36,7 +36,7 @@ try {
     await signIn(page, plane);
     await page.goto(plane.url + shot.path);
     await shot.ready(page);
-    // Fonts, and the first words of a stream.
+    // Time for fonts and the first output of a stream.
     await sleep(1500);
     await page.screenshot({ path: join(images, `${shot.name}.png`) });
     await page.context().close();
@@ -47,7 +47,7 @@ try {
   await plane.close();
 }
 
-/** Makes what the pictures show, and says which there are. */
+/** Creates what the pictures show, and returns its ids. */
 async function story(): Promise<Shot[]> {
   const { client } = plane;
   const shop = makeRepository(join(plane.work, 'shop'), {

@@ -1,7 +1,7 @@
 /**
- * Reads vitest's JSON report and prints "N passed, N failed" as the last line. A file that could not even be loaded
- * counts as a failure. A skipped test fails the run where it could have run: on Linux as root, which is what CI is, and
- * unless its name says that the kernel there lets nobody make a sandbox.
+ * Reads vitest's JSON report and prints "N passed, N failed" as the last line. A file that could not be loaded counts
+ * as a failure. A skipped test fails the run if it could have run, which means on Linux as root, as in CI, unless its
+ * name says that the kernel there does not allow sandboxes.
  */
 import { readFileSync } from 'node:fs';
 import { z } from 'zod';

@@ -1,4 +1,4 @@
-/** What Vite says of the files that it made: which came of which source of `src/web`, and what each loads before it runs. */
+/** Reads Vite's manifest: which script each source of `src/web` became, and what each script loads before it runs. */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -8,19 +8,19 @@ export interface Chunk {
 }
 export type Manifest = Record<string, Chunk>;
 
-/** Of a folder that the web UI was built into. */
+/** Reads the manifest of a build folder. */
 export function manifestOf(folder: string): Manifest {
   return JSON.parse(readFileSync(join(folder, '.vite/manifest.json'), 'utf8'));
 }
 
-/** The scripts that these sources became, with all that they load before they run; from the folder. */
+/** The scripts of these sources, with everything that they load before they run; relative to the folder. */
 export function scriptsOf(manifest: Manifest, sources: readonly string[]): string[] {
   const seen = new Set<string>();
   const visit = (source: string) => {
     if (seen.has(source)) return;
     seen.add(source);
     const chunk = manifest[source];
-    if (chunk === undefined) throw new Error(`${source} is no chunk of the web UI`);
+    if (chunk === undefined) throw new Error(`${source} is not a chunk of the web UI`);
     chunk.imports?.forEach(visit);
   };
   sources.forEach(visit);

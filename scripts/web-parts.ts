@@ -1,4 +1,4 @@
-/** The parts of the built web UI as people load them, with the scripts of each, and how large one may be. */
+/** The parts of the built web UI as browsers load them, with the scripts of each and their size limits. */
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from './run.ts';
@@ -6,11 +6,11 @@ import { manifestOf, scriptsOf } from './web-manifest.ts';
 
 export interface Part {
   name: string;
-  /** Of its scripts. */
+  /** The total size of its scripts. */
   paths: string[];
-  /** What it should be at most, compressed. */
+  /** The intended maximum, compressed. */
   budget_kb: number;
-  /** What `npm run check` holds it below: a little above what it is, so that it does not grow unnoticed. */
+  /** The limit that `npm run check` enforces: slightly above the current size, so that growth is noticed. */
   limit_kb: number;
 }
 
@@ -18,25 +18,25 @@ const web = join(root, 'dist/web');
 const SIGN_IN = ['index.html', 'screens/entry/login.tsx'];
 const AGENTS = ['index.html', 'shell/shell.tsx', 'screens/agents/agents.tsx'];
 const AGENT = 'screens/agent/agent.tsx';
-/** What comes on top of Agents. */
+/** What is loaded in addition to Agents. */
 const more: (Omit<Part, 'paths'> & { sources: string[]; worker?: string })[] = [
   {
     name: '+ conversation',
     sources: [AGENT, 'screens/agent/conversation/tab.tsx'],
     budget_kb: 100,
-    limit_kb: 95,
+    limit_kb: 100,
   },
   {
     name: '+ diff',
     sources: [AGENT, 'screens/agent/changes/changes.tsx'],
     worker: 'naming',
     budget_kb: 100,
-    limit_kb: 99,
+    limit_kb: 80,
   },
   { name: '+ graph', sources: ['graph/steps-graph.tsx'], budget_kb: 85, limit_kb: 82 },
 ];
 
-/** Of `dist/web` as it is. */
+/** The parts of the current `dist/web`. */
 export function partsOfTheWeb(): Part[] {
   const manifest = manifestOf(web);
   const scripts = (sources: readonly string[]) => scriptsOf(manifest, sources).map((name) => join(web, name));
@@ -55,7 +55,7 @@ export function partsOfTheWeb(): Part[] {
   ];
 }
 
-/** A script that runs beside the page; the manifest names none of them. */
+/** A script that runs next to the page; the manifest does not list it. */
 function filesOf(worker: string): string[] {
   const assets = join(web, 'assets');
   return readdirSync(assets)

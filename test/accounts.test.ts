@@ -2,7 +2,7 @@
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;

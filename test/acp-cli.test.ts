@@ -1,5 +1,5 @@
 /**
- * A conversation with nothing but the CLI, against the real program: the README's chapter line by line, and the same with the
+ * A conversation with nothing but the CLI, against the real program: the tutorial line by line, and the same with the
  * protocol's own example agent. `svc logs -f` is a process of its own.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
@@ -10,7 +10,7 @@ import { text as readAll } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
-import { put, tourBlocks } from '../src/testing/tour.ts';
+import { put, tutorialBlocks } from '../src/testing/tutorials.ts';
 
 const EXAMPLE = fileURLToPath(new URL('examples/agent.js', import.meta.resolve('acp-example')));
 
@@ -62,12 +62,12 @@ async function bash(script: string): Promise<string> {
   return stdout + stderr;
 }
 
-test('the tour of an agent that asks works as written', async () => {
+test('the tutorial on talking to an agent works as written', async () => {
   plane = await TestPlane.prepare();
   // Where the demo agent keeps its sessions.
   await plane.start({ XDG_STATE_HOME: join(plane.folder, 'state') });
   await plane.join();
-  const [create, answer, more, ...rest] = await tourBlocks('An agent that asks');
+  const [create, answer, more, ...rest] = await tutorialBlocks('first-agent', 'Talk to an agent');
   expect(rest).toEqual([]);
   await bash(put(create!, { 'svc logs asks -f ': '' }));
   const seen = listen(begin(SVC, 'logs', 'asks', '-f'));
@@ -83,7 +83,7 @@ test('the tour of an agent that asks works as written', async () => {
   expect(await readFile(join(workdir, 'svc-demo.md'), 'utf8')).toContain('Tidy the notes');
 
   const last = await bash(more!);
-  expect(last).toMatch(/^prm_\w+\nagt_\w+\tasks\tcancelled\ntold agt_\w+ to end its turn\n$/);
+  expect(last).toMatch(/^prm_\w+\nagt_\w+\tasks\tcancelled\ncancelled the turn of agt_\w+\n$/);
   expect((await plane.get(id)).status).toBe('cancelled');
   await seen('┃ turn     is cancelled\n');
 });

@@ -5,11 +5,13 @@
 
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { EXAMPLE_AGENT, expectWhole } from '../src/testing/example-agent.ts';
 import { TestPlane } from '../src/testing/plane.ts';
+import { revive } from '../src/testing/revive.ts';
 
 let plane: TestPlane;
 let conversation: Conversation | undefined;
@@ -19,28 +21,9 @@ afterEach(async () => {
   await plane?.close();
 });
 
-/** Lets the plane live again whenever it died, until told that this is enough; how often, is answered then. */
-function revive(): () => Promise<number> {
-  let enough = false;
-  let deaths = 0;
-  const watching = (async () => {
-    for (; !enough; await sleep(5)) {
-      if (plane.isRunning) continue;
-      deaths++;
-      // It may be killed while it starts.
-      await plane.start().catch(() => {});
-    }
-  })();
-  return async () => {
-    enough = true;
-    await watching;
-    return deaths;
-  };
-}
-
 /** The turn, from the agent's start to its end; kills of a test's own come in between. Answers how often the plane died. */
 async function wholeTurn(between: { asked?: () => Promise<void>; begun?: () => Promise<void> } = {}) {
-  const enough = revive();
+  const enough = revive(plane);
   conversation = await Conversation.start(plane, EXAMPLE_AGENT, { prompt: 'Change the configuration.' });
   await between.begun?.();
   const [review] = await conversation.pending();
@@ -123,4 +106,28 @@ test('a turn that ends while there is no plane is told when there is one', async
   await answering;
   await conversation.silence();
   await expectWhole(conversation!);
+});
+
+test('sub-agents and their requests survive a kill of the plane', async () => {
+  plane = await TestPlane.open();
+  const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+  conversation = await Conversation.start(plane, [process.execPath, scripted, 'subagents'], {
+    prompt: 'Go.',
+  });
+  const [asked] = await conversation.pending();
+  await plane.kill('SIGKILL');
+  await plane.start();
+  const [review] = await conversation.pending();
+  expect(review).toEqual(asked);
+  expect(review!.subagent).toEqual({ id: 'child-1', name: 'explorer', unknown_session: false });
+  await conversation.respond(review!.id, { decision: 'allow' });
+  await conversation.silence();
+  // The stream can be a moment behind the record.
+  await expect.poll(() => conversation!.words).toMatch(/answered: yes-once$/);
+  const config = await plane.client.call('getAgentConfig', { params: { agent_id: conversation.agent_id } });
+  expect(config.subagents).toMatchObject([
+    { id: 'child-1', status: 'idle', stop_reason: 'end_turn' },
+    { id: 'child-2', parent_id: 'child-1' },
+  ]);
+  await conversation.expectTrue();
 });

@@ -2,7 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { oddFrames, type ScenarioName } from '../src/testing/acp-scenarios.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -78,6 +78,47 @@ test('a question without options can only be cancelled', async () => {
   await talk.respond(review!.id, { outcome: 'cancelled' });
   await talk.silence();
   expect(talk.words).toBe('answered: cancelled');
+});
+
+test('what sub-agents do, say and ask is attributed to them, and the turn stays the agent’s', async () => {
+  const talk = await begin('subagents');
+  const [review] = await talk.pending();
+  expect(review!.subagent).toEqual({ id: 'child-1', name: 'explorer', unknown_session: false });
+  const params = { agent_id: talk.agent_id };
+  const config = await plane.client.call('getAgentConfig', { params });
+  expect(config).toMatchObject({
+    modes: null,
+    subagents: [
+      { id: 'child-1', name: 'explorer', status: 'running', parent_id: null },
+      { id: 'child-2', name: 'reader', status: 'idle', parent_id: 'child-1' },
+    ],
+  });
+  await talk.respond(review!.id, { decision: 'allow' });
+  await talk.silence();
+  const { last_seq } = await talk.get();
+  await talk.event(({ seq }) => seq === last_seq);
+  const by = (id: unknown) => talk.events.filter(({ subagent }) => subagent === id).length;
+  expect([by('child-1'), by('child-2'), by('unknown-1')]).toEqual([7, 1, 1]);
+  expect(talk.events.filter(({ unknown_session }) => unknown_session)).toHaveLength(1);
+  expect((await talk.get()).activity).toBe('idle');
+});
+
+test('what a sub-agent does within the agent’s session is attributed by the tool call that launched it', async () => {
+  const talk = await begin('subagent_calls');
+  const [review] = await talk.pending();
+  expect(review!.subagent).toEqual({ id: 'task-1', name: 'Explore', unknown_session: false });
+  await talk.respond(review!.id, { decision: 'deny' });
+  await talk.silence();
+  const params = { agent_id: talk.agent_id };
+  expect((await plane.client.call('getAgentConfig', { params })).subagents).toEqual([
+    {
+      ...{ id: 'task-1', has_session: false, parent_id: null, name: 'Explore' },
+      ...{ description: 'Find the failing test', status: 'idle', stop_reason: 'end_turn' },
+    },
+  ]);
+  const { last_seq } = await talk.get();
+  await talk.event(({ seq }) => seq === last_seq);
+  expect(talk.events.filter(({ subagent }) => subagent === 'task-1')).toHaveLength(3);
 });
 
 test('two questions of one id are answered one by one', async () => {
@@ -193,7 +234,7 @@ test('an agent that cannot load its conversation begins anew, and that is told',
   await talk.stop();
   await plane.client.call('startAgent', { params: { agent_id: talk.agent_id } });
   expect(await talk.error('context_lost')).toMatchObject({
-    error: 'the agent begins anew and knows nothing of before: No previous sessions',
+    error: 'the agent starts a new session without the earlier context: No previous sessions',
   });
   await talk.until('idle');
 });

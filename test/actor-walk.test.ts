@@ -1,13 +1,13 @@
 /**
- * The actor surface in a team, with the real programs: members on the plane's machine and on a node speak to each other by
- * `svc actor` and by tools, from inside their agents' own sessions. No shared secret is configured anywhere.
+ * Actor methods in a team, with the real programs: members on the main node and on a remote node communicate by `svc actor` and
+ * by tools, from the sessions of their agents. No shared secret is configured.
  */
 import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Run, Step } from '../src/domain/run.ts';
+import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -51,7 +51,7 @@ async function shellIn(where: { work: string }, name: string): Promise<AgentShel
   return new AgentShell(workdir);
 }
 
-/** Has a member say something by `svc actor`; answers what the plane said, which must not have refused. */
+/** Runs a command of `svc actor` as a member, and returns its result. It must succeed. */
 async function does(by: AgentShell, command: string) {
   const { said, exit } = await by.tell(`svc actor ${command}`);
   expect(exit, `${command}: ${said}`).toBe(0);
@@ -155,7 +155,7 @@ test.each(['mtls', 'tls'])(
   },
 );
 
-test('a member on a node that speaks ACP is offered its team’s tools, and reads and writes mail by them', {
+test('a member on a node that speaks ACP gets the tools of its team, and reads and sends mail with them', {
   timeout: 120_000,
 }, async () => {
   await open('mtls');

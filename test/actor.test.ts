@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Agent } from '../src/domain/agent.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { freePort, SVC, TestPlane } from '../src/testing/plane.ts';

@@ -9,7 +9,7 @@ import { isAlive, type ProcessRef, readStat } from '../src/base/proc.ts';
 import { SVC } from '../src/testing/plane.ts';
 import { type TemporaryFolder, temporaryFolder } from '../src/testing/repository.ts';
 
-const child = fileURLToPath(new URL('../src/agent-doctor/agent-child.ts', import.meta.url));
+const child = fileURLToPath(new URL('../src/tools/agent-doctor/agent-child.ts', import.meta.url));
 
 let folder: TemporaryFolder;
 beforeEach(() => {

@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { readStat } from '../src/base/proc.ts';
-import { Client, type Frame } from '../src/contract/client.ts';
+import { Client, type Frame } from '../src/client/client.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;

@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { AuditRecord } from '../src/domain/audit.ts';
+import type { AuditRecord } from '../src/features/audit/rules/audit.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -67,16 +67,16 @@ test('the real file: sound, then with a cut end, a missing record and one change
   expect(await verify()).toMatchObject({ code: 0, said: expect.stringContaining(records.at(-3)!.hash) });
   expect(await verify('--head', logged(last.id))).toEqual({
     code: 1,
-    said: `svc: no record has the hash ${last.hash}: some were cut off, or the chain was written anew\n`,
+    said: `svc: no record has the hash ${last.hash}: the log was truncated or rewritten\n`,
   });
 
   // A record from the middle.
   const missing = last.id - 5;
   await behindItsBack(() => alter(`DELETE FROM audit WHERE id = ${missing}`));
   const broken = (id: number, sound = id - 1) =>
-    `svc: record ${id} does not follow from what stands before it: ${sound} records before it are sound, head ${records[sound - 1]!.hash}\n`;
+    `svc: record ${id} does not match the record before it: ${sound} records before it are valid, head ${records[sound - 1]!.hash}\n`;
   expect(await verify()).toEqual({ code: 1, said: broken(missing + 1, missing - 1) });
-  expect(plane.log).toContain('audit trail was changed: this record is not as it was');
+  expect(plane.log).toContain('audit trail was modified; this record does not match the chain');
 
   // One bit, in the pages of the file.
   const changed = records.find(({ details }) => details.name === 'agent-2')!;

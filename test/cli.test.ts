@@ -96,7 +96,7 @@ test('what cannot start says why, in one line, and leaves nothing held', async (
   const data = { SVC_DATA_DIR: join(plane.folder, 'other') };
   const taken = await plane.cli(['--listen', plane.url.slice(7)], { env: data });
   expect(taken.code).toBe(1);
-  expect(taken.stderr).toContain(`svc: server.listen ${plane.url.slice(7)} is used by pid ${plane.pid} (`);
+  expect(taken.stderr).toContain(`svc: server.listen ${plane.url.slice(7)} is in use by pid ${plane.pid} (`);
   const open = await plane.cli(['--listen', '0.0.0.0:0'], { env: data });
   expect(open).toMatchObject({ code: 1, stdout: '' });
   expect(open.stderr).toMatch(/^svc: server\.listen 0\.0\.0\.0:0 can be reached from other machines/);
@@ -145,7 +145,7 @@ test('stop leaves agents alone; stop --agents ends them', async () => {
   await plane.ended();
   expect(await plane.cli(['stop'])).toMatchObject({
     code: 1,
-    stderr: `svc: no plane runs on ${plane.data_dir}\n`,
+    stderr: `svc: no plane is running on ${plane.data_dir}\n`,
   });
   await plane.start();
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });

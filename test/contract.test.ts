@@ -4,11 +4,11 @@ import { join } from 'node:path';
 import fc from 'fast-check';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import type { z } from 'zod';
+import { isPublic, pathParams, type Route } from '../src/api/route.ts';
+import { type OperationId, operationIds, routes } from '../src/api/routes.ts';
 import { sleep } from '../src/base/async.ts';
-import { Client } from '../src/contract/client.ts';
-import { isPublic, pathParams, type Route } from '../src/contract/route.ts';
-import { type OperationId, operationIds, routes } from '../src/contract/routes.ts';
-import type { Agent } from '../src/domain/agent.ts';
+import { Client } from '../src/client/client.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { Authenticator } from '../src/testing/authenticator.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
@@ -42,6 +42,13 @@ async function firstReview(agent_id: string): Promise<{ id: string }> {
   for (;;) {
     const reviews = await plane.client.call('listReviews', { query: { agent_id } });
     if (Array.isArray(reviews) && reviews[0]) return reviews[0];
+    await sleep(20);
+  }
+}
+
+async function firstElicitation(agent_id: string): Promise<string> {
+  for (;;) {
+    for await (const { id } of plane.client.all('listElicitations', { query: { agent_id } })) return id;
     await sleep(20);
   }
 }
@@ -220,6 +227,15 @@ test('every answer has the form that the contract gives it', async () => {
   const to = { to_actor_id: `user:${ROOT.username}` };
   await check('routeReview', { params: { review_id: review.id }, body: to });
   await check('respondReview', { params: { review_id: review.id }, body: { decision: 'allow' } });
+  const eliciting = [process.execPath, join(import.meta.dirname, '../src/testing/acp-agent.ts'), 'elicits'];
+  const elicits = await plane.agent(eliciting, { protocol: 'acp', prompt: 'Ask.' });
+  const elicitation_id = await firstElicitation(elicits.id);
+  await check('listElicitations');
+  await check('listElicitations', { query: `limit=1&status=pending&agent_id=${elicits.id}` });
+  await check('getElicitation', { params: { elicitation_id } });
+  const entered = { name: 'v1', region: 'eu', checks: ['lint'] };
+  const accept = { action: 'accept', content: entered };
+  await check('respondElicitation', { params: { elicitation_id }, body: accept });
   await check('getAgentConfig', { params: speaks });
   await check('setAgentConfig', { params: speaks, body: { mode_id: 'plan' } });
   await plane.client.call('promptAgent', { params: speaks, body: { text: '/sleep 100' } });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Frame } from '../src/contract/client.ts';
-import { Client } from '../src/contract/client.ts';
+import type { Frame } from '../src/client/client.ts';
+import { Client } from '../src/client/client.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;

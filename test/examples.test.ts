@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import { isRunOver, type Run } from '../src/domain/run.ts';
+import { isRunOver, type Run } from '../src/features/runs/rules/run.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { makeRepository } from '../src/testing/repository.ts';
 

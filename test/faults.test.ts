@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Agent } from '../src/domain/agent.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import { History } from '../src/testing/history.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
 
@@ -327,7 +327,7 @@ test('an agent that was told more than a restored database knows is told nothing
   expect(await plane.cli(['restore', file])).toMatchObject({ code: 0 });
   await plane.start();
 
-  const lost = /agent was told things that this database does not know/;
+  const lost = /input state was lost in a restore/;
   await expect(say('three\n')).rejects.toThrow(lost);
   await expect(plane.client.call('promptAgent', { ...speaking, body: { text: 'again' } })).rejects.toThrow(
     lost,

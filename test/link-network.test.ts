@@ -5,6 +5,7 @@ import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import type { Weather } from '../src/testing/flaky-proxy.ts';
+import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { expectNothingLost, random, startWriters } from '../src/testing/writers.ts';
 
@@ -17,14 +18,7 @@ afterEach(async () => {
   await plane?.close();
 });
 
-async function post(path: string, body: unknown = {}, headers: Record<string, string> = {}) {
-  const response = await fetch(plane.url + path, {
-    method: 'POST',
-    headers: { authorization: `Bearer ${plane.token}`, 'content-type': 'application/json', ...headers },
-    body: JSON.stringify(body),
-  });
-  return { status: response.status, body: await response.json() };
-}
+const request = requesterOf(() => plane);
 
 const next = random(20_261_122);
 /** One in four within handshakes and hellos. */
@@ -49,7 +43,7 @@ test.each<[name: string, weather: Partial<Weather>, ms: number]>([
   const making: Promise<unknown>[] = [];
   let typed = '';
   const make = (name: string) =>
-    post('/api/agents', {
+    request('POST', '/api/agents', {
       name,
       command: `echo $$ >>ran-$SVC_AGENT_ID; sleep ${(next() * 0.2).toFixed(2)}; echo done`,
       workdir: node.work,
@@ -59,8 +53,8 @@ test.each<[name: string, weather: Partial<Weather>, ms: number]>([
   for (let n = 0; performance.now() < until; n++) {
     const line = `${n} ${'x'.repeat(Math.floor(next() * 5_000))}\n`;
     typed += line;
-    const key = { 'idempotency-key': `line-${n}` };
-    while ((await post(`/api/agents/${cat.id}/input`, { data: line }, key)).status !== 200) await sleep(20);
+    const type = () => request('POST', `/api/agents/${cat.id}/input`, { data: line }, { key: `line-${n}` });
+    while ((await type()).status !== 200) await sleep(20);
     making.push(make(`short ${n}`));
     await sleep(next() * 300);
   }

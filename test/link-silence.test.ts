@@ -50,7 +50,7 @@ test('a stopped, a killed, a cut off and a half cut off node are marked, change 
   const loop = 'echo $$ >>pids; while [ ! -e stop ]; do sleep 0.05; done';
   const waiting = await apart.agent(loop, { name: 'waiting', start: false });
   const unwanted = await apart.agent('echo started >>unwanted', { name: 'unwanted', start: false });
-  const doomed = await frozen.agent('while :; do sleep 0.05; done', { name: 'doomed' });
+  const doomed = await frozen.agent('exec sleep 3600', { name: 'doomed' });
 
   const cut_at = Date.now();
   frozen.signal('SIGSTOP');

@@ -2,9 +2,10 @@
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { Agent } from '../src/domain/agent.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { History } from '../src/testing/history.ts';
+import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
@@ -29,17 +30,11 @@ afterAll(async () => {
   await plane?.close();
 });
 
+const request = requesterOf(() => plane);
+
 async function http(method: string, path: string, body?: unknown): Promise<[status: number, body: unknown]> {
-  const response = await fetch(plane.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${plane.token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return [response.status, text === '' ? null : JSON.parse(text)];
+  const answer = await request(method, path, body);
+  return [answer.status, answer.body];
 }
 
 const create = (body: Record<string, unknown>) =>
@@ -115,6 +110,8 @@ test('the workdir of an agent is checked on its node', async () => {
   expect(await create({ workdir: '/etc' })).toEqual(outside);
   // Safe on the plane's machine is not safe there.
   expect(await create({ workdir: plane.work })).toEqual(outside);
+  const body = { name: 'Far', command: 'true', node_id: 'bare', workdir: plane.work };
+  expect((await request('POST', '/api/agents', body)).headers.get('x-allowed-paths')).toBe(bare.work);
   expect(await create({ workdir: join(bare.work, 'no') })).toEqual(refused(400, 'workdir does not exist'));
   expect(await create({ workdir: bare.work, node_id: 'nowhere' })).toEqual(
     refused(404, 'agent node not found'),
@@ -166,6 +163,10 @@ test('a root of the registry holds the worktrees of a node, and what changed the
   });
   const [, change] = await http('GET', `/api/agents/${agent.id}/changes/a.txt`);
   expect((change as { diff: string }).diff).toContain('+more');
+  const headers = { accept: 'text/x-diff' };
+  const patch = await plane.client.open('getChanges', { params: { agent_id: agent.id }, headers });
+  const text = await patch.text();
+  for (const line of ['+more', '+++ b/b.txt']) expect(text.split('\n')).toContain(line);
   const [, found] = await http('GET', `/api/agents/${agent.id}/files?q=txt`);
   expect(found).toEqual({ git: true, paths: ['a.txt', 'b.txt'], truncated: false });
   const [gone, kept] = await http('DELETE', `/api/agents/${agent.id}`);

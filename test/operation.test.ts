@@ -3,7 +3,7 @@ import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane | null = null;
@@ -134,7 +134,7 @@ test('the log file has one JSON record per line with all fields, and is opened a
   await writeFile(folder, '');
   process.kill(plane.pid, 'SIGHUP');
   await until(async () =>
-    (await readFile(join(`${folder}.old`, 'svc.log'), 'utf8')).includes('the old one goes on'),
+    (await readFile(join(`${folder}.old`, 'svc.log'), 'utf8')).includes('still writing to the old one'),
   );
   await rm(folder);
   process.kill(plane.pid, 'SIGHUP');
@@ -161,7 +161,7 @@ test('the log is text when told so, and tells requests at level debug', async ()
   plane = await TestPlane.open({ env: { SVC_LOGGING_FORMAT: 'text', SVC_LOGGING_LEVEL: 'debug' } });
   await plane.client.call('getMe');
   await until(async () => /debug request .*operation="getMe" .*status=200/.test(plane!.log));
-  expect(plane.log).toMatch(/^\S+Z info {2}plane is up version=/m);
+  expect(plane.log).toMatch(/^\S+Z info {2}plane started version=/m);
   expect(plane.log).not.toContain(plane.token);
 });
 

@@ -2,8 +2,9 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import type { PresetRecord } from '../src/domain/preset.ts';
+import type { PresetRecord } from '../src/features/presets/rules/preset.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -32,13 +33,11 @@ function program(name: string, text: string): Promise<void> {
   return writeFile(join(bin, name), `#!/bin/sh\n${text}\n`, { mode: 0o755 });
 }
 
+const request = requesterOf(() => plane);
+
 async function http(path: string, body?: unknown): Promise<[status: number, body: unknown]> {
-  const response = await fetch(plane.url + path, {
-    method: body === undefined ? 'GET' : 'POST',
-    headers: { authorization: `Bearer ${plane.token}`, 'content-type': 'application/json' },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  return [response.status, await response.json()];
+  const answer = await request(body === undefined ? 'GET' : 'POST', path, body);
+  return [answer.status, answer.body];
 }
 
 async function preset(id: string, query = ''): Promise<PresetRecord | undefined> {

@@ -1,4 +1,4 @@
-/** The service behind a real nginx, configured with the very block that `docs/proxy.md` shows. */
+/** The service behind a real nginx, configured with the very block that `docs/how-to/proxy.md` shows. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ const nginx = (process.env.PATH ?? '')
 
 /** The documented block; only where it listens and where the service is differ, and TLS is left out. */
 function documentedServer(socket: string, upstream: string): string {
-  const page = readFileSync(join(import.meta.dirname, '../docs/proxy.md'), 'utf8');
+  const page = readFileSync(join(import.meta.dirname, '../docs/how-to/proxy.md'), 'utf8');
   const block = /```nginx\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
   return block
     .replace('listen 443 ssl;', `listen unix:${socket};`)

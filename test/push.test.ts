@@ -1,7 +1,7 @@
 /** Notifications of the real program, over HTTP, to a push service on loopback: sealed, at the right people, through a crash. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';
 import { PushService, type TestDevice } from '../src/testing/push-service.ts';

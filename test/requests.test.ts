@@ -1,5 +1,6 @@
 /** What the service does with what a request says beyond, beside or below what its route knows, on a real plane. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -9,18 +10,7 @@ beforeAll(async () => {
 afterAll(() => plane.close());
 
 /** One request as root. */
-async function ask(method: string, path: string, body?: unknown) {
-  const response = await fetch(plane.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${plane.token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, headers: response.headers, body: text === '' ? null : JSON.parse(text) };
-}
+const ask = requesterOf(() => plane);
 
 /** How many records the audit log has; the newest id, since ids have no holes. */
 async function audited(): Promise<number> {
@@ -129,6 +119,20 @@ test('a name that is used already is warned of; --replace deletes the ended agen
   expect((await ask('GET', '/api/agents?name=twice')).body.map(({ id }: { id: string }) => id)).toEqual([
     third.made.id,
   ]);
+
+  // A replayed answer has the headers of the first.
+  const again = () => ask('POST', '/api/agents?x=1', { ...body, unknown: 1 }, { key: 'twice' });
+  const headersOf = ({ headers }: Awaited<ReturnType<typeof again>>) =>
+    ['x-warning', 'x-ignored-fields', 'location'].map((name) => headers.get(name));
+  const [one, replayed] = [await again(), await again()];
+  expect(replayed.body).toEqual(one.body);
+  expect(headersOf(one)).toEqual([
+    `the name is used by other agents of this owner: ${third.made.id}`,
+    'unknown, ?x',
+    `/api/agents/${one.body.id}`,
+  ]);
+  expect(headersOf(replayed)).toEqual(headersOf(one));
+  await ask('DELETE', `/api/agents/${one.body.id}`);
 
   const argv = ['agents', 'create', 'twice', '-w', plane.work, '--json', '-c'];
   const told = await plane.cli([...argv, 'sleep 1000', '--start']);

@@ -1,13 +1,13 @@
 /**
  * Secrets of the internal surface are changed while agents run on the plane's machine and on a node: the same processes
- * go on, no byte of theirs is lost or doubled, and what had gone is refused from then on. See `docs/rotation.md`.
+ * go on, no byte of theirs is lost or doubled, and what had gone is refused from then on. See `docs/how-to/rotation.md`.
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Agent } from '../src/domain/agent.ts';
-import { type KeyPair, makeCa, makeKey } from '../src/link/pki.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
+import { type KeyPair, makeCa, makeKey } from '../src/link/trust/pki.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
@@ -93,7 +93,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
   expect(await readFile(file(node), 'utf8')).toBe(text);
   for (const side of [plane, node])
     await writeFile(file(side), `${[...text.trimEnd()].reverse().join('')}\n`);
-  for (const log of logs) await until(log, /"message":"certificates were read again"/);
+  for (const log of logs) await until(log, /"message":"certificates reloaded"/);
   expect(await plane.cli(['nodes', 'test', node.id])).toMatchObject({ code: 0 });
 
   // A token that was rotated away lets nobody join; the one that took its place does.
@@ -123,7 +123,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
   await rename(dirOf(plane), aside);
   const joined = since(node);
   await plane.start();
-  await until(joined, /"message":"this node has joined a plane".*"message":"plane is attached"/s);
+  await until(joined, /"message":"this node has joined a plane".*"message":"plane attached"/s);
   await node.until('connected');
   const fresh = await readFile(join(dirOf(plane), 'ca.pem'), 'utf8');
   expect(fresh).not.toBe(authority);
@@ -197,7 +197,7 @@ test('what the operator made: the shared secret in the configuration, and certif
   await put(plane, fresh, fresh.cert);
   const attached = since(node);
   await again(plane, 'second-');
-  await until(attached, /"message":"plane is attached"/);
+  await until(attached, /"message":"plane attached"/);
   await node.until('connected');
   await expectUnharmed(all);
 });

@@ -1,6 +1,6 @@
-/** `svc runs watch` against the real program, with members that are driven from outside. */
+/** `svc runs watch` against the real program, with members without agents. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { Run } from '../src/domain/run.ts';
+import type { Run } from '../src/features/runs/rules/run.ts';
 import { type RunOptions, run } from '../src/testing/cli.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
@@ -20,7 +20,7 @@ beforeEach(async () => {
 });
 afterEach(() => plane.close());
 
-/** A command under way; `seen` resolves once it has printed a text. */
+/** A running command; `seen` resolves when it has printed a text. */
 function begin(argv: string[], options: Partial<RunOptions> = {}) {
   let text = '';
   const looks = new Set<() => void>();
@@ -48,7 +48,7 @@ const words = (stdout: string) =>
     .split('\n')
     .map((line) => line.split('\t').slice(1).join(' '));
 
-test('every change is a line, told once also when the plane dies in the middle, and a run that completes is 0', async () => {
+test('prints each change once, also if the plane is killed meanwhile, and exits with 0 for a completed run', async () => {
   const watch = begin(['runs', 'watch', 'site#1']);
   await start('build');
   await watch.seen('step\tbuild\tdev\trunning');
@@ -72,7 +72,7 @@ test('every change is a line, told once also when the plane dies in the middle, 
   expect(code).toBe(0);
 });
 
-test('3 for a run that failed or was cancelled; an end that it was resumed after is none', async () => {
+test('exits with 3 for a failed or cancelled run, but not for an end after which the run was resumed', async () => {
   const of_run = { team_id: watched.team_id, run_id: watched.id };
   await plane.client.call('failStep', { params: params('build'), body: { error_text: 'no\x1bway' } });
   const failed = await begin(['runs', 'watch', watched.id]).ended;
@@ -88,9 +88,9 @@ test('3 for a run that failed or was cancelled; an end that it was resumed after
   expect(words(cancelled.stdout).at(-1)).toBe(`run ${watched.id} - cancelled 1 -`);
 });
 
-test('124 when the time is up, 130 at Ctrl-C', async () => {
+test('exits with 124 at the time limit, and with 130 at Ctrl-C', async () => {
   const late = await begin(['runs', 'watch', watched.id, '--timeout', '300ms']).ended;
-  expect(late).toMatchObject({ code: 124, stderr: `svc: run ${watched.id} goes on\n` });
+  expect(late).toMatchObject({ code: 124, stderr: `svc: run ${watched.id} is still running\n` });
   const stop = new AbortController();
   const stopped = begin(['runs', 'watch', watched.id], { signal: stop.signal });
   await stopped.seen('build');
@@ -110,7 +110,7 @@ test('--json prints the events of the run', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'run', record: { id: watched.id, status: 'completed' } });
 });
 
-test('a terminal shows a table, and how to answer what waits; then the watch goes on', async () => {
+test('shows a table on a terminal, with commands that answer what waits, and continues', async () => {
   const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token, NO_COLOR: '1' };
   const watch = begin(['runs', 'watch', 'site#1'], { tty: true, env });
   await watch.seen('waits for build');

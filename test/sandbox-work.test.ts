@@ -8,9 +8,9 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Client } from '../src/contract/client.ts';
-import type { Review } from '../src/domain/review.ts';
-import { asUser, type RunAs } from '../src/runtime/run-as.ts';
+import type { Client } from '../src/client/client.ts';
+import type { Review } from '../src/features/reviews/rules.ts';
+import { asUser, type RunAs } from '../src/node/confinement/run-as.ts';
 import { AgentShell, SHELL } from '../src/testing/agent-shell.ts';
 import { AttackRoom, confinementMissing, confinements } from '../src/testing/attack-room.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
@@ -38,14 +38,14 @@ describe.each(modes)('with $name', (mode) => {
   });
   afterAll(() => room?.close());
 
-  async function inWorktree(repo: string): Promise<AgentShell> {
+  async function inWorktree(repo: string): Promise<AgentShell & { id: string }> {
     const agent = await room.alice.call('createAgent', {
       body: {
         ...{ name: 'works', node_id: room.node_id, command: SHELL, env, start: true },
         ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
       },
     });
-    return new AgentShell(agent.workdir);
+    return Object.assign(new AgentShell(agent.workdir), { id: agent.id });
   }
 
   /** Expects a script to end with 0, and returns what it printed. */
@@ -67,26 +67,83 @@ describe.each(modes)('with $name', (mode) => {
     return { exit_code, printed: await room.printed(agent.id) };
   }
 
-  sandboxed(`an agent commits, fetches and rebases in its worktree${note}`, async () => {
-    const theirs = makeRepository(join(room.repos, 'upstream'), { 'theirs.txt': 'one\n' });
-    const ours = join(room.repos, 'ours');
-    git(room.repos, 'clone', '--quiet', theirs, ours);
-    commit(theirs, { 'theirs.txt': 'two\n' }, 'upstream');
-    for (const repo of [theirs, ours]) room.own(repo);
-    const shell = await inWorktree(ours);
-    // Git reads the settings of the user that the agent runs as; `nobody` has none.
-    const who = mode.run_as ? 'Nobody <nobody@example.com>' : 'Operator <operator@example.com>';
-    if (mode.run_as) {
+  sandboxed(
+    `an agent commits, fetches and rebases in its worktree, and its changes are a patch${note}`,
+    async () => {
+      const theirs = makeRepository(join(room.repos, 'upstream'), { 'theirs.txt': 'one\n' });
+      const ours = join(room.repos, 'ours');
+      git(room.repos, 'clone', '--quiet', theirs, ours);
+      commit(theirs, { 'theirs.txt': 'two\n' }, 'upstream');
+      for (const repo of [theirs, ours]) room.own(repo);
+      const shell = await inWorktree(ours);
+      // Git reads the settings of the user that the agent runs as; `nobody` has none.
+      const who = mode.run_as ? 'Nobody <nobody@example.com>' : 'Operator <operator@example.com>';
+      if (mode.run_as) {
+        await does(
+          shell,
+          'git config --global user.name Nobody; git config --global user.email nobody@example.com',
+        );
+      }
+      await does(shell, 'echo new >new.txt');
+      const headers = { accept: 'text/x-diff' };
+      const patch = await room.alice.open('getChanges', { params: { agent_id: shell.id }, headers });
+      expect(await patch.text()).toContain('+++ b/new.txt\n');
+      await does(shell, 'git add new.txt && git commit --quiet --message mine');
+      expect(await does(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
+      await does(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
+      expect(await does(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
+      await shell.stop();
+    },
+  );
+
+  sandboxed(
+    `an agent keeps its branch when references are packed, and git says why it cannot delete one${note}`,
+    async () => {
+      const repo = makeRepository(join(room.repos, 'packed'), { 'a.txt': 'one\n' });
+      const theirs = join(room.repos, 'packed-upstream');
+      git(room.repos, 'clone', '--quiet', '--bare', repo, theirs);
+      git(repo, 'remote', 'add', 'origin', theirs);
+      for (const name of ['packed', 'theirs']) git(repo, 'branch', name);
+      git(theirs, 'branch', 'stale', 'main');
+      git(repo, 'fetch', '--quiet', 'origin');
+      git(repo, 'pack-refs', '--all');
+      git(theirs, 'branch', '-D', 'stale');
+      for (const each of [repo, theirs]) room.own(each);
+      const shell = await inWorktree(repo);
+      for (const script of [
+        'git branch loose; git branch -D loose',
+        'git branch -D packed',
+        'git fetch --prune origin',
+      ]) {
+        const { said, exit } = await shell.tell(script);
+        expect([script, exit]).toEqual([script, 1]);
+        expect(said).toMatch(/packed-refs\.lock': Read-only file system/);
+      }
+      await does(shell, 'git fetch --quiet origin && git branch new && git branch --force packed HEAD');
+      // As `git gc` does after a commit of the operator's.
+      const before = await does(shell, 'git for-each-ref');
+      git(repo, '-c', 'safe.directory=*', 'pack-refs', '--all');
+      expect(await does(shell, 'git for-each-ref')).toBe(before);
       await does(
         shell,
-        'git config --global user.name Nobody; git config --global user.email nobody@example.com',
+        'echo more >>a.txt && git -c user.name=A -c user.email=a@example.com commit --quiet -am more',
       );
-    }
-    await does(shell, 'echo new >new.txt && git add new.txt && git commit --quiet --message mine');
-    expect(await does(shell, 'git log -1 --format="%an <%ae>"')).toBe(who);
-    await does(shell, 'git fetch --quiet origin && git rebase --quiet origin/main');
-    expect(await does(shell, 'git log --format=%s && cat theirs.txt')).toBe('mine\nupstream\nfirst\ntwo');
-    await shell.stop();
+      expect(await does(shell, 'git log --format=%s')).toBe('more\nfirst');
+      expect(git(repo, '-c', 'safe.directory=*', 'branch', '--list', 'packed').trim()).toBe('packed');
+      await shell.stop();
+    },
+  );
+
+  sandboxed(`an agent starts threads, and programs in sandboxes that it makes${note}`, async () => {
+    const threads = `const { Worker } = require("worker_threads");
+      new Worker("require(\\"child_process\\").execSync(\\"echo from a thread\\", { stdio: \\"inherit\\" })", { eval: true })`;
+    const namespaces = '--unshare-user --unshare-ipc --unshare-net --unshare-pid';
+    // The kernel maps user 0 for nobody who has no capabilities.
+    const inner = mode.run_as ? `bwrap --ro-bind / / --dev /dev ${namespaces}` : '';
+    const { printed } = await run(room.alice, {
+      command: `'${process.execPath}' -e '${threads}'; ${inner} echo from a sandbox; perl -e 'print fork ? "" : "from a child\n"; wait'`,
+    });
+    expect(printed.split('\n')).toEqual(['from a thread', 'from a sandbox', 'from a child', '']);
   });
 
   const npm = found('npm');

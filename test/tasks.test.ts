@@ -1,12 +1,12 @@
-/** Tasks and conversations on the real program: runs of a task, and what holds over kills. */
+/** Tasks and their threads with the real program: runs of a task, and kills of the plane. */
 import { afterEach, expect, test } from 'vitest';
-import type { Message } from '../src/domain/message.ts';
+import type { Message } from '../src/features/tasks/rules/message.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 afterEach(() => plane?.close());
 
-/** A team whose members are driven from outside, and a task of it. */
+/** A team of members without agents, and a task of it. */
 async function makeTask(): Promise<{ team_id: string; task_id: string }> {
   const members = [{ member_id: 'lead' }, { member_id: 'dev' }];
   const body = { name: 'shop', spec: { members, leader_member_id: 'lead' } };
@@ -15,7 +15,7 @@ async function makeTask(): Promise<{ team_id: string; task_id: string }> {
   return { team_id, task_id: task.id };
 }
 
-test('a task goes through its run; its messages reach the run, and the run knows of them', async () => {
+test('the status of a task follows its run, and its messages reach the run', async () => {
   plane = await TestPlane.open();
   const params = await makeTask();
   const { client } = plane;
@@ -40,7 +40,7 @@ test('a task goes through its run; its messages reach the run, and the run knows
   await expect.poll(task, { timeout: 20_000 }).toBe('in_review');
 });
 
-test('over kills a message with a key is said once, and a stream goes on where its client was', async () => {
+test('a message with a key is sent once, and a stream continues at its position, although the plane is killed', async () => {
   plane = await TestPlane.open();
   const params = await makeTask();
   const stop = new AbortController();

@@ -1,4 +1,4 @@
-/** What goes wrong around teams, with the real programs: nodes that are away, answers that are lost, agents that never end. */
+/** Faults around teams, with the real programs: unreachable nodes, lost responses, agents that never end. */
 import { readFile, writeFile } from 'node:fs/promises';
 import { request } from 'node:http';
 import { join } from 'node:path';
@@ -6,10 +6,10 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
 import { limits } from '../src/base/limits.ts';
-import type { CallArgs } from '../src/contract/client.ts';
-import type { EventRecord } from '../src/domain/event.ts';
-import type { Mail, MailHead } from '../src/domain/mail.ts';
-import type { Run, Step } from '../src/domain/run.ts';
+import type { CallArgs } from '../src/client/client.ts';
+import type { EventRecord } from '../src/core/event.ts';
+import type { Mail, MailHead } from '../src/features/mailbox/rules/mail.ts';
+import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
@@ -42,7 +42,7 @@ async function begin(spec: NonNullable<CallArgs<'createTeam'>['body']>['spec']):
   return { run_id, params: { team_id, run_id } };
 }
 
-/** A member that says so when it was asked something, does what it was told, and waits for whoever is next. */
+/** A member that reports each prompt, carries it out, and waits for the next one. */
 const speaker = (member_id: string, ...scenario: string[]) => ({
   member_id,
   agent: { argv: [process.execPath, AGENT, ...scenario], protocol: 'acp' as const, workdir: plane.work },
@@ -76,7 +76,7 @@ async function untilOver(run: Begun): Promise<Run> {
 const mailOf = async ({ run_id }: Begun) =>
   (await steadily(() => plane.client.call('listRunMail', { params: { run_id } }))) as MailHead[];
 
-/** Mail from ana, once for a key. */
+/** Sends mail from ana, once per key. */
 const send = (run: Begun, to_actor_id: string, key: string) =>
   plane.client.call('sendMail', { body: letter(run, to_actor_id, key), idempotency_key: key });
 
@@ -123,7 +123,7 @@ async function pids(): Promise<number> {
   return text.split('\n').length - 1;
 }
 
-test('a message that is sent ten times, answers lost, is in the inbox once; so is its acknowledgement', async () => {
+test('a message that is sent ten times because responses are lost is in the inbox once, and so is its acknowledgement', async () => {
   const run = await begin({ members: [outside] });
   const key = 'asked-again';
   const proxy = await FlakyProxy.open(Number(new URL(plane.url).port));
@@ -166,7 +166,7 @@ test('a message that is sent ten times, answers lost, is in the inbox once; so i
   }
 });
 
-test('an agent that sends ten times by svc actor with one key sends once; another payload is refused', async () => {
+test('ten sends of an agent with one key are one message, and another payload is rejected', async () => {
   const key = 'svc actor send --to outside --idempotency-key k --payload';
   const ten = `for n in 1 2 3 4 5 6 7 8 9 10; do ${key} '{"n":1}' & done; wait; ${key} '{"n":2}' 2>refusal`;
   const run = await begin({
@@ -182,7 +182,7 @@ test('an agent that sends ten times by svc actor with one key sends once; anothe
   expect(refusal).toBe('svc: idempotency key reused with a different request\n');
 });
 
-test('a plane that dies between a message and the waking of its receiver wakes once, when it is back', async () => {
+test('a plane that is killed between a message and the prompt for it sends the prompt once, after its restart', async () => {
   const run = await begin({
     members: [speaker('m', 'flood', '1'), outside],
     steps: [
@@ -214,7 +214,7 @@ test('a plane that dies between a message and the waking of its receiver wakes o
   await plane.client.call('cancelRun', { params: run.params });
 });
 
-test('two agents that write to each other in every turn are stopped by the budget, and the run shows it', {
+test('two agents that write to each other in every turn are stopped by the hop limit, and the run shows it', {
   timeout: 240_000,
 }, async () => {
   const writes = (to: string) => ['calls', `svc actor send --to ${to} --payload '{"text":"and you?"}'`];
@@ -249,7 +249,7 @@ test('two agents that write to each other in every turn are stopped by the budge
   expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');
 });
 
-test('a trigger whose time passes while there is no plane fires once', async () => {
+test('a trigger that is missed while the plane is down fires once', async () => {
   const run = await begin({ members: [outside] });
   const actor_id = `outside@${run.params.team_id}`;
   const at = new Date(Date.now() + 2_000).toISOString();
@@ -267,7 +267,7 @@ test('a trigger whose time passes while there is no plane fires once', async () 
   }
 });
 
-test('two hundred runs at once come to their end, each with its own', async () => {
+test('two hundred concurrent runs end, each with its own output', async () => {
   const spec = { members: [outside], steps: [{ step_key: 'a' }, { step_key: 'b', depends_on: ['a'] }] };
   const { params } = await begin(spec);
   const runs = await Promise.all(
@@ -293,7 +293,7 @@ test('two hundred runs at once come to their end, each with its own', async () =
   );
 });
 
-test('a run of 2,048 steps, the half of them at once and the others in a chain, comes to its end', async () => {
+test('a run of 2,048 steps ends, with half of them in parallel and the others in a chain', async () => {
   const half = limits.team_steps_max / 2;
   const chain = (n: number) => ({ step_key: `c${n}`, depends_on: n === 0 ? [] : [`c${n - 1}`] });
   const fan = (n: number) => ({ step_key: `f${n}`, depends_on: [`c${half - 1}`] });

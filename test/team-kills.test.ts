@@ -1,16 +1,16 @@
 /**
- * A plane that is killed while it carries out runs of twenty steps, at random moments and at the places where it commits:
- * each step's side effect is there once for each of its attempts, and everything that was said is there once.
+ * Kills the plane while it executes runs of twenty steps, at random moments and at its commits: the side effect of a step
+ * happens once per attempt, and every message arrives once.
  *
- * More of them, and others, by hand: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/team-kills.test.ts`.
+ * To run more kills, or others: `SVC_TEST_KILLS=100 SVC_TEST_SEED=7 npx vitest run test/team-kills.test.ts`.
  */
 import { mkdtemp, readFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { EventRecord } from '../src/domain/event.ts';
-import type { Mail } from '../src/domain/mail.ts';
-import { isRunOver, type Run, type Step } from '../src/domain/run.ts';
+import type { EventRecord } from '../src/core/event.ts';
+import type { Mail } from '../src/features/mailbox/rules/mail.ts';
+import { isRunOver, type Run, type Step } from '../src/features/runs/rules/run.ts';
 import { WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
 import { SVC, TestPlane } from '../src/testing/plane.ts';
@@ -22,13 +22,13 @@ const SEED = Number(process.env.SVC_TEST_SEED ?? 20_261_122);
 let plane: TestPlane;
 afterEach(() => plane.close());
 
-/** A line in a file for each attempt, then a moment in which the plane may be killed. */
+/** Writes a line per attempt to a file, then waits for a moment in which the plane may be killed. */
 const NOTE = 'echo "$SVC_STEP_KEY $SVC_STEP_ATTEMPT" >>done; sleep 0.05';
 const FAN = ['f1', 'f2', 'f3', 'f4', 'f5', 'f6'];
 const CHAIN = ['c1', 'c2', 'c3', 'c4', 'c5'];
 const LAST = ['tidy', 'd2', 'g1', 'g2', 'c5'];
 
-/** Twenty steps: a fan, a chain, one that fails at first, one that is always taken, two of an agent that speaks ACP. */
+/** Twenty steps: a fan, a chain, one that fails at first, one that always runs, two of an agent that speaks ACP. */
 function spec(folder: string) {
   const demo = [SVC, 'demo-agent', '--speed', '0', '--mode', 'auto', '--state', join(folder, 'demo')];
   const does = (command: string) => ({ command: `${NOTE}; ${command}`, workdir: folder });
@@ -83,7 +83,7 @@ async function begin(): Promise<Begun> {
 
 const runOf = ({ params }: Begun) => steadily(() => plane.client.call('getRun', { params })) as Promise<Run>;
 
-/** The same message twice, as somebody does who has got no answer. */
+/** Sends the same message twice, like a client that received no response. */
 async function send(to: Begun): Promise<void> {
   const n = to.sent++;
   const { run_id } = to;
@@ -97,7 +97,7 @@ async function over(run: Begun): Promise<void> {
   while (!isRunOver(await runOf(run))) await sleep(50);
 }
 
-/** Everything that a run of this kind comes to, whatever became of the plane meanwhile. */
+/** Checks the result of such a run, which must not depend on the kills. */
 async function expectWhole(run: Begun): Promise<void> {
   const { params, folder, run_id } = run;
   const steps = (await plane.client.call('listSteps', { params })) as Step[];
@@ -169,7 +169,7 @@ test(`${KILLS} kill -9 of the plane at any moment do no step of a run twice, and
 
 const PLACES = ['step_prepared', 'step_collected', 'step_heard', 'stdin_written', 'commit', 'committed'];
 
-/** Where one life of the plane after the other ends, counted from its start. */
+/** Where each process of the plane is killed, one after another, counted from its start. */
 function places(): string[] {
   const next = random(SEED);
   const more = Array.from({ length: Math.max(0, KILLS - PLACES.length) }, () => {
@@ -179,7 +179,7 @@ function places(): string[] {
   return ['step_prepared@1', 'committed@12', 'step_collected@1', 'commit@18', 'step_heard@1', ...more];
 }
 
-test('a plane that dies at the places where it commits, one after the other, does no step twice', {
+test('a plane that is killed at each of its commits runs no step twice', {
   timeout: 60_000 + KILLS * 15_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });

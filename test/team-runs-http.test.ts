@@ -1,14 +1,14 @@
-/** Runs of teams through the whole program: the plane over HTTP, members on its machine and on a node, a kill in between. */
+/** A run of a team with the whole program: members on the main node and on a remote node, and a kill of the plane. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Run } from '../src/domain/run.ts';
+import type { Run } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
-test('a run goes over two machines and over a killed plane, each step once', {
+test('a run on two nodes executes each step once, although the plane is killed', {
   timeout: 120_000,
 }, async () => {
   const plane = await TestPlane.open({ env: WITH_NODES });

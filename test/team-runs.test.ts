@@ -1,4 +1,4 @@
-/** Runs of teams with real processes on this machine: what they are told, what they leave, what goes on side by side. */
+/** Runs of teams with real processes on this machine: inputs, outputs, and parallel steps. */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
@@ -6,8 +6,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import type { Folders } from '../src/domain/node.ts';
-import type { LocalNode } from '../src/runtime/node.ts';
+import type { Folders } from '../src/core/node.ts';
+import type { LocalNode } from '../src/node/node.ts';
 import { EXAMPLE_AGENT } from '../src/testing/example-agent.ts';
 import { ANA, LivesRoom, SOON } from '../src/testing/lives.ts';
 import { openTestNode } from '../src/testing/local-node.ts';
@@ -20,9 +20,9 @@ let folder: string;
 let node: LocalNode;
 let room: LivesRoom;
 
-/** An empty folder for each that asks, the same again for the same. */
+/** An empty folder per name; the same name gets the same folder. */
 const folders = {
-  resolve: async (path: string) => ({ path, below_worktree_root: false }),
+  resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
   createWorktree: async ({ agent_id }) => {
     const workdir = join(folder, agent_id);
     await mkdir(workdir, { recursive: true });
@@ -50,7 +50,7 @@ const lines = (name: string) =>
     () => [],
   );
 
-test('a chain hands outputs on, as JSON where they parse', { timeout: 60_000 }, async () => {
+test('a chain passes outputs on, as JSON if they parse', { timeout: 60_000 }, async () => {
   const run_id = await beginRun(room, {
     members: [
       plainMember('first', 'printf \'{"n": 1}\' >"$SVC_STEP_OUTPUT"; echo noise'),
@@ -76,7 +76,7 @@ test('a chain hands outputs on, as JSON where they parse', { timeout: 60_000 }, 
   expect(await room.get(a!.agent_id!)).toMatchObject({ status: 'completed', restart_policy: 'never' });
 });
 
-test('steps that do not wait for each other go on side by side', { timeout: 60_000 }, async () => {
+test('independent steps run in parallel', { timeout: 60_000 }, async () => {
   // Each ends only when all have begun.
   const meet = 'touch "in-$SVC_STEP_KEY"; while [ "$(ls | grep -c "^in-")" -lt 4 ]; do sleep 0.02; done';
   const run_id = await beginRun(room, {
@@ -88,7 +88,7 @@ test('steps that do not wait for each other go on side by side', { timeout: 60_0
   expect(agents.size).toBe(4);
 });
 
-test('steps of a member with a worktree of its own share it', { timeout: 60_000 }, async () => {
+test('steps of a member share its worktree', { timeout: 60_000 }, async () => {
   const run_id = await beginRun(room, {
     members: [plainMember('m', 'pwd', { worktree_mode: 'create_worktree' })],
     steps: [{ step_key: 'a' }, { step_key: 'b' }],
@@ -98,7 +98,7 @@ test('steps of a member with a worktree of its own share it', { timeout: 60_000 
   expect(a!.output).toBe(b!.output);
 });
 
-test('a step that fails is tried again by the same agent, as often as it says', {
+test('a failed step is retried by the same agent, up to max_attempts', {
   timeout: 60_000,
 }, async () => {
   const run_id = await beginRun(room, {
@@ -127,7 +127,7 @@ test('a step that fails is tried again by the same agent, as often as it says', 
   expect((await room.get(a!.agent_id!)).session_count).toBe(2);
 });
 
-test('what hangs past its timeout is ended before it is tried again', { timeout: 60_000 }, async () => {
+test('an attempt that exceeds its timeout is stopped before the retry', { timeout: 60_000 }, async () => {
   const run_id = await beginRun(room, {
     members: [plainMember('slow', 'if [ "$SVC_STEP_ATTEMPT" = 1 ]; then sleep 1000; else echo quick; fi')],
     steps: [{ step_key: 'a', timeout_seconds: 30, max_attempts: 2 }],
@@ -141,7 +141,7 @@ test('what hangs past its timeout is ended before it is tried again', { timeout:
   expect(sessions.items.map(({ exit_signal }) => exit_signal)).toEqual([null, 'SIGTERM']);
 });
 
-test('a cancelled run ends its processes, and a resumed one does what did not complete', {
+test('cancelling a run stops its processes, and resuming it runs the steps that did not complete', {
   timeout: 60_000,
 }, async () => {
   const run_id = await beginRun(room, {
@@ -155,18 +155,18 @@ test('a cancelled run ends its processes, and a resumed one does what did not co
     ],
   });
   await vi.waitFor(async () => expect(await lines('slow')).toEqual(['1']), SOON);
-  await say(room, run_id, { kind: 'run_said', word: { kind: 'cancel' } });
+  await say(room, run_id, { kind: 'run_command', command: { kind: 'cancelRun' } });
   const { b } = await stepsOfRun(room, run_id);
   expect(b!.status).toBe('cancelled');
   await room.until(b!.agent_id!, 'cancelled');
   expect((await runOf(room, run_id)).status).toBe('cancelled');
-  await say(room, run_id, { kind: 'run_said', word: { kind: 'resume' } });
+  await say(room, run_id, { kind: 'run_command', command: { kind: 'resumeRun' } });
   await untilRun(room, run_id, 'completed');
   expect(await lines('quick')).toEqual(['once']);
   expect(await lines('slow')).toEqual(['1', '2']);
 });
 
-test('a step whose program is not there fails at once, whatever its attempts', {
+test('a step whose program does not exist fails at once, without a retry', {
   timeout: 60_000,
 }, async () => {
   const run_id = await beginRun(room, {
@@ -179,7 +179,7 @@ test('a step whose program is not there fails at once, whatever its attempts', {
   expect(a!.error_text).toContain('no-such-program-here');
 });
 
-test('what ignores the end of its time is killed before it is tried again', { timeout: 60_000 }, async () => {
+test('an attempt that ignores its timeout is killed before the retry', { timeout: 60_000 }, async () => {
   const deaf = 'trap "" TERM; echo $$ >>pids; while [ "$SVC_STEP_ATTEMPT" = 1 ]; do sleep 0.1; done';
   const alive = 'for pid in $(head -n 1 pids); do kill -0 $pid && echo "it lives"; done; echo done';
   const run_id = await beginRun(room, {
@@ -194,7 +194,7 @@ test('what ignores the end of its time is killed before it is tried again', { ti
   expect((await stepsOfRun(room, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
 });
 
-test('a restart ends every process of before, then begins anew, and nothing of before counts', {
+test('a restart stops every process first, and discards earlier outcomes', {
   timeout: 60_000,
 }, async () => {
   // Beside another one of the same step it would say so.
@@ -209,7 +209,7 @@ test('a restart ends every process of before, then begins anew, and nothing of b
   });
   for (let restart = 1; restart <= 3; restart++) {
     await vi.waitFor(async () => expect(await lines('begun')).toHaveLength(restart * 2), SOON);
-    const again = { kind: 'run_said', word: { kind: 'restart' } } as const;
+    const again = { kind: 'run_command', command: { kind: 'restartRun' } } as const;
     await say(room, run_id, again);
     const { a, b } = await stepsOfRun(room, run_id);
     expect([a!.status, b!.status, a!.output, b!.output]).toEqual(['ready', 'ready', null, null]);
@@ -222,7 +222,7 @@ test('a restart ends every process of before, then begins anew, and nothing of b
   expect(await lines('beside')).toEqual([]);
 });
 
-test("a member's agent that is deleted in its step leaves that to people, who may have it taken by a new one", {
+test("deleting a member's agent during its step makes the step require input, and resuming it creates a new agent", {
   timeout: 60_000,
 }, async () => {
   const argv = [process.execPath, AGENT, 'slow'];
@@ -244,16 +244,16 @@ test("a member's agent that is deleted in its step leaves that to people, who ma
     await vi.waitFor(async () => expect((await step(key)).status).toBe('input_required'), SOON);
   }
   expect((await runOf(room, run_id)).status).toBe('input_required');
-  await say(room, run_id, { kind: 'step_said', step_key: 'a', word: { kind: 'resume' } });
+  await say(room, run_id, { kind: 'step_command', step_key: 'a', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('a')).status).toBe('completed'), SOON);
-  await say(room, run_id, { kind: 'step_said', step_key: 'b', word: { kind: 'resume' } });
+  await say(room, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'resumeStep' } });
   await vi.waitFor(async () => expect((await step('b')).status).toBe('running'), SOON);
-  await say(room, run_id, { kind: 'step_said', step_key: 'b', word: { kind: 'complete' } });
+  await say(room, run_id, { kind: 'step_command', step_key: 'b', command: { kind: 'completeStep' } });
   await untilRun(room, run_id, 'completed');
   expect(await lines('pids')).toHaveLength(2);
 });
 
-test('a chain of 64 steps is taken one process after the other', { timeout: 100_000 }, async () => {
+test('a chain of 64 steps runs one process after another', { timeout: 100_000 }, async () => {
   const keys = Array.from({ length: 64 }, (_, n) => `s${n}`);
   const run_id = await beginRun(room, {
     members: [plainMember('m', 'echo "$SVC_STEP_KEY" >>done')],
@@ -265,7 +265,7 @@ test('a chain of 64 steps is taken one process after the other', { timeout: 100_
   expect(await lines('done')).toEqual(keys);
 });
 
-test('an agent that speaks ACP takes two steps, and its questions are answered', {
+test('an agent that speaks ACP takes two steps, and its permission requests are answered', {
   timeout: 60_000,
 }, async () => {
   const argv = EXAMPLE_AGENT;
@@ -294,7 +294,7 @@ test('an agent that speaks ACP takes two steps, and its questions are answered',
 
 const CHILD = fileURLToPath(new URL('../src/testing/team-runs-child.ts', import.meta.url));
 
-/** Runs the child until it ends by itself; only its first `kills` lives have the failpoint. Answers what it told. */
+/** Restarts the child until it exits without a kill; only its first `kills` processes have the failpoint. Returns its output. */
 async function livesOf(
   home: string,
   failpoint: string,
@@ -316,7 +316,7 @@ async function livesOf(
   }
 }
 
-/** More places by hand: `SVC_TEST_KILLS=100 npx vitest run test/team-runs.test.ts`. */
+/** To run more kills: `SVC_TEST_KILLS=100 npx vitest run test/team-runs.test.ts`. */
 const KILLS = Number(process.env.SVC_TEST_KILLS ?? 3);
 const commits = Array.from({ length: KILLS }, (_, n) => [`committed:kill@${5 + n * 10}`, 1] as const);
 

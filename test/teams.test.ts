@@ -1,8 +1,8 @@
-/** Teams and runs over HTTP, driven from outside: what is refused and in which words, who may, and what is followed. */
+/** Teams and runs over HTTP, with members without agents: validation and its messages, permissions, and event streams. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { Client, Frame } from '../src/contract/client.ts';
-import { Client as HttpClient } from '../src/contract/client.ts';
-import type { Run } from '../src/domain/run.ts';
+import type { Client, Frame } from '../src/client/client.ts';
+import { Client as HttpClient } from '../src/client/client.ts';
+import type { Run } from '../src/features/runs/rules/run.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
 const PASSWORD = 'correct horse battery';
@@ -25,7 +25,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-/** `<status> <message>` of a request; only the status where it went well. */
+/** `<status> <message>` of a request; only the status if it succeeded. */
 async function answer(method: string, path: string, body?: unknown, headers = {}): Promise<string> {
   const response = await fetch(`${plane.url}${path}`, {
     method,
@@ -115,12 +115,12 @@ describe('a definition', () => {
     expect(await answer('POST', '/api/teams', { name: 'x', spec })).toBe(`400 ${message}`);
   });
 
-  test('is told what is wrong with the name before what is wrong with the rest', async () => {
+  test('with several errors reports an error of the name first', async () => {
     for (const name of [undefined, '', ' '])
       expect(await answer('POST', '/api/teams', { name, spec: [] })).toBe('400 team name is required');
   });
 
-  test('comes back with every default filled in', async () => {
+  test('is returned with all defaults', async () => {
     const { team } = await begin([{ step_key: 'a' }]);
     expect(team).toMatchObject({ version: 1, description: '', human_members: [] });
     expect(team.spec).toMatchObject({ spec_version: 1, entrypoint: { type: 'task' }, max_rounds: 20 });
@@ -132,13 +132,13 @@ describe('a definition', () => {
 });
 
 describe('a team', () => {
-  test('has a name of its own', async () => {
+  test('has a unique name', async () => {
     const { team } = await begin([]);
     const body = { name: team.name, spec: { members: [member] } };
     expect(await answer('POST', '/api/teams', body)).toBe('409 team name already exists');
   });
 
-  test('changes only from the version that the change was made from', async () => {
+  test('rejects a change based on an old version', async () => {
     const { team } = await begin([]);
     const path = `/api/teams/${team.id}`;
     expect(await answer('PUT', path, { description: 'x' })).toBe('400 version is required');
@@ -151,7 +151,7 @@ describe('a team', () => {
     expect((await root.call('getTeam', { params: { team_id: team.id } })).version).toBe(3);
   });
 
-  test('with a run that goes on is not deleted, and a run keeps the definition that it began with', async () => {
+  test('cannot be deleted during a run, and a run keeps the definition with which it started', async () => {
     const { team, run, at } = await begin([{ step_key: 'a' }]);
     expect(await answer('DELETE', `/api/teams/${team.id}`)).toBe('409 team has active runs');
     const spec = { members: [{ member_id: 'other' }] };
@@ -195,7 +195,7 @@ describe('a team', () => {
 });
 
 describe('a run', () => {
-  test('of unknown things is refused in their words', async () => {
+  test('with unknown ids is rejected with the message of the unknown part', async () => {
     const { team, run } = await begin([{ step_key: 'a' }]);
     const path = `/api/teams/${team.id}/runs/${run.id}`;
     expect(await answer('POST', '/api/teams/team_x/runs', {})).toBe('404 team not found');
@@ -220,7 +220,7 @@ describe('a run', () => {
     expect(await answer('POST', `${path}/resume`)).toBe('409 run is running');
   });
 
-  test('takes its steps in order and ends with the outputs of the last ones', async () => {
+  test('takes its steps in order, and its output has those of the last steps', async () => {
     const { at } = await begin([
       { step_key: 'c', depends_on: ['a', 'b'] },
       { step_key: 'a' },
@@ -250,7 +250,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('that failed skips what hangs on the failure, and one of two resumes goes on with it', async () => {
+  test('that failed has skipped the dependents of the failure, and one of two concurrent resumes succeeds', async () => {
     const { at } = await begin([
       { step_key: 'a' },
       { step_key: 'b', depends_on: ['a'] },
@@ -268,14 +268,14 @@ describe('a run', () => {
     expect(await statuses()).toEqual(['ready', 'pending', 'completed']);
   });
 
-  test('without steps waits for the word of who leads it', async () => {
+  test('without steps waits until its leader ends it', async () => {
     const { at } = await begin([]);
     const run = await root.call('completeRun', { params: at, body: { output: [1, 2] } });
     expect(run).toMatchObject({ status: 'completed', output: [1, 2] });
     expect(await outcome(root.call('cancelRun', { params: at }))).toBe('run is completed');
   });
 
-  test('names its members, with the first one for a leader where there is none', async () => {
+  test('lists its members, with the first one as the leader if there is none', async () => {
     const team = await ada.call('createTeam', {
       body: { name: unnamed(), spec: { members: [member] }, human_members: ['bob'] },
     });
@@ -286,7 +286,7 @@ describe('a run', () => {
     expect(found.members.map(({ actor_id }) => actor_id)).toEqual([`m@${team.id}`, 'user:ada', 'user:bob']);
   });
 
-  test('is begun once for an idempotency key', async () => {
+  test('is created once per idempotency key', async () => {
     const { team } = await begin([]);
     const ask = () =>
       root.call('createRun', { params: { team_id: team.id }, body: {}, idempotency_key: `key-${team.id}` });
@@ -307,7 +307,7 @@ describe('the events of a run', () => {
     return found.map(({ id, data }) => ({ id: Number(id), data: data as { type: string; record: object } }));
   }
 
-  test('are the same from wherever a client goes on', async () => {
+  test('are the same from any position', async () => {
     const { at } = await begin([{ step_key: 'a' }, { step_key: 'b', depends_on: ['a'] }]);
     for (const step_key of ['a', 'b']) {
       await root.call('startStep', { params: { ...at, step_key } });
@@ -321,7 +321,7 @@ describe('the events of a run', () => {
     expect(reset).toMatchObject({ id: whole.at(-1)!.id, data: { type: 'error', code: 'reset' } });
   });
 
-  test('go on over a restart of the service, and reach the humans of the team in the stream of everything', async () => {
+  test('continue after a restart of the service, and reach the humans of the team in the fleet stream', async () => {
     const { at, team } = await begin([{ step_key: 'a' }], ada);
     await ada.call('updateTeam', {
       params: { team_id: team.id },

@@ -1,18 +1,19 @@
 /**
- * Requests for agents whose node is unreachable, on the real program: each is answered within the contract's 2 seconds,
- * however often it is asked and whatever keeps the node away; the last one is carried out once, when the node is back.
+ * Requests for agents whose node is unreachable, on the real program: each is answered, however often it is asked and
+ * whatever keeps the node away; the last one is carried out once, when the node is back. How fast: `npm run faults -- 49`.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { sleep } from '../src/base/async.ts';
-import type { Agent } from '../src/domain/agent.ts';
-import type { AuditRecord } from '../src/domain/audit.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
+import type { AuditRecord } from '../src/features/audit/rules/audit.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
+import { askAway } from '../src/testing/away.ts';
+import { requesterOf } from '../src/testing/http.ts';
+import { hasNamespaces } from '../src/testing/namespaces.ts';
 import { freePort, TestPlane } from '../src/testing/plane.ts';
 
-/** What the contract promises: an answer within 2 s. */
-const ANSWER_MS = 2_000;
 const UNREACHABLE = { error: 'failed to connect to remote node' };
 
 let plane: TestPlane;
@@ -28,28 +29,14 @@ async function open(id: string, proxied = false): Promise<TestAgentNode> {
   return node;
 }
 
-interface Answer {
-  status: number;
-  pending: string | null;
-  warning: string | null;
-  body: unknown;
-  ms: number;
-}
+/** Nobody waits so long for an answer that is promised within 2 s, not on the slowest machine. */
+const within_ms = 20_000;
+const request = requesterOf(() => plane);
 
-async function http(method: string, path: string, body?: unknown): Promise<Answer> {
-  const began = performance.now();
-  const response = await fetch(plane.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${plane.token}`,
-      ...(body !== undefined && { 'content-type': 'application/json' }),
-    },
-    ...(body !== undefined && { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  const ms = performance.now() - began;
-  const [pending, warning] = [response.headers.get('x-pending'), response.headers.get('x-warning')];
-  return { status: response.status, pending, warning, body: text === '' ? null : JSON.parse(text), ms };
+async function http(method: string, path: string, body?: unknown) {
+  const answer = await request(method, path, body, { within_ms });
+  const [pending, warning] = [answer.headers.get('x-pending'), answer.headers.get('x-warning')];
+  return { status: answer.status, pending, warning, body: answer.body };
 }
 
 const requests = {
@@ -62,14 +49,13 @@ const requests = {
 type Request = keyof typeof requests;
 
 async function expectUnreachable(request: Request, id: string): Promise<void> {
-  const { status, body, pending, ms } = await requests[request](id);
+  const { status, body, pending } = await requests[request](id);
   expect([request, status, body]).toEqual([request, 502, UNREACHABLE]);
   expect(pending).toBe(request === 'input' || request === 'delete' ? null : request);
-  expect(ms).toBeLessThan(ANSWER_MS);
 }
 
-/** Every process of the agent writes its pid here. */
-const LOOP = 'echo $$ >>pids-$SVC_AGENT_ID; while :; do sleep 0.05; done';
+/** Writes its pid here, and lasts until it is ended. It does not poll: so many loops would use up a core. */
+const LASTING = 'echo $$ >>pids-$SVC_AGENT_ID; exec sleep 3600';
 
 async function pidsOf(node: TestAgentNode, { id }: Agent): Promise<number[]> {
   const text = await readFile(join(node.work, `pids-${id}`), 'utf8').catch(() => '');
@@ -139,10 +125,10 @@ test('a hundred requests for nodes in every state are answered in time, and only
   ];
   const agents = await Promise.all(
     places.map(async ({ node }) => ({
-      restarted: await node.agent(LOOP, { name: 'restarted', stdin: true }),
-      stopped: await node.agent(LOOP, { name: 'stopped', stdin: true }),
-      started: await node.agent(LOOP, { name: 'started', stdin: true, start: false }),
-      withdrawn: await node.agent(LOOP, { name: 'withdrawn', stdin: true }),
+      restarted: await node.agent(LASTING, { name: 'restarted', stdin: true }),
+      stopped: await node.agent(LASTING, { name: 'stopped', stdin: true }),
+      started: await node.agent(LASTING, { name: 'started', stdin: true, start: false }),
+      withdrawn: await node.agent(LASTING, { name: 'withdrawn', stdin: true }),
     })),
   );
   await suspect.until('connected');
@@ -218,19 +204,30 @@ test('a hundred requests for nodes in every state are answered in time, and only
   }
 });
 
+test.runIf(hasNamespaces())(
+  'every stop, restart and deletion for a node that is stopped, killed, cut off or was never there is answered',
+  { timeout: 120_000 },
+  async ({ signal }) => {
+    const answers = await askAway({ n: 6, phases: ['connected', 'suspect'], within_ms }, signal);
+    expect(answers).toHaveLength(5 * 6);
+    for (const { state, asked, status, body, pending } of answers) {
+      const kept = asked === 'delete' ? null : asked;
+      expect([state, asked, status, body, pending]).toEqual([state, asked, 502, UNREACHABLE, kept]);
+    }
+  },
+);
+
 test('a node that falls silent in the middle of a stop leaves nobody waiting, and the stop is carried out', {
   timeout: 120_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('deaf', true);
-  const deaf = await node.agent("trap '' TERM; echo up; while :; do sleep 0.05; done");
+  const deaf = await node.agent("trap '' TERM; echo up; exec sleep 3600");
   await plane.frames(deaf.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
   const stopping = http('POST', `/api/agents/${deaf.id}/stop`, { grace_seconds: 5 });
   await sleep(500);
-  const held_at = performance.now();
   node.proxy!.hold('up', 'down');
   expect(await stopping).toMatchObject({ status: 502, body: UNREACHABLE, pending: 'stop' });
-  expect(performance.now() - held_at).toBeLessThan(ANSWER_MS);
   await expectUnreachable('stop', deaf.id);
   node.proxy!.release();
   expect(await plane.finished(deaf.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
@@ -240,13 +237,13 @@ test('a node that falls silent in the middle of a stop leaves nobody waiting, an
 test('the command line says that a request is kept, and takes it back', { timeout: 60_000 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('box');
-  const agent = await node.agent(LOOP, { name: 'looper' });
+  const agent = await node.agent(LASTING, { name: 'looper' });
   await node.kill();
   const stop = await plane.cli(['agents', 'stop', 'looper']);
   expect(stop).toMatchObject({ code: 5, stdout: '' });
   expect(stop.stderr).toBe(
     'svc: failed to connect to remote node; the stop is kept, and carried out once the node answers\n' +
-      'svc: to take it back: svc agents withdraw looper\n',
+      'svc: to withdraw it: svc agents withdraw looper\n',
   );
   expect(await plane.cli(['agents', 'withdraw', 'looper'])).toMatchObject({
     code: 0,
@@ -261,6 +258,40 @@ test('the command line says that a request is kept, and takes it back', { timeou
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', pending: null });
 });
 
+test('a command for several agents goes on after one whose node is away, and reports each', {
+  timeout: 60_000,
+}, async () => {
+  plane = await TestPlane.open({ env: WITH_NODES });
+  const node = await open('box');
+  const near = async (name: string) => plane.agent(LASTING, { name });
+  const far = await node.agent(LASTING, { name: 'far' });
+  const [a, b] = [await near('a'), await near('b')];
+  await node.kill();
+  const kept =
+    'svc: far: failed to connect to remote node; the stop is kept, and carried out once the node answers';
+  const stop = await plane.cli(['agents', 'stop', '--grace', '0', 'a', 'far', 'b']);
+  expect(stop).toMatchObject({
+    code: 5,
+    stdout: `${a.id}  a  cancelled\n${b.id}  b  cancelled\n`.replaceAll('  ', '\t'),
+    stderr: `${kept}\nsvc: far: to withdraw it: svc agents withdraw far\n`,
+  });
+  expect(await plane.get(far.id)).toMatchObject({ pending: 'stop' });
+  // What failed for good counts more than what is kept.
+  const restart = await plane.cli(['agents', 'restart', 'far', 'nobody', 'a']);
+  expect(restart.code).toBe(1);
+  expect(restart.stderr).toContain('svc: nobody: ');
+  expect((await plane.get(a.id)).session_count).toBe(2);
+  const start = await plane.cli(['agents', 'start', 'a', 'b']);
+  expect(start).toMatchObject({ code: 1, stderr: 'svc: a: agent is already running\n' });
+  expect((await plane.get(b.id)).session_count).toBe(2);
+  const gone = await plane.cli(['agents', 'delete', '--force', 'far', 'a', 'b']);
+  expect(gone).toMatchObject({
+    code: 5,
+    stderr: `svc: far: failed to connect to remote node\ndeleted ${a.id}\ndeleted ${b.id}\n`,
+  });
+  expect((await plane.cli(['agents', 'start', '--follow', 'a', 'b'])).code).toBe(2);
+});
+
 const audit = async (event: string) => {
   const { body } = await http('GET', `/api/admin/audit?event=${event}`);
   return body as AuditRecord[];
@@ -269,8 +300,8 @@ const audit = async (event: string) => {
 test('what is forgotten is listed, and is ended when its node comes back', { timeout: 120_000 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('gone');
-  const one = await node.agent(LOOP, { name: 'one' });
-  const two = await node.agent(LOOP, { name: 'two' });
+  const one = await node.agent(LASTING, { name: 'one' });
+  const two = await node.agent(LASTING, { name: 'two' });
   for (const agent of [one, two]) while ((await pidsOf(node, agent)).length === 0) await sleep(20);
   const [pid] = await pidsOf(node, one);
   const answers = await http('DELETE', `/api/agents/${one.id}?forget=true`);

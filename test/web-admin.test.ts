@@ -5,7 +5,7 @@
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 import { SESSION_KEY } from '../src/web/api/session-key.ts';
@@ -202,13 +202,52 @@ browserTest('an API token is shown once, has the chosen scopes, and ends when it
   const narrow = await plane.client.call('createToken', { body: { name: 'narrow', agent_ids: [agent.id] } });
   await page.reload();
   await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · made').waitFor();
-  await page.getByRole('listitem').filter({ hasText: 'narrow' }).getByText('limited to 1 agent').waitFor();
+  await page
+    .getByRole('listitem')
+    .filter({ hasText: 'narrow' })
+    .getByText(`limited to agent ${agent.name}`)
+    .waitFor();
   await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
   expect(await page.content()).not.toContain(token);
   await page.getByRole('button', { name: 'Delete backup' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
   await page.getByText('No API tokens.').waitFor();
   await expect(program.call('getMe')).rejects.toThrow('invalid token');
+});
+
+browserTest('an API token is limited to the agents and teams that are picked', async () => {
+  const picked = await plane.create({ name: 'picked', command: 'true' });
+  const other = await plane.create({ name: 'other', command: 'true' });
+  const team = await plane.client.call('createTeam', {
+    body: { name: 'release', spec: { members: [{ member_id: 'hand' }] } },
+  });
+  const { page } = await pageOf();
+  await page.goto(`${plane.url}/settings/tokens`);
+  await page.getByRole('button', { name: 'New token' }).click();
+  const dialog = page.getByRole('dialog');
+  await dialog.getByLabel('Name').fill('limited');
+  await dialog.getByLabel('metrics').waitFor();
+  await dialog.getByLabel('Only certain agents or teams').check();
+  // Scopes that only root may grant are about no agent.
+  expect(await dialog.getByLabel('metrics').count()).toBe(0);
+  await dialog.getByRole('button', { name: 'Make token' }).click();
+  await dialog.getByText('Choose at least one agent or team.').waitFor();
+  await dialog.getByLabel('release team').check();
+  await dialog.getByLabel('Find agents and teams').fill('pick');
+  await dialog.getByLabel('picked agent').check();
+  await dialog.getByRole('button', { name: 'Make token' }).click();
+  const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
+  const program = new Client({ url: plane.url, token: (await shown.locator('code').textContent())! });
+  expect((await program.call('getAgent', { params: { agent_id: picked.id } })).id).toBe(picked.id);
+  expect((await program.call('getTeam', { params: { team_id: team.id } })).id).toBe(team.id);
+  await expect(program.call('getAgent', { params: { agent_id: other.id } })).rejects.toThrow(
+    'agent not found',
+  );
+  const row = page.getByRole('listitem').filter({ hasText: 'limited' });
+  await row.getByText('read, operate, manage · limited to team release, agent picked').waitFor();
+  await page.getByRole('button', { name: 'Delete limited' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
+  await page.getByText('No API tokens.').waitFor();
 });
 
 browserTest('signing out everywhere else leaves this device', async () => {

@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
-import type { Agent } from '../src/domain/agent.ts';
+import type { EventRecord } from '../src/core/event.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
 import type { ScenarioName } from '../src/testing/acp-scenarios.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -392,6 +393,25 @@ browserTest('an agent whose start is refused is there, says why, and starts from
   await page.context().close();
 });
 
+browserTest('a refused path shows the allowed folders for workdirs and repositories', async () => {
+  browser ??= await openBrowser();
+  const { page } = await browser.open(plane);
+  await signIn(page, plane);
+  await page.goto(`${plane.url}/agents/new`);
+  await page.getByRole('radio', { name: 'This folder' }).check();
+  await page.getByRole('textbox', { name: 'Workdir' }).fill('/etc');
+  const start = page.getByRole('button', { name: 'Start agent' });
+  await start.click();
+  await page.getByText('Agents may work in:').waitFor();
+  await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
+  await page.getByRole('button', { name: 'Use a worktree instead' }).click();
+  await page.getByText('Agents may work in:').waitFor({ state: 'detached' });
+  await start.click();
+  await page.getByText('Repositories may lie in:').waitFor();
+  await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
+  await page.context().close();
+});
+
 browserTest('an agent that wants a sign-in offers its own ways, and goes on after it', async () => {
   const agent = await scene('auth', undefined, 'Hello?');
   const { page } = await look(agent);
@@ -433,3 +453,63 @@ browserTest(
     await page.context().close();
   },
 );
+
+browserTest(
+  'a sub-agent is one line until somebody opens it; what it asks is seen all the same, and says whose it is',
+  async () => {
+    const agent = await scene('subagents', 'explo\u202erer', 'Go');
+    const { page, complaints } = await look(agent);
+    const name = 'explo⟦U+202E⟧rer';
+    const head = log(page).getByRole('button', { name: `Sub-agent "${name}"` });
+    const card = log(page).getByRole('article');
+    await card.getByText(`asked by sub-agent "${name}"`).waitFor();
+    expect(await head.getAttribute('aria-expanded')).toBe('false');
+    expect(await head.innerText()).toMatch(/Find the failing test.*1 tool call.*in progress/s);
+    expect(await log(page).getByText('I need to write.').count()).toBe(0);
+    await card.getByRole('button', { name: 'Yes' }).click();
+    await log(page).getByText('answered: yes-once').waitFor();
+    await head.getByText('completed').waitFor();
+    expect(await card.count()).toBe(0);
+    expect(await log(page).getByText('Look for tests').count()).toBe(0);
+
+    await head.click();
+    await log(page).getByText('I need to write.').waitFor();
+    await log(page).getByRole('button', { name: 'Look for tests' }).waitFor();
+    await card.waitFor();
+    const inner = log(page).getByRole('button', { name: 'Sub-agent reader' });
+    expect(await log(page).getByText('The reader reads.').count()).toBe(0);
+    await inner.click();
+    await log(page).getByText('The reader reads.').waitFor();
+    await log(page).getByRole('button', { name: 'Unknown session unknown-1' }).waitFor();
+    expect(await log(page).getByText('Nobody announced me.').count()).toBe(0);
+
+    // An address that names what a sub-agent said opens the sub-agent, and the one that it is in.
+    const { items } = (await plane.client.call('getLog', {
+      params: { agent_id: agent.id },
+      query: { limit: 200 },
+    })) as unknown as { items: EventRecord[] };
+    const { seq } = items.find(({ payload }) => JSON.stringify(payload)?.includes('The reader reads.'))!;
+    await page.goto(`${plane.url}/agents/${agent.id}/events`);
+    await page.getByText('sub-agent child-2 · The reader reads.').waitFor();
+    await page.goto(`${plane.url}/agents/${agent.id}/conversation#e${seq}`);
+    await log(page).getByText('The reader reads.').waitFor();
+    expect(await head.getAttribute('aria-expanded')).toBe('true');
+    await page.goto(`${plane.url}/agents/${agent.id}/timeline`);
+    await page.getByRole('link', { name: `"${name}": Look for tests` }).waitFor();
+    expect(complaints).toEqual([]);
+    await page.context().close();
+  },
+);
+
+browserTest('what a sub-agent does within the agent’s session is below its row too', async () => {
+  const agent = await scene('subagent_calls', undefined, 'Go');
+  const { page } = await look(agent);
+  const card = log(page).getByRole('article');
+  await card.getByText('asked by sub-agent Explore').waitFor();
+  await card.getByRole('button', { name: 'No' }).click();
+  await log(page).getByText('answered: no-once').waitFor();
+  expect(await log(page).getByText('I found it.').count()).toBe(0);
+  await log(page).getByRole('button', { name: 'Sub-agent Explore' }).click();
+  await log(page).getByText('I found it.').waitFor();
+  await page.context().close();
+});

@@ -2,8 +2,8 @@
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import type { Agent } from '../src/domain/agent.ts';
-import type { Review } from '../src/domain/review.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
+import type { Review } from '../src/features/reviews/rules.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 

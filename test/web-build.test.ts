@@ -77,7 +77,7 @@ test('a place has a page of its own that names the scripts of its screen', async
 
   await write('pages.json', '{"far":["nowhere.ts"]}');
   const { ok, output } = await build();
-  expect([ok, output]).toEqual([false, expect.stringContaining('nowhere.ts is no chunk of the web UI')]);
+  expect([ok, output]).toEqual([false, expect.stringContaining('nowhere.ts is not a chunk of the web UI')]);
   expect(await served('pages/far.away.html')).toContain(far);
 });
 

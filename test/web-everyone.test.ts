@@ -161,7 +161,7 @@ describe('axe finds nothing, light and dark, narrow and wide, on', () => {
     });
 });
 
-browserTest('axe finds nothing on the doors', async () => {
+browserTest('axe finds no problem on the sign-in and join pages', async () => {
   browser ??= await openBrowser();
   for (const path of ['/login', '/join', '/join#t=x']) {
     const { page } = await browser.open(plane);

@@ -145,8 +145,8 @@ browserTest(
     await node.register();
     await node.until('connected');
     const [agent, other] = await Promise.all([
-      node.agent('while :; do sleep 0.1; done', { name: 'far-away' }),
-      node.agent('while :; do sleep 0.1; done', { name: 'further' }),
+      node.agent('exec sleep 3600', { name: 'far-away' }),
+      node.agent('exec sleep 3600', { name: 'further' }),
     ]);
     await node.kill();
     const { page } = await open(`/agents/${agent.id}`);

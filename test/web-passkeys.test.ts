@@ -7,7 +7,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import { Client } from '../src/contract/client.ts';
+import { Client } from '../src/client/client.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
 import { ROOT, TestPlane } from '../src/testing/plane.ts';
 

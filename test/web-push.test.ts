@@ -6,7 +6,7 @@
 import { join } from 'node:path';
 import type { CDPSession, Page, Worker } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
-import type { PushMessage } from '../src/domain/push.ts';
+import type { PushMessage } from '../src/features/notifications/rules.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { Conversation } from '../src/testing/conversation.ts';
 import { ROOT, SVC, TestPlane } from '../src/testing/plane.ts';

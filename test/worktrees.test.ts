@@ -2,6 +2,7 @@
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
@@ -14,22 +15,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane?.close());
 
-async function http(
-  method: string,
-  path: string,
-  body?: unknown,
-): Promise<{ status: number; body: unknown }> {
-  const response = await fetch(plane.url + path, {
-    method,
-    headers: {
-      authorization: `Bearer ${plane.token}`,
-      ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-    },
-    ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-  });
-  const text = await response.text();
-  return { status: response.status, body: text === '' ? null : JSON.parse(text) };
-}
+const http = requesterOf(() => plane);
 
 const create = (body: Record<string, unknown>) =>
   http('POST', '/api/agents', { name: 'Fix it', command: 'true', ...body });
@@ -75,6 +61,22 @@ test('an agent works in a worktree of its own, and its changes are shown against
     const change = await http('GET', `/api/agents/${agent.id}/changes/${path}`);
     expect(change.body).toMatchObject({ path: 'sub/n w.txt', diff: expect.stringContaining('+new') });
   }
+  const other = await fetch(`${plane.url}/api/agents/${agent.id}/changes`, {
+    headers: { authorization: `Bearer ${plane.token}`, accept: 'text/x-diff' },
+  });
+  expect([other.status, other.headers.get('content-type'), other.headers.get('vary')]).toEqual([
+    ...[200, 'text/x-diff', 'accept'],
+  ]);
+  const patch = await other.text();
+  expect(await plane.cli(['agents', 'changes', agent.id, '--patch'])).toMatchObject({
+    ...{ code: 0, stdout: patch },
+  });
+  const clone = join(plane.folder, 'clone');
+  git(plane.folder, 'clone', '--quiet', repo, clone);
+  writeFileSync(join(plane.folder, 'the.patch'), patch);
+  git(clone, 'apply', join(plane.folder, 'the.patch'));
+  for (const tree of [clone, agent.workdir]) git(tree, 'add', '--all');
+  expect(git(clone, 'write-tree')).toBe(git(agent.workdir, 'write-tree'));
   for (const path of ['..%2F..%2Fsvc.db', 'none', '%2Fetc%2Fpasswd', 'a.txt%00']) {
     const change = await http('GET', `/api/agents/${agent.id}/changes/${path}`);
     expect([path, change.status]).toEqual([path, 404]);
@@ -83,7 +85,7 @@ test('an agent works in a worktree of its own, and its changes are shown against
 
 test('deleting an agent keeps a worktree with work in it and says so, unless told otherwise', async () => {
   const clean = await worktree();
-  expect(await http('DELETE', `/api/agents/${clean.id}`)).toEqual({ status: 204, body: null });
+  expect(await http('DELETE', `/api/agents/${clean.id}`)).toMatchObject({ status: 204, body: null });
   expect(existsSync(clean.workdir)).toBe(false);
 
   const dirty = await worktree();

@@ -1,7 +1,7 @@
 /** The same thing at the same time: one wins, the rest are told so in the contract's words. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client } from '../../src/contract/client.ts';
+import { Client } from '../../src/client/client.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { endProgram, prepareProgram, withProgram } from '../program.ts';
 import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';

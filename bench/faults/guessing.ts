@@ -1,12 +1,12 @@
 /** Guessing of passwords and PINs: how often, and what the time of an answer tells. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { Client } from '../../src/contract/client.ts';
-import { Dice } from '../../src/testing/fuzz/dice.ts';
+import { Client } from '../../src/client/client.ts';
+import { ask } from '../../src/testing/ask.ts';
+import { Rng } from '../../src/testing/fuzz/rng.ts';
 import { ROOT, type TestPlane } from '../../src/testing/plane.ts';
 import { median } from '../figure.ts';
 import { eachOf, endProgram, prepareProgram, withProgram } from '../program.ts';
-import { ask } from './ask.ts';
 import { counts, type FaultRow, outcomeOf, Tally, upTo } from './row.ts';
 
 const PASSWORD = 'quite a long password';
@@ -105,8 +105,8 @@ export const timing: FaultRow = {
   usual: 300,
   run: async (n, seed) => {
     const tally = new Tally();
-    await withProgram((plane) => users(tally, plane, n, new Dice(seed)));
-    await prefixes(tally, n, new Dice(seed));
+    await withProgram((plane) => users(tally, plane, n, new Rng(seed)));
+    await prefixes(tally, n, new Rng(seed));
     return tally.outcome();
   },
 };
@@ -118,7 +118,7 @@ interface Pair {
 }
 
 /** Each attempt comes from an address that has not failed yet: it is looked at. */
-async function users(tally: Tally, plane: TestPlane, n: number, dice: Dice): Promise<void> {
+async function users(tally: Tally, plane: TestPlane, n: number, rng: Rng): Promise<void> {
   const names = upTo(Math.ceil(n / 20)).map((i) => `user-${i}`);
   await eachOf(names, 4, async (username) => {
     await plane.client.call('createUser', { body: { username, password: PASSWORD, role: 'user' } });
@@ -134,10 +134,10 @@ async function users(tally: Tally, plane: TestPlane, n: number, dice: Dice): Pro
   };
   const pairs: Pair[] = [];
   for (let i = 0; i < n; i++) {
-    const name = dice.pick(names);
+    const name = rng.pick(names);
     pairs.push(
       await inEitherOrder(
-        dice,
+        rng,
         () => attempt(name),
         () => attempt(name.replace('user', 'nope')),
       ),
@@ -147,7 +147,7 @@ async function users(tally: Tally, plane: TestPlane, n: number, dice: Dice): Pro
 }
 
 /** A challenge bears four wrong PINs; then it is made anew. */
-async function prefixes(tally: Tally, n: number, dice: Dice): Promise<void> {
+async function prefixes(tally: Tally, n: number, rng: Rng): Promise<void> {
   const plane = await prepareProgram({});
   try {
     await plane.start();
@@ -171,7 +171,7 @@ async function prefixes(tally: Tally, n: number, dice: Dice): Promise<void> {
       const last = challenge.pin.length - 1;
       pairs.push(
         await inEitherOrder(
-          dice,
+          rng,
           () => attempt(0),
           () => attempt(last),
         ),
@@ -183,8 +183,8 @@ async function prefixes(tally: Tally, n: number, dice: Dice): Promise<void> {
   }
 }
 
-async function inEitherOrder(dice: Dice, a: () => Promise<number>, b: () => Promise<number>): Promise<Pair> {
-  if (dice.chance(0.5)) return { a: await a(), b: await b() };
+async function inEitherOrder(rng: Rng, a: () => Promise<number>, b: () => Promise<number>): Promise<Pair> {
+  if (rng.chance(0.5)) return { a: await a(), b: await b() };
   const second = await b();
   return { a: await a(), b: second };
 }

@@ -2,7 +2,7 @@
 import { existsSync, mkdirSync, rmdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { makeRepository, makeTrap, poison } from '../../src/testing/repository.ts';
 import { Child } from '../child.ts';
@@ -179,7 +179,7 @@ export const repositories: FaultRow = {
     });
     await runTests(
       tally,
-      ['src/runtime/folders/worktrees.test.ts', 'src/runtime/folders/changes.test.ts'],
+      ['src/node/folders/worktrees.test.ts', 'src/node/folders/changes.test.ts'],
       ['never run', 'nothing runs', 'run nothing', 'not fetched', 'promisor'],
     );
     return tally.outcome();

@@ -29,8 +29,12 @@ export const access: FaultRow = {
   usual: 1,
   run: async () => {
     const tally = new Tally();
-    const doors = ['http', 'actor', 'node'].map((door) => `test/doors-${door}.test.ts`);
-    await runTests(tally, [...doors, 'src/domain/policy.test.ts', 'src/domain/actor-rights.test.ts']);
+    const entries = ['http', 'actor', 'node'].map((entry) => `test/access-${entry}.test.ts`);
+    await runTests(tally, [
+      ...entries,
+      'src/core/policy.test.ts',
+      'src/features/actors/rules/rights.test.ts',
+    ]);
     await runTests(tally, ['test/contract.test.ts'], ['another user']);
     return tally.outcome();
   },
@@ -45,10 +49,10 @@ export const escapes: FaultRow = {
     const tally = new Tally();
     await runTests(tally, [
       'src/cli/terminal.test.ts',
-      'src/cli/transcript.test.ts',
+      'src/features/conversations/commands/transcript.test.ts',
       'src/web/transcript/ansi.test.ts',
       'src/web/transcript/inert.test.ts',
-      'src/http/log.test.ts',
+      'src/features/agents/http/log.test.ts',
       'src/base/log.test.ts',
       'test/web-output.test.ts',
     ]);

@@ -3,6 +3,7 @@ import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import { sleep } from '../../src/base/async.ts';
 import { MIB } from '../../src/base/limits.ts';
+import { ask } from '../../src/testing/ask.ts';
 import {
   bytesOf,
   foreignHosts,
@@ -14,9 +15,8 @@ import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { percentile } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';
-import type { SlowClientsArgs, SlowClientsTold } from '../processes/slow-clients.ts';
+import type { SlowClientsArgs, SlowClientsReport } from '../processes/slow-clients.ts';
 import { eachOf, portOf, withProgram } from '../program.ts';
-import { ask } from './ask.ts';
 import { counts, type FaultRow, ms, Tally, upTo } from './row.ts';
 
 const AT_ONCE = 20;
@@ -45,19 +45,19 @@ export const bodies: FaultRow = {
       const before_mib = rssMib(plane.pid);
       forgetPeak(plane.pid);
       for (const [name, status, headers, body] of kinds) {
-        const told: Exchanged[] = [];
-        await eachOf(upTo(n), AT_ONCE, async () => void told.push(await exchange(plane, headers, body)));
+        const answers: Exchanged[] = [];
+        await eachOf(upTo(n), AT_ONCE, async () => void answers.push(await exchange(plane, headers, body)));
         // Who never stops sending may be reset before the answer is read.
-        const cut = body === 'endless' ? told.filter((one) => one.status === 0).length : 0;
+        const cut = body === 'endless' ? answers.filter((one) => one.status === 0).length : 0;
         const right = (one: Exchanged) => one.status === status || (body === 'endless' && one.status === 0);
-        for (const one of told) tally.case(right(one), `${name}: ${one.status}`);
+        for (const one of answers) tally.case(right(one), `${name}: ${one.status}`);
         if (cut > 0)
-          tally.measure(`${name}: ${cut} of ${told.length} cut off before they had read the answer`);
+          tally.measure(`${name}: ${cut} of ${answers.length} cut off before they had read the answer`);
         const answered = percentile(
-          told.map((one) => one.answered_ms),
+          answers.map((one) => one.answered_ms),
           99,
         );
-        const sent = Math.max(...told.map((one) => one.sent_bytes)) / MIB;
+        const sent = Math.max(...answers.map((one) => one.sent_bytes)) / MIB;
         tally.measure(`${name}: ${status}, p99 ${ms(answered)}, cut after ${sent.toFixed(1)} MiB at most`);
       }
       const whole = await exchange(plane, [`Content-Length: ${MIB}`], Buffer.alloc(MIB, 32));
@@ -206,13 +206,13 @@ export const slowness: FaultRow = {
       forgetPeak(plane.pid);
       const args: SlowClientsArgs = { port: portOf(plane), token: plane.token, sockets: n };
       const clients = new Child('slow-clients', args);
-      let { open, ended } = await clients.next<SlowClientsTold>();
+      let { open, ended } = await clients.next<SlowClientsReport>();
       while (open < 0.95 * n) {
         await sleep(100);
-        ({ open, ended } = await clients.ask<SlowClientsTold>({}));
+        ({ open, ended } = await clients.ask<SlowClientsReport>({}));
       }
       const under = await latencies(plane);
-      ({ open, ended } = await clients.ask<SlowClientsTold>({}));
+      ({ open, ended } = await clients.ask<SlowClientsReport>({}));
       await clients.end();
       const [p99, quiet_p99] = [percentile(under, 99), percentile(quiet, 99)];
       tally.n = n;

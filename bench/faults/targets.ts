@@ -62,7 +62,7 @@ export const targets: FaultRow = {
       tally.measure(`${said.length} targets: ${counts(said)}`);
       await elsewhere(tally, plane, register);
     }, WITH_NODES);
-    await runTests(tally, ['src/link/target.test.ts', 'test/link-hostile.test.ts']);
+    await runTests(tally, ['src/link/plane/target.test.ts', 'test/link-hostile.test.ts']);
     return tally.outcome();
   },
 };

@@ -3,12 +3,12 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { systemClock } from '../../src/base/clock.ts';
-import { Client } from '../../src/contract/client.ts';
-import { ActorService } from '../../src/contract/gen/actor_pb.ts';
-import { NodeService } from '../../src/contract/gen/node_pb.ts';
-import { problemKinds } from '../../src/domain/problem.ts';
-import { type Connection, openConnection } from '../../src/link/connection.ts';
-import { mintToken, type TokenSettings } from '../../src/link/tokens.ts';
+import { Client } from '../../src/client/client.ts';
+import { problemKinds } from '../../src/core/problem.ts';
+import { type Connection, openConnection } from '../../src/link/plane/connection.ts';
+import { ActorService } from '../../src/link/proto/actor_pb.ts';
+import { NodeService } from '../../src/link/proto/node_pb.ts';
+import { mintToken, type TokenSettings } from '../../src/link/trust/tokens.ts';
 import { toProblem } from '../../src/link/wire.ts';
 import { TokenForge } from '../../src/testing/forged-tokens.ts';
 import { freePort, type TestPlane } from '../../src/testing/plane.ts';
@@ -22,7 +22,7 @@ const PASSWORD = 'quite a long password';
 export const forged: FaultRow = {
   number: 39,
   fault:
-    'tokens of the internal surface: none, another algorithm, key, issuer, audience, type or time, used twice; at both doors',
+    'tokens of the internal surface: none, another algorithm, key, issuer, audience, type or time, used twice; at both listeners',
   promised: '`unauthorized`, always',
   usual: 20,
   run: async (n) => {
@@ -32,7 +32,7 @@ export const forged: FaultRow = {
       async (plane, node) => {
         const settings = await settingsOf(plane);
         const [near, far] = [await dial(plane, actor_port), await dial(plane, node.port)];
-        const doors = [
+        const entries = [
           {
             name: 'a node',
             typ: 'svc-internal+jwt',
@@ -46,7 +46,7 @@ export const forged: FaultRow = {
             call: (token: string | null) => whoami(near, token),
           },
         ];
-        for (const { name, typ, kind, call } of doors) {
+        for (const { name, typ, kind, call } of entries) {
           const answers: string[] = [];
           const refuse = async (what: string, token: string | null) => {
             const answer = await call(token);
@@ -60,7 +60,7 @@ export const forged: FaultRow = {
             await refuse('no token', null);
             const other = kind === 'actor' ? 'link' : 'actor';
             await refuse(
-              'a token of the other door',
+              'a token of the other listener',
               await mintToken(settings, '', systemClock, { kind: other }),
             );
             const once = await good();

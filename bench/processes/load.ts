@@ -9,7 +9,7 @@ export interface LoadArgs {
   seconds: number;
 }
 
-export interface LoadTold {
+export interface LoadReport {
   requests_per_s: number;
   failed: number;
 }

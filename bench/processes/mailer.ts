@@ -2,11 +2,12 @@
  * An agent that is a step of a run: it writes to the human of its run, then reads its own inbox and acknowledges what it
  * finds, by the calls of `svc actor`. Its last line says how fast; that is the step's output.
  */
-import { callPlane } from '../../src/cli/actor-call.ts';
-import type { Context } from '../../src/cli/context.ts';
-import type { ActorMethod, ActorParams, ActorResult } from '../../src/contract/actor.ts';
 
-export interface MailerTold {
+import type { Context } from '../../src/cli/context.ts';
+import { callPlane } from '../../src/features/actors/commands/actor-call.ts';
+import type { ActorMethod, ActorParams, ActorResult } from '../../src/features/actors/contract.ts';
+
+export interface MailerReport {
   messages_per_s: number;
 }
 
@@ -39,4 +40,4 @@ for (let left = count; left > 0; ) {
   left -= messages.length;
 }
 const seconds = (performance.now() - begun_ms) / 1000;
-console.log(JSON.stringify({ messages_per_s: count / seconds } satisfies MailerTold));
+console.log(JSON.stringify({ messages_per_s: count / seconds } satisfies MailerReport));

@@ -11,7 +11,7 @@ export interface SlowClientsArgs {
   sockets: number;
 }
 
-export interface SlowClientsTold {
+export interface SlowClientsReport {
   open: number;
   ended: number;
 }
@@ -45,5 +45,5 @@ for (let i = 0; i < args.sockets; i++) {
   begin(i);
   if (i % RAMP === 0) await new Promise((resolve) => setTimeout(resolve, 10));
 }
-process.on('message', () => process.send!({ open: open.size, ended } satisfies SlowClientsTold));
-process.send!({ open: open.size, ended } satisfies SlowClientsTold);
+process.on('message', () => process.send!({ open: open.size, ended } satisfies SlowClientsReport));
+process.send!({ open: open.size, ended } satisfies SlowClientsReport);

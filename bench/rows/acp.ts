@@ -1,7 +1,7 @@
 /** Conversations with agents that speak ACP: from an update to the client, at a steady rate and flat out, and what a long one costs. */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { forgetPeak, peakMib, rssMib } from '../machine.ts';

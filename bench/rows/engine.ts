@@ -5,16 +5,18 @@ import { systemClock } from '../../src/base/clock.ts';
 import { newId } from '../../src/base/ids.ts';
 import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/base/log.ts';
-import { readSpec } from '../../src/contract/team-spec.ts';
-import type { StepWord } from '../../src/domain/run.ts';
 import { Feed } from '../../src/events/feed.ts';
-import { Facts } from '../../src/flow/facts.ts';
-import { beginRun, taskOfRun } from '../../src/services/teams/beginning.ts';
-import { Progress } from '../../src/services/teams/progress.ts';
-import { runOfNum } from '../../src/store/runs.ts';
+import { createRun } from '../../src/features/runs/creation.ts';
+import { RunPublisher } from '../../src/features/runs/publisher.ts';
+import { runOfNum } from '../../src/features/runs/queries/runs.ts';
+import type { StepCommand } from '../../src/features/runs/rules/graph.ts';
+import { Scheduler } from '../../src/features/runs/scheduler.ts';
+import { createTask } from '../../src/features/tasks/run-tasks.ts';
+import { readSpec } from '../../src/features/teams/contract/spec.ts';
+import { insertTeam, teamOfNum } from '../../src/features/teams/queries.ts';
 import { openSqlite } from '../../src/store/sqlite.ts';
 import type { Store, Tx } from '../../src/store/store.ts';
-import { insertTeam, teamOfNum } from '../../src/store/teams.ts';
+import { Facts } from '../../src/work/facts.ts';
 import type { Figure, Row } from '../figure.ts';
 import { graph, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';
 import { eachOf, withFolder } from '../program.ts';
@@ -22,7 +24,7 @@ import { rawRows } from './commits.ts';
 
 export const engine: Row = {
   name: 'engine',
-  when_short:
+  bottleneck:
     'The words of a chain come one at a time, so each is a group commit of its own: to begin, write and sync one costs about a ' +
     'millisecond of the processor more than where several share it, as in a fan.',
   how:
@@ -41,7 +43,7 @@ export const engine: Row = {
 
 interface Engine {
   store: Store;
-  progress: Progress;
+  scheduler: Scheduler;
 }
 
 async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
@@ -51,9 +53,10 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
     const feed = new Feed({ ...common, store });
     const facts = new Facts({ ...common, store });
     // Nobody's agents: nothing follows but what stands in the graph.
-    const progress = new Progress({ ...common, feed, facts, execute: () => {} });
+    const publisher = new RunPublisher({ ...common, feed });
+    const scheduler = new Scheduler({ ...common, facts, publisher, execute: () => {} });
     try {
-      return await fn({ store, progress });
+      return await fn({ store, scheduler });
     } finally {
       feed.close();
       await store.close();
@@ -64,13 +67,13 @@ async function withEngine<T>(fn: (engine: Engine) => Promise<T>): Promise<T> {
 async function measure(shape: Shape, count: number): Promise<Figure[]> {
   return withEngine(async (engine) => {
     const steps = graph(shape, count);
-    const say = async (step_key: string, word: StepWord) => {
-      const happened = { kind: 'step_said', step_key, word } as const;
-      await engine.store.write((tx) => engine.progress.apply(tx, run_num, happened));
+    const say = async (step_key: string, command: StepCommand) => {
+      const event = { kind: 'step_command', step_key, command } as const;
+      await engine.store.write((tx) => engine.scheduler.apply(tx, run_num, event));
     };
     const take = async ({ step_key }: Needs) => {
-      await say(step_key, { kind: 'start' });
-      await say(step_key, { kind: 'complete' });
+      await say(step_key, { kind: 'startStep' });
+      await say(step_key, { kind: 'completeStep' });
     };
     const delay = monitorEventLoopDelay({ resolution: 10 });
     delay.enable();
@@ -106,7 +109,7 @@ async function bareCommitMs(): Promise<number> {
 }
 
 /** A run of a team of one member; answers its row's number. */
-function begin({ store, progress }: Engine, steps: readonly Needs[]): Promise<number> {
+function begin({ store, scheduler }: Engine, steps: readonly Needs[]): Promise<number> {
   const created_by = 'usr_1';
   const now = systemClock.now();
   const spec = readSpec(teamOf([{ member_id: 'm' }], steps));
@@ -116,9 +119,9 @@ function begin({ store, progress }: Engine, steps: readonly Needs[]): Promise<nu
       ...{ id: newId('team'), name: 'bench', description: '', spec: JSON.stringify(spec), version: 1 },
       ...{ created_by, created_at: now, updated_at: now },
     });
-    const asked = { team: teamOfNum(tx, num)!, input: {}, created_by, now };
-    const { num: task_num } = taskOfRun(tx, asked);
-    return beginRun(tx, progress, { ...asked, id: newId('run'), task_num }).num;
+    const common = { team: teamOfNum(tx, num)!, created_by, now };
+    const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now });
+    return createRun(tx, scheduler, { ...common, id: newId('run'), task_num, input: {} }).num;
   });
 }
 

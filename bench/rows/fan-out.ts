@@ -13,7 +13,7 @@ const CLIENTS = 1_000;
 
 export const fanOut: Row = {
   name: 'fan-out',
-  when_short:
+  bottleneck:
     'A line to a thousand clients is a thousand system calls, some 5 µs each, while the client process needs the other processor.',
   how:
     'A thousand raw sockets in one client process follow one agent, a `cat` of log text. The limit is a bare Node server ' +

@@ -2,8 +2,8 @@
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { sleep } from '../../src/base/async.ts';
-import type { Agent } from '../../src/domain/agent.ts';
-import { SessionFiles } from '../../src/runtime/session-files.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
+import { SessionFiles } from '../../src/node/sessions/session-files.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import type { Figure, Row } from '../figure.ts';
@@ -15,7 +15,7 @@ const MIB = 1024 * 1024;
 
 export const idle: Row = {
   name: 'idle',
-  when_short:
+  bottleneck:
     'Every session’s directory is read by many small asynchronous operations that wait for the thread pool in turn.',
   how:
     'Live agents (`sleep`), each a real session. Memory is the proportional set size of all processes of the sessions ' +

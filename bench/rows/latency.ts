@@ -1,5 +1,5 @@
 /** From a written line to the client that reads it, many agents at once, at a steady rate. */
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, median, type Row } from '../figure.ts';
@@ -10,7 +10,7 @@ import { follow, type Home, portOf, silentAgents, stdoutOf, withProgram } from '
 
 export const latency: Row = {
   name: 'latency',
-  when_short:
+  bottleneck:
     'A line that comes alone is a commit, a wake and a write of its own, about 50 µs; twenty thousand of them a second are all that one processor gives, beside the writer and the client on the other.',
   how:
     'Every agent is a real session; one process writes lines in turn into their standard outputs (the FIFOs that the ' +

@@ -1,13 +1,13 @@
 /** Messages through the mailbox, each sent, listed and acknowledged: by people over HTTP, and by agents from where they live. */
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../src/base/async.ts';
-import type { Client } from '../../src/contract/client.ts';
-import type { Run } from '../../src/domain/run.ts';
+import type { Client } from '../../src/client/client.ts';
+import type { Run } from '../../src/features/runs/rules/run.ts';
 import type { TestAgentNode } from '../../src/testing/agent-node.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import type { Figure, Row } from '../figure.ts';
 import { teamOf } from '../graphs.ts';
-import type { MailerTold } from '../processes/mailer.ts';
+import type { MailerReport } from '../processes/mailer.ts';
 import { eachOf, withNode } from '../program.ts';
 
 const MAILER = fileURLToPath(new URL('../processes/mailer.ts', import.meta.url));
@@ -77,7 +77,7 @@ async function byAgent(
   await client.call('completeStep', { params: { team_id, run_id, step_key: 'fill' }, body: {} });
   for (;;) {
     const { status, output, error } = await client.call('getRun', { params: { team_id, run_id } });
-    if (status === 'completed') return (output as { mail: MailerTold }).mail.messages_per_s;
+    if (status === 'completed') return (output as { mail: MailerReport }).mail.messages_per_s;
     if (status !== 'running') throw new Error(`the run is ${status}: ${error}`);
     await sleep(50);
   }

@@ -5,7 +5,7 @@ import { windows } from './latency.ts';
 
 export const remoteLatency: Row = {
   name: 'remote-latency',
-  when_short:
+  bottleneck:
     'A line that comes alone is a look at both streams and one message up, then a commit, a wake and a write as without a ' +
     'network: about half a millisecond of the plane’s processor and a quarter of the node’s where nothing can be gathered. ' +
     'With the writer and the client that is more than two processors give at twenty thousand lines a second.',

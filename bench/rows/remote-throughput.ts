@@ -6,7 +6,7 @@ import { oneRun, rawPath } from './throughput.ts';
 
 export const remoteThroughput: Row = {
   name: 'remote-throughput',
-  when_short:
+  bottleneck:
     'Node, plane, sealing, search, pump and client share two processors, of which the limit has one for itself. The node ' +
     'uses a third of what the plane does; of the plane’s own thread a third is the store, as without a network, and a ' +
     'sixth the gRPC library with its decoding and copies.',

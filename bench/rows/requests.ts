@@ -2,12 +2,12 @@
 import { Child } from '../child.ts';
 import { type Figure, median, type Row } from '../figure.ts';
 import { cpuSeconds } from '../machine.ts';
-import type { LoadArgs, LoadTold } from '../processes/load.ts';
+import type { LoadArgs, LoadReport } from '../processes/load.ts';
 import { portOf, request, withProgram } from '../program.ts';
 
 export const requests: Row = {
   name: 'requests',
-  when_short:
+  bottleneck:
     'A record costs a token, a query over three tables and its shaping; the constant answer costs none of these.',
   how:
     '`GET /api/agents/{id}` with a token, one request at a time on each of 32 kept connections, from raw sockets in a ' +
@@ -70,7 +70,7 @@ async function load(port: number, text: string, seconds: number, server_pid: num
   const client = new Child('load', { port, request: text, connections: 32, seconds } satisfies LoadArgs);
   await client.next();
   const cpu_before = cpuSeconds(server_pid);
-  const { requests_per_s, failed } = await client.next<LoadTold>();
+  const { requests_per_s, failed } = await client.next<LoadReport>();
   const cpu_s = cpuSeconds(server_pid) - cpu_before;
   await client.end();
   if (failed > 0) throw new Error(`${failed} requests failed`);

@@ -2,7 +2,7 @@
 import { mkdir, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import type { AttackRoom, Confined } from '../../src/testing/attack-room.ts';
 import { git, makeRepository } from '../../src/testing/repository.ts';
 import { type Figure, median, type Row } from '../figure.ts';
@@ -18,6 +18,9 @@ const modes = [
   { name: 'sandbox', run_as: false, sandbox: true },
   { name: 'run_as and sandbox', run_as: true, sandbox: true },
 ] as const;
+
+/** The `svc` of another version to compare with; empty: none. */
+const OTHER = process.env.SVC_BENCH_OTHER ?? '';
 
 interface Taken {
   start_ms: number[];
@@ -39,7 +42,7 @@ interface Side {
 export const sandbox: Row = {
   name: 'sandbox',
   how:
-    'Four services run at once: without confinement of agents, with `agents.run_as`, with `agents.sandbox`, and with both. ' +
+    'Four services run at once (with SVC_BENCH_OTHER=<path of another svc> also four of that version): without confinement of agents, with `agents.run_as`, with `agents.sandbox`, and with both. ' +
     'They are measured in turns; medians; the limit is the service without confinement. A start is `POST …/start` of an ' +
     'agent (`sleep`), which answers when the process runs. Processor time is that of the service and its descendants, ended ' +
     'ones included, from before the start until 0.3 s after the stop, in steps of 10 ms; it leaves out processes of the ' +
@@ -50,7 +53,10 @@ export const sandbox: Row = {
     const sides = await withFolder(async (folder) => {
       const large = await largeRepository(join(folder, 'large'));
       const all: Side[] = [];
-      for (const { name, ...confined } of modes) all.push(await open(name, confined, large));
+      for (const { name, ...confined } of modes) {
+        all.push(await open(name, confined, large));
+        if (OTHER !== '') all.push(await open(`${name}, other version`, confined, large, OTHER));
+      }
       return all;
     });
     const inTurns = async (rounds: number, measure: (side: Side) => Promise<void>) => {
@@ -82,8 +88,13 @@ const quantities: [field: keyof Taken, what: string][] = [
   ['changes_ms', 'later changes of 20,000 files'],
 ];
 
-async function open(name: string, confined: Omit<Confined, 'remote'>, many: string): Promise<Side> {
-  const room = await openRoom({ ...confined, remote: false });
+async function open(
+  name: string,
+  confined: Omit<Confined, 'remote'>,
+  many: string,
+  program?: string,
+): Promise<Side> {
+  const room = await openRoom({ ...confined, remote: false }, program);
   const small = makeRepository(join(room.repos, 'small'), { 'a.txt': 'one\n' });
   const large = join(room.repos, 'large');
   git(room.repos, 'clone', '--quiet', '--no-hardlinks', '--no-checkout', many, large);

@@ -14,8 +14,8 @@ import { asEnded } from './fill.ts';
 
 export const start: Row = {
   name: 'start',
-  when_short:
-    'The goal for memory is missed by a few MiB: the store’s second thread and the modules of all rooms are loaded from the start.',
+  bottleneck:
+    'The goal for memory is missed by a few MiB: the store’s second thread and all modules are loaded from the start.',
   how:
     'From the start of `bin/svc serve` to the first 200 of `/readyz`; median of several starts after a first one, so that ' +
     'Node’s compile cache is warm. Once from `src/`, as after `npm ci && npm start`, and once from the built package, as ' +

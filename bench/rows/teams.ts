@@ -4,7 +4,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
 import { limits } from '../../src/base/limits.ts';
-import { isRunOver } from '../../src/domain/run.ts';
+import { isRunOver } from '../../src/features/runs/rules/run.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import type { Figure, Row } from '../figure.ts';
 import { graph, makefile, type Needs, type Shape, shapes, teamOf } from '../graphs.ts';

@@ -3,7 +3,7 @@ import { existsSync, readFileSync, rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../src/base/async.ts';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { Child } from '../child.ts';
 import { type Figure, MB, median, type Row } from '../figure.ts';
@@ -13,7 +13,7 @@ import { follow, type Home, LAST_LINE, portOf, textFile, withFolder, withProgram
 
 export const throughput: Row = {
   name: 'throughput',
-  when_short:
+  bottleneck:
     'Reading, committing and encoding share one thread, and with sealing, search, the pumps and the client two processors; on `yes` half of that thread’s time is the escaping of a newline for every other byte.',
   how:
     'An agent is `cat` of a file in the page cache; a client in a process of its own reads its stream from a raw socket. ' +
@@ -29,7 +29,7 @@ export const throughput: Row = {
 
 export const stall: Row = {
   name: 'stall',
-  when_short:
+  bottleneck:
     'The longest stall is a commit of a full batch followed by its encoding in one turn of the loop.',
   how:
     'The longest and the 99th percentile of the stalls of the service’s event loop while an agent writes log text flat ' +

@@ -10,8 +10,8 @@ export function layoutShift(shifts: readonly Shift[]): number {
   let sum = 0;
   let [begun_at, last_at] = [-Infinity, -Infinity];
   for (const { at: when, value } of shifts) {
-    const goes_on = when - last_at < GAP_MS && when - begun_at < WINDOW_MS;
-    if (!goes_on) [begun_at, sum] = [when, 0];
+    const continues = when - last_at < GAP_MS && when - begun_at < WINDOW_MS;
+    if (!continues) [begun_at, sum] = [when, 0];
     sum += value;
     last_at = when;
     worst = Math.max(worst, sum);

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
 import { transformWithOxc } from 'vite';
 import { sleep } from '../../src/base/async.ts';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import { openBrowser, signIn, type TestBrowser, type WatchedOptions } from '../../src/testing/browser.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import { stdoutOf, withProgram } from '../program.ts';

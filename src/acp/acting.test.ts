@@ -7,7 +7,7 @@ const ran = { toolCallId: 'c1', status: 'completed' };
 
 describe('an agent', () => {
   it.each(['edit', 'delete', 'move', 'execute', 'fetch'])(
-    'acts on its own when a call of the kind %s completes without a request',
+    'acts without asking if a %s call completes without a permission request',
     (kind) => {
       const acting = seen(nothingObserved, { ...ran, kind, title: 'Do it', status: 'pending' }, ran);
       expect(acting).toMatchObject({ unasked: 'Do it', calls: [] });
@@ -16,33 +16,33 @@ describe('an agent', () => {
   );
 
   it.each(['read', 'search', 'think', 'switch_mode', 'other', undefined])(
-    'shows nothing by a call of the kind %s',
+    'reveals nothing by a %s call',
     (kind) => {
       expect(asksOf(seen(nothingObserved, { ...ran, kind, status: 'pending' }, ran))).toBe('unknown');
     },
   );
 
-  it('asks when the request comes before its call is reported, or after', () => {
+  it('asks if the request comes before or after its call is reported', () => {
     const call = { toolCallId: 'c1', kind: 'edit', title: 'Write' };
     const before = seeRequest(nothingObserved, call);
     const later = seeRequest(seen(nothingObserved, { ...call, status: 'in_progress' }), call);
     for (const acting of [before, later]) expect(asksOf(seeCall(acting, ran))).toBe('asks');
   });
 
-  it('acts on its own when one of its calls was not requested', () => {
+  it('acts without asking if one of its calls had no request', () => {
     const asked = seen(seeRequest(nothingObserved, { toolCallId: 'c1', kind: 'edit' }), ran);
     const acting = seen(asked, { ...ran, toolCallId: 'c2', kind: 'execute', rawInput: { command: 'make' } });
     expect(asksOf(acting)).toBe('acts');
     expect(asksOf(seeRequest(acting, { toolCallId: 'c3' }))).toBe('acts');
   });
 
-  it('shows nothing by a call that failed, or that somebody allowed for good before', () => {
+  it('reveals nothing by a call that failed, or that was always allowed before', () => {
     expect(asksOf(seen(nothingObserved, { ...ran, kind: 'edit', status: 'failed' }))).toBe('unknown');
     const allowed = { ...nothingObserved, requested: true, allowed_always: true };
     expect(asksOf(seen(allowed, { ...ran, kind: 'edit' }))).toBe('asks');
   });
 
-  it('may run what only reads', () => {
+  it('may run read-only commands without a request', () => {
     const call = { toolCallId: 'c1', kind: 'execute', status: 'pending', rawInput: {} };
     const reads = seen(nothingObserved, call, { ...call, rawInput: { command: 'git status' } }, ran);
     expect(asksOf(reads)).toBe('unknown');
@@ -51,7 +51,7 @@ describe('an agent', () => {
     );
   });
 
-  it('has its calls kept up to a bound, and nothing kept of a call without an id', () => {
+  it('keeps a bounded number of calls, and none without an id', () => {
     let acting = nothingObserved;
     for (let n = 0; n <= limits.acting_calls_max; n++) {
       acting = seeCall(acting, { toolCallId: `c${n}`, kind: 'edit', title: 'x'.repeat(10_000) });
@@ -70,7 +70,7 @@ test.each([
   'grep -r x . 2>/dev/null; wc -l a',
   '/bin/bash -lc "git diff HEAD"',
   "bash -c 'pwd'",
-])('%s only reads', (command) => {
+])('%s is read-only', (command) => {
   expect(isReading(command)).toBe(true);
 });
 
@@ -88,6 +88,6 @@ test.each([
   'cat < x',
   'ls; npm test',
   '/bin/bash -lc "echo \'hello\' > a.txt"',
-])('%s is not known to read only', (command) => {
+])('%s is not known to be read-only', (command) => {
   expect(isReading(command)).toBe(false);
 });

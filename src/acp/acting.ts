@@ -1,51 +1,53 @@
 /**
- * Whether an agent asks before it acts, as far as its own frames show (pure). Acting is writing, running or fetching: a
- * tool call of such a kind that completes without a permission request for it. Commands that only read are left out,
- * because agents that ask run those without a request.
+ * Determines from an agent's frames whether it asks before it acts (pure). Acting means writing, running or fetching: a tool
+ * call of such a kind that completes without a permission request for it. Read-only commands do not count, because agents
+ * that ask run those without a request.
  */
 import { limits } from '../base/limits.ts';
-import { isRecord, textOf } from './message.ts';
+import { shortened, textOf } from './message.ts';
+import { readToolCall } from './tool-calls.ts';
 
-/** A tool call that acts, or that permission was requested for, and that has not ended. */
+/** An unfinished tool call that acts, or for which permission was requested. */
 interface OpenCall {
   id: string;
   kind: string;
   title: string;
-  /** A command that changes nothing. */
+  /** The command is read-only. */
   reads: boolean;
   requested: boolean;
 }
 
 export interface Acting {
-  /** Permission was requested at least once. */
+  /** At least one permission request was made. */
   requested: boolean;
-  /** The title of the first call that acted without a request; null: there was none. */
+  /** The title of the first call that acted without a request; null if there is none. */
   unasked: string | null;
-  /** Somebody allowed a kind of action for good, so that a call without a request proves nothing. */
+  /** A kind of action was allowed permanently, so a call without a request proves nothing. */
   allowed_always: boolean;
   calls: OpenCall[];
 }
 
-/** `unknown`: it did not act yet. */
+/** `unknown`: it has not acted yet. */
 export type Asks = 'asks' | 'acts' | 'unknown';
 
 export const nothingObserved: Acting = { requested: false, unasked: null, allowed_always: false, calls: [] };
 
 const ACTING_KINDS = new Set(['edit', 'delete', 'move', 'execute', 'fetch']);
 
+/** Whether the observed calls show that the agent asks, acts without asking, or neither. */
 export function asksOf({ requested, unasked }: Acting): Asks {
   if (unasked !== null) return 'acts';
   return requested ? 'asks' : 'unknown';
 }
 
-/** `toolCall`: of a permission request. */
+/** Records a permission request. `toolCall`: the call that it is about. */
 export function seeRequest(acting: Acting, toolCall: unknown): Acting {
   const call = readCall(acting, toolCall);
   const calls = call ? withCall(acting.calls, { ...call, requested: true }) : acting.calls;
   return { ...acting, requested: true, calls };
 }
 
-/** `update`: a `tool_call` or `tool_call_update`. Answers the same object when it shows nothing new. */
+/** Records an update. `update`: a `tool_call` or `tool_call_update`. Returns the same object if nothing is new. */
 export function seeCall(acting: Acting, update: Record<string, unknown>): Acting {
   const call = readCall(acting, update);
   if (!call) return acting;
@@ -59,22 +61,23 @@ export function seeCall(acting: Acting, update: Record<string, unknown>): Acting
   return calls.length === acting.calls.length ? acting : { ...acting, calls };
 }
 
-/** What is known of the call so far, with what `value` adds; null for one without an id. */
+/** The known state of the call, merged with `value`; null for a call without an id. */
 function readCall({ calls }: Acting, value: unknown): OpenCall | null {
-  const id = textOf(value, 'toolCallId');
-  if (id === null || !isRecord(value)) return null;
+  const report = readToolCall(value);
+  if (report.id === null) return null;
+  const id = shortened(report.id);
   const known = calls.find((call) => call.id === id);
-  const command = textOf(value.rawInput, 'command');
+  const command = textOf(report.raw_input, 'command');
   return {
     id,
-    kind: textOf(value, 'kind') ?? known?.kind ?? 'other',
-    title: (textOf(value, 'title') ?? known?.title ?? '').slice(0, limits.acting_title_chars_max),
+    kind: shortened(report.tool_kind ?? known?.kind ?? 'other'),
+    title: (report.title ?? known?.title ?? '').slice(0, limits.acting_title_chars_max),
     reads: command === null ? (known?.reads ?? false) : isReading(command),
     requested: known?.requested ?? false,
   };
 }
 
-/** The newest ones that fit. */
+/** Adds or replaces a call; drops the oldest ones beyond the bound. */
 function withCall(calls: OpenCall[], call: OpenCall): OpenCall[] {
   return [...calls.filter(({ id }) => id !== call.id), call].slice(-limits.acting_calls_max);
 }
@@ -86,9 +89,9 @@ const READERS = new Set(
 );
 const GIT_READERS = new Set(['blame', 'diff', 'log', 'ls-files', 'rev-parse', 'show', 'status']);
 
-/** Whether a shell command only reads. Whatever cannot be told is not. */
+/** Whether a shell command is known to be read-only. */
 export function isReading(command: string): boolean {
-  // Redirections, substitutions and background jobs may hide anything; what only silences a command may not.
+  // Redirections, substitutions and background jobs can hide anything, except those that only silence output.
   const bare = command
     .replace(/^\S*sh -l?c (["']?)(.*)\1$/s, '$2')
     .replaceAll(/\d?>&\d|\d?>\s*\/dev\/null/g, '')

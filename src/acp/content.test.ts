@@ -7,7 +7,7 @@ const image = { type: 'image', mimeType: 'image/png', data: 'AAAA' };
 const link = { type: 'resource_link', name: 'a', uri: 'file:///a' };
 const resource = { type: 'resource', resource: { uri: 'file:///a', text: 'a' } };
 
-test("blocks are those of ACP's own schema; unknown fields pass", () => {
+test("accepts blocks that match ACP's schema, with unknown fields", () => {
   for (const block of [text, image, link, resource, { ...text, more: 1 }, { ...text, _meta: { a: 1 } }]) {
     expect(isContentBlock(block), block.type).toBe(true);
   }
@@ -24,7 +24,7 @@ test("blocks are those of ACP's own schema; unknown fields pass", () => {
   }
 });
 
-test('text and links are taken by every agent, the rest by those that said so', () => {
+test('every agent supports text and links; the rest needs a capability', () => {
   const { capabilities } = beginning;
   expect(unsupportedBlock([text, link], capabilities)).toBeNull();
   expect(unsupportedBlock([text, resource, image], capabilities)).toBe('resource');

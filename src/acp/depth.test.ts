@@ -1,30 +1,48 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { isDeeper } from './depth.ts';
+import { hasMoreValues, isDeeper } from './depth.ts';
 
 const nested = (levels: number) => '[{"a":'.repeat(levels / 2) + '}]'.repeat(levels / 2);
 
-test('levels are counted, not brackets', () => {
+test('counts levels, not brackets', () => {
   expect(isDeeper(nested(10), 10)).toBe(false);
   expect(isDeeper(nested(12), 10)).toBe(true);
   expect(isDeeper('[],{}'.repeat(100), 10)).toBe(false);
 });
 
-test('brackets in strings do not count, whatever is escaped there', () => {
+test('ignores brackets in strings, with any escapes', () => {
   const texts = ['[[[[', '"[[', '\\[[', '\\"[[', '[[\\', '\\\\"[['];
   expect(isDeeper(JSON.stringify(texts), 1)).toBe(false);
 });
 
-test('an unfinished string has no end', () => {
+test('ignores everything after the start of an unfinished string', () => {
   expect(isDeeper(`["${'['.repeat(20)}`, 3)).toBe(false);
 });
 
-test('a value is as deep as it is', () => {
+test('agrees with the depth of the parsed value', () => {
   const depth = (value: unknown): number =>
     typeof value === 'object' && value !== null ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0;
   fc.assert(
     fc.property(fc.json({ maxDepth: 12 }), fc.integer({ min: 0, max: 12 }), (json, levels) => {
       expect(isDeeper(json, levels)).toBe(depth(JSON.parse(json)) > levels);
+    }),
+  );
+});
+
+test('counts objects, arrays and entries, but nothing in strings', () => {
+  expect(hasMoreValues('[{},{},{}]', 7)).toBe(false);
+  expect(hasMoreValues('[{},{},{}]', 6)).toBe(true);
+  expect(hasMoreValues(JSON.stringify(['{},{},[],"', '\\",{},']), 3)).toBe(false);
+});
+
+test('never counts fewer values than there are', () => {
+  const size = (value: unknown): number =>
+    typeof value === 'object' && value !== null
+      ? Object.values(value).reduce((sum: number, one) => sum + size(one), 1)
+      : 1;
+  fc.assert(
+    fc.property(fc.json({ maxDepth: 5 }), (json) => {
+      expect(hasMoreValues(json, size(JSON.parse(json)) - 1)).toBe(true);
     }),
   );
 });

@@ -1,14 +1,18 @@
-/** How deeply JSON is nested, before it is parsed: what is nested millions deep takes minutes to parse and to write again. */
+/**
+ * Bounds the depth and the number of values of JSON before it is parsed. JSON that is nested millions of levels deep takes
+ * minutes to parse and serialize; millions of empty objects take as long, and a hundred times their size in memory.
+ */
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
-/** Square and curly brackets differ in this bit alone. */
+/** Square and curly brackets differ in this bit only. */
 const CURLY = 0x20;
 const OPENS = 0x7b;
 const CLOSES = 0x7d;
+const COMMA = 0x2c;
 
-/** Brackets in strings do not count. Of what is no JSON any answer will do. */
+/** Whether JSON has more than `levels_max` levels. Ignores brackets in strings. The result for invalid JSON is arbitrary. */
 export function isDeeper(json: string, levels_max: number): boolean {
-  // A level takes two characters at least.
+  // A level takes at least two characters.
   if (json.length <= 2 * levels_max) return false;
   let level = 0;
   for (let at = 0; at < json.length; at++) {
@@ -18,6 +22,22 @@ export function isDeeper(json: string, levels_max: number): boolean {
     else if ((code | CURLY) === CLOSES) level--;
   }
   return false;
+}
+
+/**
+ * Whether JSON has more than `values_max` values: objects, arrays and their entries. Ignores commas and brackets in strings.
+ * The result for invalid JSON is arbitrary.
+ */
+export function hasMoreValues(json: string, values_max: number): boolean {
+  // A value takes at least one character.
+  if (json.length <= values_max) return false;
+  let values = 1;
+  for (let at = 0; at < json.length; at++) {
+    const code = json.charCodeAt(at);
+    if (code === QUOTE) at = stringEnd(json, at);
+    else if ((code === COMMA || (code | CURLY) === OPENS) && ++values > values_max) return true;
+  }
+  return values > values_max;
 }
 
 function stringEnd(json: string, from: number): number {

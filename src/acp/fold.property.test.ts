@@ -1,19 +1,20 @@
-/** Whatever is said in whatever order: folding never throws, stays bounded, and depends on nothing but what was said. */
+/** Properties of the fold for arbitrary messages in any order: it never throws, stays bounded, and is deterministic. */
 import { CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
-import { anyMessage, anything } from '../testing/any-message.ts';
-import { type Direction, fold } from './fold.ts';
+import { anyMessage, anything, anyUpdate } from '../testing/any-message.ts';
+import type { Direction } from './fold.ts';
 import { readMessage, writeMessage } from './message.ts';
 import { type AcpState, beginning } from './state.ts';
+import { foldFrame } from './v2/fold.ts';
 
 const message = anyMessage([0, 1, 2, '1', 'prm_1', null]);
 const said = fc.array(fc.tuple(fc.constantFrom<Direction>('from_agent', 'to_agent'), message), {
   maxLength: 60,
 });
 
-/** As it comes out of the database. */
+/** The state after a round trip through the database. */
 function stored(state: AcpState): AcpState {
   return JSON.parse(JSON.stringify(state)) as AcpState;
 }
@@ -26,17 +27,17 @@ function frozen<T>(value: T): T {
   return value;
 }
 
-test('any conversation folds to one bounded state, also when it is stored and read anywhere on the way', () => {
+test('any conversation folds to the same bounded state, even if it is stored and reloaded midway', () => {
   const chars_max = 6 * limits.acp_state_chars_max;
   fc.assert(
     fc.property(said, fc.array(fc.boolean()), (frames, stores) => {
       let whole = frozen(structuredClone(beginning));
       let resumed = beginning;
       for (const [n, [direction, one]] of frames.entries()) {
-        whole = frozen(fold(whole, direction, frozen(one)).state);
-        // The same words, as they stand in the log.
+        whole = frozen(foldFrame(whole, direction, frozen(one)).state);
+        // The same message as the log has it.
         const again = readMessage(writeMessage(one).trimEnd())!;
-        resumed = fold(stores[n] ? stored(resumed) : resumed, direction, again).state;
+        resumed = foldFrame(stores[n] ? stored(resumed) : resumed, direction, again).state;
       }
       expect(stored(resumed)).toEqual(stored(whole));
       expect(JSON.stringify(whole).length).toBeLessThan(chars_max);
@@ -45,7 +46,36 @@ test('any conversation folds to one bounded state, also when it is stored and re
   );
 });
 
-test('what nobody understands changes nothing', () => {
+test('updates of other sessions and of sub-agents do not change the state of the main one', () => {
+  const foreign = fc.constantFrom<Record<string, unknown>>(
+    { sessionId: 'child' },
+    { sessionId: 'nobody announced it' },
+    { sessionId: 'main', mark: { claudeCode: { parentToolUseId: 'c1' } } },
+    { sessionId: 'main', mark: { parentToolCallId: 'c1' } },
+  );
+  const announced = { id: 'child', has_session: true, parent_id: null, name: null, description: null };
+  const state: AcpState = {
+    ...{ ...beginning, phase: 'ready', acp_session_id: 'main', turn: { prompt_id: 'prm_1' } },
+    subagents: [{ ...announced, status: 'running', stop_reason: null }],
+  };
+  fc.assert(
+    fc.property(anyUpdate, foreign, (told, { sessionId, mark }) => {
+      const update = mark === undefined ? told : { ...told, _meta: mark };
+      const params = { sessionId, update };
+      const folded = foldFrame(state, 'from_agent', {
+        kind: 'notification',
+        method: CLIENT_METHODS.session_update,
+        params,
+      });
+      const { acting, subagents, ...rest } = folded.state;
+      expect({ ...rest, acting: state.acting, subagents: state.subagents }).toEqual(state);
+      expect(folded.source).not.toBeNull();
+    }),
+    { numRuns: 500 },
+  );
+});
+
+test('unknown messages change nothing', () => {
   const silent = fc.record({
     kind: fc.constant('notification' as const),
     method: fc.string(),
@@ -55,7 +85,9 @@ test('what nobody understands changes nothing', () => {
   fc.assert(
     fc.property(silent, (one) => {
       fc.pre(!known.includes(one.method));
-      expect(fold(beginning, 'from_agent', one)).toEqual({ state: beginning, replay: false, happened: [] });
+      const unchanged = { state: beginning, replay: false, source: null, events: [], accepted: false };
+      expect(foldFrame(beginning, 'from_agent', { ...one, params: {} })).toEqual(unchanged);
+      expect(foldFrame(beginning, 'from_agent', one).state).toBe(beginning);
     }),
   );
 });

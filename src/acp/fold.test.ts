@@ -2,14 +2,14 @@ import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientpro
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
 import { nothingObserved } from './acting.ts';
-import { fold, type Happening } from './fold.ts';
+import { type AcpEvent, fold } from './fold.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
 import { type AcpState, beginning } from './state.ts';
 
-/** A session's conversation, spoken from a state on. */
+/** A conversation in a session, from a given state. */
 class Talk {
   state: AcpState;
-  happened: Happening[] = [];
+  events: AcpEvent[] = [];
   replay = false;
 
   constructor(state: AcpState = beginning) {
@@ -20,7 +20,7 @@ class Talk {
     return this.#take('to_agent', { kind: 'request', id, method, params });
   }
 
-  /** The agent's answer to our last open question. */
+  /** The agent's answer to our last open request. */
   answers(result: unknown, error?: { code: number; message: string }): this {
     const { id } = this.state.asked.at(-1)!;
     return this.#take('from_agent', { kind: 'response', id, ...(error ? { error } : { result }) });
@@ -38,8 +38,8 @@ class Talk {
     return this.#take('from_agent', { kind: 'notification', method, params });
   }
 
-  update(update: unknown): this {
-    return this.tells(CLIENT_METHODS.session_update, { sessionId: 's', update });
+  update(update: unknown, sessionId = 's'): this {
+    return this.tells(CLIENT_METHODS.session_update, { sessionId, update });
   }
 
   cancel(): this {
@@ -47,11 +47,7 @@ class Talk {
   }
 
   #take(direction: 'from_agent' | 'to_agent', message: Message): this {
-    ({
-      state: this.state,
-      happened: this.happened,
-      replay: this.replay,
-    } = fold(this.state, direction, message));
+    ({ state: this.state, events: this.events, replay: this.replay } = fold(this.state, direction, message));
     return this;
   }
 }
@@ -65,7 +61,7 @@ const prompted = () => ready().ask(AGENT_METHODS.session_prompt, {}, 'prm_1');
 const asking = (talk: Talk, id: RequestId = 1) =>
   talk.asks(CLIENT_METHODS.session_request_permission, { options: [] }, id);
 
-test('an agent says who it is and what it can', () => {
+test("initialize reports the agent's name and capabilities", () => {
   const talk = new Talk().ask(AGENT_METHODS.initialize);
   expect(talk.state).toMatchObject({ phase: 'initializing', asked_count: 1, asked: [{ id: 'q1' }] });
   talk.answers({
@@ -81,7 +77,7 @@ test('an agent says who it is and what it can', () => {
       { id: 'term', name: 'T', type: 'terminal', description: 'd' },
     ],
   });
-  expect(talk.happened.map(({ kind }) => kind)).toEqual(['initialized', 'answered']);
+  expect(talk.events.map(({ kind }) => kind)).toEqual(['initialized', 'answered']);
   expect(talk.state).toMatchObject({
     phase: 'initializing',
     asked: [],
@@ -94,7 +90,7 @@ test('an agent says who it is and what it can', () => {
   });
 });
 
-test('what an agent says of itself in another form counts as not said', () => {
+test('agent info of an unexpected form is ignored', () => {
   const odd = { agentInfo: 'me', agentCapabilities: { loadSession: 1, promptCapabilities: [] } };
   const talk = new Talk().ask(AGENT_METHODS.initialize);
   talk.answers({ protocolVersion: 1, ...odd, authMethods: { id: 'x' } });
@@ -113,16 +109,16 @@ test.each([
   [{ protocolVersion: '1' }, 'the agent speaks no version of ACP, this service version 1'],
   [null, 'the agent speaks no version of ACP, this service version 1'],
   [undefined, 'the agent speaks no version of ACP, this service version 1'],
-])('an agent of another version cannot be talked to', (result, message) => {
-  const { state, happened } = new Talk().ask(AGENT_METHODS.initialize).answers(result);
+])('an agent with another protocol version fails', (result, message) => {
+  const { state, events } = new Talk().ask(AGENT_METHODS.initialize).answers(result);
   expect(state.phase).toBe('failed');
-  expect(happened[0]).toEqual({ kind: 'failed', code: 'acp_version_unsupported', message });
+  expect(events[0]).toEqual({ kind: 'failed', code: 'acp_version_unsupported', message });
 });
 
-test('an agent that refuses to begin cannot be talked to', () => {
-  const { state, happened } = new Talk().ask(AGENT_METHODS.initialize).answers(null, refusal);
+test('an agent that rejects initialize fails', () => {
+  const { state, events } = new Talk().ask(AGENT_METHODS.initialize).answers(null, refusal);
   expect(state.phase).toBe('failed');
-  expect(happened).toMatchObject([{ kind: 'failed', code: 'acp_initialize_failed' }, { kind: 'answered' }]);
+  expect(events).toMatchObject([{ kind: 'failed', code: 'acp_initialize_failed' }, { kind: 'answered' }]);
 });
 
 test('a new session has the id, modes and options that the agent gave it', () => {
@@ -136,82 +132,82 @@ test('a new session has the id, modes and options that the agent gave it', () =>
     modes: { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }] },
     config_options: [{ id: 'model' }],
   });
-  expect(talk.happened[0]).toEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
+  expect(talk.events[0]).toEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
   expect(begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 7 })).toMatchObject({
     state: { phase: 'failed' },
-    happened: [{ kind: 'failed', code: 'acp_session_failed' }, { kind: 'answered' }],
+    events: [{ kind: 'failed', code: 'acp_session_failed' }, { kind: 'answered' }],
   });
 });
 
 test.each([AGENT_METHODS.session_load, AGENT_METHODS.session_resume])(
-  '%s goes on with the session asked for',
+  '%s continues the requested session',
   (method) => {
     const talk = begun().ask(method, { sessionId: 'old' }).answers(null);
     expect(talk.state).toMatchObject({ phase: 'ready', acp_session_id: 'old' });
-    expect(talk.happened[0]).toEqual({ kind: 'opened', method });
+    expect(talk.events[0]).toEqual({ kind: 'opened', method });
     const failed = begun().ask(method, { sessionId: 'old' }).answers(null, refusal);
     expect(failed.state).toMatchObject({ phase: 'opening', acp_session_id: null });
-    expect(failed.happened[0]).toEqual({ kind: 'open_failed', method, error: refusal });
+    expect(failed.events[0]).toEqual({ kind: 'open_failed', method, error: refusal });
   },
 );
 
-test('updates while a session is loaded are its past', () => {
+test('updates while a session is loading are marked as replayed', () => {
   const talk = begun().ask(AGENT_METHODS.session_load, { sessionId: 'old' });
   expect(talk.update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(true);
   expect(talk.answers({}).update({ sessionUpdate: 'agent_message_chunk' }).replay).toBe(false);
 });
 
-test('a session that cannot be opened is told, and cannot be talked to', () => {
-  const { state, happened } = begun().ask(AGENT_METHODS.session_new).answers(null, refusal);
+test('a session that cannot be opened is reported and fails', () => {
+  const { state, events } = begun().ask(AGENT_METHODS.session_new).answers(null, refusal);
   expect(state.phase).toBe('failed');
-  expect(happened.map(({ kind }) => kind)).toEqual(['open_failed', 'failed', 'answered']);
+  expect(events.map(({ kind }) => kind)).toEqual(['open_failed', 'failed', 'answered']);
 });
 
-test('somebody has to sign in before a session, and opens it then', () => {
+test('a session that needs a sign-in opens after the sign-in', () => {
   const talk = begun().ask(AGENT_METHODS.session_new).answers(null, signIn);
   expect(talk.state.phase).toBe('auth_required');
-  expect(talk.happened[0]).toEqual({ kind: 'auth_required' });
+  expect(talk.events[0]).toEqual({ kind: 'auth_required' });
   expect(talk.ask(AGENT_METHODS.authenticate).state.phase).toBe('authenticating');
   expect(talk.answers(null, refusal).state.phase).toBe('auth_required');
-  expect(talk.happened).toMatchObject([{ kind: 'answered', error: refusal }]);
+  expect(talk.events).toMatchObject([{ kind: 'answered', error: refusal }]);
   expect(talk.ask(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('opening');
-  expect(talk.happened[0]).toEqual({ kind: 'authenticated' });
+  expect(talk.events[0]).toEqual({ kind: 'authenticated' });
   const resumed = begun().ask(AGENT_METHODS.session_resume, { sessionId: 'old' }).answers(null, signIn);
   expect(resumed.state).toMatchObject({ phase: 'auth_required', acp_session_id: null });
 });
 
-test('somebody has to sign in again in the middle of a session, which goes on then', () => {
+test('a session continues after a second sign-in', () => {
   const talk = prompted().answers(null, signIn);
   expect(talk.state).toMatchObject({ phase: 'auth_required', turn: null, acp_session_id: 's' });
-  expect(talk.happened.map(({ kind }) => kind)).toEqual(['auth_required', 'turn_ended', 'answered']);
+  expect(talk.events.map(({ kind }) => kind)).toEqual(['auth_required', 'turn_ended', 'answered']);
   expect(talk.ask(AGENT_METHODS.authenticate).answers({}).state.phase).toBe('ready');
 });
 
-test('a turn begins with its prompt and ends with the answer to it', () => {
+test('a turn begins with its prompt and ends with the response to it', () => {
   const talk = prompted();
   expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
   expect(talk.cancel().state.turn).toEqual({ prompt_id: 'prm_1' });
   talk.answers({ stopReason: 'cancelled' });
   expect(talk.state.turn).toBeNull();
-  expect(talk.happened[0]).toEqual({
+  expect(talk.events[0]).toEqual({
     kind: 'turn_ended',
     prompt_id: 'prm_1',
     stop_reason: 'cancelled',
     error: null,
   });
-  expect(prompted().answers(null, refusal).happened[0]).toMatchObject({ stop_reason: null, error: refusal });
+  expect(prompted().answers(null, refusal).events[0]).toMatchObject({ stop_reason: null, error: refusal });
   expect(ready().cancel().state.turn).toBeNull();
 });
 
-test('an answer to what nobody asked changes nothing', () => {
+test('a response without a request changes nothing', () => {
   const { state } = prompted();
   const message = { kind: 'response', id: 'nobody', result: { stopReason: 'end_turn' } } as const;
-  expect(fold(state, 'from_agent', message)).toEqual({ state, replay: false, happened: [] });
+  expect(fold(state, 'from_agent', message)).toEqual({ state, replay: false, source: null, events: [] });
   expect(fold(state, 'from_agent', message).state).toBe(state);
   expect(fold(state, 'from_agent', { ...message, id: null }).state).toBe(state);
 });
 
-test('questions of the agent are counted, whatever their ids', () => {
+test('requests of the agent are numbered, whatever their ids', () => {
   const talk = asking(asking(prompted()));
   expect(talk.state).toMatchObject({
     asking_count: 2,
@@ -220,42 +216,40 @@ test('questions of the agent are counted, whatever their ids', () => {
       { number: 2, id: 1 },
     ],
   });
-  expect(talk.happened).toMatchObject([
-    { kind: 'asks_permission', asking: { number: 2 }, permission: { options: [] } },
+  expect(talk.events).toMatchObject([
+    { kind: 'permission_requested', asking: { number: 2 }, permission: { options: [] } },
   ]);
   expect(talk.respond().state.asking).toMatchObject([{ number: 2 }]);
   expect(talk.respond('1').state.asking).toHaveLength(1);
   expect(talk.respond().respond().state.asking).toEqual([]);
 });
 
-test('a permission that cannot be read is told; another question, and one too many, are refused', () => {
+test('an unreadable permission request is reported; unknown and excess requests are rejected', () => {
   const talk = prompted().asks(CLIENT_METHODS.session_request_permission, { options: 1 });
-  expect(talk.happened).toMatchObject([{ kind: 'permission_unreadable', asking: { number: 1, id: 1 } }]);
+  expect(talk.events).toMatchObject([{ kind: 'permission_unreadable', asking: { number: 1, id: 1 } }]);
   const other = prompted().asks(CLIENT_METHODS.fs_read_text_file, {}, 'x');
-  expect(other.happened).toMatchObject([
+  expect(other.events).toMatchObject([
     { kind: 'refused', asking: { id: 'x' }, error: rpcErrors.methodNotFound },
   ]);
   const many = prompted();
   for (let n = 1; n <= limits.acp_open_requests_max; n++) asking(many, n);
-  expect(many.happened[0]).toMatchObject({ kind: 'asks_permission' });
-  expect(asking(many, 'late').happened).toMatchObject([
-    { kind: 'refused', error: rpcErrors.tooManyRequests },
-  ]);
+  expect(many.events[0]).toMatchObject({ kind: 'permission_requested' });
+  expect(asking(many, 'late').events).toMatchObject([{ kind: 'refused', error: rpcErrors.tooManyRequests }]);
   expect(many.respond('late').state.asking).toHaveLength(limits.acp_open_requests_max);
 });
 
-test('questions are withdrawn by their id', () => {
+test('requests are withdrawn by id', () => {
   const talk = asking(asking(prompted(), 'x'), 'y');
   talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'x' });
-  expect(talk.happened).toMatchObject([{ kind: 'withdrawn', id: 'x', asking: [{ number: 1 }] }]);
+  expect(talk.events).toMatchObject([{ kind: 'withdrawn', id: 'x', asking: [{ number: 1 }] }]);
   for (const params of [null, {}, { requestId: {} }, 7]) {
-    expect(talk.tells(PROTOCOL_METHODS.cancel_request, params).happened).toEqual([]);
+    expect(talk.tells(PROTOCOL_METHODS.cancel_request, params).events).toEqual([]);
   }
   talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'never' });
-  expect(talk.happened).toEqual([{ kind: 'withdrawn', id: 'never', asking: [] }]);
+  expect(talk.events).toEqual([{ kind: 'withdrawn', id: 'never', asking: [] }]);
 });
 
-test('what is told of plan, commands, mode, options, title and usage is what is known', () => {
+test('updates set the plan, commands, mode, options, title and usage', () => {
   const talk = ready();
   talk.update({ sessionUpdate: 'plan', entries: [{ content: 'a', status: 'pending' }, 7] });
   talk.update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'b' }] });
@@ -277,7 +271,7 @@ test('what is told of plan, commands, mode, options, title and usage is what is 
   expect(talk.state.usage).not.toHaveProperty('cost');
 });
 
-test('updates of an unknown kind, or in another form, change nothing', () => {
+test('updates of an unknown kind or form change nothing', () => {
   const { state } = ready();
   const updates: unknown[] = [
     null,
@@ -297,7 +291,7 @@ test('updates of an unknown kind, or in another form, change nothing', () => {
   expect(new Talk(state).tells(CLIENT_METHODS.session_update, null).state).toBe(state);
 });
 
-test('a mode that was set is the mode once the agent says so', () => {
+test('a new mode takes effect when the agent confirms it', () => {
   const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask' }, { id: 'auto' }] };
   const open = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's', modes });
   const set = () => open().ask(AGENT_METHODS.session_set_mode, { modeId: 'auto' });
@@ -305,14 +299,14 @@ test('a mode that was set is the mode once the agent says so', () => {
   expect(set().answers({}).state.modes?.currentModeId).toBe('auto');
   expect(set().answers(null, refusal)).toMatchObject({
     state: { modes: { currentModeId: 'ask' } },
-    happened: [{ kind: 'answered', asked: { method: AGENT_METHODS.session_set_mode }, error: refusal }],
+    events: [{ kind: 'answered', asked: { method: AGENT_METHODS.session_set_mode }, error: refusal }],
   });
   expect(ready().ask(AGENT_METHODS.session_set_mode, { modeId: 'x' }).answers({}).state.modes).toBeNull();
   const options = open().ask(AGENT_METHODS.session_set_config_option, { configId: 'm', value: 'x' });
   expect(options.answers({ configOptions: [{ id: 'm' }] }).state.config_options).toEqual([{ id: 'm' }]);
 });
 
-test('every part of the state is bounded: what is told first is kept', () => {
+test('every part of the state is bounded, and keeps the first items', () => {
   const entry = { content: 'x'.repeat(1_000) };
   const talk = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
   expect(JSON.stringify(talk.state.plan).length).toBeLessThanOrEqual(limits.acp_state_chars_max + 1_000);
@@ -340,14 +334,14 @@ const wrote = {
   status: 'completed',
 };
 
-test('a call that acts without a request is observed, but not in a part that is replayed', () => {
+test('a call that acts without a request is observed, except in a replay', () => {
   expect(prompted().update(wrote).state.acting).toMatchObject({ unasked: 'Write', calls: [] });
   const loading = begun().ask(AGENT_METHODS.session_load, { sessionId: 's' }).update(wrote);
   expect(loading.replay).toBe(true);
   expect(loading.answers({}).state.acting).toEqual(nothingObserved);
 });
 
-test('a request for permission is observed, and so is the answer that allows for good', () => {
+test('a permission request is observed, and so is a permanent permission', () => {
   const options = ['allow_once', 'allow_always'].map((kind) => ({ optionId: kind, name: kind, kind }));
   const asked = (toolCallId: string, optionId: string) =>
     prompted()
@@ -362,7 +356,7 @@ test('a request for permission is observed, and so is the answer that allows for
   });
 });
 
-test('a change of the mode, however it is reported, begins a new observation', () => {
+test('a mode change, however it is reported, restarts the observation', () => {
   const option = (currentValue: string) => ({
     configOptions: [
       { id: 'mode', type: 'select', currentValue, options: [{ value: 'auto' }, { value: 'ask' }] },
@@ -378,4 +372,59 @@ test('a change of the mode, however it is reported, begins a new observation', (
   expect(talk.state.config_options).toMatchObject([{ currentValue: 'ask' }]);
   talk.update(wrote).update({ sessionUpdate: 'config_option_update', ...option('auto') });
   expect(talk.state).toMatchObject({ acting: nothingObserved, modes: { currentModeId: 'auto' } });
+});
+
+test('an elicitation counts as a request and leaves the state once it is answered', () => {
+  const params = { mode: 'form', message: 'Which?', requestedSchema: { type: 'object' } };
+  const talk = prompted().asks(CLIENT_METHODS.elicitation_create, params, 'e');
+  const asking = { number: 1, id: 'e' };
+  expect(talk.state).toMatchObject({ asking_count: 1, asking: [asking] });
+  expect(talk.events).toMatchObject([{ kind: 'input_requested', asking, elicitation: { mode: 'form' } }]);
+  talk.asks(CLIENT_METHODS.elicitation_create, { ...params, mode: 'voice' }, 'f');
+  expect(talk.events).toMatchObject([{ kind: 'input_unreadable', asking: { number: 2, id: 'f' } }]);
+  talk.tells(CLIENT_METHODS.elicitation_complete, { elicitationId: 'x' });
+  expect(talk.events).toEqual([{ kind: 'input_completed', acp_id: 'x' }]);
+  const { asking: _, asking_count: __, ...rest } = talk.respond('e').respond('f').state;
+  expect(prompted().state).toMatchObject(rest);
+  expect(talk.state.asking).toEqual([]);
+});
+
+const announced = () =>
+  prompted().update({ sessionUpdate: 'subagent_update', sessionId: 'child', title: 'explorer' });
+
+test('a sub-agent has its own mode, plan, usage, title and commands', () => {
+  const talk = announced().update({ sessionUpdate: 'current_mode_update', currentModeId: 'ask' });
+  const { state } = talk;
+  for (const session of ['child', 'nobody announced it']) {
+    talk
+      .update({ sessionUpdate: 'current_mode_update', currentModeId: 'auto' }, session)
+      .update({ sessionUpdate: 'config_option_update', configOptions: [{ id: 'mode' }] }, session)
+      .update({ sessionUpdate: 'plan', entries: [{ content: 'x' }] }, session)
+      .update({ sessionUpdate: 'usage_update', used: 1, size: 2 }, session)
+      .update({ sessionUpdate: 'session_info_update', title: 'x' }, session)
+      .update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'x' }] }, session);
+  }
+  expect(talk.state).toBe(state);
+});
+
+test('an act of a sub-agent counts as the agent’s; its call ids do not collide with those of others', () => {
+  const acts = (session: string) => announced().update(wrote, session).state.acting.unasked;
+  expect([acts('child'), acts('nobody announced it')]).toEqual(['Write', 'Write']);
+  const asked = announced().asks(CLIENT_METHODS.session_request_permission, {
+    ...{ sessionId: 'child', toolCall: { toolCallId: 'c1', kind: 'edit' }, options: [] },
+  });
+  expect(asked.events).toMatchObject([
+    { kind: 'permission_requested', asker: { id: 'child', name: 'explorer', unknown_session: false } },
+  ]);
+  expect(asked.update(wrote, 'child').state.acting.unasked).toBeNull();
+  expect(asked.update(wrote).state.acting.unasked).toBe('Write');
+});
+
+test('a turn ends with the response to its prompt, whatever a sub-agent does; a new session forgets the sub-agents', () => {
+  const idle = { state: 'idle', stopReason: 'end_turn' };
+  const talk = announced().update({ sessionUpdate: 'subagent_update', sessionId: 'child', state: idle });
+  expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
+  talk.answers({ stopReason: 'end_turn' });
+  expect(talk.state).toMatchObject({ turn: null, subagents: [{ id: 'child', status: 'idle' }] });
+  expect(talk.ask(AGENT_METHODS.session_new).state.subagents).toEqual([]);
 });

@@ -1,7 +1,7 @@
 /**
- * What a frame changes (pure): the state of a session after it, and what follows from it for others. Both directions
- * are folded, so folding a session's log from its beginning gives the state that is stored. It believes nothing: what it does
- * not know, or what has an unexpected form, changes nothing.
+ * The fold: computes the state of a session after a frame, and the events that follow from it (pure). It folds both
+ * directions, so folding a session's log from the beginning gives the stored state. It trusts nothing: unknown messages and
+ * those of an unexpected form change nothing.
  */
 import {
   AGENT_METHODS,
@@ -15,25 +15,30 @@ import {
 } from '@agentclientprotocol/sdk';
 import { limits } from '../base/limits.ts';
 import { nothingObserved, seeCall, seeRequest } from './acting.ts';
+import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
+import { type Fields, fieldsOf, isRecord, numberOf, recordsOf } from './json.ts';
 import {
   AUTH_REQUIRED,
   isId,
-  isRecord,
   type Message,
   type RequestId,
   type RpcError,
-  recordsOf,
   rpcErrors,
+  shortened,
   textOf,
 } from './message.ts';
 import { currentMode, withOneMode } from './modes.ts';
 import { type Permission, readPermission } from './permission.ts';
-import type { AcpState, Asked, Asking, AuthMethod, Capabilities } from './state.ts';
+import { type AgentInfo, type ReportedSettings, readAgentInfo, readSettings } from './settings.ts';
+import type { AcpState, AuthMethod, Capabilities, ReceivedRequest, SentRequest } from './state.ts';
+import { type Asker, askerOf, type Source, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
+import { readOutcome } from './tool-calls.ts';
+import { readUpdate, type Update } from './updates.ts';
 
 export type Direction = 'from_agent' | 'to_agent';
 
-/** What follows from a frame, for whoever acts on it. */
-export type Happening =
+/** An event that follows from a frame, for callers to act on. */
+export type AcpEvent =
   | { kind: 'initialized' }
   | { kind: 'opened'; method: string }
   | { kind: 'open_failed'; method: string; error: RpcError }
@@ -41,27 +46,34 @@ export type Happening =
   | { kind: 'authenticated' }
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
-  | { kind: 'asks_permission'; asking: Asking; permission: Permission }
-  | { kind: 'permission_unreadable'; asking: Asking }
-  | { kind: 'refused'; asking: Asking; error: RpcError }
-  /** `asking`: those of them that are not answered. */
-  | { kind: 'withdrawn'; id: RequestId; asking: Asking[] }
-  | { kind: 'answered'; asked: Asked; error: RpcError | null };
+  | { kind: 'permission_requested'; asking: ReceivedRequest; permission: Permission; asker: Asker | null }
+  | { kind: 'permission_unreadable'; asking: ReceivedRequest }
+  | ElicitationEvent
+  /** The agent is idle after work that no prompt started. */
+  | { kind: 'idle' }
+  | { kind: 'refused'; asking: ReceivedRequest; error: RpcError }
+  /** `asking`: the withdrawn requests that have no answer yet. */
+  | { kind: 'withdrawn'; id: RequestId; asking: ReceivedRequest[] }
+  | { kind: 'answered'; asked: SentRequest; error: RpcError | null };
 
 export interface Folded {
-  /** The same object when nothing changed. */
+  /** The same object if nothing changed. */
   state: AcpState;
-  /** A replayed part of an old conversation. */
+  /** The frame is a replayed part of an old conversation. */
   replay: boolean;
-  happened: Happening[];
+  source: Source;
+  events: AcpEvent[];
 }
 
+/** Folds one frame. Pure: the result has a new state, or the same object if nothing changed. */
 export function fold(state: AcpState, direction: Direction, message: Message): Folded {
-  const step = direction === 'to_agent' ? foldOurs(state, message) : foldTheirs(state, message);
-  return { replay: false, happened: [], ...step, state: withinMode(state, step.state) };
+  const is_own = direction === 'to_agent' || message.kind === 'response';
+  const source = is_own ? null : sourceOf(state, message.params);
+  const step = direction === 'to_agent' ? foldSent(state, message) : foldReceived(state, message, source);
+  return { replay: false, source, events: [], ...step, state: withinMode(state, step.state) };
 }
 
-/** What was observed in one mode says nothing about another. */
+/** Discards observations when the mode changes: those from one mode say nothing about another. */
 function withinMode(before: AcpState, after: AcpState): AcpState {
   if (before.modes === after.modes && before.config_options === after.config_options) return after;
   const state = withOneMode(before, after);
@@ -70,31 +82,31 @@ function withinMode(before: AcpState, after: AcpState): AcpState {
 
 type Step = Partial<Folded> & { state: AcpState };
 
-// --- ours -------------------------------------------------------------------------------------------------------------
+// --- from the service -------------------------------------------------------------------------------------------------
 
-function foldOurs(state: AcpState, message: Message): Step {
+function foldSent(state: AcpState, message: Message): Step {
   switch (message.kind) {
     case 'request':
-      return { state: ask(state, message.id, message.method, message.params) };
+      return { state: sendRequest(state, message.id, message.method, message.params) };
     case 'response':
-      return { state: respond(state, message) };
+      return { state: sendResponse(state, message) };
     case 'notification':
       return { state };
   }
 }
 
-function respond(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
+function sendResponse(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
   const at = before.asking.findIndex((one) => one.id === id);
   if (at < 0) return before;
   const state = { ...before, asking: before.asking.toSpliced(at, 1) };
-  const chosen = isRecord(result) ? textOf(result.outcome, 'optionId') : null;
+  const chosen = readOutcome(result).option_id;
   const always = chosen !== null && before.asking[at]!.always?.includes(chosen);
   return always ? { ...state, acting: { ...state.acting, allowed_always: true } } : state;
 }
 
-function ask(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
+function sendRequest(before: AcpState, request_id: RequestId, method: string, params: unknown): AcpState {
   const id = String(request_id);
-  const asked: Asked = { id, method, value: null };
+  const asked: SentRequest = { id, method, value: null };
   const state = {
     ...before,
     asked_count: before.asked_count + 1,
@@ -102,14 +114,15 @@ function ask(before: AcpState, request_id: RequestId, method: string, params: un
   };
   switch (method) {
     case AGENT_METHODS.initialize:
+      asked.value = numberOf(fieldsOf(params).protocolVersion)?.toString() ?? null;
       return { ...state, phase: 'initializing' };
     case AGENT_METHODS.authenticate:
       return { ...state, phase: 'authenticating' };
     case AGENT_METHODS.session_new:
-      return { ...state, phase: 'opening', acp_session_id: null };
+      return { ...state, phase: 'opening', acp_session_id: null, subagents: [] };
     case AGENT_METHODS.session_load:
     case AGENT_METHODS.session_resume:
-      return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId') };
+      return { ...state, phase: 'opening', acp_session_id: textOf(params, 'sessionId'), subagents: [] };
     case AGENT_METHODS.session_prompt:
       return { ...state, turn: { prompt_id: id } };
     case AGENT_METHODS.session_set_mode:
@@ -120,71 +133,81 @@ function ask(before: AcpState, request_id: RequestId, method: string, params: un
   }
 }
 
-// --- the agent's ------------------------------------------------------------------------------------------------------
+// --- from the agent ---------------------------------------------------------------------------------------------------
 
-function foldTheirs(state: AcpState, message: Message): Step {
+function foldReceived(state: AcpState, message: Message, source: Source): Step {
   switch (message.kind) {
     case 'request':
-      return asks(state, message);
+      return receiveRequest(state, message, source);
     case 'response':
-      return answers(state, message);
+      return receiveResponse(state, message);
     case 'notification':
-      if (message.method === CLIENT_METHODS.session_update) return update(state, message.params);
+      if (message.method === CLIENT_METHODS.session_update) return update(state, message.params, source);
       if (message.method === PROTOCOL_METHODS.cancel_request) return withdraw(state, message.params);
-      return { state };
+      return { state, events: elicitationCompletion(message.method, message.params) };
   }
 }
 
-function asks(before: AcpState, message: Message & { kind: 'request' }): Step {
-  const asking: Asking = { number: before.asking_count + 1, id: message.id };
+function receiveRequest(before: AcpState, message: Message & { kind: 'request' }, source: Source): Step {
+  const asking: ReceivedRequest = { number: before.asking_count + 1, id: message.id };
   const state = { ...before, asking_count: asking.number, asking: [...before.asking, asking] };
   if (before.asking.length >= limits.acp_open_requests_max) {
-    return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
+    return { state, events: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
   }
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
-    if (permission === null) return { state, happened: [{ kind: 'permission_unreadable', asking }] };
+    if (permission === null) return { state, events: [{ kind: 'permission_unreadable', asking }] };
     const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
     if (always.length > 0) asking.always = always;
-    const acting = seeRequest(state.acting, permission.tool_call);
-    return { state: { ...state, acting }, happened: [{ kind: 'asks_permission', asking, permission }] };
+    const acting = seeRequest(state.acting, scopedCall(source, permission.tool_call));
+    const subagents = seeSubagents(state, source, permission.tool_call);
+    const asker = askerOf({ ...state, subagents }, source);
+    const events: AcpEvent[] = [{ kind: 'permission_requested', asking, permission, asker }];
+    return { state: { ...state, acting, subagents }, events };
   }
-  return { state, happened: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
+  const elicitation = elicitationRequest(message.method, asking, message.params);
+  if (elicitation !== null) return { state, events: [elicitation] };
+  return { state, events: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
 }
 
 function withdraw(state: AcpState, params: unknown): Step {
-  const id = isRecord(params) ? params.requestId : undefined;
+  const id = fieldsOf(params).requestId;
   if (!isId(id)) return { state };
   const asking = state.asking.filter((one) => one.id === id);
-  return { state, happened: [{ kind: 'withdrawn', id, asking }] };
+  return { state, events: [{ kind: 'withdrawn', id, asking }] };
 }
 
-function answers(before: AcpState, message: Message & { kind: 'response' }): Step {
+function receiveResponse(before: AcpState, message: Message & { kind: 'response' }): Step {
   const { id, result } = message;
   const error = message.error ?? null;
   const asked = before.asked.find((one) => one.id === id);
   if (!asked) return { state: before };
   const state: AcpState = { ...before, asked: before.asked.filter((one) => one !== asked) };
-  const { step, happened } = settle(state, asked, result, error);
-  return { state: step, happened: [...happened, { kind: 'answered', asked, error }] };
+  const { step, events } = afterResponse(state, asked, result, error);
+  return { state: step, events: [...events, { kind: 'answered', asked, error }] };
 }
 
-interface Settled {
+interface AfterResponse {
   step: AcpState;
-  happened: Happening[];
+  events: AcpEvent[];
 }
 
-function settle(state: AcpState, asked: Asked, result: unknown, error: RpcError | null): Settled {
+function afterResponse(
+  state: AcpState,
+  asked: SentRequest,
+  result: unknown,
+  error: RpcError | null,
+): AfterResponse {
   const { method } = asked;
   switch (method) {
     case AGENT_METHODS.initialize:
-      return error ? fail(state, 'acp_initialize_failed', error.message) : initialized(state, result);
+      return error ? fail(state, 'acp_initialize_failed', error.message) : initialized(state, asked, result);
     case AGENT_METHODS.authenticate:
       return error
-        ? { step: { ...state, phase: 'auth_required' }, happened: [] }
+        ? { step: { ...state, phase: 'auth_required' }, events: [] }
         : {
             step: { ...state, phase: state.acp_session_id === null ? 'opening' : 'ready' },
-            happened: [{ kind: 'authenticated' }],
+            events: [{ kind: 'authenticated' }],
           };
     case AGENT_METHODS.session_new:
     case AGENT_METHODS.session_load:
@@ -194,131 +217,134 @@ function settle(state: AcpState, asked: Asked, result: unknown, error: RpcError 
       return turnEnded(state, asked.id, result, error);
     case AGENT_METHODS.session_set_mode:
       if (error || state.modes === null || asked.value === null) break;
-      return { step: { ...state, modes: { ...state.modes, currentModeId: asked.value } }, happened: [] };
+      return { step: { ...state, modes: { ...state.modes, currentModeId: asked.value } }, events: [] };
     case AGENT_METHODS.session_set_config_option:
-      return { step: { ...state, ...configured(result) }, happened: [] };
+      return { step: { ...state, ...configured(readSettings(result)) }, events: [] };
   }
-  return { step: state, happened: [] };
+  return { step: state, events: [] };
 }
 
-function initialized(state: AcpState, result: unknown): Settled {
+function initialized(state: AcpState, { value }: SentRequest, result: unknown): AfterResponse {
   const version = isRecord(result) ? result.protocolVersion : undefined;
   if (!isRecord(result) || version !== PROTOCOL_VERSION) {
-    const said = typeof version === 'number' ? `ACP version ${version}` : 'no version of ACP';
-    return fail(
-      state,
-      'acp_version_unsupported',
-      `the agent speaks ${said}, this service version ${PROTOCOL_VERSION}`,
-    );
+    const chosen = typeof version === 'number' ? `ACP version ${version}` : 'no version of ACP';
+    const newer = Number(value) > PROTOCOL_VERSION;
+    const ours = newer ? `versions ${PROTOCOL_VERSION} and ${value}` : `version ${PROTOCOL_VERSION}`;
+    return fail(state, 'acp_version_unsupported', `the agent speaks ${chosen}, this service ${ours}`);
   }
   const { agentInfo, agentCapabilities, authMethods } = result;
   const step = {
     ...state,
-    agent: isRecord(agentInfo)
-      ? {
-          name: textOf(agentInfo, 'name') ?? '',
-          title: textOf(agentInfo, 'title'),
-          version: textOf(agentInfo, 'version'),
-        }
-      : null,
+    protocol_version: PROTOCOL_VERSION,
+    agent: shortInfo(readAgentInfo(agentInfo)),
     capabilities: capabilitiesOf(agentCapabilities),
     auth_methods: bounded(recordsOf(authMethods).flatMap(authMethod)),
   };
-  return { step, happened: [{ kind: 'initialized' }] };
+  return { step, events: [{ kind: 'initialized' }] };
 }
 
-function opened(state: AcpState, method: string, result: unknown): Settled {
+function opened(state: AcpState, method: string, result: unknown): AfterResponse {
   const acp_session_id =
     method === AGENT_METHODS.session_new ? textOf(result, 'sessionId') : state.acp_session_id;
   if (acp_session_id === null)
     return fail(state, 'acp_session_failed', 'the agent opened a session without an id');
-  const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(result) };
-  return { step, happened: [{ kind: 'opened', method }] };
+  const step: AcpState = { ...state, phase: 'ready', acp_session_id, ...configured(readSettings(result)) };
+  return { step, events: [{ kind: 'opened', method }] };
 }
 
-function openFailed(state: AcpState, method: string, error: RpcError): Settled {
+function openFailed(state: AcpState, method: string, error: RpcError): AfterResponse {
   if (error.code === AUTH_REQUIRED) {
     const step: AcpState = { ...state, phase: 'auth_required', acp_session_id: null };
-    return { step, happened: [{ kind: 'auth_required' }] };
+    return { step, events: [{ kind: 'auth_required' }] };
   }
-  const happened: Happening[] = [{ kind: 'open_failed', method, error }];
-  if (method !== AGENT_METHODS.session_new) return { step: { ...state, acp_session_id: null }, happened };
+  const events: AcpEvent[] = [{ kind: 'open_failed', method, error }];
+  if (method !== AGENT_METHODS.session_new) return { step: { ...state, acp_session_id: null }, events };
   const failed = fail(state, 'acp_session_failed', error.message);
-  return { step: failed.step, happened: [...happened, ...failed.happened] };
+  return { step: failed.step, events: [...events, ...failed.events] };
 }
 
-function turnEnded(state: AcpState, prompt_id: string, result: unknown, error: RpcError | null): Settled {
+function turnEnded(
+  state: AcpState,
+  prompt_id: string,
+  result: unknown,
+  error: RpcError | null,
+): AfterResponse {
   const stop_reason = textOf(result, 'stopReason');
   const ended: AcpState = state.turn?.prompt_id === prompt_id ? { ...state, turn: null } : state;
-  const happened: Happening[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
-  if (error?.code !== AUTH_REQUIRED) return { step: ended, happened };
-  return { step: { ...ended, phase: 'auth_required' }, happened: [{ kind: 'auth_required' }, ...happened] };
+  const events: AcpEvent[] = [{ kind: 'turn_ended', prompt_id, stop_reason, error }];
+  if (error?.code !== AUTH_REQUIRED) return { step: ended, events };
+  return { step: { ...ended, phase: 'auth_required' }, events: [{ kind: 'auth_required' }, ...events] };
 }
 
-function fail(state: AcpState, code: string, message: string): Settled {
-  return { step: { ...state, phase: 'failed' }, happened: [{ kind: 'failed', code, message }] };
+function fail(state: AcpState, code: string, message: string): AfterResponse {
+  return { step: { ...state, phase: 'failed' }, events: [{ kind: 'failed', code, message }] };
 }
 
 // --- updates ----------------------------------------------------------------------------------------------------------
 
-function update(state: AcpState, params: unknown): Step {
-  const replay = state.asked.some(({ method }) => method === AGENT_METHODS.session_load);
-  const told = isRecord(params) && isRecord(params.update) ? params.update : {};
-  return { state: replay ? replayed(state, told) : updated(state, told), replay };
+function update(before: AcpState, params: unknown, source: Source): Step {
+  const replay = before.asked.some(({ method }) => method === AGENT_METHODS.session_load);
+  const changes = fieldsOf(fieldsOf(params).update);
+  const subagents = seeSubagents(before, source, changes);
+  const state = subagents === before.subagents ? before : { ...before, subagents };
+  return { state: replay ? replayed(state, changes, source) : updated(state, changes, source), replay };
 }
 
-/** What acted in the replayed part did so in another session, maybe in another mode. */
-function replayed(state: AcpState, told: Record<string, unknown>): AcpState {
-  const after = updated(state, told);
+/** Ignores the acts of a replay: they took place in another session, possibly in another mode. */
+function replayed(state: AcpState, changes: Fields, source: Source): AcpState {
+  const after = updated(state, changes, source);
   return after.acting === state.acting ? after : { ...after, acting: state.acting };
 }
 
-function updated(state: AcpState, told: Record<string, unknown>): AcpState {
-  switch (told.sessionUpdate) {
-    case 'tool_call':
-    case 'tool_call_update': {
-      const acting = seeCall(state.acting, told);
-      return acting === state.acting ? state : { ...state, acting };
-    }
+function updated(state: AcpState, changes: Fields, source: Source): AcpState {
+  const update = readUpdate(changes);
+  if (update.kind === 'tool_call' && update.how !== 'appends') {
+    // An act of a sub-agent counts as the agent's.
+    const acting = seeCall(state.acting, scopedCall(source, changes));
+    return acting === state.acting ? state : { ...state, acting };
+  }
+  // A sub-agent has its own plan, mode and options.
+  return source === null ? reported(state, update) : state;
+}
+
+function reported(state: AcpState, update: Update): AcpState {
+  switch (update.kind) {
     case 'plan':
-      return { ...state, plan: bounded(recordsOf(told.entries)) as unknown as PlanEntry[] };
-    case 'available_commands_update':
-      return {
-        ...state,
-        commands: bounded(recordsOf(told.availableCommands)) as unknown as AvailableCommand[],
-      };
-    case 'current_mode_update': {
-      const currentModeId = textOf(told, 'currentModeId');
-      if (currentModeId === null) return state;
+      return { ...state, plan: bounded(update.entries) as unknown as PlanEntry[] };
+    case 'commands':
+      return { ...state, commands: bounded(update.commands) as unknown as AvailableCommand[] };
+    case 'mode': {
+      if (update.mode_id === null) return state;
+      const currentModeId = shortened(update.mode_id);
       return { ...state, modes: { availableModes: [], ...state.modes, currentModeId } };
     }
-    case 'config_option_update':
-      return { ...state, ...configured(told) };
-    case 'session_info_update':
-      return told.title === undefined ? state : { ...state, title: textOf(told, 'title') };
-    case 'usage_update': {
-      const { used, size } = told;
-      if (!isNumber(used) || !isNumber(size)) return state;
-      return { ...state, usage: { used, size, ...costOf(told.cost) } };
+    case 'settings':
+      return { ...state, ...configured(update.settings) };
+    case 'title':
+      return update.title === undefined
+        ? state
+        : { ...state, title: update.title && shortened(update.title) };
+    case 'usage': {
+      const { used, size, cost } = update;
+      if (used === null || size === null) return state;
+      const shown = cost && { ...cost, currency: shortened(cost.currency) };
+      return { ...state, usage: { used, size, ...(shown && { cost: shown }) } };
     }
     default:
       return state;
   }
 }
 
-function configured(result: unknown): Partial<AcpState> {
-  if (!isRecord(result)) return {};
-  const { modes, configOptions } = result;
+function configured({ modes, config_options }: ReportedSettings): Partial<AcpState> {
   return {
-    ...(isRecord(modes) &&
-      textOf(modes, 'currentModeId') !== null && {
-        modes: {
-          currentModeId: textOf(modes, 'currentModeId')!,
-          availableModes: bounded(recordsOf(modes.availableModes)),
-        } as unknown as SessionModeState,
-      }),
-    ...(Array.isArray(configOptions) && {
-      config_options: bounded(recordsOf(configOptions)) as unknown as SessionConfigOption[],
+    ...(modes && {
+      modes: {
+        currentModeId: shortened(modes.current_id),
+        availableModes: bounded(modes.available),
+      } as unknown as SessionModeState,
+    }),
+    ...(config_options && {
+      config_options: bounded(config_options) as unknown as SessionConfigOption[],
     }),
   };
 }
@@ -326,36 +352,31 @@ function configured(result: unknown): Partial<AcpState> {
 // --- values -----------------------------------------------------------------------------------------------------------
 
 function capabilitiesOf(value: unknown): Capabilities {
-  const said = isRecord(value) ? value : {};
-  const prompt = isRecord(said.promptCapabilities) ? said.promptCapabilities : {};
-  const session = isRecord(said.sessionCapabilities) ? said.sessionCapabilities : {};
+  const { loadSession, promptCapabilities, sessionCapabilities } = fieldsOf(value);
+  const prompt = fieldsOf(promptCapabilities);
   return {
-    load: said.loadSession === true,
-    resume: isRecord(session.resume),
+    load: loadSession === true,
+    resume: isRecord(fieldsOf(sessionCapabilities).resume),
     image: prompt.image === true,
     audio: prompt.audio === true,
     embedded_context: prompt.embeddedContext === true,
   };
 }
 
-function authMethod(value: Record<string, unknown>): AuthMethod[] {
+function shortInfo(info: AgentInfo | null): AcpState['agent'] {
+  if (info === null) return null;
+  const { name, title, version } = info;
+  return { name: shortened(name), title: title && shortened(title), version: version && shortened(version) };
+}
+
+function authMethod(value: Fields): AuthMethod[] {
   const [id, name] = [textOf(value, 'id'), textOf(value, 'name')];
   if (id === null || name === null) return [];
   return [{ id, name, description: textOf(value, 'description'), type: textOf(value, 'type') ?? 'agent' }];
 }
 
-function costOf(value: unknown): { cost?: { amount: number; currency: string } } {
-  if (!isRecord(value) || !isNumber(value.amount)) return {};
-  return { cost: { amount: value.amount, currency: textOf(value, 'currency') ?? '' } };
-}
-
-/** JSON can say numbers that it cannot hold: those are none. */
-function isNumber(value: unknown): value is number {
-  return Number.isFinite(value);
-}
-
-/** The first of them that fit: the whole of it stands in the log. */
-function bounded<T extends object>(items: T[]): T[] {
+/** Keeps the first items that fit; the log has all of them. */
+function bounded<T extends object>(items: readonly T[]): T[] {
   let chars = 0;
   const kept = items.slice(0, limits.acp_items_max);
   const over = kept.findIndex((item) => {

@@ -6,7 +6,7 @@ import { type Message, readMessage, rpcErrors, writeMessage } from './message.ts
 const line = (value: object) => JSON.stringify({ jsonrpc: '2.0', ...value });
 const long = 'x'.repeat(limits.acp_text_chars_max + 1);
 
-test('requests, notifications and answers are told apart', () => {
+test('distinguishes requests, notifications and responses', () => {
   expect(readMessage(line({ id: 1, method: 'a', params: { b: 2 } }))).toEqual({
     kind: 'request',
     id: 1,
@@ -23,7 +23,7 @@ test('requests, notifications and answers are told apart', () => {
   });
 });
 
-test('what is no message is none', () => {
+test('rejects anything that is not a message', () => {
   const lines = [
     '',
     'Starting…',
@@ -46,14 +46,14 @@ test('what is no message is none', () => {
   for (const text of lines) expect(readMessage(text), text).toBeNull();
 });
 
-test('an id or a method that is too long to be kept is none', () => {
+test('rejects an id or method that is too long', () => {
   expect(readMessage(line({ method: long }))).toBeNull();
   expect(readMessage(line({ id: long, method: 'a' }))).toBeNull();
   expect(readMessage(line({ id: long, result: 1 }))).toBeNull();
   expect(readMessage(line({ id: long.slice(1), method: long.slice(1) }))).toMatchObject({ kind: 'request' });
 });
 
-test('what is nested too deeply is not parsed', () => {
+test('does not parse JSON that is nested too deeply', () => {
   const deep = (levels: number) =>
     `{"jsonrpc":"2.0","method":"a","params":${'['.repeat(levels)}${']'.repeat(levels)}}`;
   expect(readMessage(deep(limits.acp_levels_max - 1))).toMatchObject({ kind: 'notification' });
@@ -61,7 +61,7 @@ test('what is nested too deeply is not parsed', () => {
   expect(readMessage(deep(10_000_000))).toBeNull();
 });
 
-test('answers are read leniently: left-out nulls, errors without a form', () => {
+test('reads responses leniently: omitted nulls, malformed errors', () => {
   expect(readMessage(line({ id: 1 }))).toEqual({ kind: 'response', id: 1, result: undefined });
   expect(readMessage(line({ id: 1, result: {}, error: null }))).toEqual({
     kind: 'response',
@@ -70,9 +70,9 @@ test('answers are read leniently: left-out nulls, errors without a form', () => 
   });
   const errors: [unknown, object][] = [
     ['it broke', { code: 0, message: 'it broke' }],
-    [{ code: 'x' }, { code: 0, message: 'an error without words' }],
-    [7, { code: 0, message: 'an error without words' }],
-    [[], { code: 0, message: 'an error without words' }],
+    [{ code: 'x' }, { code: 0, message: 'an error without a message' }],
+    [7, { code: 0, message: 'an error without a message' }],
+    [[], { code: 0, message: 'an error without a message' }],
     [
       { code: 3, message: long },
       { code: 3, message: long.slice(1) },
@@ -83,7 +83,7 @@ test('answers are read leniently: left-out nulls, errors without a form', () => 
   }
 });
 
-test('a key that means something to JavaScript is a key', () => {
+test('treats keys that are special in JavaScript as ordinary keys', () => {
   const message = readMessage(
     '{"jsonrpc":"2.0","method":"a","__proto__":{"id":1},"params":{"__proto__":{"x":1}}}',
   );
@@ -91,7 +91,7 @@ test('a key that means something to JavaScript is a key', () => {
   expect((message as { params: { x?: number } }).params.x).toBeUndefined();
 });
 
-test('what is written is read as the same, in one line', () => {
+test('reads back what it wrote, in one line', () => {
   const id = fc.oneof(fc.string(), fc.integer(), fc.constant(null));
   const method = fc.string();
   const params = fc.jsonValue();
@@ -110,7 +110,7 @@ test('what is written is read as the same, in one line', () => {
   );
 });
 
-test('nothing that an agent prints throws', () => {
+test('never throws, whatever an agent prints', () => {
   const piece = fc.oneof(
     fc.json(),
     fc.string(),

@@ -1,10 +1,11 @@
 /**
- * One line of an agent that speaks ACP, as a JSON-RPC message: read without judging more than its form, and written.
- * What is no message is output like any other line.
+ * Reads and writes the lines of an agent that speaks ACP as JSON-RPC messages. Checks only the envelope of a message. A line
+ * that is not a message is ordinary output.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
 import { limits } from '../base/limits.ts';
-import { isDeeper } from './depth.ts';
+import { hasMoreValues, isDeeper } from './depth.ts';
+import { isRecord } from './json.ts';
 
 export type RequestId = string | number | null;
 
@@ -25,12 +26,13 @@ export const rpcErrors = {
   requestCancelled: { code: -32800, message: 'request cancelled' },
 } as const satisfies Record<string, RpcError>;
 
-/** What an agent answers when somebody has to sign in first. */
+/** Error code of an agent that needs somebody to sign in first. */
 export const AUTH_REQUIRED = -32000;
 
-/** Null for what is no JSON-RPC 2.0 message, or one whose id, method or depth nobody would use. */
+/** Null if the line is not a JSON-RPC 2.0 message, or if its id, method, depth or number of values exceeds the limits. */
 export function readMessage(line: string): Message | null {
   if (!line.startsWith('{') || isDeeper(line, limits.acp_levels_max)) return null;
+  if (hasMoreValues(line, limits.acp_values_max)) return null;
   let value: unknown;
   try {
     value = JSON.parse(line);
@@ -40,17 +42,17 @@ export function readMessage(line: string): Message | null {
   if (!isRecord(value) || value.jsonrpc !== '2.0') return null;
   const { id, method, params, result, error } = value;
   if (method !== undefined) {
-    if (!isWord(method)) return null;
+    if (!isShortText(method)) return null;
     if (id === undefined) return { kind: 'notification', method, params };
     return isId(id) ? { kind: 'request', id, method, params } : null;
   }
   if (!isId(id)) return null;
-  // Some libraries leave out what is null: an answer with neither is one without a result.
+  // Some libraries omit null: a response with neither field has a null result.
   const failed = error !== undefined && error !== null;
   return failed ? { kind: 'response', id, error: readError(error) } : { kind: 'response', id, result };
 }
 
-/** One line, with its newline. */
+/** The message as one line, with its newline. */
 export function writeMessage(message: Message): string {
   return `${JSON.stringify(toWire(message))}\n`;
 }
@@ -69,33 +71,31 @@ function toWire(message: Message): AnyMessage {
   }
 }
 
-export function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-export function recordsOf(value: unknown): Record<string, unknown>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
-}
-
-/** A text of a record's, as much of it as is kept; null where there is none. */
+/** A string field of a record, truncated to the maximum length; null if it is missing. */
 export function textOf(value: unknown, key: string): string | null {
   const text = isRecord(value) ? value[key] : undefined;
-  return typeof text === 'string' ? text.slice(0, limits.acp_text_chars_max) : null;
+  return typeof text === 'string' ? shortened(text) : null;
 }
 
-/** They are kept until they are answered, and told with the event: no longer than a word. */
+/** A text of the agent, truncated to the length that may be stored. */
+export function shortened(text: string): string {
+  return text.slice(0, limits.acp_text_chars_max);
+}
+
+/** Ids are stored until the request is answered, and shown in events, so their length is limited. */
 export function isId(value: unknown): value is RequestId {
-  return value === null || isWord(value) || Number.isFinite(value);
+  return value === null || isShortText(value) || Number.isFinite(value);
 }
 
-function isWord(value: unknown): value is string {
+function isShortText(value: unknown): value is string {
   return typeof value === 'string' && value.length <= limits.acp_text_chars_max;
 }
 
-function readError(error: unknown): RpcError {
-  const said = isRecord(error) ? error : { message: error };
+/** A JSON-RPC error as sent by the agent. */
+export function readError(error: unknown): RpcError {
+  const fields = isRecord(error) ? error : { message: error };
   return {
-    code: typeof said.code === 'number' ? said.code : 0,
-    message: textOf(said, 'message') ?? 'an error without words',
+    code: typeof fields.code === 'number' ? fields.code : 0,
+    message: textOf(fields, 'message') ?? 'an error without a message',
   };
 }

@@ -16,13 +16,13 @@ const both = (session: string, value: string): Offers => ({
 });
 const none: Offers = { modes: null, config_options: [] };
 
-test('the current mode is the session mode, else the option that takes its place', () => {
+test('the current mode is the session mode, or else the option that replaces it', () => {
   expect(currentMode({ modes: modes('ask'), config_options: [] })).toBe('ask');
   expect(currentMode({ modes: null, config_options: [option('auto')] })).toBe('auto');
   expect(currentMode(none)).toBeNull();
 });
 
-test('a mode is set by session/set_mode, else by the option, and not where neither offers it', () => {
+test('a mode is set by session/set_mode, or else by the option, if either offers it', () => {
   const set_mode = { method: 'session/set_mode', params: { modeId: 'ask' } };
   expect(modeSetting(both('auto', 'auto'), 'ask')).toEqual(set_mode);
   expect(modeSetting({ modes: null, config_options: [option('auto')] }, 'ask')).toEqual({
@@ -35,7 +35,7 @@ test('a mode is set by session/set_mode, else by the option, and not where neith
   expect(modeSetting(none, 'ask')).toEqual(set_mode);
 });
 
-test('the mode that was reported last is current in both places', () => {
+test('the last reported mode is current in both places', () => {
   const before = both('auto', 'auto');
   expect(withOneMode(before, both('ask', 'auto'))).toEqual(both('ask', 'ask'));
   expect(withOneMode(before, both('auto', 'ask'))).toEqual(both('ask', 'ask'));

@@ -1,30 +1,31 @@
 /**
- * The mode of a session (pure). Agents report it as ACP's session mode, as an option of the session that takes its place, or as
- * both, and then often update only one of them.
+ * The mode of a session (pure). Agents report it as ACP's session mode, as a session option that replaces it, or as both;
+ * with both, they often update only one of them.
  */
 import { AGENT_METHODS, type SessionConfigOption } from '@agentclientprotocol/sdk';
 import type { AcpState } from './state.ts';
+import { PREVIEW } from './v2/version.ts';
 
-export type Offers = Pick<AcpState, 'modes' | 'config_options'>;
+export type Offers = Pick<AcpState, 'modes' | 'config_options'> & Partial<Pick<AcpState, 'protocol_version'>>;
 
 export interface Setting {
   method: typeof AGENT_METHODS.session_set_mode | typeof AGENT_METHODS.session_set_config_option;
-  /** Without the session's id. */
+  /** Without the session id. */
   params: { modeId: string } | { configId: string; value: string };
 }
 
-/** Null where the agent reports none. */
+/** Null if the agent reports no mode. */
 export function currentMode(offers: Offers): string | null {
   return offers.modes?.currentModeId ?? optionValue(offers);
 }
 
 /**
- * What sets a mode; null when the agent does not offer it. An agent that reports no modes at all, as some do for a session
- * that is resumed, may still have them.
+ * The request that sets a mode; null if the agent does not offer the mode. An agent that reports no modes, as some do for a
+ * resumed session, may still have them. In version 2 of ACP all modes are options.
  */
 export function modeSetting(offers: Offers, mode: string): Setting | null {
   const option = modeOption(offers);
-  const silent = offers.modes === null && option === undefined;
+  const silent = offers.modes === null && option === undefined && offers.protocol_version !== PREVIEW;
   if (silent || offers.modes?.availableModes.some(({ id }) => id === mode)) {
     return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode } };
   }
@@ -32,7 +33,7 @@ export function modeSetting(offers: Offers, mode: string): Setting | null {
   return { method: AGENT_METHODS.session_set_config_option, params: { configId: option.id, value: mode } };
 }
 
-/** `after` with the mode that was reported last in both places. */
+/** Copies the mode that was reported last to the other place. */
 export function withOneMode<T extends Offers>(before: Offers, after: T): T {
   const session = after.modes?.currentModeId ?? null;
   const option = optionValue(after);

@@ -4,7 +4,7 @@ import { readPermission } from './permission.ts';
 
 const allow = { optionId: 'yes', name: 'Yes', kind: 'allow_once' };
 
-test('options are kept in the words and the order of the agent', () => {
+test("keeps the agent's wording and order of options", () => {
   const options = [{ optionId: 'b' }, allow, { optionId: '', name: 7, kind: 'never_heard_of' }, allow];
   expect(readPermission({ options, toolCall: { toolCallId: 'c', x: [1] } })).toEqual({
     tool_call: { toolCallId: 'c', x: [1] },
@@ -17,21 +17,22 @@ test('options are kept in the words and the order of the agent', () => {
   });
 });
 
-test('no options are options too; nobody can answer but by cancelling', () => {
+test('accepts a request without options, which can only be cancelled', () => {
   expect(readPermission({ options: [] })).toEqual({ tool_call: {}, options: [] });
 });
 
-test('what nobody could answer is none', () => {
+test('rejects a request that nobody could answer', () => {
   const many = Array(limits.review_options_max + 1).fill(allow);
   const long = { optionId: 'x'.repeat(limits.acp_text_chars_max + 1) };
   for (const params of [null, [], {}, { options: {} }, { options: [null] }, { options: [{ optionId: 7 }] }]) {
     expect(readPermission(params)).toBeNull();
   }
   expect(readPermission({ options: many })).toBeNull();
+  expect(readPermission({ options: [allow, { ...allow, kind: 'reject_once' }] })).toBeNull();
   expect(readPermission({ options: [long] })).toBeNull();
 });
 
-test('of a tool call that is too large for an event the parts that fit are kept', () => {
+test('keeps the parts of an oversized tool call that fit', () => {
   const content = 'x'.repeat(limits.acp_payload_bytes_max);
   const toolCall = {
     toolCallId: 'c',

@@ -1,40 +1,40 @@
-/** What an agent asks permission for, as far as it can be read and kept. */
+/** Parses an agent's permission request, keeping what fits into an event. */
 import { limits } from '../base/limits.ts';
-import { isRecord, textOf } from './message.ts';
-
-/** What the agent offers as an answer, in its own words. */
-export interface OfferedOption {
-  option_id: string;
-  name: string;
-  kind: string;
-}
+import { type Fields, isRecord } from './json.ts';
+import { shortened } from './message.ts';
+import { type OfferedOption, readOption } from './tool-calls.ts';
 
 export interface Permission {
-  /** ACP's, unchanged; of one that is too large for an event, the parts that fit. */
-  tool_call: Record<string, unknown>;
+  /** ACP's tool call, unchanged; if it is too large for an event, the parts that fit. */
+  tool_call: Fields;
   /** In the agent's order. */
   options: OfferedOption[];
 }
 
-/** Null for what nobody could answer. */
+/** Null if nobody could answer the request, or if the record could not identify the answer. */
 export function readPermission(params: unknown): Permission | null {
   if (!isRecord(params) || !Array.isArray(params.options)) return null;
   const { toolCall } = params;
   if (params.options.length > limits.review_options_max) return null;
-  const options = params.options.flatMap((option) => readOption(option) ?? []);
-  if (options.length < params.options.length) return null;
+  const options = params.options.flatMap((option) => readShortOption(option) ?? []);
+  if (options.length < params.options.length || isAmbiguous(options)) return null;
   return { tool_call: isRecord(toolCall) ? fitting(toolCall) : {}, options };
 }
 
-/** Null for what nobody could choose: without an id, or with one that is too long to be kept. */
-export function readOption(value: unknown): OfferedOption | null {
-  const option_id = textOf(value, 'optionId');
-  // Cut short, it would be another one.
-  if (!isRecord(value) || option_id === null || option_id !== value.optionId) return null;
-  return { option_id, name: textOf(value, 'name') ?? option_id, kind: textOf(value, 'kind') ?? '' };
+/** Null if nobody could choose the option: its id is missing or too long. A shortened id would be a different one. */
+function readShortOption(value: unknown): OfferedOption | null {
+  const option = readOption(value);
+  if (option === null || option.option_id.length > limits.acp_text_chars_max) return null;
+  return { ...option, name: shortened(option.name), kind: shortened(option.kind) };
 }
 
-function fitting(tool_call: Record<string, unknown>): Record<string, unknown> {
+/** Whether an id occurs twice with different meanings: the record could not say which option was chosen. */
+function isAmbiguous(options: readonly OfferedOption[]): boolean {
+  const kinds = new Map(options.map(({ option_id, kind }) => [option_id, kind]));
+  return options.some(({ option_id, kind }) => kinds.get(option_id) !== kind);
+}
+
+function fitting(tool_call: Fields): Fields {
   if (JSON.stringify(tool_call).length <= limits.acp_payload_bytes_max) return tool_call;
   let left = limits.acp_state_chars_max;
   const fits = Object.entries(tool_call).filter(([key, value]) => {

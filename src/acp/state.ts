@@ -1,6 +1,6 @@
 /**
- * What is known of a session that speaks ACP: everything that a plane needs to go on in the middle of a turn. It is a row,
- * written in the transaction that takes the frames it follows from; it holds no conversation, and every part is bounded.
+ * The state of a session that speaks ACP: everything that a plane needs to continue in the middle of a turn. It is stored
+ * in a row, in the same transaction as the frames it follows from. It contains no conversation text; every part is bounded.
  */
 import type {
   AvailableCommand,
@@ -11,10 +11,17 @@ import type {
 } from '@agentclientprotocol/sdk';
 import { type Acting, nothingObserved } from './acting.ts';
 import type { RequestId } from './message.ts';
+import type { Subagent } from './subagents.ts';
+import { atRest, type Work } from './v2/work.ts';
 
 /**
- * `starting`: nothing was said yet. `initializing`, `opening`, `authenticating`: the agent has to answer. `ready`: takes
- * prompts. `auth_required`: somebody has to sign in first. `failed`: it cannot be talked to; it runs on.
+ * `starting`: no message yet. `initializing`, `opening`, `authenticating`: waiting for the agent's answer. `ready`: takes
+ * prompts. `auth_required`: somebody has to sign in first. `failed`: no communication is possible; the process keeps running.
+ *
+ *     starting ─▶ initializing ─▶ opening ─▶ ready
+ *     initializing, opening ─▶ failed
+ *     opening, ready ─▶ auth_required ─▶ authenticating
+ *     authenticating ─▶ auth_required (refused), opening (no session yet) or ready
  */
 export const phases = [
   'starting',
@@ -27,20 +34,20 @@ export const phases = [
 ] as const;
 export type Phase = (typeof phases)[number];
 
-/** A request of ours that is not answered. */
-export interface Asked {
+/** An unanswered request from the service. */
+export interface SentRequest {
   id: string;
   method: string;
-  /** What it sets, where its answer does not say. */
+  /** The value that it sets, for methods whose response does not repeat it. */
   value: string | null;
 }
 
-/** A request of the agent's that is not answered. */
-export interface Asking {
-  /** Counts the agent's requests of this session: with the session its identity, whatever `id` says. */
+/** An unanswered request from the agent. */
+export interface ReceivedRequest {
+  /** Counts the agent's requests in this session. With the session it identifies the request, whatever `id` is. */
   number: number;
   id: RequestId;
-  /** Of a permission request: the options that allow it for good. */
+  /** For a permission request: the options that allow permanently. */
   always?: string[];
 }
 
@@ -61,34 +68,43 @@ export interface AuthMethod {
 
 export interface AcpState {
   phase: Phase;
-  /** Requests of ours so far. */
+  /** Number of requests from the service so far. */
   asked_count: number;
-  asked: Asked[];
-  /** Requests of the agent's so far. */
+  /** Without answer; stored under this name, like `asking`. */
+  asked: SentRequest[];
+  /** Number of requests from the agent so far. */
   asking_count: number;
-  asking: Asking[];
+  asking: ReceivedRequest[];
+  /** The negotiated version of ACP; null until the agent has chosen one. */
+  protocol_version: number | null;
   agent: { name: string; title: string | null; version: string | null } | null;
   capabilities: Capabilities;
+  /** The agent accepts MCP servers that it starts itself. */
+  mcp_stdio: boolean;
   auth_methods: AuthMethod[];
-  /** The agent's own. Whoever has it can resume the conversation: shown to nobody. */
+  /** The agent's own session id. Not shown to anyone, because it is enough to resume the conversation. */
   acp_session_id: string | null;
   turn: { prompt_id: string } | null;
+  /** Only in sessions that use version 2. */
+  work: Work;
   modes: SessionModeState | null;
   config_options: SessionConfigOption[];
   commands: AvailableCommand[];
   plan: PlanEntry[];
   usage: Pick<UsageUpdate, 'used' | 'size' | 'cost'> | null;
   title: string | null;
-  /** What its tool calls show, since its mode last changed. */
+  subagents: Subagent[];
+  /** What its tool calls reveal since its mode last changed. Includes those of its sub-agents. */
   acting: Acting;
-  /** An unfinished line that is too long for a frame is going on. */
+  /** The current line is too long for a frame and not finished yet. */
   spilling: boolean;
 }
 
-/** What an agent says of itself and of what can be set, as clients see it. */
+/** What an agent reports about itself and its settings, as clients see it. */
 export type AcpConfig = Pick<
   AcpState,
   | 'phase'
+  | 'protocol_version'
   | 'agent'
   | 'title'
   | 'modes'
@@ -98,6 +114,7 @@ export type AcpConfig = Pick<
   | 'usage'
   | 'capabilities'
   | 'auth_methods'
+  | 'subagents'
 >;
 
 export const beginning: AcpState = {
@@ -106,17 +123,21 @@ export const beginning: AcpState = {
   asked: [],
   asking_count: 0,
   asking: [],
+  protocol_version: null,
   agent: null,
   capabilities: { load: false, resume: false, image: false, audio: false, embedded_context: false },
+  mcp_stdio: true,
   auth_methods: [],
   acp_session_id: null,
   turn: null,
+  work: atRest,
   modes: null,
   config_options: [],
   commands: [],
   plan: [],
   usage: null,
   title: null,
+  subagents: [],
   acting: nothingObserved,
   spilling: false,
 };

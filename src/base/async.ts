@@ -1,8 +1,10 @@
-/** A wake-up without data: many `notify` calls before one `wait` count once; a lost one costs latency only. */
+/** Shared async helpers: wake-ups, sleep, a queue per key, a semaphore. */
+
+/** A wake-up without data: several `notify` calls before a `wait` count as one. A lost wake-up costs latency only. */
 export class Wake {
   #woken = false;
   #waiter: (() => void) | null = null;
-  /** Heard once and for good: a wait comes with every piece of work, an abort once. */
+  /** The signal that is already subscribed to: every `wait` passes a signal, but usually the same one. */
   #signal: AbortSignal | undefined;
 
   notify(): void {
@@ -10,7 +12,7 @@ export class Wake {
     this.#waiter?.();
   }
 
-  /** Resolves at the next (or a pending) `notify`, after `timeout_ms`, or when `signal` aborts. */
+  /** Resolves at the next `notify`, at once if one is pending, after `timeout_ms`, or when `signal` aborts. */
   wait(timeout_ms?: number, signal?: AbortSignal): Promise<void> {
     if (this.#woken || signal?.aborted) {
       this.#woken = false;
@@ -33,6 +35,7 @@ export class Wake {
   }
 }
 
+/** Resolves after `ms`, or as soon as `signal` aborts. Never rejects. */
 export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) return resolve();
@@ -46,7 +49,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
   });
 }
 
-/** Runs at most one task per key at a time, in the order of the calls. */
+/** Runs at most one task per key at a time, in call order. */
 export class KeyedQueue {
   readonly #tails = new Map<string, Promise<unknown>>();
 
@@ -61,27 +64,5 @@ export class KeyedQueue {
       if (this.#tails.get(key) === tail) this.#tails.delete(key);
     });
     return result;
-  }
-}
-
-/** Lets at most so many pieces of work run at a time; the others wait in the order in which they came. */
-export class Semaphore {
-  #free: number;
-  readonly #waiting: (() => void)[] = [];
-
-  constructor(count: number) {
-    this.#free = count;
-  }
-
-  async run<T>(work: () => Promise<T>): Promise<T> {
-    if (this.#free > 0) this.#free--;
-    else await new Promise<void>((resolve) => this.#waiting.push(resolve));
-    try {
-      return await work();
-    } finally {
-      const next = this.#waiting.shift();
-      if (next) next();
-      else this.#free++;
-    }
   }
 }

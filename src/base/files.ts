@@ -1,8 +1,9 @@
+/** File helpers: atomic writes and private folders. */
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdir, open, rename, unlink } from 'node:fs/promises';
+import { chmod, mkdir, open, opendir, rename, unlink } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
-/** Writes a whole file or nothing: temporary file, fsync, rename, fsync of the folder. */
+/** Writes a file atomically: temporary file, fsync, rename, fsync of the folder. */
 export async function writeFileAtomic(path: string, data: string | Uint8Array, mode = 0o600): Promise<void> {
   const temporary = `${path}.${randomBytes(6).toString('hex')}.tmp`;
   const file = await open(temporary, 'wx', mode);
@@ -20,8 +21,17 @@ export async function writeFileAtomic(path: string, data: string | Uint8Array, m
   await folder.sync().finally(() => folder.close());
 }
 
-/** Makes a folder that only we can enter, and closes an existing one to others. */
+/** Creates a folder that only the current user can enter, or restricts an existing one. */
 export async function makePrivateFolder(path: string): Promise<void> {
   await mkdir(path, { recursive: true, mode: 0o700 });
   await chmod(path, 0o700);
+}
+
+/** The names of the first entries of a folder, in no order, without reading the rest. Throws if it cannot be read. */
+export async function firstNames(folder: string, max: number): Promise<string[]> {
+  const names: string[] = [];
+  for await (const { name } of await opendir(folder, { bufferSize: Math.min(max, 32) })) {
+    if (names.push(name) >= max) break;
+  }
+  return names;
 }

@@ -1,4 +1,5 @@
-import { createHash, randomBytes } from 'node:crypto';
+/** Opaque ids with a prefix per kind of record, and random secrets. */
+import { createHash, createHmac, randomBytes } from 'node:crypto';
 
 const ALPHABET = 'abcdefghijklmnopqrstuvwxyz234567';
 
@@ -15,22 +16,28 @@ export type IdPrefix =
   | 'conv'
   | 'trg'
   | 'rev'
+  | 'eli'
   | 'prm'
   | 'psh'
   | 'pky'
   | 'pkl';
 
-/** A new opaque id, for example `agt_` and 16 base-32 letters (80 random bits). */
+/** Returns a new opaque id: the prefix and 16 base-32 letters (80 random bits), for example `agt_…`. */
 export function newId(prefix: IdPrefix): string {
   return `${prefix}_${base32(randomBytes(10))}`;
 }
 
-/** The id that the same caller gets again for the same idempotency key. */
+/** Derives an id from its parts: the same caller gets the same id again for the same idempotency key. */
 export function idFrom(prefix: IdPrefix, ...parts: string[]): string {
   return `${prefix}_${base32(createHash('sha256').update(JSON.stringify(parts)).digest().subarray(0, 10))}`;
 }
 
-/** A secret of `bytes` random bytes, base64url. */
+/** Like `idFrom`, but unpredictable for anyone without the key. */
+export function idFromKeyed(prefix: IdPrefix, key: Uint8Array, ...parts: string[]): string {
+  return `${prefix}_${base32(createHmac('sha256', key).update(JSON.stringify(parts)).digest().subarray(0, 10))}`;
+}
+
+/** Returns a secret of `bytes` random bytes, base64url. */
 export function newSecret(bytes = 32): string {
   return randomBytes(bytes).toString('base64url');
 }

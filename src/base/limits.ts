@@ -1,13 +1,13 @@
 /**
- * Every bound of the service in one place: queues, pages, bodies, chunks, retries. Units come last in the names.
- * Values that an operator can change are defaults here; `main/config.ts` says under which key.
+ * Every bound of the service: queues, pages, bodies, chunks, retries. Names end with their unit. For values that an
+ * operator can change, this is the default; `core/config.ts` has the key.
  */
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const GIB = 1024 * MIB;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
-/** What clients keep to; in a browser too, which does not need the rest. */
+/** The limits that clients need, apart from the others so that a browser does not load those. */
 export const clientLimits = {
   page_items_max: 200,
   client_silence_ms: 75_000,
@@ -19,6 +19,7 @@ export const limits = {
   body_bytes_max: 1 * MIB,
   json_depth_max: 64,
   warned_ids_max: 10,
+  allowed_paths_max: 64,
   allowed_paths_chars_max: 4_096,
   ignored_fields_max: 32,
   ignored_field_chars_max: 64,
@@ -63,7 +64,7 @@ export const limits = {
   token_touch_ms: 60_000,
   tokens_cached_max: 10_000,
   tokens_per_user: 1_000,
-  /** Agents, and teams, that one token can be limited to. */
+  /** Maximum number of agents, and of teams, that a token can be limited to. */
   token_limits_max: 100,
   user_agent_chars_max: 256,
   join_challenge_ms: 10 * 60_000,
@@ -101,14 +102,20 @@ export const limits = {
   ingest_read_bytes: 1 * MIB,
   acp_read_bytes: 128 * KIB,
   acp_frame_bytes_max: 32 * MIB,
+  /** Of unfinished lines, all sessions together. */
+  acp_waiting_bytes_max: 128 * MIB,
   acp_payload_bytes_max: 1 * MIB,
   acp_items_max: 1_000,
   acp_state_chars_max: 64 * KIB,
   acp_text_chars_max: 4 * KIB,
   acp_levels_max: 1_000,
+  acp_values_max: 200_000,
   acp_open_requests_max: 200,
   acting_calls_max: 200,
   acting_title_chars_max: 200,
+  subagents_max: 100,
+  subagent_id_chars_max: 256,
+  subagent_text_chars_max: 200,
   team_members_max: 100,
   team_skills_max: 100,
   team_steps_max: 2_048,
@@ -130,7 +137,7 @@ export const limits = {
   run_specs_cached_max: 32,
   step_input_bytes_max: 3 * MIB,
   step_output_bytes_max: 1 * MIB,
-  /** Up to here an output is kept however much the run has: a sum of all of them takes time. */
+  /** A step output up to this size is kept without summing the run's outputs, which takes time. */
   step_output_small_bytes: 8 * KIB,
   run_outputs_bytes_max: 32 * MIB,
   step_stdout_bytes: 64 * KIB,
@@ -146,6 +153,12 @@ export const limits = {
   prompt_chars_max: 512 * KIB,
   prompt_blocks_max: 100,
   review_options_max: 100,
+  elicitation_message_chars_max: 16 * KIB,
+  elicitation_form_chars_max: 64 * KIB,
+  elicitation_fields_max: 100,
+  elicitation_choices_max: 1_000,
+  elicitation_url_chars_max: 4 * KIB,
+  elicitation_content_chars_max: 256 * KIB,
   ingest_buffers_max: 8,
   ingest_sessions_max: 100_000,
   ingest_facts_max: 2_000,
@@ -225,6 +238,7 @@ export const limits = {
   requests_cut_ms: 8_000,
   start_wait_ms: 2_000,
   kill_wait_ms: 3_000,
+  init_end_ms: 3_000,
   helper_check_ms: 5_000,
   helper_checks_per_sweep: 25,
   tree_look_ms: 2_000,
@@ -248,7 +262,7 @@ export const limits = {
   link_message_bytes_max: 4 * MIB,
   link_call_ms: 30_000,
   link_start_ms: 60_000,
-  /** A request for an agent promises an answer in 2 s, wherever its node is. */
+  /** Requests for an agent must be answered within 2 s, wherever its node is. */
   node_answer_ms: 1_000,
   node_answer_look_ms: 300,
   link_committed_ms: 20,
@@ -409,19 +423,62 @@ export const limits = {
 
   path_bytes_max: 4_095,
   exec_drain_ms: 2_000,
-  folder_workers_max: 4,
+  /** Looking at folders: changes, patches, files. */
+  folder_views: {
+    running: 6,
+    running_per_owner: 3,
+    running_per_place: 2,
+    waiting: 1_000,
+    waiting_per_owner: 200,
+    waiting_per_place: 64,
+  },
+  /** Making and removing folders. It waits for no view. */
+  folder_work: {
+    running: 6,
+    running_per_owner: 3,
+    running_per_place: 2,
+    waiting: 5_000,
+    waiting_per_owner: 1_000,
+    waiting_per_place: 1_000,
+  },
+  /** Work that writes to a repository: one at a time for each. It does not count as a turn of `folder_work` until it runs a job. */
+  repository_work: {
+    running: 1_000,
+    running_per_owner: 1_000,
+    running_per_place: 1,
+    waiting: 5_000,
+    waiting_per_owner: 1_000,
+    waiting_per_place: 1_000,
+  },
   git_folder_entries_max: 500,
+  git_short_file_bytes_max: 1 * MIB,
+  special_files_entries_max: 50_000,
   sign_in_bytes_max: 1 * MIB,
   folder_job_ms: 15 * 60 * 1000,
+  folder_worker_look_ms: 2_000,
   folder_answer_bytes_max: 16 * MIB,
   git_timeout_ms: 30_000,
+  git_lookup_timeout_ms: 10_000,
   half_made_ms: 60_000,
   git_checkout_timeout_ms: 10 * 60 * 1000,
   git_output_bytes_max: 8 * MIB,
   git_index_bytes_max: 64 * MIB,
   diff_bytes_max: 1 * MIB,
+  patch_bytes_max: 8 * MIB,
+  patch_piece_bytes: 256 * KIB,
+  /** Each holds its bytes in memory until its last one is sent. */
+  patches_sent: {
+    running: 6,
+    running_per_owner: 2,
+    running_per_place: 2,
+    waiting: 1_000,
+    waiting_per_owner: 50,
+    waiting_per_place: 50,
+  },
+  patch_send_ms: 5 * 60 * 1000,
   changed_files_max: 2_000,
   found_files_max: 50,
+  found_questions_max: 64,
   untracked_file_bytes_max: 4 * MIB,
   untracked_bytes_max: 64 * MIB,
 

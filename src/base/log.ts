@@ -1,4 +1,4 @@
-/** The service's own log: where it goes, in which form, and how those who knock are kept from filling it. */
+/** The service's own log: destination, format, and a rate limit for warnings that outsiders can cause. */
 import pino, { type DestinationStream, type Logger } from 'pino';
 import type { Clock } from './clock.ts';
 import { limits } from './limits.ts';
@@ -8,19 +8,19 @@ export type { Logger };
 export interface LogOptions {
   level: 'debug' | 'info';
   format: 'json' | 'text';
-  /** Path of a file, or null for standard error. */
+  /** Path of a file, or null for stderr. */
   output: string | null;
 }
 
 export interface LogFile {
   log: Logger;
-  /** Opens the file again, after it was moved away (SIGHUP); where that fails the old one goes on. */
+  /** Reopens the file after log rotation (SIGHUP). If that fails, keeps writing to the old file. */
   reopen(): void;
 }
 
 /**
- * The service's own log: one JSON record a line, or a line of text for people. Secrets never come here. Throws when the
- * file cannot be opened; later trouble (a full disk, a terminal that was closed) costs records, never the service.
+ * Opens the service's own log: one JSON record per line, or lines of text for people. Callers must not log secrets. Throws
+ * if the file cannot be opened; later errors (a full disk, a closed terminal) lose records but never stop the service.
  */
 export function openLog(options: LogOptions): LogFile {
   const file = pino.destination({
@@ -49,7 +49,7 @@ export function openLog(options: LogOptions): LogFile {
     try {
       file.reopen();
     } catch (error) {
-      log.error({ err: error }, 'the log file cannot be opened again: the old one goes on');
+      log.error({ err: error }, 'cannot reopen the log file; still writing to the old one');
     }
   };
   return { log, reopen };
@@ -57,7 +57,7 @@ export function openLog(options: LogOptions): LogFile {
 
 export const silentLog: Logger = pino({ level: 'silent' });
 
-/** One line in a while at most, with how many were left out: whoever knocks must not be able to fill the log. */
+/** A rate-limited warning that counts what it leaves out, so that unauthenticated clients cannot fill the log. */
 export class RareWarning {
   readonly #log: Logger;
   readonly #clock: Clock;
@@ -73,7 +73,7 @@ export class RareWarning {
 
   warn(reason: string, details: Record<string, unknown>): void {
     const now_ms = this.#clock.now();
-    // A clock that was set back does not silence it.
+    // The absolute difference, so that setting the clock back does not silence the warning.
     if (Math.abs(now_ms - this.#logged_ms) < limits.refusal_log_ms) {
       this.#silent++;
       return;
@@ -97,7 +97,7 @@ function asText(line: string): string {
   return `${inert(`${timestamp} ${String(level).padEnd(5)} ${message ?? ''}${details ? ` ${details}` : ''}`)}\n`;
 }
 
-/** Control characters, those above 0x7e too, as JSON would write them: a terminal obeys them. */
+/** Escapes control characters, including those above 0x7e, as JSON does: a terminal would interpret them. */
 function inert(text: string): string {
   return text.replaceAll(
     /\p{Cc}/gu,

@@ -1,14 +1,14 @@
 /**
- * What the system says of processes: pids with start times (a pid alone may by now be a stranger's), the boot id. Reads
- * /proc where there is one, else asks `ps`. It signals nobody.
+ * Reads process information from the system: pids with start times (a pid alone may have been reused), the boot id. Uses
+ * /proc if there is one, `ps` otherwise. Sends no signals.
  */
 import { execFileSync } from 'node:child_process';
 import { closeSync, openSync, readdirSync, readFileSync, readSync } from 'node:fs';
 
-/** One process for good: within a boot, no two processes share pid and start time. */
+/** Identifies one process: within a boot, no two processes share pid and start time. */
 export interface ProcessRef {
   pid: number;
-  /** Clock ticks since boot on Linux, the words of `ps -o lstart` elsewhere. */
+  /** Clock ticks since boot on Linux, the output of `ps -o lstart` elsewhere. */
   start: string;
 }
 
@@ -16,14 +16,14 @@ export interface ProcessStat extends ProcessRef {
   ppid: number;
   pgrp: number;
   sid: number;
-  /** `Z` and `X` are dead. */
+  /** `Z` and `X` mean dead. */
   state: string;
   name: string;
 }
 
 export const hasProc: boolean = process.platform === 'linux';
 
-/** The kernel's clock tick as /proc shows it; the same on every Linux that Node runs on. */
+/** Clock ticks per second as /proc counts them; the same on every Linux that Node supports. */
 export const TICKS_PER_SECOND = 100;
 
 export function parseStat(text: string): ProcessStat | null {
@@ -47,7 +47,7 @@ export function parseStat(text: string): ProcessStat | null {
 const statBuffer = Buffer.alloc(4096);
 const absent = new Set(['ENOENT', 'ESRCH', 'EACCES']);
 
-/** Null when there is no such process. Throws when that cannot be known (no descriptors left): dead is not a guess. */
+/** Returns null if there is no such process. Throws if that cannot be determined (out of descriptors). */
 export function readStat(pid: number): ProcessStat | null {
   if (hasProc) {
     let fd: number | null = null;
@@ -64,7 +64,7 @@ export function readStat(pid: number): ProcessStat | null {
   return parsePs(ps(['-p', String(pid)]))[0] ?? null;
 }
 
-/** Every process, zombies included. */
+/** Returns every process, including zombies. */
 export function readAllStats(): ProcessStat[] {
   if (!hasProc) return parsePs(ps(['-ax']));
   const stats: ProcessStat[] = [];
@@ -76,7 +76,7 @@ export function readAllStats(): ProcessStat[] {
   return stats;
 }
 
-/** Without /proc every look costs a process, so that one table serves the looks of a moment. */
+/** Without /proc every lookup starts a process, so one table serves all lookups within this time. */
 const TABLE_MS = 200;
 let table: { at_ms: number; stats: Map<number, ProcessStat> } | null = null;
 
@@ -89,24 +89,26 @@ function lookUp(pid: number): ProcessStat | null {
   return table.stats.get(pid) ?? null;
 }
 
-/** A zombie is dead, and so is a pid that another process has by now. */
+/** False for a zombie, and for a pid that now belongs to another process. */
 export function isAlive(ref: ProcessRef): boolean {
   const stat = lookUp(ref.pid);
   return stat !== null && stat.start === ref.start && stat.state !== 'Z' && stat.state !== 'X';
 }
 
+/** Whether the process is stopped by a signal (SIGSTOP). */
 export function isStopped(ref: ProcessRef): boolean {
   const stat = lookUp(ref.pid);
   return stat !== null && stat.start === ref.start && stat.state === 'T';
 }
 
+/** An id that changes with every boot of the machine. */
 export function readBootId(): string {
   if (hasProc) return readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim();
   const text = execFileSync('/usr/sbin/sysctl', ['-n', 'kern.boottime'], { encoding: 'latin1' });
   return /sec = (\d+)/.exec(text)?.[1] ?? text.trim();
 }
 
-/** The command line, for people: spaces between arguments, cut short, nothing that moves a cursor. */
+/** Returns the command line for display: joined by spaces, shortened, without control characters. */
 export function commandLine(stat: ProcessStat): string {
   let text = '';
   try {
@@ -114,13 +116,13 @@ export function commandLine(stat: ProcessStat): string {
       ? readFileSync(`/proc/${stat.pid}/cmdline`, 'utf8').replaceAll('\0', ' ')
       : execFileSync('/bin/ps', ['-o', 'command=', '-p', String(stat.pid)], { encoding: 'utf8' });
   } catch {
-    // Gone meanwhile: its name has to do.
+    // The process has ended: use its name.
   }
   const printable = text.replace(/[\x00-\x1f\x7f-\x9f]+/g, ' ').trim();
   return (printable || stat.name).slice(0, 200);
 }
 
-/** A variable of the environment that a process was started with; null without it, without /proc, or when not ours to see. */
+/** Reads a variable of a process's initial environment; null if it is unset, unreadable, or there is no /proc. */
 export function readVariable(pid: number, name: string): string | null {
   try {
     const environment = `\0${readFileSync(`/proc/${pid}/environ`, 'latin1')}`;
@@ -146,7 +148,7 @@ function ps(selection: string[]): string {
   }
 }
 
-/** `ps` has no session ids on macOS (it prints 0): the process group stands in. */
+/** `ps` has no session ids on macOS (it prints 0): use the process group instead. */
 function parsePs(text: string): ProcessStat[] {
   const stats: ProcessStat[] = [];
   for (const line of text.split('\n')) {

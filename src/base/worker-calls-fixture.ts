@@ -1,4 +1,4 @@
-/** For `worker-calls.test.ts`. */
+/** The worker of `worker-calls.test.ts`. */
 import { workerData } from 'node:worker_threads';
 import { serveCalls } from './worker-calls.ts';
 

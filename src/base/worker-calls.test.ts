@@ -5,24 +5,24 @@ import type { FixtureTasks } from './worker-calls-fixture.ts';
 const calls = new WorkerCalls<FixtureTasks>('./worker-calls-fixture', import.meta.url, { greeting: 'hello' });
 afterEach(() => calls.close());
 
-test('a call answers what the task returns, or throws what it throws', async () => {
+test('a call returns what the task returns, or throws what it throws', async () => {
   const answers = await Promise.all([calls.call('greet', 'a'), calls.call('greet', 'b')]);
   expect(answers).toEqual(['hello, a', 'hello, b']);
   await expect(calls.call('fail', 'no')).rejects.toThrow('no');
 });
 
-test('a worker that dies rejects what it has not answered, and the next call starts another', async () => {
+test('a crash rejects pending calls, and the next call starts a new worker', async () => {
   await expect(calls.call('die', null)).rejects.toThrow('ended');
   expect(await calls.call('greet', 'again')).toBe('hello, again');
 });
 
-test('closing rejects calls under way', async () => {
+test('close rejects pending calls', async () => {
   const refused = expect(calls.call('greet', 'x')).rejects.toThrow('ended');
   await calls.close();
   await refused;
 });
 
-test('a call that comes while an idle worker is being ended gets its answer from another', async () => {
+test('a new worker answers a call that arrives while the idle worker is shutting down', async () => {
   await calls.call('greet', 'first');
   const closing = calls.close();
   expect(await calls.call('greet', 'late')).toBe('hello, late');

@@ -1,7 +1,7 @@
 /**
- * Calls into a worker thread: started at the first call, ended when nothing was asked for a while, for the sake of its
- * memory. Errors come back as errors; a worker that dies rejects what it has not answered, and the next call starts
- * another. Only for heavy work that would stall the loop.
+ * Calls into a worker thread, for heavy work that would block the event loop. The thread starts at the first call and ends
+ * when idle, to free its memory. Errors are passed to the caller. If the worker crashes, its pending calls are rejected and
+ * the next call starts a new worker.
  */
 import { parentPort, Worker } from 'node:worker_threads';
 import { limits } from './limits.ts';
@@ -19,14 +19,14 @@ type Answer = { id: number; value: unknown } | { id: number; error: unknown };
 export class WorkerCalls<T extends Tasks> {
   readonly #entry: URL;
   readonly #data: unknown;
-  /** Without a call for so long, the thread ends. */
+  /** Time without a call after which the thread ends, in milliseconds. */
   readonly #idle_ms: number;
   #worker: Worker | null = null;
   #next_id = 1;
   #idle: NodeJS.Timeout | undefined;
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
 
-  /** `entry` names a module without its extension, relative to the caller's `import.meta.url`. */
+  /** `entry`: path of a module without its extension, relative to the caller's `import.meta.url`. */
   constructor(entry: string, caller_url: string, data: unknown, idle_ms: number = limits.worker_idle_ms) {
     this.#idle_ms = idle_ms;
     this.#entry = new URL(entry + (caller_url.endsWith('.ts') ? '.ts' : '.js'), caller_url);
@@ -43,11 +43,11 @@ export class WorkerCalls<T extends Tasks> {
     });
   }
 
-  /** Ends the worker; calls under way are rejected. */
+  /** Ends the worker and rejects its pending calls. */
   async close(): Promise<void> {
     clearTimeout(this.#idle);
     const worker = this.#worker;
-    // At once: what is asked while this one ends is asked of another.
+    // Detach the worker first: a call during the shutdown starts another one.
     if (worker) this.#lose(worker, new Error('the worker thread ended'));
     await worker?.terminate();
   }
@@ -85,7 +85,7 @@ export class WorkerCalls<T extends Tasks> {
   }
 }
 
-/** The worker's side: answers calls with what the tasks return. */
+/** Runs in the worker: answers calls with the results of the tasks. */
 export function serveCalls(tasks: Tasks): void {
   const port = parentPort!;
   port.on('message', async ({ id, kind, data }: Request) => {

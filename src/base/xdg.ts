@@ -1,3 +1,4 @@
+/** Directories of the XDG base directory specification. */
 import { isAbsolute, join } from 'node:path';
 
 export interface XdgSources {
@@ -5,7 +6,7 @@ export interface XdgSources {
   home: string;
 }
 
-/** `$NAME` when it is an absolute path (the XDG specification says to ignore others), else `fallback` below home. */
+/** `$NAME` if it is an absolute path (the XDG specification says to ignore others), else `fallback` below the home folder. */
 export function xdg({ env, home }: XdgSources, name: string, fallback: string): string {
   const value = env[name];
   return value && isAbsolute(value) ? value : join(home, fallback);

@@ -1,18 +1,18 @@
-/** The commands of `svc actor`: what each asks the plane for, and what is printed of one answer and of several. */
+/** The commands of `svc actor`: their calls, and the output for one answer and for several. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
-import { configKeys } from '../contract/config.ts';
-import { type Problem, problems } from '../domain/problem.ts';
-import { type ActorDoor, openActorDoor } from '../rpc-actor/door.ts';
+import { configKeys } from '../core/config.ts';
+import { type Problem, problems } from '../core/problem.ts';
+import { type ActorListener, openActorListener } from '../server/actors/listener.ts';
 import { type Ran, run } from '../testing/cli.ts';
 
 let home: string;
-let door: ActorDoor;
+let listener: ActorListener;
 let calls: { method: string; params: Record<string, unknown> }[];
-/** What the plane answers; by default what it was asked. */
+/** The plane's answer; by default, the request. */
 let answers: (method: string, params: Record<string, unknown>) => unknown;
 
 beforeEach(async () => {
@@ -20,7 +20,7 @@ beforeEach(async () => {
   await writeFile(join(home, 'token'), 'ses_a.secret\n');
   calls = [];
   answers = (_method, params) => params;
-  door = await openActorDoor({
+  listener = await openActorListener({
     ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
     call: async ({ method, params }) => {
       const call = { method, params: params as Record<string, unknown> };
@@ -30,13 +30,13 @@ beforeEach(async () => {
   });
 });
 afterEach(async () => {
-  await door.close();
+  await listener.close();
   await rm(home, { recursive: true, force: true });
 });
 
 function actor(args: string[], env: Record<string, string> = {}): Promise<Ran> {
   const config = { get: (key: keyof typeof configKeys) => configKeys[key].default };
-  const endpoint = { SVC_ACTOR_ENDPOINT: `http://127.0.0.1:${door.port}` };
+  const endpoint = { SVC_ACTOR_ENDPOINT: `http://127.0.0.1:${listener.port}` };
   return run(['actor', ...args], {
     home,
     env: { ...endpoint, SVC_ACTOR_TOKEN_FILE: join(home, 'token'), ...env },
@@ -44,7 +44,7 @@ function actor(args: string[], env: Record<string, string> = {}): Promise<Ran> {
   });
 }
 
-/** What a command asked for last. */
+/** The last call of a command. */
 async function asks(...args: string[]): Promise<unknown> {
   const { code, stderr } = await actor(args);
   expect([code, stderr]).toEqual([0, '']);
@@ -52,7 +52,7 @@ async function asks(...args: string[]): Promise<unknown> {
   return { method, ...params };
 }
 
-test('each command asks for what its options say', async () => {
+test('each command sends what its options say', async () => {
   const as = ['--actor-id', 'hand@team_x'];
   const actor_id = 'hand@team_x';
   const payload = ['--payload', '{"a":1}'];
@@ -102,7 +102,7 @@ test('each command asks for what its options say', async () => {
   expect(await respond('--outcome', 'cancelled')).toEqual({ method, review_id: 'rev', outcome: 'cancelled' });
 });
 
-test('an option with one value that is repeated is an error that names it', async () => {
+test('a repeated option with one value is an error that names it', async () => {
   const said = await actor(['send', '--to', 'a', '--payload', '{}', '--to=b']);
   expect(said).toEqual({ code: 2, stdout: '', stderr: 'svc: --to may be given only once\n' });
   expect(await asks('permission-review-respond', '--permission-id', 'a', '--decision', 'deny')).toEqual({
@@ -110,7 +110,7 @@ test('an option with one value that is repeated is an error that names it', asyn
   });
 });
 
-test('actor, run and step are those of the agent unless flags say otherwise', async () => {
+test('actor, run and step are the agent’s unless flags name others', async () => {
   const env = { SVC_ACTOR_ID: 'hand@team_x', SVC_RUN_ID: 'run_x', SVC_STEP_KEY: 's' };
   await actor(['step-complete'], env);
   await actor(['step-complete', '--step-key', 't', '--run-id', 'run_y'], env);
@@ -120,13 +120,13 @@ test('actor, run and step are those of the agent unless flags say otherwise', as
   ]);
 });
 
-test('of one message the answer is one object, of several an array in their order', async () => {
+test('prints an object for one message, and an array in order for several', async () => {
   expect((await actor(['ack', '--message-id', '7'])).stdout).toBe('{"message_id":7}\n');
   const { code, stdout } = await actor(['ack', '--message-id', '9', '--message-id', '8']);
   expect([code, JSON.parse(stdout)]).toEqual([0, [{ message_id: 9 }, { message_id: 8 }]]);
 });
 
-test('what fails stands in its place, the others are carried out, and the exit code says so', async () => {
+test('a failed call is in its place, the others are made, and the exit code reports it', async () => {
   answers = (_method, params) => {
     if (params.message_id === 8 || params.review_id === 'b') throw problems.messageNotFound();
     return params;
@@ -162,7 +162,7 @@ test('what fails stands in its place, the others are carried out, and the exit c
   });
 });
 
-test('a message whose answer was lost is sent again with the same key, and no further message is', async () => {
+test('a message whose answer was lost is sent again with the same key, but not the next one', async () => {
   const lost: Problem[] = [problems.nodeUnreachable(), problems.upcallFailed()];
   answers = (_method, params) => {
     const problem = lost.shift();
@@ -178,7 +178,7 @@ test('a message whose answer was lost is sent again with the same key, and no fu
   expect(calls.at(-1)!.params.idempotency_key).not.toBe(keys[0]);
 });
 
-test('receive asks until there is a message, or nobody waits any more', async () => {
+test('receive polls until there is a message, or the time is over', async () => {
   const heard: unknown[][] = [[], [], [{ id: 1 }]];
   answers = () => ({ messages: heard.shift() });
   expect((await actor(['receive'])).stdout).toBe('{"messages":[{"id":1}]}\n');
@@ -207,7 +207,7 @@ test.each([
   [['permission-review-respond', '--request-id', 'a', '--decision', 'allow', '--decision', 'deny']],
   [['inbox', '--actor-id', 'a', '--actor-id', 'b']],
   [['inbox', '--limit', '1', '--limit', '1']],
-])('%j is not asked for', async (args) => {
+])('rejects %j', async (args) => {
   expect((await actor(args)).code).toBe(2);
   expect(calls).toEqual([]);
 });

@@ -3,7 +3,7 @@ import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';
 import { run } from '../testing/cli.ts';
 
-const child = fileURLToPath(new URL('../agent-doctor/agent-child.ts', import.meta.url));
+const child = fileURLToPath(new URL('../tools/agent-doctor/agent-child.ts', import.meta.url));
 
 function doctor(options: string[], habits: string[], tty = false) {
   return run(['agents', 'doctor', ...options, '--', process.execPath, child, ...habits], {
@@ -12,7 +12,7 @@ function doctor(options: string[], habits: string[], tty = false) {
   });
 }
 
-test.concurrent('an agent that is well is a table and exit code 0', async () => {
+test.concurrent('prints a table and exits with 0 for a working agent', async () => {
   const { code, stdout, stderr } = await doctor([], []);
   expect([code, stderr]).toEqual([0, '']);
   const rows = stdout
@@ -40,7 +40,7 @@ test.concurrent('an agent that is well is a table and exit code 0', async () => 
   expect(rows.at(-1)!.at(-1)).toBe('12 ok, 2 skipped');
 });
 
-test.concurrent('with --json it is one object, in which the scripted model tells what it was asked', async () => {
+test.concurrent('prints one object with --json, which includes the requests to the scripted model', async () => {
   const { code, stdout } = await doctor(['--json', '--model', 'scripted', '--agent', 'qwen'], []);
   const report = JSON.parse(stdout);
   expect(code).toBe(0);
@@ -59,30 +59,30 @@ test.concurrent('with --json it is one object, in which the scripted model tells
   });
 });
 
-test.concurrent('an agent that fails is exit code 1, and its last words are shown without their control characters', async () => {
+test.concurrent('exits with 1 for a failing agent, and shows its last output without control characters', async () => {
   const { code, stderr } = await doctor([], ['dies'], true);
   expect(code).toBe(1);
-  expect(stderr).toContain('it wrote to stderr:\nout of luck\\x1b[2J\n');
+  expect(stderr).toContain('stderr of the agent:\nout of luck\\x1b[2J\n');
   expect(stderr).toMatch(/svc: 2 of 14 checks failed\n$/);
 });
 
-test.concurrent('an agent that acts without asking fails as its preset, and is weak as its own command', async () => {
+test.concurrent('an agent that acts without asking fails with its preset, and is weak as a command', async () => {
   expect((await doctor([], ['eager'])).code).toBe(0);
   const { code, stdout } = await doctor(['--preset', 'gemini'], ['eager']);
   expect(code).toBe(1);
-  expect(stdout).toContain('wrote eager.txt without asking, although its preset promises that it asks');
+  expect(stdout).toContain('wrote eager.txt without asking, although its preset promises to ask');
 });
 
-test.concurrent('what it does not know is refused', async () => {
+test.concurrent('rejects unknown values', async () => {
   expect(await doctor(['--model', 'gpt'], [])).toMatchObject({
     code: 2,
-    stderr: 'svc: --model: there is only scripted\n',
+    stderr: 'svc: --model: must be scripted\n',
   });
   expect((await doctor(['--agent', 'nobody'], [])).stderr).toMatch(
     /^svc: --agent: must be one of claude, codex, /,
   );
   expect((await run(['agents', 'doctor'], { home: tmpdir() })).code).toBe(2);
   expect((await doctor(['--preset', 'plain'], [])).stderr).toBe(
-    'svc: --preset: plain is no preset that speaks ACP\n',
+    'svc: --preset: plain is not a preset that speaks ACP\n',
   );
 });

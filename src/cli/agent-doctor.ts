@@ -1,10 +1,10 @@
-/** `svc agents doctor`: an ACP agent is examined on this machine, without a plane. The work is done by `agent-doctor/`. */
+/** `svc agents doctor`: examines an ACP agent on this machine, without a plane. `tools/agent-doctor/` does the work. */
 import { existsSync } from 'node:fs';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
-import type { Check, Report } from '../agent-doctor/report.ts';
-import type { Preset } from '../domain/preset.ts';
-import { findPreset } from '../domain/presets.ts';
+import { findPreset } from '../features/presets/rules/catalog.ts';
+import type { Preset } from '../features/presets/rules/preset.ts';
+import type { Check, Report } from '../tools/agent-doctor/report.ts';
 import type { Context } from './context.ts';
 import { failed, usage } from './failure.ts';
 import { leaf, timeLimit } from './options.ts';
@@ -34,20 +34,20 @@ const columns: Column<Row>[] = [
 export function addAgentDoctor(agents: Command, context: Context): void {
   const { io } = context;
   leaf(agents, 'doctor [program...]', 'examine an ACP agent by its command (after --), without a plane')
-    .option('--model <name>', 'scripted: not its own model but a scripted one, without key and network')
-    .option('--agent <name>', 'which agent it is, where the command does not tell')
-    .option('--preset <id>', 'as agents of this preset run; without a command, the preset’s own')
-    .option('--mode <id>', 'the mode that its session is set to')
-    .option('--prompt <text>', 'what it is asked to do; it should need a permission')
-    .option('--timeout <duration>', 'for each check; default: 60s', timeLimit)
+    .option('--model <name>', 'scripted: use a scripted model, which needs no API key and no network')
+    .option('--agent <name>', 'which agent the command runs, if svc cannot tell')
+    .option('--preset <id>', 'run it as agents of this preset; without a command, use the preset’s')
+    .option('--mode <id>', 'the mode to set on its session')
+    .option('--prompt <text>', 'the prompt to send; it should make the agent ask for permission')
+    .option('--timeout <duration>', 'time limit of each check (default: 60s)', timeLimit)
     .action(async (given: string[], options: Options) => {
       const preset = presetOf(options.preset);
       const argv = given.length > 0 ? given : preset?.program?.argv;
-      if (!argv) throw usage('give a program after --, or --preset ID of an agent that has one');
-      const { examineAgent } = await import('../agent-doctor/doctor.ts');
-      const { agentNames } = await import('../agent-doctor/known.ts');
+      if (!argv) throw usage('give a program after --, or --preset ID of a preset that has one');
+      const { examineAgent } = await import('../tools/agent-doctor/doctor.ts');
+      const { agentNames } = await import('../tools/agent-doctor/known-agents.ts');
       if (options.model !== undefined && options.model !== 'scripted')
-        throw usage('--model: there is only scripted');
+        throw usage('--model: must be scripted');
       const agent = agentNames.find((name) => name === options.agent) ?? null;
       if (options.agent !== undefined && !agent)
         throw usage(`--agent: must be one of ${agentNames.join(', ')}`);
@@ -69,7 +69,7 @@ export function addAgentDoctor(agents: Command, context: Context): void {
       else await printRows(io, [...report.checks, totalRow(report)], columns, options);
       const bad = report.checks.filter(({ grade }) => grade === 'failed').length;
       if (bad === 0) return;
-      if (!options.json && report.stderr !== '') say(io, `it wrote to stderr:\n${lines(report.stderr)}`);
+      if (!options.json && report.stderr !== '') say(io, `stderr of the agent:\n${lines(report.stderr)}`);
       throw failed(`${bad} of ${report.checks.length} checks failed`);
     });
 }
@@ -77,11 +77,11 @@ export function addAgentDoctor(agents: Command, context: Context): void {
 function presetOf(id: string | undefined): Preset | null {
   if (id === undefined) return null;
   const preset = findPreset(id);
-  if (preset?.protocol !== 'acp') throw usage(`--preset: ${id} is no preset that speaks ACP`);
+  if (preset?.protocol !== 'acp') throw usage(`--preset: ${id} is not a preset that speaks ACP`);
   return preset;
 }
 
-/** The agent runs in a folder of the doctor's: paths of files here, as in `node dist/agent.js`, have to be whole. */
+/** The agent runs in a temporary folder, so relative paths of files here, as in `node dist/agent.js`, become absolute. */
 function absolute(cwd: string, word: string): string {
   return word.includes('/') && existsSync(resolve(cwd, word)) ? resolve(cwd, word) : word;
 }

@@ -1,11 +1,10 @@
-/**
- * The plane as commands see it: which one is meant, with which token, and the contract's typed client, ended by Ctrl-C.
- */
+/** How commands reach the plane: which plane, with which token, through the contract's typed client. Ctrl-C aborts calls. */
+
+import type { Answer } from '../api/route.ts';
+import type { OperationId, RouteOf } from '../api/routes.ts';
 import { sleep } from '../base/async.ts';
-import { type CallArgs, Client } from '../contract/client.ts';
-import type { Answer } from '../contract/route.ts';
-import type { OperationId, RouteOf } from '../contract/routes.ts';
-import { Problem } from '../domain/problem.ts';
+import { type CallArgs, Client } from '../client/client.ts';
+import { Problem } from '../core/problem.ts';
 import type { Context, Io } from './context.ts';
 import { readCredentials } from './credentials.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
@@ -25,7 +24,7 @@ export class Api {
   readonly #token: string | null;
   readonly #io: Pick<Io, 'stderr' | 'signal'>;
 
-  /** Warnings of the service go to `io.stderr`; `io.signal` gives calls up. */
+  /** Writes warnings of the service to `io.stderr`. `io.signal` aborts calls. */
   constructor(url: string, token: string | null, io: Pick<Io, 'stderr' | 'signal'>) {
     this.url = url;
     this.#token = token;
@@ -37,7 +36,7 @@ export class Api {
     });
   }
 
-  /** The same plane for calls that another signal gives up. */
+  /** Returns a client of the same plane whose calls `signal` aborts. */
   upTo(signal: AbortSignal): Api {
     return new Api(this.url, this.#token, { ...this.#io, signal });
   }
@@ -47,7 +46,7 @@ export class Api {
     return call(op, { ...args, signal: this.#io.signal });
   }
 
-  /** Where there are more calls than the plane takes at once: those that it refuses wait for their turn. */
+  /** Repeats a call for as long as the plane answers `rate_limited`, after the delay that the plane asks for. */
   async patiently<Op extends OperationId>(op: Op, args: CallArgs<Op>): Promise<Answer<RouteOf<Op>>> {
     for (;;) {
       try {
@@ -63,7 +62,7 @@ export class Api {
     return this.client.open(op, { ...args, signal: this.#io.signal });
   }
 
-  /** Every item of a list. */
+  /** Returns every item of a list. */
   async all<Op extends Parameters<Client['all']>[0]>(
     op: Op,
     args: CallArgs<Op>,
@@ -73,7 +72,7 @@ export class Api {
     return items;
   }
 
-  /** Items of a list, page by page for as long as they are asked for. */
+  /** Iterates over a list and requests each page only when it is needed. */
   each<Op extends Parameters<Client['all']>[0]>(
     op: Op,
     args: CallArgs<Op>,
@@ -83,7 +82,7 @@ export class Api {
   }
 }
 
-/** Signed in to the plane that is meant, or exit 4. */
+/** Returns a client with the stored or given token; fails with exit code 4 if there is none. */
 export async function connect(context: Context, options: ApiOptions): Promise<Api> {
   const url = await planeUrl(context, options);
   const { io } = context;
@@ -92,19 +91,19 @@ export async function connect(context: Context, options: ApiOptions): Promise<Ap
   return new Api(url, token, io);
 }
 
-/** Without a token, for what needs none. */
+/** Returns a client without a token, for calls that need none. */
 export async function connectOpen(context: Context, options: ApiOptions): Promise<Api> {
   return new Api(await planeUrl(context, options), null, context.io);
 }
 
-/** `--url`, else `SVC_URL`, else where `svc login` went last, else the plane of this machine. */
+/** `--url`, else `SVC_URL`, else the plane of the last `svc login`, else the plane of this machine. */
 export async function planeUrl(context: Context, options: ApiOptions): Promise<string> {
   const { io } = context;
   const named = options.url ?? (io.env.SVC_URL || undefined) ?? (await readCredentials(io)).current;
   return named ? baseUrl(named) : localUrl(context, options);
 }
 
-/** Where the plane of this machine's data directory listens, running or not. */
+/** The URL at which the plane of this machine's data directory listens, whether or not it is running. */
 export function localUrl({ local }: Context, options: LocalOptions): string {
   const config = local.loadConfig(localFlags(options));
   const holder = local.holderOf(config.get('data_dir'));
@@ -124,7 +123,7 @@ export function baseUrl(text: string): string {
   return url.origin + url.pathname.replace(/\/+$/, '');
 }
 
-/** An agent by id, or by its name when only one has it. */
+/** Finds an agent by id, or by name if only one agent has that name. */
 export async function findAgent(api: Api, ref: string) {
   if (ref.startsWith('agt_')) {
     const found = await api.call('getAgent', { params: { agent_id: ref } }).catch((error) => {
@@ -134,12 +133,12 @@ export async function findAgent(api: Api, ref: string) {
     if (found) return found;
   }
   const listed = await api.all('listAgents', { query: { name: ref } });
-  // Also of a plane that does not know the filter, and answers them all.
+  // Filtered here as well, because an older plane ignores the filter and returns every agent.
   return onlyNamed(listed, ref, 'agent');
 }
 export type AgentRecord = Awaited<ReturnType<typeof findAgent>>;
 
-/** The one that is called so; throws where there is none, or more than one. */
+/** Finds the one item with this name; throws if there is none, or more than one. */
 export function onlyNamed<T extends { id: string; name: string }>(
   listed: readonly T[],
   ref: string,
@@ -148,7 +147,7 @@ export function onlyNamed<T extends { id: string; name: string }>(
   const named = listed.filter(({ name }) => name === ref);
   if (named.length > 1) {
     const ids = named.map(({ id }) => id).join(', ');
-    throw failed(`${named.length} ${noun}s are called ${ref}: use an id (${ids})`);
+    throw failed(`${named.length} ${noun}s have the name ${ref}: use an id (${ids})`);
   }
   if (!named[0]) throw failed(`${noun} not found: ${ref}`);
   return named[0];

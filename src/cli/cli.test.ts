@@ -4,9 +4,9 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import type { Agent } from '../domain/agent.ts';
-import { Problem, problems } from '../domain/problem.ts';
-import type { HttpServer } from '../http/server.ts';
+import { Problem, problems } from '../core/problem.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import type { HttpServer } from '../server/server.ts';
 import { agentRecord, time } from '../testing/agent-record.ts';
 import { run } from '../testing/cli.ts';
 import { openStream, output, status } from '../testing/event-stream.ts';
@@ -28,7 +28,7 @@ async function open(handlers: Parameters<typeof openFakeHttp>[0]): Promise<Recor
   return { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
 }
 
-describe('what is printed', () => {
+describe('output', () => {
   const two = [agentRecord({ name: 'evil\x1b]52;c;x\x07' }), agentRecord({ id: 'agt_2', name: '日本' })];
   const listAgents = () => ({ items: two });
 
@@ -38,7 +38,7 @@ describe('what is printed', () => {
     expect(stdout.split('\n')[0]).toBe(`agt_1\tevil\\x1b]52;c;x\\x07\tcreated\tmain\t${time}\t/w`);
   });
 
-  test('a terminal gets an aligned table; names cannot drive it', async () => {
+  test('a terminal gets an aligned table, and names cannot control it', async () => {
     const env = { ...(await open({ listAgents })), NO_COLOR: '1' };
     const { stdout } = await run(['agents', 'ls'], { home, env, tty: true });
     expect(stdout).not.toContain('\x1b');
@@ -55,7 +55,7 @@ describe('what is printed', () => {
     expect(JSON.parse(stdout)).toEqual(two);
   });
 
-  test('every page of a list is read', async () => {
+  test('reads every page of a list', async () => {
     const env = await open({
       listAgents: ({ query }) =>
         query.cursor === undefined
@@ -67,7 +67,7 @@ describe('what is printed', () => {
   });
 });
 
-describe('how commands end', () => {
+describe('exit codes', () => {
   test('2 for wrong usage, with nothing on stdout', async () => {
     for (const argv of [
       ['agents', 'create'],
@@ -97,7 +97,7 @@ describe('how commands end', () => {
     expect(stderr).toBe('svc: unknown command agnets: did you mean agents?\n');
   });
 
-  test('4 without a token, and with one that is refused', async () => {
+  test('4 without a token, and with a rejected one', async () => {
     const env = await open({});
     const without = await run(['agents', 'ls'], { home, env: { SVC_URL: env.SVC_URL! } });
     expect(without.code).toBe(4);
@@ -106,7 +106,7 @@ describe('how commands end', () => {
     expect(refused).toMatchObject({ code: 4, stderr: 'svc: invalid token\n' });
   });
 
-  test('1 with the words of the server, or where nobody answers', async () => {
+  test('1 with the server’s message, or if nothing answers', async () => {
     const env = await open({
       listAgents: () => ({ items: [agentRecord({})] }),
       startAgent: () => {
@@ -122,7 +122,7 @@ describe('how commands end', () => {
 });
 
 describe('agents', () => {
-  test('are named by id, or by a name that only one has', async () => {
+  test('are named by id, or by a unique name', async () => {
     const all = [
       agentRecord({}),
       agentRecord({ id: 'agt_2', name: 'twice' }),
@@ -139,11 +139,11 @@ describe('agents', () => {
     const get = (ref: string) => run(['agents', 'get', ref, '--json'], { home, env });
     expect(JSON.parse((await get('one')).stdout).id).toBe('agt_1');
     expect(JSON.parse((await get('agt_2')).stdout).id).toBe('agt_2');
-    expect((await get('twice')).stderr).toContain('2 agents are called twice: use an id (agt_2, agt_3)');
+    expect((await get('twice')).stderr).toContain('2 agents have the name twice: use an id (agt_2, agt_3)');
     expect(await get('agt_9')).toMatchObject({ code: 1, stderr: 'svc: agent not found: agt_9\n' });
   });
 
-  test('create says what the flags say', async () => {
+  test('create sends what the flags say', async () => {
     let body: unknown;
     const env = await open({
       createAgent: (call) => {
@@ -190,7 +190,7 @@ describe('agents', () => {
     expect(both).toMatchObject({ code: 2, stderr: expect.stringContaining('or --preset ID') });
   });
 
-  test('input sends what stands in our stdin, whole', async () => {
+  test('input sends all of standard input', async () => {
     const sent: { data: string; eof: boolean }[] = [];
     const env = await open({
       listAgents: () => ({ items: [agentRecord({})] }),
@@ -220,7 +220,7 @@ describe('input', () => {
     },
   });
 
-  test('that comes quicker than the plane takes it waits, and loses nothing', async () => {
+  test('waits if it is faster than the plane accepts it, and loses nothing', async () => {
     const sent: string[] = [];
     const env = await open(handlers(sent, 1));
     const ran = await run(['agents', 'input', 'one'], { home, env, input: 'one\ntwo\n' });
@@ -228,7 +228,7 @@ describe('input', () => {
     expect(sent).toEqual(['one\ntwo\n']);
   });
 
-  test('keeps a byte order mark, and is never changed to be text', async () => {
+  test('keeps a byte order mark, and is never converted to text', async () => {
     const sent: string[] = [];
     const env = await open(handlers(sent));
     await run(['agents', 'input', 'one'], { home, env, input: '\ufeffone' });
@@ -242,7 +242,7 @@ describe('input', () => {
   });
 });
 
-test('wait tells how the session ended that it waited for, though the agent runs again', async () => {
+test('wait reports how its session ended, even if the agent is running again', async () => {
   const first = agentRecord({ status: 'running', session_id: 'ses_1' });
   const end = { agent_id: 'agt_1', session_id: 'ses_1', seq: 1, ts: 1, previous_status: 'running' };
   const env = await open({
@@ -267,13 +267,13 @@ test.each(['agents', 'nodes', 'teams', 'runs', 'steps', 'tasks', 'mail', 'review
   },
 );
 
-test('a time limit that no timer can hold is refused, instead of being over at once', async () => {
+test('rejects a time limit that no timer can hold', async () => {
   const ran = await run(['agents', 'wait', 'one', '--timeout', '600h'], { home });
   expect(ran.code).toBe(2);
   expect(ran.stderr).toContain('must be at most 596h');
 });
 
-test('stop --agents is for root: others see only their own agents', async () => {
+test('stop --agents is for root, because others see only their own agents', async () => {
   const me = { id: 'usr_ada', username: 'ada', role: 'user' as const, created_at: time, passkeys: [] };
   const env = await open({ getMe: () => me, listAgents: () => ({ items: [] }) });
   const ended: string[] = [];
@@ -302,7 +302,7 @@ describe('login', () => {
   });
   const file = () => join(home, '.config/svc/credentials.json');
 
-  test('keeps a token per host, for this user only, and commands use it', async () => {
+  test('stores a token per host, for this user only, which commands use', async () => {
     const { SVC_URL: url } = await open(login([]));
     const ran = await run(['login', url!, '-u', 'ana'], { home, input: 'right\nrest' });
     expect(ran).toMatchObject({ code: 0, stdout: '' });
@@ -326,7 +326,7 @@ describe('login', () => {
     expect(ran.stdout + ran.stderr).not.toContain('right');
   });
 
-  test('a wrong password is exit 4 and keeps nothing', async () => {
+  test('a wrong password exits with 4 and stores nothing', async () => {
     const { SVC_URL: url } = await open(login([]));
     writeFileSync(join(home, 'pw'), 'wrong\n');
     const ran = await run(['login', url!, '-u', 'ana', '--password-file', 'pw'], { home });
@@ -334,14 +334,14 @@ describe('login', () => {
     expect(() => statSync(file())).toThrow();
   });
 
-  test('an API token comes from stdin, and is tried first', async () => {
+  test('reads an API token from stdin, and tries it first', async () => {
     const { SVC_URL: url } = await open(login([]));
     expect((await run(['login', url!, '--with-token'], { home, input: 'bad' })).code).toBe(4);
     expect((await run(['login', url!, '--with-token'], { home, input: `${ROOT_TOKEN}\n` })).code).toBe(0);
     expect(JSON.parse(readFileSync(file(), 'utf8')).hosts[url!].username).toBe('ana');
   });
 
-  test('logout forgets the token even when it has ended already', async () => {
+  test('logout forgets the token even if it has expired', async () => {
     const env = await open({
       ...login([]),
       logout: () => {
@@ -354,7 +354,7 @@ describe('login', () => {
   });
 });
 
-test('logout ends the kept token, not another one in SVC_TOKEN', async () => {
+test('logout ends the stored token, not another one in SVC_TOKEN', async () => {
   const ended: string[] = [];
   const env = await open({
     logout: ({ caller }) => {
@@ -370,7 +370,7 @@ test('logout ends the kept token, not another one in SVC_TOKEN', async () => {
 });
 
 describe('completion', () => {
-  test('the bash script is sound, and every shell has one', async () => {
+  test('the bash script is valid, and every shell has one', async () => {
     const { stdout } = await run(['completion', 'bash'], { home });
     execFileSync('bash', ['-n'], { input: stdout });
     expect((await run(['completion', 'zsh'], { home })).stdout).toContain('#compdef svc');
@@ -410,11 +410,16 @@ describe('configuration', () => {
     expect(text).toMatch(/\[internal_grpc\]\nenabled = true\nlisten = "127\.0\.0\.1:8081"/);
     expect(/shared_secret = "([\w-]+)"/.exec(text)![1]).toHaveLength(43);
     const again = await run(['init', '--config', 'sub/c.toml'], { home });
-    expect(again).toMatchObject({ code: 1, stderr: `svc: ${path} exists already: it is left as it is\n` });
+    expect(again).toMatchObject({ code: 1, stderr: `svc: ${path} already exists; it was not changed\n` });
     expect(readFileSync(path, 'utf8')).toBe(text);
   });
 
-  test('show works without a plane and says who set what', async () => {
+  test('init writes the file that SVC_CONFIG names', async () => {
+    expect((await run(['init'], { home, env: { SVC_CONFIG: 'named.toml' } })).code).toBe(0);
+    expect(statSync(join(home, 'named.toml')).isFile()).toBe(true);
+  });
+
+  test('show works without a plane and prints the origin of each value', async () => {
     const { stdout } = await run(['config', 'show', 'server.listen', '--origin', '--data-dir', '/d'], {
       home,
     });
@@ -428,7 +433,7 @@ describe('configuration', () => {
     });
   });
 
-  test('set changes live settings in their own types', async () => {
+  test('set converts live settings to their types', async () => {
     let body: unknown;
     const env = await open({
       updateConfig: (call) => {
@@ -457,7 +462,7 @@ describe('configuration', () => {
 });
 
 describe('doctor', () => {
-  test('fails when a check does, and says what to do', async () => {
+  test('fails when a check fails, and prints how to fix it', async () => {
     const doctor = () =>
       Promise.resolve([
         { name: 'git', ok: true, detail: '2' },
@@ -473,7 +478,7 @@ describe('doctor', () => {
 });
 
 describe('logs', () => {
-  test('-f goes on after a cut in the middle of a frame, without a hole and without a double', async () => {
+  test('-f continues after a cut in the middle of a frame, without gaps or duplicates', async () => {
     const whole = output(3, 'three\n');
     const plane = await openStream(agentRecord({ last_seq: 3 }), [
       (response) => {
@@ -502,7 +507,7 @@ describe('logs', () => {
     }
   });
 
-  test('without -f ends at what was there; bytes that are no text come out as they are', async () => {
+  test('ends at the current end without -f, and prints binary output unchanged', async () => {
     const plane = await openStream(agentRecord({ last_seq: 2 }), [
       (response) => void response.write(output(1, 'a\x1b[2J') + output(2, '/w==', { encoding: 'base64' })),
     ]);
@@ -516,7 +521,7 @@ describe('logs', () => {
     }
   });
 
-  test('on a terminal colours stay and nothing else; --raw leaves all', async () => {
+  test('keeps only colours on a terminal; --raw keeps everything', async () => {
     const text = 'a\x1b[2J\x1b[31mred\x1b]52;c;x\x07\n';
     const plane = await openStream(
       agentRecord({ last_seq: 1 }),
@@ -565,7 +570,7 @@ describe('logs', () => {
     }
   });
 
-  test('a follow to the end answers 3 for failed, 124 when the time is up', async () => {
+  test('a follow to the end exits with 3 for failed, and 124 on a timeout', async () => {
     const failing = agentRecord({
       status: 'failed',
       exit_code: 7,

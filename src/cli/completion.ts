@@ -1,10 +1,10 @@
 /**
- * `svc completion SHELL`: small scripts that ask `svc __complete` for candidates, so that commands, options and the
- * names of agents are always those of this program and this plane.
+ * `svc completion SHELL`: prints a small script that asks `svc __complete` for candidates. So commands, options and
+ * names always match the installed program and the plane.
  */
 import type { Command } from 'commander';
 import { limits } from '../base/limits.ts';
-import { isRunOver } from '../domain/run.ts';
+import { isRunOver } from '../features/runs/rules/run.ts';
 import { type Api, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
@@ -37,7 +37,7 @@ complete -c svc -a '(__svc_complete)'
 export function addCompletion(program: Command, context: Context): void {
   program
     .command('completion <shell>')
-    .description('print the completion script of bash, zsh or fish')
+    .description('print the completion script for bash, zsh or fish')
     .action(async (shell: string) => {
       if (!Object.hasOwn(scripts, shell)) throw usage('the shell must be bash, zsh or fish');
       await print(context.io, scripts[shell]!);
@@ -49,7 +49,7 @@ export function addCompletion(program: Command, context: Context): void {
   });
 }
 
-/** What may stand where the last word is. */
+/** Candidates for the last word. */
 async function candidates(program: Command, context: Context, words: string[]): Promise<string[]> {
   const last = words.at(-1) ?? '';
   let command = program;
@@ -82,12 +82,16 @@ const named: Record<string, (context: Context) => Promise<string[]>> = {
     ask(context, async (api) =>
       (await api.all('listReviews', { query: { status: 'pending' } })).map(({ id }) => id),
     ),
+  elicitation: (context) =>
+    ask(context, async (api) =>
+      (await api.all('listElicitations', { query: { status: 'pending' } })).map(({ id }) => id),
+    ),
   team: (context) => ask(context, async (api) => plainNames(await api.all('listTeams', {}))),
   run: (context) => ask(context, openRuns),
   node: (context) => ask(context, async (api) => (await api.all('listAgentNodes', {})).map(({ id }) => id)),
 };
 
-/** Nothing at all when the plane does not answer soon. */
+/** Returns nothing if the plane does not answer in time. */
 async function ask(context: Context, question: (api: Api) => Promise<string[]>): Promise<string[]> {
   try {
     const signal = AbortSignal.any([context.io.signal, AbortSignal.timeout(limits.completion_wait_ms)]);
@@ -114,7 +118,7 @@ async function agentNames(api: Api): Promise<string[]> {
   return plainNames(await api.all('listAgents', {}));
 }
 
-/** Names where they are unique and plain, ids otherwise. */
+/** Names if they are unique and need no quoting, ids otherwise. */
 function plainNames(listed: readonly { id: string; name: string }[]): string[] {
   const uses = new Map<string, number>();
   for (const { name } of listed) uses.set(name, (uses.get(name) ?? 0) + 1);

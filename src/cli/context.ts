@@ -1,9 +1,9 @@
 /**
- * Everything that a command may touch, handed in: the world outside (so that tests bring their own), and what only the
- * program's own machine offers (`Local`, wired by `main/`).
+ * Everything that a command may touch, passed as an argument: input, output and environment (so that tests can supply
+ * their own), and what only this machine's program offers (`Local`, implemented in `main/`).
  */
 import type { Readable, Writable } from 'node:stream';
-import type { Config, ConfigKey } from '../contract/config.ts';
+import type { Config, ConfigKey } from '../core/config.ts';
 
 export interface Io {
   env: Readonly<Record<string, string | undefined>>;
@@ -17,13 +17,13 @@ export interface Io {
 }
 
 export interface LocalFlags {
-  /** `--config`. */
+  /** From `--config`. */
   file?: string | undefined;
-  /** Keys given by flags, as text. */
+  /** Configuration keys given by flags, as text. */
   values: ReadonlyMap<ConfigKey, { text: string; flag: string }>;
 }
 
-/** Who runs a plane on a data directory. */
+/** The process that runs a plane on a data directory. */
 export interface PlaneHolder {
   pid: number;
   host: string;
@@ -35,23 +35,23 @@ export interface DoctorCheck {
   name: string;
   ok: boolean;
   detail: string;
-  /** What to do about it, when it is not ok. */
+  /** How to fix it, if it is not ok. */
   hint?: string;
 }
 
-/** What works on this machine's data directory, without the API. */
+/** Operations on this machine's data directory that do not need the API. */
 export interface Local {
   version: string;
-  /** Where `svc init` writes without `--config`. */
+  /** The file that `svc init` writes without `--config`. */
   defaultConfigFile(): string;
   loadConfig(flags: LocalFlags): Config;
-  /** Runs the plane until it is told to stop; answers the exit code. */
+  /** Runs the plane until it is told to stop; returns the exit code. */
   serve(flags: LocalFlags): Promise<number>;
   holderOf(data_dir: string): PlaneHolder | null;
-  /** Signals the holder, after making sure that the pid still is the holder's. */
+  /** Signals the process that holds the data directory, after checking that the pid still belongs to it. */
   terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder;
   backup(data_dir: string, file: string): Promise<{ file: string; bytes: number }>;
-  /** Answers where the files that were there before now lie. */
+  /** Returns the folder to which the previous files were moved. */
   restore(data_dir: string, file: string): Promise<{ aside: string | null }>;
   doctor(flags: LocalFlags): Promise<DoctorCheck[]>;
   openBrowser(url: string): Promise<boolean>;

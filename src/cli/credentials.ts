@@ -1,6 +1,6 @@
 /**
- * Where `svc login` keeps tokens: one per host in `$XDG_CONFIG_HOME/svc/credentials.json`, for this user only. It never
- * sends a token anywhere and knows nothing of what it is good for.
+ * The file in which `svc login` keeps tokens: one per host, in `$XDG_CONFIG_HOME/svc/credentials.json`, readable by
+ * this user only. This module never sends a token and does not check whether it is valid.
  */
 import { mkdir, readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ import { failed } from './failure.ts';
 
 const credentialSchema = z.object({ token: z.string(), username: z.string() });
 const fileSchema = z.object({
-  /** The host of the last login: the one that is meant when nothing else says so. */
+  /** The host of the last login, used if nothing else names one. */
   current: z.string().nullable().default(null),
   hosts: z.record(z.string(), credentialSchema).default({}),
 });

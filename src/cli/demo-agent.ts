@@ -2,11 +2,11 @@
 import { isAbsolute, join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
 import { limits } from '../base/limits.ts';
-import { type ModeId, modeIds } from '../demo/offers.ts';
+import { bare, runProgram } from '../features/runs/commands/run.ts';
+import { type ModeId, modeIds } from '../tools/demo-agent/offers.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
 import { wholeNumber } from './options.ts';
-import { bare, runProgram } from './run.ts';
 
 interface Options {
   seed: number;
@@ -23,17 +23,15 @@ export function addDemoAgent(program: Command, io: Io): void {
   program
     .command('demo-agent')
     .description('run a scripted agent that speaks ACP on standard input and output')
-    .option('--seed <n>', 'another seed, other words', wholeNumber, 1)
-    .option('--speed <x>', 'how fast it goes: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
-    .addOption(
-      new Option('--mode <mode>', 'the mode that its sessions begin in').choices(modeIds).default('ask'),
-    )
-    .option('--input-required <question>', 'in a team: what it asks a human in each of its steps', questionOf)
-    .option('--auth', 'open no session before somebody has signed in')
-    .option('--state <dir>', 'where it keeps its sessions; default: $XDG_STATE_HOME/svc-demo')
+    .option('--seed <n>', 'random seed; a different seed gives different texts', wholeNumber, 1)
+    .option('--speed <x>', 'speed factor: 2 is twice as fast, 0 does not wait at all', speedOf, 1)
+    .addOption(new Option('--mode <mode>', 'initial mode of its sessions').choices(modeIds).default('ask'))
+    .option('--input-required <question>', 'in a team, a question to ask a person in each step', questionOf)
+    .option('--auth', 'open no session before the user has signed in')
+    .option('--state <dir>', 'where to keep its sessions (default: $XDG_STATE_HOME/svc-demo)')
     .action(async ({ seed, speed, mode, inputRequired, auth = false, state }: Options) => {
-      const { serveDemo } = await import('../demo/serve.ts');
-      const { membershipOf } = await import('../demo/team-turn.ts');
+      const { serveDemo } = await import('../tools/demo-agent/serve.ts');
+      const { membershipOf } = await import('../tools/demo-agent/team-turn.ts');
       const state_dir = state === undefined ? defaultStateDir(io) : resolve(io.cwd, state);
       const membership = membershipOf(io.env, inputRequired ?? null);
       await serveDemo({ seed, speed, auth, state_dir, mode, membership }, io);
@@ -41,7 +39,7 @@ export function addDemoAgent(program: Command, io: Io): void {
     });
 }
 
-/** This command without the others and what they load: whoever starts an agent waits for it. */
+/** Only this command, without the modules of the others, so that the agent starts quickly. */
 export function runDemoAgent(argv: readonly string[], io: Io): Promise<number> {
   const program = bare(io);
   addDemoAgent(program, io);

@@ -1,12 +1,12 @@
 /** How a command ends: the exit codes, and the error that carries one. */
-import { Unreachable } from '../contract/client.ts';
-import { Problem, problems } from '../domain/problem.ts';
+import { Unreachable } from '../client/client.ts';
+import { Problem, problems } from '../core/problem.ts';
 
 export const exitCodes = {
   ok: 0,
   failed: 1,
   usage: 2,
-  /** The thing that was waited for failed or was cancelled. */
+  /** What the command waited for failed or was cancelled. */
   bad_end: 3,
   unauthenticated: 4,
   /** The agent's node does not answer. */
@@ -16,7 +16,7 @@ export const exitCodes = {
 } as const;
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes];
 
-/** Ends the command with a code; an empty message ends it silently. */
+/** Ends the command with an exit code; an empty message prints nothing. */
 export class Failure extends Error {
   readonly exit: ExitCode;
 
@@ -35,7 +35,7 @@ export function failed(message: string): Failure {
   return new Failure(exitCodes.failed, message);
 }
 
-/** Adds lines to what the server says of one problem, by its code: what can be done about it. */
+/** If `answer` fails with one of these codes, adds lines to the server's message that say how to fix it. */
 export async function explained<T>(
   answer: Promise<T>,
   codes: readonly string[],
@@ -49,7 +49,7 @@ export async function explained<T>(
   }
 }
 
-/** What can be done about a path that was refused. */
+/** How to fix a rejected path. */
 function remedyOf({ code, allowed_paths }: Problem): string[] {
   if (!allowed_paths?.length) return [];
   const key = code === problems.repoNotSafe().code ? 'worktree.repo_roots' : 'safe_paths';
@@ -59,7 +59,7 @@ function remedyOf({ code, allowed_paths }: Problem): string[] {
   ];
 }
 
-/** The exit code and words of whatever was thrown. */
+/** The exit code and message for any thrown value. */
 export function asFailure(error: unknown): Failure {
   if (error instanceof Failure) return error;
   if (error instanceof Problem) {

@@ -1,4 +1,4 @@
-/** JSON that people give: as an argument, from a file, or in standard input. */
+/** JSON that people pass: as an argument, in a file, or on standard input. */
 import { readFile } from 'node:fs/promises';
 import { resolve } from 'node:path';
 import type { Command } from 'commander';
@@ -6,14 +6,14 @@ import type { Io } from './context.ts';
 import { usage } from './failure.ts';
 import { textOrStdin } from './prompt.ts';
 
-/** `--NAME JSON` and `--NAME-file FILE`. */
+/** Adds `--NAME JSON` and `--NAME-file FILE`. */
 export function withJson(command: Command, name: string, what: string): Command {
   return command
     .option(`--${name} <json>`, what)
-    .option(`--${name}-file <file>`, 'the same from a file; - is standard input');
+    .option(`--${name}-file <file>`, 'the same, read from a file (-: standard input)');
 }
 
-/** What these options say; undefined: nothing. Text that is no JSON is wrong usage. */
+/** The value of these options, or undefined if neither is given. Invalid JSON is a usage error. */
 export async function givenJson(io: Io, name: string, options: object): Promise<unknown> {
   const given = options as Record<string, string | undefined>;
   const text = given[name];
@@ -23,7 +23,7 @@ export async function givenJson(io: Io, name: string, options: object): Promise<
   return file === undefined ? undefined : jsonFile(io, file);
 }
 
-/** For what has to be an object; other JSON is wrong usage. */
+/** Returns the value as an object; any other JSON is a usage error. */
 export async function givenObject(
   io: Io,
   name: string,
@@ -33,14 +33,17 @@ export async function givenObject(
   return value === undefined ? undefined : asObject(value, `--${name}`);
 }
 
-/** What is to be said: words, of which `-` stands for standard input, or the object of `--payload`; wrong usage else. */
+/**
+ * The message to send: text (`-` reads standard input) or the object of `--payload`. Giving both or neither is a
+ * usage error.
+ */
 export async function givenWords(
   io: Io,
   words: readonly string[],
   options: object,
 ): Promise<{ text: string } | { payload: Record<string, unknown> }> {
   const payload = await givenObject(io, 'payload', options);
-  if (words.length > 0 === (payload !== undefined)) throw usage('give either a text or --payload');
+  if (words.length > 0 === (payload !== undefined)) throw usage('give either text or --payload');
   return payload === undefined ? { text: await textOrStdin(io, words.join(' ')) } : { payload };
 }
 

@@ -1,4 +1,4 @@
-/** The last n lines of what is written, bounded by n, whatever the pieces are that it is written in. */
+/** Keeps the last n lines of a stream. Memory use depends on n only, not on how the stream is cut into chunks. */
 export class LastLines {
   readonly #lines: number;
   #kept: { text: string; lines: number }[] = [];
@@ -14,7 +14,7 @@ export class LastLines {
 
   add(data: string | Uint8Array): void {
     if (data.length === 0) return;
-    // A string of bytes, so that lines can be cut without decoding.
+    // A string of bytes, so that it can be cut into lines without decoding.
     const bytes = typeof data === 'string' ? Buffer.from(data) : data;
     const text = Buffer.from(bytes).toString('latin1');
     const lines = countLines(text);

@@ -1,6 +1,6 @@
 /**
- * The last lines of a terminal, drawn again in place: one write per drawing, each line overwritten before what is left of it is
- * cleared, so that nothing flickers.
+ * Redraws the last lines of a terminal in place. Each redraw is one write, and each line is overwritten before its
+ * rest is cleared, so that nothing flickers.
  */
 
 import { stripVTControlCharacters } from 'node:util';
@@ -8,13 +8,13 @@ import stringWidth from 'string-width';
 import type { Io } from './context.ts';
 import { print } from './output.ts';
 
-/** A terminal that knows it shows the whole drawing at once; others ignore these. */
+/** Synchronized output: a terminal that supports it shows each redraw at once; others ignore these sequences. */
 const BEGIN = '\x1b[?2026h';
 const END = '\x1b[?2026l';
 
 export class LiveRegion {
   readonly #io: Io;
-  /** Widths of the lines that stand there. */
+  /** Widths of the lines on the screen. */
   #drawn: number[] = [];
 
   constructor(io: Io) {
@@ -23,11 +23,12 @@ export class LiveRegion {
 
   get size(): { rows: number; columns: number } {
     const { rows, columns } = this.#io.stdout;
-    // The cursor stands in a line of its own, below; a line that were full would lose its end as its rest is cleared.
+    // The cursor stays on its own line below. A line as wide as the terminal would lose its last character when its
+    // rest is cleared.
     return { rows: Math.max(1, (rows || 24) - 1), columns: Math.max(1, (columns || 80) - 1) };
   }
 
-  /** `lines`: no longer than the terminal is wide, nothing in them but colours. */
+  /** `lines`: not wider than the terminal, and without control sequences other than colours. */
   async draw(lines: readonly string[]): Promise<void> {
     const up = this.#height();
     const body = lines.map((line) => `${line}\x1b[K\n`).join('');
@@ -36,7 +37,7 @@ export class LiveRegion {
     await print(this.#io, `${BEGIN}${start}${body}\x1b[J${END}`);
   }
 
-  /** Rows that the lines take by now: a terminal that was made narrower has wrapped them. */
+  /** The number of rows that the lines occupy now: a terminal that became narrower has wrapped them. */
   #height(): number {
     const { rows, columns } = this.size;
     const height = this.#drawn.reduce((sum, width) => sum + Math.max(1, Math.ceil(width / (columns + 1))), 0);

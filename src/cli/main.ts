@@ -1,32 +1,33 @@
 /**
- * The command line: one file per noun, thin commands that parse, call and print. It touches the world only through the
- * context that it is given, and answers an exit code instead of ending the process.
+ * Entry of the command line. Commands only parse, call the API and print. They reach the outside world only through
+ * the context and return an exit code instead of ending the process.
  */
 import type { Command } from 'commander';
-import { addActor } from './actor.ts';
-import { addPrompt } from './agent-talk.ts';
-import { addAgents } from './agents.ts';
-import { addAudit } from './audit.ts';
+import { addLogin } from '../features/accounts/commands/login.ts';
+import { addUsers } from '../features/accounts/commands/users.ts';
+import { addActor } from '../features/actors/commands/actor.ts';
+import { addMcp } from '../features/actors/commands/mcp.ts';
+import { addPrompt } from '../features/agents/commands/agent-talk.ts';
+import { addAgents } from '../features/agents/commands/agents.ts';
+import { addLogs } from '../features/agents/commands/logs.ts';
+import { addAudit } from '../features/audit/commands/audit.ts';
+import { addElicitations } from '../features/elicitations/commands/elicitations.ts';
+import { addMail } from '../features/mailbox/commands/mail.ts';
+import { addTriggers } from '../features/mailbox/commands/triggers.ts';
+import { addMachine } from '../features/nodes/commands/machine.ts';
+import { addNodes } from '../features/nodes/commands/nodes.ts';
+import { addPresets } from '../features/presets/commands/presets.ts';
+import { addReviews } from '../features/reviews/commands/reviews.ts';
+import { bare, runProgram } from '../features/runs/commands/run.ts';
+import { addRuns } from '../features/runs/commands/runs.ts';
+import { addSteps } from '../features/runs/commands/steps.ts';
+import { addConfig } from '../features/settings/commands/config.ts';
+import { addTasks } from '../features/tasks/commands/tasks.ts';
+import { addTeams } from '../features/teams/commands/teams.ts';
+import { addTokens } from '../features/tokens/commands/tokens.ts';
 import { addCompletion } from './completion.ts';
-import { addConfig } from './config.ts';
 import type { Context } from './context.ts';
 import { addDemoAgent } from './demo-agent.ts';
-import { addLogin } from './login.ts';
-import { addLogs } from './logs.ts';
-import { addMachine } from './machine.ts';
-import { addMail } from './mail.ts';
-import { addMcp } from './mcp.ts';
-import { addNodes } from './nodes.ts';
-import { addPresets } from './presets.ts';
-import { addReviews } from './reviews.ts';
-import { bare, runProgram } from './run.ts';
-import { addRuns } from './runs.ts';
-import { addSteps } from './steps.ts';
-import { addTasks } from './tasks.ts';
-import { addTeams } from './teams.ts';
-import { addTokens } from './tokens.ts';
-import { addTriggers } from './triggers.ts';
-import { addUsers } from './users.ts';
 
 export function program(context: Context): Command {
   const { io, local } = context;
@@ -37,6 +38,7 @@ export function program(context: Context): Command {
   addLogs(svc, context);
   addPrompt(svc, context);
   addReviews(svc, context);
+  addElicitations(svc, context);
   addTeams(svc, context);
   addRuns(svc, context);
   addSteps(svc, context);
@@ -56,7 +58,7 @@ export function program(context: Context): Command {
   return svc;
 }
 
-/** Runs one command; `argv` without node and script. */
+/** Runs one command and returns its exit code. `argv`: without node and script. */
 export function runCli(argv: readonly string[], context: Context): Promise<number> {
   return runProgram(program(context), argv, context.io);
 }

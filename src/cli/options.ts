@@ -1,7 +1,7 @@
-/** Options that many commands share, and the flags that stand for configuration keys. */
+/** Options that many commands share, and flags that set configuration keys. */
 import { type Command, InvalidArgumentError } from 'commander';
 import { limits } from '../base/limits.ts';
-import { type ConfigKey, configKeys, isConfigKey } from '../contract/config.ts';
+import { type ConfigKey, configKeys, isConfigKey } from '../core/config.ts';
 import type { LocalFlags } from './context.ts';
 import { usage } from './failure.ts';
 
@@ -9,21 +9,21 @@ export interface LocalOptions {
   config?: string | undefined;
   dataDir?: string | undefined;
   listen?: string | undefined;
-  /** `key=value`, repeated. */
+  /** `key=value`, repeatable. */
   set?: string[] | undefined;
 }
 
-/** A command that prints data: `--json`. */
+/** Adds a command that prints data and takes `--json`. */
 export function leaf(parent: Command, usageText: string, description: string): Command {
   return parent.command(usageText).description(description).option('--json', 'print JSON');
 }
 
-/** A command that talks to the plane. */
+/** Adds a command that talks to the plane. */
 export function remote(parent: Command, usageText: string, description: string): Command {
-  return withLocal(leaf(parent, usageText, description)).option('--url <url>', 'the plane (SVC_URL)');
+  return withLocal(leaf(parent, usageText, description)).option('--url <url>', 'URL of the plane (SVC_URL)');
 }
 
-/** A command that reads this machine's configuration. */
+/** Adds a command that reads this machine's configuration. */
 export function withLocal(command: Command): Command {
   return command
     .option('--config <file>', 'configuration file (SVC_CONFIG)')
@@ -34,12 +34,12 @@ export function collect(value: string, before: string[] = []): string[] {
   return [...before, value];
 }
 
-/** A flag that is given once for each number. */
+/** Collects the numbers of a repeatable flag. */
 export function collectNumbers(text: string, before: number[] = []): number[] {
   return [...before, wholeNumber(text)];
 }
 
-/** A value that is given twice is a usage error, except for flags that collect their values. */
+/** Makes it a usage error to give a flag twice, unless the flag collects its values. */
 export function refuseRepeats(command: Command): void {
   const repeatable: unknown[] = [collect, collectNumbers];
   for (const option of command.options) {
@@ -59,7 +59,7 @@ export function localFlags(options: LocalOptions): LocalFlags {
   for (const pair of options.set ?? []) {
     const [key, text] = pairOf(pair, '--set');
     if (!isConfigKey(key)) throw usage(`--set ${key}: unknown key`);
-    if (configKeys[key].secret) throw usage(`--set ${key}: secrets do not belong into arguments`);
+    if (configKeys[key].secret) throw usage(`--set ${key}: secrets are not allowed in arguments`);
     values.set(key, { text, flag: `--set ${key}` });
   }
   return { file: options.config, values };
@@ -77,7 +77,7 @@ export function wholeNumber(text: string): number {
   return Number(text);
 }
 
-/** How long to wait: no longer than a timer can. */
+/** A duration to wait, at most as long as a timer can run. */
 export function timeLimit(text: string): number {
   const ms = duration(text);
   const hours = Math.floor(limits.timer_ms_max / 3_600_000);

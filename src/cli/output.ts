@@ -1,6 +1,6 @@
 /**
- * What commands print: data on stdout, talk on stderr. JSON when asked, a table on a terminal, and plain
- * tab-separated rows without a heading into a pipe.
+ * What commands print: data on stdout, messages on stderr. Data is JSON on request, a table on a terminal, and
+ * tab-separated rows without a heading in a pipe.
  */
 import { styleText } from 'node:util';
 import stringWidth from 'string-width';
@@ -20,7 +20,7 @@ export function colours(stream: { isTTY?: boolean }, env: Io['env']): boolean {
   return Boolean(stream.isTTY) && !env.NO_COLOR && env.TERM !== 'dumb';
 }
 
-/** Writes data; resolves when it was taken, so that a slow reader slows us down. */
+/** Writes data; resolves once the stream has accepted it, so that a slow reader slows the command down. */
 export async function print(io: Io, data: string | Uint8Array): Promise<void> {
   if (data.length === 0) return;
   await new Promise<void>((resolve, reject) => {
@@ -28,13 +28,22 @@ export async function print(io: Io, data: string | Uint8Array): Promise<void> {
   });
 }
 
-/** A line for the person at the terminal; never data. */
+/** Writes a line for the person at the terminal; never data. */
 export function say(io: Pick<Io, 'stderr'>, line: string): void {
   io.stderr.write(`${line}\n`);
 }
 
 export async function printJson(io: Io, value: unknown): Promise<void> {
-  await print(io, `${JSON.stringify(value, null, io.stdout.isTTY ? 2 : undefined)}\n`);
+  await print(io, jsonText(value, io.stdout.isTTY ? 2 : undefined));
+}
+
+/** One line of JSON. Control characters, and characters that reorder text, are escaped. */
+export function jsonText(value: unknown, indent?: number): string {
+  const text = JSON.stringify(value, null, indent).replace(
+    /[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]/g,
+    (char) => `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  );
+  return `${text}\n`;
 }
 
 export async function printRows<T>(
@@ -58,7 +67,7 @@ export async function printRows<T>(
   await print(io, [styled, ...cells.map(line)].map((text) => `${text}\n`).join(''));
 }
 
-/** One record: JSON when asked, else `field  value` lines. */
+/** Prints one record: JSON on request, else `field  value` lines. */
 export async function printRecord(io: Io, record: object, options: OutputOptions): Promise<void> {
   if (options.json) return printJson(io, record);
   const fields = Object.entries(record).filter(([, value]) => !isEmpty(value));
@@ -67,7 +76,7 @@ export async function printRecord(io: Io, record: object, options: OutputOptions
   await print(io, fields.map(([name, value]) => `${name.padEnd(width)}  ${visible(text(value))}\n`).join(''));
 }
 
-/** What became of a record by a command: a line for the person at the terminal, else JSON or its row. */
+/** Prints the result of a command for one record: a line for the person at a terminal, else JSON or its row. */
 export async function report<T extends object>(
   io: Io,
   record: T,

@@ -1,34 +1,34 @@
 /**
- * How a conversation stands on the page (pure): an agent's words flow as they come; lines of ours stand behind a mark that no
- * words of an agent can hold, so that none of them are taken for ours.
+ * Layout of a conversation in the terminal (pure). An agent's text is printed as it arrives. Lines that svc adds
+ * start with a mark that no agent text can contain, so that an agent cannot forge them.
  */
-import { type Line, type Look, paint } from './acp-lines.ts';
+import type { Voice } from '../acp/updates.ts';
+import { type Line, type Look, paint } from '../features/conversations/commands/acp-lines.ts';
 import { visible, visibleLines } from './terminal.ts';
 
 const MARK = '┃';
 const LABEL_WIDTH = 8;
 
-export type Voice = 'message' | 'thought';
-
 export class Page {
   readonly #coloured: boolean;
-  /** Whose words may go on. */
+  /** The kind of text that may continue; null after a line of svc. */
   #voice: Voice | null = null;
   #message_id: string | null = null;
+  #by: string | null = null;
   #line_begun = false;
-  /** What is told again and again, as it was told last. */
-  readonly #told = new Map<string, string[]>();
+  /** The last lines shown under each label of recurring content. */
+  readonly #shown = new Map<string, string[]>();
 
   constructor(coloured: boolean) {
     this.#coloured = coloured;
   }
 
-  /** Another session: nothing was told in it. */
+  /** Starts another session, in which nothing was shown yet. */
   begin(): void {
-    this.#told.clear();
+    this.#shown.clear();
   }
 
-  /** Ends a line that is open, so that something else can follow. */
+  /** Ends an open line, so that something else can follow. */
   close(): string {
     const end = this.#line_begun ? '\n' : '';
     this.#voice = null;
@@ -36,22 +36,28 @@ export class Page {
     return end;
   }
 
-  /** Words that go on where those of the same message ended. Thoughts are dim, and behind `~`. */
-  flow(voice: Voice, message_id: string | null, text: string): string {
-    const goes_on = this.#voice === voice && this.#message_id === message_id;
-    const before = goes_on ? '' : this.close();
-    // What parts a word from the one before it is no part of a line that begins.
-    const words = unmarked(visibleLines(goes_on ? text : text.trimStart()));
+  /**
+   * Text that continues the same message. Thoughts are dim and start with `~`. `by`: the name of the sub-agent,
+   * written before each of its lines; null for the agent.
+   */
+  flow(voice: Voice, message_id: string | null, text: string, by: string | null = null): string {
+    const continues = this.#voice === voice && this.#message_id === message_id && this.#by === by;
+    const before = continues ? '' : this.close();
+    // White space that separates a chunk from the one before it is dropped at the start of a line.
+    const words = unmarked(visibleLines(continues ? text : text.trimStart()));
     if (words === '') return before;
-    const start = this.#line_begun ? '' : '~ ';
+    const mark = `${by === null ? '' : `${unmarked(by)} │ `}${voice === 'thought' ? '~ ' : ''}`;
+    const start = this.#line_begun ? '' : mark;
     this.#voice = voice;
     this.#message_id = message_id;
+    this.#by = by;
     this.#line_begun = !words.endsWith('\n');
-    if (voice === 'message') return before + words;
-    return before + paint(start + words.replace(/\n(?!$)/g, '\n~ '), 'dim', this.#coloured);
+    if (mark === '') return before + words;
+    const lines = start + words.replace(/\n(?!$)/g, () => `\n${mark}`);
+    return before + paint(lines, voice === 'thought' ? 'dim' : undefined, this.#coloured);
   }
 
-  /** What somebody said to the agent. */
+  /** Text that was sent to the agent. */
   quote(texts: readonly string[]): string {
     const lines = texts.map((text) => paint(`> ${unmarked(text)}`, 'bold', this.#coloured));
     return this.close() + lines.map((line) => `${line}\n`).join('');
@@ -64,7 +70,7 @@ export class Page {
     );
   }
 
-  /** A line with a label, which is ours, and a text that is visible already. */
+  /** A line with a label by svc; `text` must already be free of control characters. */
   line(label: string, text: string, look?: Look): string {
     return this.labelled(label, [{ text, ...(look && { look }) }]);
   }
@@ -74,11 +80,12 @@ export class Page {
     return this.lines(lines.map((line, at) => ({ ...line, text: `${start(at)} ${line.text}` })));
   }
 
-  /** Those of the lines that were not told under this label the last time. */
-  changes(label: string, lines: readonly Line[]): string {
-    const before = this.#told.get(label) ?? [''];
+  /** The lines that differ from those last shown under this label by the same author. */
+  changes(label: string, lines: readonly Line[], by = ''): string {
+    const key = `${label} ${by}`;
+    const before = this.#shown.get(key) ?? [''];
     const texts = lines.map(({ text }) => text);
-    this.#told.set(label, texts);
+    this.#shown.set(key, texts);
     const changed = lines.filter(({ text }) => !before.includes(text));
     return changed.length === 0 ? '' : this.labelled(label, changed);
   }

@@ -7,10 +7,10 @@ import { text as readAll, buffer as readBytes } from 'node:stream/consumers';
 import type { Io } from './context.ts';
 import { exitCodes, Failure, failed, usage } from './failure.ts';
 
-/** One line from the terminal; `secret` ones are not echoed. */
+/** Reads one line from the terminal; a `secret` one is not echoed. */
 export async function ask(io: Io, question: string, options: { secret?: boolean } = {}): Promise<string> {
-  if (!io.stdin.isTTY) throw usage(`${question} cannot be asked: standard input is not a terminal`);
-  // readline echoes what is typed to its output; a secret's output swallows everything.
+  if (!io.stdin.isTTY) throw usage(`cannot ask for ${question}: standard input is not a terminal`);
+  // readline echoes typed text to its output, so a secret gets an output that discards everything.
   const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
   const lines = createInterface({
     input: io.stdin,
@@ -20,7 +20,7 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
     prompt: `${question}: `,
   });
   try {
-    // Only now: the terminal has stopped echoing by itself.
+    // Written only now, because the terminal has stopped echoing.
     if (options.secret) io.stderr.write(`${question}: `);
     else lines.prompt();
     return await new Promise<string>((resolve, reject) => {
@@ -36,13 +36,13 @@ export async function ask(io: Io, question: string, options: { secret?: boolean 
   }
 }
 
-/** The first line of a file, or of standard input (`-`): the way for secrets where nobody types. */
+/** The first line of a file or of standard input (`-`), for secrets in scripts. */
 export async function firstLine(io: Io, file: string): Promise<string> {
   const all = file === '-' ? await readAll(io.stdin) : await readFile(resolve(io.cwd, file), 'utf8');
   return all.split(/\r?\n/, 1)[0]!;
 }
 
-/** A text from an argument; `-`: the whole of standard input, without the newline that ends it. */
+/** Text from an argument, or all of standard input (`-`) without the final newline. */
 export async function textOrStdin(io: Io, text: string): Promise<string> {
   if (text !== '-') return text;
   const bytes = await readBytes(io.stdin);
@@ -69,7 +69,7 @@ export async function password(
   return typed;
 }
 
-/** A secret that may stand in an argument, because it is good for little and not for long; `-`: standard input's first line. */
+/** A short-lived secret of little value, which may be passed as an argument; `-`: the first line of standard input. */
 export async function secretOf(io: Io, question: string, given: string | undefined): Promise<string> {
   if (given === undefined) return (await ask(io, question, { secret: true })).trim();
   return given === '-' ? (await readAll(io.stdin)).split('\n', 1)[0]!.trim() : given;

@@ -1,20 +1,22 @@
-/** Events on stdout and stderr the way a command's options say: bytes, a conversation, lines, or JSON. */
-import { fieldsOf, wordOf } from '../acp/reading.ts';
-import type { EventRecord } from '../domain/event.ts';
-import { paint } from './acp-lines.ts';
+/** Prints events on stdout and stderr as the options of a command say: bytes, a conversation, lines, or JSON. */
+import { anyText, fieldsOf } from '../acp/json.ts';
+import type { EventRecord } from '../core/event.ts';
+import { paint } from '../features/conversations/commands/acp-lines.ts';
+import { Transcript } from '../features/conversations/commands/transcript.ts';
 import type { Io } from './context.ts';
-import { colours, print, say } from './output.ts';
+import { colours, jsonText, print, say } from './output.ts';
 import { TerminalFilter, visible } from './terminal.ts';
-import { Transcript } from './transcript.ts';
 
 const NEWLINE = 10;
 
 export interface ShowOptions {
   json?: boolean;
-  /** Every event as a line, instead of the output's bytes. */
+  /** Show every event as a line, instead of the output's bytes. */
   events?: boolean;
-  /** Bytes as they are, even on a terminal; of a conversation every frame. */
+  /** Write bytes unchanged, even to a terminal; in a conversation, show every frame. */
   raw?: boolean;
+  /** In a conversation, also show what sub-agents say and do. */
+  subagents?: boolean;
   stream?: string;
 }
 
@@ -34,7 +36,8 @@ export class Show {
     const coloured = colours(io.stdout, io.env);
     const keep = { colours: coloured };
     this.#filters = { stdout: new TerminalFilter(keep), stderr: new TerminalFilter(keep) };
-    this.#transcript = new Transcript({ colours: coloured, plumbing: options.raw ?? false });
+    const { raw: plumbing = false, subagents = false } = options;
+    this.#transcript = new Transcript({ colours: coloured, plumbing, subagents });
   }
 
   async event(event: EventRecord): Promise<void> {
@@ -47,14 +50,14 @@ export class Show {
     }
   }
 
-  /** What of it goes to stdout. */
+  /** The part of an event that goes to stdout. */
   data(event: EventRecord): string | Uint8Array {
     const { json, events, stream } = this.#options;
     if (event.type === 'output' && stream !== undefined && event.stream !== stream) return '';
-    if (json) return `${JSON.stringify(event)}\n`;
+    if (json) return jsonText(event);
     if (events) return `${eventLine(event)}\n`;
     if (event.type === 'output') return this.#output(event);
-    // What is said stands in stdout.
+    // Conversations go to stdout.
     return event.type === 'acp_event' && stream !== 'stderr' ? this.#spoken(event) : '';
   }
 
@@ -109,9 +112,16 @@ function eventWords(event: EventRecord): string {
   return visible(`${from}${status}${doing}${why.length > 0 ? `, ${why.join(', ')}` : ''}`);
 }
 
-function frameWords({ direction, method, response_to, payload }: EventRecord): string {
-  const { sessionUpdate } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
-  const what = method === undefined ? `answer to ${wordOf(response_to)}` : wordOf(method);
-  const kind = sessionUpdate === undefined ? '' : ` ${wordOf(sessionUpdate)}`;
-  return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}`);
+function frameWords(event: EventRecord): string {
+  const { direction, method, response_to, payload, subagent, unknown_session } = event;
+  const { sessionUpdate, state } = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
+  const what = method === undefined ? `answer to ${anyText(response_to)}` : anyText(method);
+  // A sub-agent's state is an object.
+  const words = [sessionUpdate, typeof state === 'string' ? state : undefined];
+  const kind = words.map((word) => (word === undefined ? '' : ` ${anyText(word)}`)).join('');
+  const by =
+    subagent === undefined
+      ? ''
+      : ` of ${unknown_session ? 'unknown session' : 'sub-agent'} ${anyText(subagent)}`;
+  return visible(`${direction === 'to_agent' ? '->' : '<-'} ${what}${kind}${by}`);
 }

@@ -1,4 +1,4 @@
-/** How long something took, roughly (pure): `45s`, `12m`, `3h`, `2d`. */
+/** An approximate duration (pure): `45s`, `12m`, `3h`, `2d`. */
 export function span(from_ms: number, until_ms: number): string {
   const seconds = Math.max(0, Math.floor((until_ms - from_ms) / 1000));
   if (seconds < 120) return `${seconds}s`;

@@ -6,7 +6,7 @@ function clean(text: string, colours = true): string {
   return new TerminalFilter({ colours }).write(text);
 }
 
-test('colours stay where they may, everything else that a terminal would obey goes', () => {
+test('keeps colours where allowed, and removes every other control sequence', () => {
   expect(clean('\x1b[1;31mred\x1b[0m\n')).toBe('\x1b[1;31mred\x1b[0m\n');
   expect(clean('\x1b[1;31mred\x1b[0m', false)).toBe('red');
   expect(clean('a\x1b]52;c;ZXZpbA==\x07b')).toBe('ab');
@@ -17,7 +17,7 @@ test('colours stay where they may, everything else that a terminal would obey go
   expect(clean('x\u202egnp.exe')).toBe('xgnp.exe');
 });
 
-test('a sequence that is cut anywhere is still recognised', () => {
+test('recognises a sequence that is split at any point', () => {
   const text = 'a\x1b[31mb\x1b]52;c;eA==\x1b\\c\x1b[2Jd\x1b(Be';
   for (let at = 0; at <= text.length; at++) {
     const filter = new TerminalFilter({ colours: true });
@@ -27,7 +27,7 @@ test('a sequence that is cut anywhere is still recognised', () => {
   }
 });
 
-test('nothing but text and colours ever comes out, however it is cut', () => {
+test('outputs only text and colours, whatever the chunks', () => {
   const evil = fc
     .array(fc.constantFrom('\x1b', '[', ']', 'P', '\\', '\x07', '\x9b', '\x9c', 'm', 'J', '5', ';', '?', 'é'))
     .map((parts) => parts.join(''));
@@ -40,28 +40,28 @@ test('nothing but text and colours ever comes out, however it is cut', () => {
   );
 });
 
-test('an endless sequence is not kept', () => {
+test('does not buffer an endless sequence', () => {
   const filter = new TerminalFilter({ colours: true });
   expect(filter.write(`\x1b]0;${'x'.repeat(100_000)}`)).toBe('');
   expect(filter.write('after')).toBe('after');
 });
 
-test('colours that are on go off at the end', () => {
+test('resets colours at the end', () => {
   const filter = new TerminalFilter({ colours: true });
   expect(filter.end()).toBe('');
   filter.write('\x1b[31m');
   expect(filter.end()).toBe('\x1b[0m');
 });
 
-test('fields show control characters instead of obeying them', () => {
+test('shows control characters in fields', () => {
   expect(visible('a\x1b[31m\nb\u202e')).toBe('a\\x1b[31m\\x0ab⟦U+202E⟧');
 });
 
-test('text of many lines keeps its lines and tabs, and shows the rest', () => {
+test('keeps lines and tabs of text, and shows other control characters', () => {
   expect(visibleLines('a\r\n\tb\x1b[31m\rc\n\u202e')).toBe('a\n\tb\\x1b[31m\\x0dc\n⟦U+202E⟧');
 });
 
-test('cleaning takes time in proportion to the text', () => {
+test('cleans in linear time', () => {
   const filter = new TerminalFilter({ colours: true });
   for (let i = 0; i < 20; i++) filter.write('\x9d'.repeat(200_000) + '\x1b]'.repeat(100_000));
 });

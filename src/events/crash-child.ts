@@ -1,4 +1,4 @@
-/** For `crash.test.ts`: seals what there is, and dies at the failpoint that the environment names. */
+/** Child process of `crash.test.ts`: seals what it can, and dies at the failpoint from the environment. */
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import { openEventLog } from './log.ts';

@@ -16,60 +16,63 @@ const TOTAL = 600;
 test.each([
   ['seal_written:kill', 0],
   ['seal_recorded:kill', 1],
-  // In the middle of deleting the rows that the segment stands for.
+  // While deleting the rows that the segment replaces.
   ['committed:kill@3', 1],
-] as const)('a kill at %s leaves every event once, in a segment or as a row', async (failpoint, segments) => {
-  const folder = await mkdtemp(join(tmpdir(), 'svc-seal-'));
-  try {
-    const path = join(folder, 'svc.db');
-    let store = await openSqlite({ path, log: silentLog });
-    await addSession(store, await addAgent(store, 'agt_1'), 'ses_1');
-    await store.ingest(
-      batch(
-        'agt_1',
-        'ses_1',
-        0,
-        Array.from({ length: TOTAL }, (_, i) => `line ${i}\n`),
-      ),
-    );
-    await store.close();
+] as const)(
+  'after a kill at %s every event exists once, in a segment or as a row',
+  async (failpoint, segments) => {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-seal-'));
+    try {
+      const path = join(folder, 'svc.db');
+      let store = await openSqlite({ path, log: silentLog });
+      await addSession(store, await addAgent(store, 'agt_1'), 'ses_1');
+      await store.ingest(
+        batch(
+          'agt_1',
+          'ses_1',
+          0,
+          Array.from({ length: TOTAL }, (_, i) => `line ${i}\n`),
+        ),
+      );
+      await store.close();
 
-    const script = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
-    const child = spawn(process.execPath, [script, folder], {
-      stdio: 'inherit',
-      env: { ...process.env, SVC_FAILPOINT: failpoint },
-    });
-    await once(child, 'close');
-    expect(child.signalCode).toBe('SIGKILL');
+      const script = fileURLToPath(new URL('./crash-child.ts', import.meta.url));
+      const child = spawn(process.execPath, [script, folder], {
+        stdio: 'inherit',
+        env: { ...process.env, SVC_FAILPOINT: failpoint },
+      });
+      await once(child, 'close');
+      expect(child.signalCode).toBe('SIGKILL');
 
-    store = await openSqlite({ path, log: silentLog });
-    const events = openEventLog({
-      store,
-      data_dir: folder,
-      clock: { now: () => 1_700_000_000_123 },
-      log: silentLog,
-    });
-    const replay = async () => {
-      const stop = new AbortController();
-      let text = '';
-      for await (const bytes of events.follow('agt_1', 'start', stop.signal)) {
-        text += bytes.toString();
-        if (text.includes(`id: ${TOTAL}\n`)) stop.abort();
-      }
-      return parseFrames(text).map((frame) => frame.data.data);
-    };
-    const expected = Array.from({ length: TOTAL }, (_, i) => `line ${i}\n`);
-    expect(await replay()).toEqual(expected);
-    events.start();
-    const files = async () =>
-      (await readdir(join(folder, 'log'), { recursive: true })).filter((name) => name.includes('.seg'));
-    const rows = () => store.read((r) => r.all(r.sql.selectFrom('events').select('seq')).length);
-    await expect.poll(files, { timeout: 20_000 }).toHaveLength(segments);
-    await expect.poll(rows, { timeout: 20_000 }).toBe(segments === 1 ? 0 : TOTAL);
-    expect(await replay()).toEqual(expected);
-    await events.close();
-    await store.close();
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-});
+      store = await openSqlite({ path, log: silentLog });
+      const events = openEventLog({
+        store,
+        data_dir: folder,
+        clock: { now: () => 1_700_000_000_123 },
+        log: silentLog,
+      });
+      const replay = async () => {
+        const stop = new AbortController();
+        let text = '';
+        for await (const bytes of events.follow('agt_1', 'start', stop.signal)) {
+          text += bytes.toString();
+          if (text.includes(`id: ${TOTAL}\n`)) stop.abort();
+        }
+        return parseFrames(text).map((frame) => frame.data.data);
+      };
+      const expected = Array.from({ length: TOTAL }, (_, i) => `line ${i}\n`);
+      expect(await replay()).toEqual(expected);
+      events.start();
+      const files = async () =>
+        (await readdir(join(folder, 'log'), { recursive: true })).filter((name) => name.includes('.seg'));
+      const rows = () => store.read((r) => r.all(r.sql.selectFrom('events').select('seq')).length);
+      await expect.poll(files, { timeout: 20_000 }).toHaveLength(segments);
+      await expect.poll(rows, { timeout: 20_000 }).toBe(segments === 1 ? 0 : TOTAL);
+      expect(await replay()).toEqual(expected);
+      await events.close();
+      await store.close();
+    } finally {
+      await rm(folder, { recursive: true, force: true });
+    }
+  },
+);

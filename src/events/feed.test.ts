@@ -49,7 +49,7 @@ async function follow(
   return parseFrames(text);
 }
 
-test('each follower sees own records, root all, in order', async () => {
+test('each follower sees their own records in order, root sees all', async () => {
   await tell('usr_1', 'a');
   await tell('usr_2', 'b');
   const one = follow('usr_1', { after: 0 }, 2);
@@ -64,7 +64,7 @@ test('each follower sees own records, root all, in order', async () => {
   });
 });
 
-test('without a position only what comes is told', async () => {
+test('a follower without a position gets new entries only', async () => {
   await tell('usr_1', 'old');
   const following = follow(null, 'start', 1);
   await new Promise((resolve) => setTimeout(resolve, 20));
@@ -72,7 +72,7 @@ test('without a position only what comes is told', async () => {
   expect((await following).map((frame) => frame.id)).toEqual([2]);
 });
 
-test('an undone change is not told and leaves no trace', async () => {
+test('a rolled-back change is not sent and leaves no trace', async () => {
   const undone = store.write((tx) => {
     feed.append(tx, 'agent', 'usr_1', { name: 'no' });
     throw new Error('no');
@@ -82,7 +82,7 @@ test('an undone change is not told and leaves no trace', async () => {
   expect((await follow(null, { after: 0 }, 1))[0]!.data.record).toEqual({ name: 'yes' });
 });
 
-test('a position that is too old or too new gets a reset to the head, also after a restart', async () => {
+test('a position that is too old or too new gets a reset to the head, even after a restart', async () => {
   await tell('usr_1', 'old');
   await tell('usr_1', 'old too');
   now += limits.feed_keep_ms + 1;

@@ -1,7 +1,7 @@
 /**
- * The stream of everything that changed, for lists: each entry is a record as it was after a change. A numbering of its
- * own, kept a day. It owns who sees what by owner, team and agent; it knows nothing about the records. Unlike an agent's log it begins
- * live: whoever has no position loads the lists first.
+ * The fleet feed: a stream of all changes, for lists. Each entry is a record as it was after a change. The feed has its own
+ * numbering and keeps entries for a day. It decides visibility by owner, team and agent, and does not interpret records.
+ * Unlike an agent's log it starts live: clients without a position load the lists first.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -12,11 +12,11 @@ import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
 import type { Position } from './position.ts';
 
-/** Whose a record is: its owner's, and that of a team's humans. */
+/** Who may see a record: its owner, and the humans of its team. */
 export interface Audience {
   owner_id: string;
   team_num: number | null;
-  /** The agent that it is about; null: none. */
+  /** The agent that the record is about; null: none. */
   agent_id: string | null;
 }
 
@@ -31,7 +31,7 @@ export interface FeedOptions {
   heartbeat_ms?: number;
 }
 
-/** Newest deleted entry: positions below it have a hole. */
+/** Newest deleted entry: positions below it have lost entries. */
 const TRIMMED = 'feed_trimmed';
 
 const newEntries = built(
@@ -75,7 +75,7 @@ export class Feed {
     this.#trimming = setInterval(() => void this.#trimAll(), limits.feed_trim_ms).unref();
   }
 
-  /** Tells, in the caller's transaction, what a record of `owner_id`'s is now, and of a team's humans. */
+  /** Records, in the caller's transaction, the new state of a record of `owner_id` (and of a team's humans). */
   append(
     tx: Tx,
     kind: string,
@@ -87,7 +87,7 @@ export class Feed {
     this.appendAll(tx, kind, owner_id, [JSON.stringify(record)], team_num, agent_id);
   }
 
-  /** Several records of one kind, each as JSON. */
+  /** Appends several records of one kind, each as JSON. */
   appendAll(
     tx: Tx,
     kind: string,
@@ -98,7 +98,7 @@ export class Feed {
   ): void {
     const ts = this.#clock.now();
     const rows = tx.all(newEntries(tx, ts, kind, owner_id, team_num, agent_id, JSON.stringify(records)));
-    // They are numbered in the order of the records, and not told in any.
+    // RETURNING has no order, but the ids are assigned in the order of the records.
     const ids = rows.map(({ id }) => id).sort((a, b) => a - b);
     tx.afterCommit(() => {
       const audience = { owner_id, team_num, agent_id };
@@ -112,7 +112,7 @@ export class Feed {
     });
   }
 
-  /** Ready SSE frames of what `sees` lets through, after `position` or from now on. */
+  /** SSE frames of the entries that `sees` allows, after `position` or from now on. */
   async *follow(
     sees: (audience: Audience) => boolean,
     position: Position,
@@ -128,7 +128,7 @@ export class Feed {
       let cursor = wanted;
       if (wanted > this.#head || wanted < kept.trimmed) {
         cursor = this.#head;
-        const error = 'changes before this point are not known any more; load the lists again';
+        const error = 'changes before this point are no longer kept; reload the lists';
         yield connectionError(cursor, this.#clock.now(), { code: 'reset', error, head: cursor });
       }
       let heartbeat_at = performance.now() + this.#heartbeat_ms;
@@ -151,7 +151,7 @@ export class Feed {
     }
   }
 
-  /** Forgets what is older than a day, some entries at a time; answers whether there may be more. */
+  /** Deletes entries older than a day, a bounded number at a time; resolves to whether there may be more. */
   trim(): Promise<boolean> {
     const before = this.#clock.now() - limits.feed_keep_ms;
     return this.#store.write((tx) => {
@@ -182,7 +182,7 @@ export class Feed {
     try {
       while (!this.#closed && (await this.trim()));
     } catch {
-      // The database says in the log what is wrong; the next time is soon enough.
+      // The store has logged the error; the next trim tries again.
     }
   }
 
@@ -226,7 +226,7 @@ export class Feed {
   }
 }
 
-/** `record`: as JSON. */
+/** Encodes an entry as an SSE frame. `record`: JSON. */
 export function entryFrame(id: number, ts_ms: number, kind: string, record: string): Buffer {
   const data = `{"type":${JSON.stringify(kind)},"ts":${ts_ms / 1000},"record":${record}}`;
   return Buffer.from(`id: ${id}\nevent: ${kind}\ndata: ${data}\n\n`);

@@ -1,4 +1,4 @@
-/** Streams of numbered rows, over a list in memory. */
+/** Streams of numbered rows, with a list in memory. */
 import { expect, test } from 'vitest';
 import { followRows, type NumberedRow } from './follow-rows.ts';
 import type { Position } from './position.ts';
@@ -33,7 +33,7 @@ async function follow(position: Position, count: number): Promise<Frame[]> {
   return things();
 }
 
-test('rows come in parts, in order, then live, and whoever leaves is woken no more', async () => {
+test('sends rows in parts, in order, then live, and unsubscribes on abort', async () => {
   for (const id of [2, 3, 7]) add(id);
   const whole = follow('start', 4);
   const rest = follow({ after: 3 }, 2);
@@ -48,7 +48,7 @@ test('rows come in parts, in order, then live, and whoever leaves is woken no mo
   expect(wakes.size).toBe(0);
 });
 
-test('while nothing happens a heartbeat tells where the client is', async () => {
+test('heartbeats carry the current position while nothing happens', async () => {
   add(20);
   const stop = new AbortController();
   let text = '';

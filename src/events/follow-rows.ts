@@ -1,6 +1,6 @@
 /**
- * A stream of numbered rows of the database, from where the client was, then live: for what is told seldom enough to be read
- * again for each follower. It knows nothing of what the rows are.
+ * Streams numbered rows of the database from the client's position on, then live. For events that are rare enough for every
+ * follower to read them separately. Does not interpret the rows.
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
@@ -20,15 +20,15 @@ export interface NumberedRow {
 export interface RowSource {
   clock: Clock;
   heartbeat_ms?: number;
-  /** The newest number; 0 for none. */
+  /** The newest number; 0 if there are no rows. */
   head(): Promise<number>;
-  /** The next ones after a number, in their order, `limits.follow_rows_per_read` at most. */
+  /** The rows after a number, in order, at most `limits.follow_rows_per_read`. */
   after(id: number): Promise<NumberedRow[]>;
-  /** Calls `wake` when there may be more; answers how to stop that. */
+  /** Calls `wake` when there may be more rows; returns a function that unsubscribes. */
   onNew(wake: () => void): () => void;
 }
 
-/** Ready SSE frames. A position that was never given out gets a `reset`, and what comes from now on. */
+/** SSE frames. A position that was never assigned gets a `reset`, followed by new rows only. */
 export async function* followRows(
   source: RowSource,
   position: Position,
@@ -43,7 +43,7 @@ export async function* followRows(
     let cursor = typeof position === 'object' && 'after' in position ? position.after : 0;
     if (cursor > head) {
       cursor = head;
-      const error = 'this point is not known; load the list again';
+      const error = 'unknown position; reload the list';
       yield connectionError(cursor, clock.now(), { code: 'reset', error, head });
     }
     let heartbeat_at = performance.now() + heartbeat_ms;

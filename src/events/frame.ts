@@ -1,52 +1,26 @@
 /**
- * Events as SSE frames and as records, `interface.md` §3.1. Output is stored as raw bytes; here it becomes JSON. A batch
- * that is valid UTF-8 is never decoded: as Latin-1 every byte is one character, `JSON.stringify` leaves those above 0x7f alone, and
- * writing the result as Latin-1 gives the same UTF-8 back.
+ * Encodes events as SSE frames, see `interface.md` §3.1. Output is stored as raw bytes and becomes JSON here. Valid UTF-8 of
+ * a batch is never decoded: as Latin-1 every byte is one character, `JSON.stringify` does not escape those above 0x7f, and
+ * writing the result as Latin-1 restores the same UTF-8.
  */
-import { isUtf8 } from 'node:buffer';
-import { allUtf8 } from '../base/utf8.ts';
-import { type EventRecord, type EventType, eventTypes } from '../domain/event.ts';
+import type { EventRecord, EventType } from '../core/event.ts';
+import type { EventContent, StoredEvent } from '../store/event-rows/read.ts';
 import type { Appended, IngestBatch } from '../store/store.ts';
 
 /** The first block of every stream. */
 export const retryFrame = Buffer.from('retry: 1000\n\n');
 
-/** `events.type` counts from 1 in the order of `eventTypes`; streams from 1 in the order of `streamNames`. */
-export const OUTPUT = 1;
-export const STATUS = 2;
-const streamName = ['', 'stdout', 'stderr'];
-
-export function typeNumber(type: EventType): number {
-  return eventTypes.indexOf(type) + 1;
-}
-
-/** A stored event; `data` is output's text, or its bytes when they are not UTF-8, else the frame's further fields as JSON. */
-export interface StoredEvent {
-  seq: number;
-  ts_ms: number;
-  type: number;
-  session_id: string | null;
-  /** 0 for none. */
-  stream: number;
-  partial: boolean;
-  data: string | Uint8Array;
-}
-
-/** Ids and field names need no escapes by construction. */
-export function frameText(agent_id: string, event: StoredEvent): string {
+/** Does not escape ids and field names: they never need it. */
+export function frameText(agent_id: string, seq: number, event: EventContent): string {
+  const { type } = event;
   const session = event.session_id === null ? 'null' : `"${event.session_id}"`;
-  const type = eventTypes[event.type - 1]!;
-  const start = `id: ${event.seq}\nevent: ${type}\ndata: {"type":"${type}","agent_id":"${agent_id}","session_id":${session},"seq":${event.seq},"ts":${event.ts_ms / 1000}`;
-  if (event.type === OUTPUT) {
+  const start = `id: ${seq}\nevent: ${type}\ndata: {"type":"${type}","agent_id":"${agent_id}","session_id":${session},"seq":${seq},"ts":${event.ts_ms / 1000}`;
+  if (type === 'output') {
     const partial = event.partial ? ',"partial":true' : '';
-    return `${start},"stream":"${streamName[event.stream]}","data":${dataText(event.data)}${partial}}\n\n`;
+    return `${start},"stream":"${event.stream}","data":${dataText(event.data)}${partial}}\n\n`;
   }
   const fields = event.data as string;
   return fields === '{}' ? `${start}}\n\n` : `${start},${fields.slice(1)}\n\n`;
-}
-
-export function frame(agent_id: string, event: StoredEvent): Buffer {
-  return Buffer.from(frameText(agent_id, event));
 }
 
 /** All frames of a committed batch of output. */
@@ -54,8 +28,7 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
   const bytes = asBuffer(batch.bytes);
   const start = `\nevent: output\ndata: {"type":"output","agent_id":"${batch.agent_id}","session_id":"${batch.session_id}","seq":`;
   const middle = `,"ts":${batch.ts_ms / 1000},"stream":"${batch.stream}","data":`;
-  const sound = allUtf8(bytes, batch.ends);
-  // Written piece by piece: put together as one string first, large events would be copied twice more.
+  // Written piece by piece: joining the strings first would copy large events twice more.
   const parts: string[] = [];
   let from = 0;
   for (let i = 0; i < batch.ends.length; i++) {
@@ -63,14 +36,14 @@ export function batchFrames(batch: IngestBatch, appended: Appended): Buffer {
     const end = batch.ends[i]!;
     const data = bytes.subarray(from, end);
     parts.push(`id: ${seq}${start}${seq}${middle}`);
-    parts.push(sound || isUtf8(data) ? JSON.stringify(data.toString('latin1')) : dataText(data));
+    parts.push(batch.is_text[i] ? JSON.stringify(data.toString('latin1')) : dataText(data));
     parts.push(batch.partial[i] ? ',"partial":true}\n\n' : '}\n\n');
     from = end;
   }
   return latin1Bytes(parts);
 }
 
-/** Characters up to 0xff, a byte each. */
+/** Encodes characters up to 0xff as one byte each. */
 function latin1Bytes(parts: readonly string[]): Buffer {
   const bytes = Buffer.allocUnsafe(parts.reduce((sum, part) => sum + part.length, 0));
   let at = 0;
@@ -87,17 +60,25 @@ export function asBuffer(bytes: Uint8Array): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-export function record(agent_id: string, event: StoredEvent): EventRecord {
-  return frameRecord(frame(agent_id, event));
+/** The record of a stored event: what its frame contains, in the same order. */
+export function eventRecord(agent_id: string, event: StoredEvent): EventRecord {
+  const { type, session_id, seq, ts_ms, data } = event;
+  const record: EventRecord = { type, agent_id, session_id, seq, ts: ts_ms / 1000 };
+  if (type !== 'output') return { ...record, ...JSON.parse(data as string) };
+  record.stream = event.stream;
+  if (typeof data === 'string') record.data = data;
+  else Object.assign(record, { data: asBuffer(data).toString('base64'), encoding: 'base64' });
+  if (event.partial) record.partial = true;
+  return record;
 }
 
-/** The record in one frame. */
+/** Decodes the record in a frame, for frames that are stored as such. */
 export function frameRecord(bytes: Buffer): EventRecord {
   const at = bytes.indexOf('\ndata: ');
   return JSON.parse(bytes.toString('utf8', at + 7, bytes.length - 2)) as EventRecord;
 }
 
-/** Cuts a run of frames into single ones: no frame holds an empty line. */
+/** Splits consecutive frames: no frame contains an empty line. */
 export function* splitFrames(bytes: Buffer): Generator<Buffer> {
   for (let from = 0; from < bytes.length; ) {
     const end = bytes.indexOf('\n\n', from) + 2;
@@ -121,7 +102,7 @@ export function heartbeatFrame(position: number, now_ms: number): Buffer {
   return Buffer.from(`id: ${position}\nevent: heartbeat\ndata: {"type":"heartbeat","ts":${ts}}\n\n`);
 }
 
-/** An error that belongs to one connection and is not stored; `position` is where the client goes on from. */
+/** An error for one connection, which is not stored. `position`: where the client continues. */
 export function connectionError(
   position: number,
   now_ms: number,

@@ -1,32 +1,28 @@
 /**
- * Reads stored events of one agent, oldest first or backwards: sealed ranges from segment files, the rest from rows.
- * Within a segment's range only the segment counts: rows that are still there, because they are being deleted or
- * because status events are kept for good, are seen again only when the segment is gone.
+ * Reads stored events of one agent, forwards or backwards: sealed ranges from segment files, the rest from rows. Within a
+ * segment's range only the segment counts. Rows that still exist there, because their deletion is pending or because status
+ * events are kept permanently, become visible again only when the segment is deleted.
+ *
+ * Streams need frames, in parts without gaps; pages, search and its index need records. Rows become either one directly;
+ * segments contain frames.
  */
-import type { FileHandle } from 'node:fs/promises';
 import { limits } from '../base/limits.ts';
-import type { EventRecord, EventType } from '../domain/event.ts';
+import type { EventRecord, EventType } from '../core/event.ts';
+import { EventDecoder, selectEvents, selectEventsOf } from '../store/event-rows/read.ts';
 import type { Reader, Store } from '../store/store.ts';
-import {
-  frameRecord,
-  frameSeq,
-  frameText,
-  frameType,
-  record,
-  STATUS,
-  splitFrames,
-  typeNumber,
-} from './frame.ts';
-import { type AgentRef, EventRows, selectEvents } from './rows.ts';
+import type { AgentRef } from './agent-ref.ts';
+import { eventRecord, frameRecord, frameSeq, frameText, frameType, splitFrames } from './frame.ts';
+import { type SegmentRow, segmentAfter, segmentBefore, segmentsHolding } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 
-/** Consecutive frames, ready to send. `first_seq` may lie beyond where one read from: what is between is gone. */
+/** Consecutive frames, ready to send. If `first_seq` is after the requested position, the events between are missing. */
 export interface Part {
   first_seq: number;
   last_seq: number;
   frames: Buffer;
 }
 
+/** Which events a page has. `after` and `before` are exclusive; `types` absent: all. */
 export interface PageOptions {
   after?: number | undefined;
   before?: number | undefined;
@@ -34,47 +30,79 @@ export interface PageOptions {
   types?: readonly EventType[] | undefined;
 }
 
-interface SegmentRow {
-  id: number;
-  first_seq: number;
-  last_seq: number;
-  path: string;
+/** Rows in a range that no segment covers. */
+interface RowRange {
+  after: number;
+  /** Inclusive; `Infinity` for the newest. */
+  up_to: number;
 }
-
-type Step = { rows: Part | null; segment: SegmentRow | null; blocks: Block[] };
 
 export class History {
   readonly #store: Pick<Store, 'read'>;
   readonly #folder: string;
-  readonly #rows = new EventRows();
+  readonly #decoder = new EventDecoder();
 
   constructor(store: Pick<Store, 'read'>, folder: string) {
     this.#store = store;
     this.#folder = folder;
   }
 
-  /** Everything committed after `cursor`, in parts; ends when there is no more. Rows are read up to `until()` only. */
+  /** Frames of everything committed after `cursor`, in parts. Reads rows up to `until()` only. */
   async *after(agent: AgentRef, cursor: number, until: () => number = () => Infinity): AsyncGenerator<Part> {
     let unreadable = 0;
     let rows_max: number = limits.replay_rows_min;
     while (true) {
       const from = Math.max(cursor, unreadable);
-      const step = await this.#store.read((reader) => this.#step(reader, agent, from, until(), rows_max));
-      if (step.rows) {
-        const { first_seq, last_seq, frames } = step.rows;
-        // As many as make a part, going by the last one.
+      const next = await this.#store.read((reader) =>
+        this.#next(reader, agent, from, (range) =>
+          this.#part(reader, agent, { ...range, up_to: Math.min(range.up_to, until()) }, rows_max),
+        ),
+      );
+      if (next === null) return;
+      if ('rows' in next) {
+        const { first_seq, last_seq, frames } = next.rows;
+        // Estimate how many events make a part from the size of the last one.
         const fits = Math.ceil((limits.replay_part_bytes * (last_seq - first_seq + 1)) / frames.length);
         rows_max = Math.min(limits.replay_rows_max, Math.max(limits.replay_rows_min, fits));
         cursor = last_seq;
-        yield step.rows;
-      } else if (step.segment) {
-        for await (const part of this.#fromSegment(step.segment, step.blocks, from)) {
+        yield next.rows;
+      } else {
+        for await (const part of this.#fromSegment(next.segment, from)) {
           cursor = part.last_seq;
           yield part;
         }
-        // Gone or broken: go on behind it, and the follower tells the hole.
-        unreadable = step.segment.last_seq;
-      } else return;
+        // Missing or damaged: continue after it; the follower reports the gap.
+        unreadable = next.segment.last_seq;
+      }
+    }
+  }
+
+  /**
+   * Records after `cursor`, oldest first, in batches that are never empty; at most `limit` per batch of rows. A batch from a
+   * segment may also contain records from `before` on.
+   */
+  async *records(
+    agent: AgentRef,
+    cursor: number,
+    { before = Infinity, limit, types }: Omit<PageOptions, 'after'>,
+  ): AsyncGenerator<EventRecord[]> {
+    while (cursor + 1 < before) {
+      const next = await this.#store.read((reader) =>
+        this.#next(reader, agent, cursor, ({ after, up_to }) =>
+          this.#rows(reader, agent, { after, up_to: Math.min(up_to, before - 1) }, limit, types),
+        ),
+      );
+      if (next === null || ('segment' in next && next.segment.first_seq >= before)) return;
+      if ('rows' in next) {
+        cursor = next.rows.at(-1)!.seq;
+        yield next.rows;
+      } else {
+        for await (const { frames } of this.#fromSegment(next.segment, cursor)) {
+          const records = recordsIn(frames, (_, type) => !types || types.includes(type));
+          if (records.length > 0) yield records;
+        }
+        cursor = next.segment.last_seq;
+      }
     }
   }
 
@@ -87,13 +115,35 @@ export class History {
     return this.#pageAfter(agent, options);
   }
 
-  async #pageAfter(agent: AgentRef, { after, before, limit, types }: PageOptions): Promise<EventRecord[]> {
+  /** The records with these numbers, of those that are still kept, by their number. Reads each block once. */
+  async at(agent: AgentRef, seqs: readonly number[]): Promise<Map<number, EventRecord>> {
     const found: EventRecord[] = [];
-    for await (const part of this.after(agent, after ?? 0)) {
-      for (const one of splitFrames(part.frames)) {
-        if (before !== undefined && frameSeq(one) >= before) return found;
-        if (types && !types.includes(frameType(one))) continue;
-        found.push(frameRecord(one));
+    if (seqs.length === 0) return new Map();
+    const segments = await this.#store.read((reader) => {
+      const segments = segmentsHolding(reader, agent.num, seqs);
+      const left = seqs.filter((seq) => !segments.some((segment) => contains(segment, seq)));
+      if (left.length > 0) {
+        found.push(...this.#decode(reader, agent, selectEvents(reader, agent.num).where('seq', 'in', left)));
+      }
+      return segments;
+    });
+    const wanted = new Set(seqs);
+    for (const segment of segments) {
+      const blocks = parseBlocks(segment.blocks).filter((block) => seqs.some((seq) => contains(block, seq)));
+      for await (const frames of this.#blocks(segment, blocks)) {
+        found.push(...recordsIn(frames, (seq) => wanted.has(seq)));
+      }
+    }
+    return new Map(found.map((record) => [record.seq, record]));
+  }
+
+  async #pageAfter(agent: AgentRef, { after = 0, ...options }: PageOptions): Promise<EventRecord[]> {
+    const { before, limit } = options;
+    const found: EventRecord[] = [];
+    for await (const records of this.records(agent, after, options)) {
+      for (const record of records) {
+        if (before !== undefined && record.seq >= before) return found;
+        found.push(record);
         if (found.length >= limit) return found;
       }
     }
@@ -104,90 +154,98 @@ export class History {
     const found: EventRecord[] = [];
     let cursor = before;
     while (found.length < limit && cursor > 1) {
-      const { rows, segment, blocks } = await this.#store.read((reader) =>
-        this.#stepBack(reader, agent, cursor, limit - found.length, types),
+      const { rows, segment } = await this.#store.read((reader) =>
+        this.#previous(reader, agent, cursor, limit - found.length, types),
       );
       found.push(...rows);
       if (!segment) break;
-      for (const block of blocks.toReversed()) {
+      const blocks = parseBlocks(segment.blocks).filter((block) => block.first_seq < cursor);
+      for await (const frames of this.#blocks(segment, blocks.reverse())) {
+        const records = recordsIn(frames, (seq, type) => seq < cursor && (!types || types.includes(type)));
+        found.push(...records.reverse().slice(0, limit - found.length));
         if (found.length >= limit) break;
-        if (block.first_seq >= cursor) continue;
-        const frames = await this.#blockOrNull(segment, block);
-        for (const one of frames ? [...splitFrames(frames)].reverse() : []) {
-          if (frameSeq(one) >= cursor || found.length >= limit) continue;
-          if (!types || types.includes(frameType(one))) found.push(frameRecord(one));
-        }
       }
       cursor = segment.first_seq;
     }
     return found.reverse();
   }
 
-  async #statuses(agent: AgentRef, { after, before, limit }: PageOptions): Promise<EventRecord[]> {
+  #statuses(agent: AgentRef, { after, before, limit }: PageOptions): Promise<EventRecord[]> {
     const backwards = before !== undefined && after === undefined;
-    return await this.#store.read((reader) => {
-      let query = selectEvents(reader, agent.num).where('type', '=', STATUS).limit(limit);
+    return this.#store.read((reader) => {
+      let query = selectEventsOf(reader, agent.num, ['status']).limit(limit);
       if (after !== undefined) query = query.where('seq', '>', after);
       if (before !== undefined) query = query.where('seq', '<', before);
-      const found: EventRecord[] = [];
-      reader.each(query.orderBy('seq', backwards ? 'desc' : 'asc'), (row) => {
-        found.push(record(agent.id, this.#rows.event(reader, row)));
-        return true;
-      });
+      const found = this.#decode(reader, agent, query.orderBy('seq', backwards ? 'desc' : 'asc'));
       return backwards ? found.reverse() : found;
     });
   }
 
-  #step(reader: Reader, agent: AgentRef, cursor: number, until: number, rows_max: number): Step {
-    const segment = reader.get(
-      selectSegments(reader, agent).where('last_seq', '>', cursor).orderBy('last_seq').limit(1),
-    );
-    if (segment && segment.first_seq <= cursor + 1) {
-      return { rows: null, segment, blocks: parseBlocks(segment.blocks) };
-    }
-    let query = selectEvents(reader, agent.num).where('seq', '>', cursor).orderBy('seq');
-    if (segment) query = query.where('seq', '<', segment.first_seq);
-    if (until !== Infinity) query = query.where('seq', '<=', until);
-    const rows = reader.arrays(query.limit(rows_max));
+  /** What follows `cursor`: rows, as `read` returns them, or a segment; null at the end. */
+  #next<Rows>(
+    reader: Reader,
+    agent: AgentRef,
+    cursor: number,
+    read: (range: RowRange) => Rows | null,
+  ): { rows: Rows } | { segment: SegmentRow } | null {
+    const segment = segmentAfter(reader, agent.num, cursor);
+    if (segment && segment.first_seq <= cursor + 1) return { segment };
+    const rows = read({ after: cursor, up_to: segment ? segment.first_seq - 1 : Infinity });
+    if (rows !== null) return { rows };
+    return segment ? { segment } : null;
+  }
+
+  /** Frames of rows up to a gap; null if there are none. */
+  #part(reader: Reader, agent: AgentRef, range: RowRange, rows_max: number): Part | null {
     let text = '';
     let first_seq = 0;
     let last_seq = 0;
-    for (const row of rows) {
-      const event = this.#rows.event(reader, row);
-      // A part never crosses a hole.
+    for (const row of reader.arrays(inRange(selectEvents(reader, agent.num), range).limit(rows_max))) {
+      const event = this.#decoder.event(reader, row);
+      // A part never spans a gap.
       if (first_seq === 0) first_seq = event.seq;
       else if (event.seq !== last_seq + 1) break;
-      text += frameText(agent.id, event);
+      text += frameText(agent.id, event.seq, event);
       last_seq = event.seq;
     }
-    if (first_seq > 0) {
-      return { rows: { first_seq, last_seq, frames: Buffer.from(text) }, segment: null, blocks: [] };
-    }
-    return { rows: null, segment: segment ?? null, blocks: segment ? parseBlocks(segment.blocks) : [] };
+    return first_seq > 0 ? { first_seq, last_seq, frames: Buffer.from(text) } : null;
   }
 
-  #stepBack(reader: Reader, agent: AgentRef, cursor: number, limit: number, types?: readonly EventType[]) {
-    const segment = reader.get(
-      selectSegments(reader, agent).where('first_seq', '<', cursor).orderBy('first_seq', 'desc').limit(1),
-    );
-    const rows: EventRecord[] = [];
-    if (!segment || segment.last_seq < cursor - 1) {
-      let query = selectEvents(reader, agent.num)
-        .where('seq', '<', cursor)
-        .orderBy('seq', 'desc')
-        .limit(limit);
-      if (segment) query = query.where('seq', '>', segment.last_seq);
-      if (types) query = query.where('type', 'in', types.map(typeNumber));
-      reader.each(query, (row) => {
-        rows.push(record(agent.id, this.#rows.event(reader, row)));
-        return true;
-      });
-    }
-    return { rows, segment: segment ?? null, blocks: segment ? parseBlocks(segment.blocks) : [] };
+  /** Records of rows; null if there are none. */
+  #rows(
+    reader: Reader,
+    agent: AgentRef,
+    range: RowRange,
+    rows_max: number,
+    types: readonly EventType[] | undefined,
+  ): EventRecord[] | null {
+    const events = types ? selectEventsOf(reader, agent.num, types) : selectEvents(reader, agent.num);
+    const records = this.#decode(reader, agent, inRange(events, range).limit(rows_max));
+    return records.length > 0 ? records : null;
   }
 
-  async *#fromSegment(segment: SegmentRow, blocks: Block[], cursor: number): AsyncGenerator<Part> {
-    const left = blocks.filter((block) => block.last_seq > cursor);
+  /** Newest first: rows after the last segment before `cursor`, and that segment, which comes before them. */
+  #previous(reader: Reader, agent: AgentRef, cursor: number, limit: number, types?: readonly EventType[]) {
+    const segment = segmentBefore(reader, agent.num, cursor) ?? null;
+    if (segment && segment.last_seq >= cursor - 1) return { rows: [], segment };
+    const events = types ? selectEventsOf(reader, agent.num, types) : selectEvents(reader, agent.num);
+    let query = events.where('seq', '<', cursor).orderBy('seq', 'desc').limit(limit);
+    if (segment) query = query.where('seq', '>', segment.last_seq);
+    return { rows: this.#decode(reader, agent, query), segment };
+  }
+
+  #decode(reader: Reader, agent: AgentRef, query: ReturnType<typeof selectEvents>): EventRecord[] {
+    const records: EventRecord[] = [];
+    reader.each(query, (row) => {
+      records.push(eventRecord(agent.id, this.#decoder.event(reader, row)));
+      return true;
+    });
+    return records;
+  }
+
+  /** A segment's frames after `cursor`, up to the first damaged block; nothing if the file is gone. */
+  async *#fromSegment(segment: SegmentRow, cursor: number): AsyncGenerator<Part> {
+    const left = parseBlocks(segment.blocks).filter((block) => block.last_seq > cursor);
     const file = await openSegment(this.#folder, segment.path);
     if (!file) return;
     try {
@@ -196,14 +254,14 @@ export class History {
         const block = left[i]!;
         const frames = await next!;
         const ahead = left[i + 1];
-        // Read ahead by one: inflating and sending take turns on different threads.
+        // Read one block ahead: decompressing and sending alternate between threads.
         next = ahead ? readBlock(file, ahead) : null;
         next?.catch(() => {});
         if (!frames) return;
         if (block.first_seq > cursor) {
           yield { first_seq: block.first_seq, last_seq: block.last_seq, frames };
         } else {
-          yield { first_seq: cursor + 1, last_seq: block.last_seq, frames: cutBefore(frames, cursor) };
+          yield { first_seq: cursor + 1, last_seq: block.last_seq, frames: framesAfter(frames, cursor) };
         }
       }
       await next;
@@ -212,26 +270,40 @@ export class History {
     }
   }
 
-  async #blockOrNull(segment: SegmentRow, block: Block): Promise<Buffer | null> {
-    const file: FileHandle | null = await openSegment(this.#folder, segment.path);
-    if (!file) return null;
+  /** The frames of some blocks, in the given order; leaves out damaged ones. */
+  async *#blocks(segment: SegmentRow, blocks: readonly Block[]): AsyncGenerator<Buffer> {
+    const file = blocks.length > 0 ? await openSegment(this.#folder, segment.path) : null;
+    if (!file) return;
     try {
-      return await readBlock(file, block);
+      for (const block of blocks) {
+        const frames = await readBlock(file, block);
+        if (frames) yield frames;
+      }
     } finally {
       await file.close();
     }
   }
 }
 
-function selectSegments(reader: Reader, agent: AgentRef) {
-  return reader.sql
-    .selectFrom('segments')
-    .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
-    .where('agent_num', '=', agent.num);
+function contains({ first_seq, last_seq }: { first_seq: number; last_seq: number }, seq: number): boolean {
+  return first_seq <= seq && seq <= last_seq;
 }
 
-/** The frames after `cursor`. */
-function cutBefore(frames: Buffer, cursor: number): Buffer {
+function inRange(events: ReturnType<typeof selectEvents>, { after, up_to }: RowRange) {
+  const following = events.where('seq', '>', after).orderBy('seq');
+  return up_to === Infinity ? following : following.where('seq', '<=', up_to);
+}
+
+/** The records in consecutive frames, of those that match. */
+function recordsIn(frames: Buffer, matches: (seq: number, type: EventType) => boolean): EventRecord[] {
+  const records: EventRecord[] = [];
+  for (const one of splitFrames(frames)) {
+    if (matches(frameSeq(one), frameType(one))) records.push(frameRecord(one));
+  }
+  return records;
+}
+
+function framesAfter(frames: Buffer, cursor: number): Buffer {
   let from = 0;
   for (const one of splitFrames(frames)) {
     if (frameSeq(one) > cursor) break;

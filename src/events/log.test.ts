@@ -37,7 +37,7 @@ async function output(...texts: (string | Uint8Array)[]): Promise<void> {
   await store.ingest(made);
 }
 
-/** Follows until `enough` says so. */
+/** Follows until `enough` returns true. */
 async function follow(
   position: Position,
   enough: (frames: Frame[]) => boolean,
@@ -55,7 +55,7 @@ async function follow(
 const count = (n: number) => (frames: Frame[]) => frames.length >= n;
 const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
 
-test('a frame is exactly what the interface says', async () => {
+test('a frame matches the interface exactly', async () => {
   await output('héllo\n', Buffer.from([0xff, 0x00]), 'a"\u0000\\\r');
   const stop = new AbortController();
   let text = '';
@@ -72,7 +72,7 @@ test('a frame is exactly what the interface says', async () => {
   );
 });
 
-test('live frames are byte for byte those of a replay', async () => {
+test('live frames are identical to replayed ones', async () => {
   const texts = ['é', Buffer.from([0xc3]), 'plain\n', '', '\u2028', '😀'];
   const live = follow({ after: 0 }, count(7));
   await output(...texts);
@@ -84,7 +84,7 @@ test('live frames are byte for byte those of a replay', async () => {
   expect(await live).toEqual(await follow('start', count(7)));
 });
 
-test('a follower gets what was stored and what comes, each number once and in order', async () => {
+test('a follower gets stored and new events, each number once and in order', async () => {
   await output('1', '2', '3');
   const following = follow('start', count(6));
   await output('4');
@@ -92,14 +92,14 @@ test('a follower gets what was stored and what comes, each number once and in or
   expect(ids(await following)).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
-test('a follower goes on after its position, or some events before the newest', async () => {
+test('a follower resumes after its position, or a number of events before the newest', async () => {
   await output('1', '2', '3');
   expect(ids(await follow({ after: 1 }, count(2)))).toEqual([2, 3]);
   expect(ids(await follow({ tail: 1 }, count(1)))).toEqual([3]);
   expect(ids(await follow({ tail: 99 }, count(3)))).toEqual([1, 2, 3]);
 });
 
-test('a position beyond the head is told as a reset, and live events follow', async () => {
+test('a position beyond the head gets a reset, followed by live events', async () => {
   await output('1', '2');
   for (const after of [3, 2 ** 63]) {
     const following = follow({ after }, (frames) => frames.length >= 2);
@@ -112,7 +112,7 @@ test('a position beyond the head is told as a reset, and live events follow', as
   }
 });
 
-test('events that are no longer kept are told, and the rest follows', async () => {
+test('a gap is reported, followed by the remaining events', async () => {
   await output('1', '2', '3', '4');
   await store.write((tx) => tx.run(tx.sql.deleteFrom('events').where('seq', '<=', 2)));
   const frames = await follow({ after: 0 }, count(3));
@@ -125,7 +125,7 @@ test('events that are no longer kept are told, and the rest follows', async () =
   });
 });
 
-test('a log of which nothing is kept says so, and goes on live', async () => {
+test('a log without stored events reports that and continues live', async () => {
   await output('1', '2');
   await store.write((tx) => tx.run(tx.sql.deleteFrom('events')));
   const following = follow('start', count(2));
@@ -136,7 +136,7 @@ test('a log of which nothing is kept says so, and goes on live', async () => {
   expect(frames[0]!.data.first_available).toBe(3);
 });
 
-test('heartbeats repeat the position, take no number, and carry two fields', async () => {
+test('heartbeats repeat the position, have no number, and have two fields', async () => {
   const quick = openEventLog({
     store,
     data_dir: folder,
@@ -154,7 +154,7 @@ test('heartbeats repeat the position, take no number, and carry two fields', asy
   await quick.close();
 });
 
-test('many followers and many writers: everyone gets every event once', async () => {
+test('with many followers and writers, each follower gets every event once', async () => {
   const total = 300;
   const followers = Array.from({ length: 20 }, (_, i) =>
     follow(i % 2 ? 'start' : { after: 0 }, (frames) => frames.at(-1)?.id === total),
@@ -169,7 +169,7 @@ test('many followers and many writers: everyone gets every event once', async ()
   }
 });
 
-test('a follower that falls out of what is shared reads on from the database', async () => {
+test('a follower that falls behind the shared tail reads from the database', async () => {
   const stop = new AbortController();
   const following = events.follow('agt_1', { after: 0 }, stop.signal);
   let text = (await following.next()).value!.toString();
@@ -189,7 +189,7 @@ test('an unknown agent has no stream', async () => {
   );
 });
 
-test('an undone append leaves no number behind', async () => {
+test('a rolled-back append uses no number', async () => {
   const body = { type: 'error', session_id: null, ts_ms: 1, fields: { code: 'x', error: 'x' } } as const;
   const undone = store.write((tx) => {
     events.append(tx, 'agt_1', [body]);

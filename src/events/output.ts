@@ -1,23 +1,28 @@
 /**
- * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes: what retention
- * took from the front is `lost_bytes`. Sealed blocks tell in their index which bytes they hold, rows are found by
- * halving, so that a range costs what it is long.
+ * The raw bytes of a session: one stream, or both in the order of arrival. Positions count kept bytes; `lost_bytes` is what
+ * retention deleted before them. The index of a sealed block lists its bytes, and rows are found by binary search, so the
+ * cost of reading a range depends on its length only.
  */
 import { setImmediate } from 'node:timers/promises';
 import { limits } from '../base/limits.ts';
-import { type EventRecord, type StreamName, streamNames } from '../domain/event.ts';
-import { problems } from '../domain/problem.ts';
+import { type EventRecord, type StreamName, streamNames } from '../core/event.ts';
+import { problems } from '../core/problem.ts';
+import { headOf } from '../store/event-rows/heads.ts';
+import { streamName } from '../store/event-rows/numbers.ts';
+import { firstSeqFrom, selectOutput } from '../store/event-rows/read.ts';
+import { outputBytes, spoolsOf } from '../store/event-rows/spools.ts';
 import type { Reader, Store } from '../store/store.ts';
+import type { AgentRef } from './agent-ref.ts';
 import { asBuffer, frameRecord, frameSeq, frameType, splitFrames } from './frame.ts';
-import type { AgentRef } from './rows.ts';
+import { segmentAfter } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, type Run, readBlock } from './segment.ts';
 
 export interface Output {
-  /** Kept bytes; positions run from 0 to here. */
+  /** Number of kept bytes; positions run from 0 to here. */
   size_bytes: number;
   /** Bytes before position 0 that are no longer kept. */
   lost_bytes: number;
-  /** Bytes `from` (inclusive) to `to` (exclusive). Throws when kept bytes turn out to be missing. */
+  /** Bytes `from` (inclusive) to `to` (exclusive). Throws if kept bytes turn out to be missing. */
   read(from: number, to: number): AsyncGenerator<Buffer>;
 }
 
@@ -25,12 +30,13 @@ interface Target {
   agent: AgentRef;
   session_id: string;
   session_num: number;
-  streams: readonly number[];
+  streams: readonly StreamName[];
   first_seq: number;
-  /** Committed length per stream number, without what was no output. */
-  committed: Record<number, number>;
+  /** Committed output length of each stream. */
+  committed: Record<StreamName, number>;
 }
 
+/** Opens the output of a session: one stream, or both (null). Throws `session not found`. */
 export async function openOutput(
   store: Pick<Store, 'read'>,
   folder: string,
@@ -40,8 +46,8 @@ export async function openOutput(
 ): Promise<Output> {
   const target = await store.read((reader) => findTarget(reader, agent, session_id, stream));
   const walk = new Walk(store, folder, target);
-  const firsts = await Promise.all(target.streams.map((number) => walk.firstKept(number)));
-  const committed = target.streams.reduce((sum, number) => sum + (target.committed[number] ?? 0), 0);
+  const firsts = await Promise.all(target.streams.map((name) => walk.firstKept(name)));
+  const committed = target.streams.reduce((sum, name) => sum + target.committed[name], 0);
   const lost_bytes = firsts.reduce((sum, first) => sum + first, 0);
   return {
     size_bytes: committed - lost_bytes,
@@ -59,19 +65,14 @@ function findTarget(reader: Reader, agent: AgentRef, session_id: string, stream:
       .where('agent_num', '=', agent.num),
   );
   if (!session) throw problems.sessionNotFound();
-  const spools = reader.all(
-    reader.sql
-      .selectFrom('spools')
-      .select(['stream', 'offset', 'output'])
-      .where('session_num', '=', session.num),
-  );
+  const { stdout, stderr } = spoolsOf(reader, session.num);
   return {
     agent,
     session_id,
     session_num: session.num,
-    streams: stream ? [streamNames.indexOf(stream) + 1] : [1, 2],
+    streams: stream ? [stream] : streamNames,
     first_seq: session.first_seq,
-    committed: Object.fromEntries(spools.map(({ stream, offset, output }) => [stream, output ?? offset])),
+    committed: { stdout: outputBytes(stdout), stderr: outputBytes(stderr) },
   };
 }
 
@@ -81,14 +82,14 @@ interface SegmentRef {
   blocks: Block[];
 }
 
-/** Where reading stands: events up to `after` are done, then `skip` bytes are passed over, then `left` are wanted. */
+/** Read position: events up to `after` are done, then `skip` bytes are skipped, then `left` bytes are read. */
 interface Place {
   after: number;
   skip: number;
   left: number;
 }
 
-/** What is wanted of an event's bytes; null when nothing is. */
+/** The requested part of an event's bytes; null if there is none. */
 function take(bytes: Buffer, place: Place): Buffer | null {
   if (place.skip >= bytes.length) {
     place.skip -= bytes.length;
@@ -111,9 +112,9 @@ class Walk {
     this.#target = target;
   }
 
-  /** The first byte of a stream that is kept; its committed length when none is. */
-  async firstKept(stream: number): Promise<number> {
-    const committed = this.#target.committed[stream] ?? 0;
+  /** Offset of the first byte of a stream that is kept; its committed length if there is none. */
+  async firstKept(stream: StreamName): Promise<number> {
+    const committed = this.#target.committed[stream];
     if (committed === 0) return 0;
     let after = this.#target.first_seq - 1;
     for (let segment = await this.#segment(after); segment; segment = await this.#segment(after)) {
@@ -129,7 +130,7 @@ class Walk {
     const place: Place = { after: first_seq - 1, skip: from, left: to - from };
     let sought = streams.length > 1;
     while (place.left > 0) {
-      // Asked again at each step: rows may be sealed while we read.
+      // Looked up at each step: rows may be sealed during the read.
       const segment = await this.#segment(place.after);
       if (segment) {
         yield* this.#readSegment(segment, place);
@@ -175,10 +176,10 @@ class Walk {
     }
   }
 
-  /** Some rows' bytes; null when there are no rows. */
+  /** Bytes of the next rows; null if there are no rows. */
   #readRows(reader: Reader, place: Place): Buffer[] | null {
     const parts: Buffer[] = [];
-    if (this.#segmentRow(reader, place.after)) return parts;
+    if (segmentAfter(reader, this.#target.agent.num, place.after)) return parts;
     let bytes = 0;
     let rows = 0;
     reader.each(this.#rows(reader, place.after, this.#target.streams).select('data'), (row) => {
@@ -192,24 +193,20 @@ class Walk {
     return rows === 0 ? null : parts;
   }
 
-  /** A row of the stream at or before `offset`, near it; null when the beginning is as good. */
+  /** A row of the stream at or shortly before `offset`; null to read from the beginning instead. */
   async #seek(
     after: number,
-    stream: number,
+    stream: StreamName,
     offset: number,
   ): Promise<{ seq: number; offset: number } | null> {
-    const head = await this.#store.read((reader) =>
-      reader.get(
-        reader.sql.selectFrom('heads').select('last_seq').where('agent_num', '=', this.#target.agent.num),
-      ),
-    );
+    const head = await this.#store.read((reader) => headOf(reader, this.#target.agent.num));
     let low = after;
     let high = head?.last_seq ?? after;
     let best: { seq: number; offset: number } | null = null;
     while (high - low > limits.scan_window_rows) {
       const middle = Math.floor((low + high) / 2);
       const row = await this.#store.read((reader) => this.#near(reader, middle, [stream]));
-      // A stream that is rare here is found by reading on.
+      // The stream is rare in this range: read on from here.
       if (!row) break;
       if (row.offset <= offset) {
         best = row;
@@ -221,21 +218,13 @@ class Walk {
 
   async #firstRow(
     after: number,
-    streams: readonly number[],
+    streams: readonly StreamName[],
   ): Promise<{ seq: number; offset: number } | null> {
     while (true) {
       const found = await this.#store.read((reader) => {
         const row = this.#near(reader, after, streams);
-        const next = reader.get(
-          reader.sql
-            .selectFrom('events')
-            .select('seq')
-            .where('agent_num', '=', this.#target.agent.num)
-            .where('seq', '>', after + limits.scan_rows_per_slice)
-            .orderBy('seq')
-            .limit(1),
-        );
-        return { row, next: next?.seq };
+        const next = firstSeqFrom(reader, this.#target.agent.num, after + limits.scan_rows_per_slice + 1);
+        return { row, next };
       });
       if (found.row) return found.row;
       if (found.next === undefined) return null;
@@ -245,7 +234,11 @@ class Walk {
   }
 
   /** The stream's first row within a slice of rows after `after`. */
-  #near(reader: Reader, after: number, streams: readonly number[]): { seq: number; offset: number } | null {
+  #near(
+    reader: Reader,
+    after: number,
+    streams: readonly StreamName[],
+  ): { seq: number; offset: number } | null {
     const row = reader.get(
       this.#rows(reader, after, streams)
         .where('seq', '<=', after + limits.scan_rows_per_slice)
@@ -254,41 +247,23 @@ class Walk {
     return row ? { seq: row.seq, offset: row.offset! } : null;
   }
 
-  #rows(reader: Reader, after: number, streams: readonly number[]) {
-    return reader.sql
-      .selectFrom('events')
-      .select((eb) => ['seq', 'offset', eb.fn<number>('length', ['data']).as('length')])
-      .where('agent_num', '=', this.#target.agent.num)
-      .where('seq', '>', after)
-      .where('session_num', '=', this.#target.session_num)
-      .where('stream', 'in', streams)
-      .orderBy('seq');
+  #rows(reader: Reader, after: number, streams: readonly StreamName[]) {
+    const { agent, session_num } = this.#target;
+    return selectOutput(reader, { agent_num: agent.num, session_num, streams }, after);
   }
 
   async #segment(after: number): Promise<SegmentRef | null> {
-    const row = await this.#store.read((reader) => this.#segmentRow(reader, after));
+    const row = await this.#store.read((reader) => segmentAfter(reader, this.#target.agent.num, after));
     return row ? { path: row.path, last_seq: row.last_seq, blocks: parseBlocks(row.blocks) } : null;
   }
 
-  #segmentRow(reader: Reader, after: number) {
-    return reader.get(
-      reader.sql
-        .selectFrom('segments')
-        .select(['path', 'last_seq', 'blocks'])
-        .where('agent_num', '=', this.#target.agent.num)
-        .where('last_seq', '>', after)
-        .orderBy('last_seq')
-        .limit(1),
-    );
-  }
-
-  #ours(run: Run, streams: readonly number[]): boolean {
-    return run.session_num === this.#target.session_num && streams.includes(run.stream);
+  #ours(run: Run, streams: readonly StreamName[]): boolean {
+    const stream = streamName(run.stream);
+    return run.session_num === this.#target.session_num && stream !== null && streams.includes(stream);
   }
 
   /** The target's bytes in a block's frames after an event, in order. */
   *#bytes(frames: Buffer, after: number): Generator<Buffer> {
-    const names = this.#target.streams.map((number) => streamNames[number - 1]);
     for (const one of splitFrames(frames)) {
       if (frameSeq(one) <= after || frameType(one) !== 'output') continue;
       const record = frameRecord(one) as EventRecord & {
@@ -296,7 +271,8 @@ class Walk {
         data: string;
         encoding?: 'base64';
       };
-      if (record.session_id !== this.#target.session_id || !names.includes(record.stream)) continue;
+      if (record.session_id !== this.#target.session_id || !this.#target.streams.includes(record.stream))
+        continue;
       yield Buffer.from(record.data, record.encoding ?? 'utf8');
     }
   }

@@ -1,9 +1,9 @@
-/** Where a client wants to go on: its last event, some events before the newest, or the start of what is kept. */
-import { problems } from '../domain/problem.ts';
+/** Parses where a client wants to resume: after its last event, some events before the newest, or at the start. */
+import { problems } from '../core/problem.ts';
 
 export type Position = { after: number } | { tail: number } | 'start';
 
-/** `Last-Event-ID` wins over `after`, `after` over `tail`. Throws `invalid last event id` for what is no number. */
+/** `Last-Event-ID` has precedence over `after`, `after` over `tail`. Throws `invalid last event id` for anything but a number. */
 export function parsePosition(given: {
   last_event_id?: string | undefined;
   after?: string | number | undefined;

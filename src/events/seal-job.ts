@@ -1,6 +1,6 @@
 /**
- * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, on a
- * reader of its own. It changes nothing in the database: until its answer is recorded, the file is an orphan.
+ * Writes one segment file from an agent's oldest rows: encode, compress, write, fsync, rename. Runs in the worker, with its
+ * own reader. It does not change the database: until its result is recorded, the file is an orphan.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, mkdirSync, openSync } from 'node:fs';
@@ -9,28 +9,30 @@ import { constants, zstdCompressSync } from 'node:zlib';
 import type { Selectable } from 'kysely';
 import { writeFileAtomic } from '../base/files.ts';
 import { limits } from '../base/limits.ts';
+import { streamNumber } from '../store/event-rows/numbers.ts';
+import { EventDecoder, type StoredEvent, selectEvents, sessionNumOf } from '../store/event-rows/read.ts';
 import type { Reader } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
-import { frameText, OUTPUT, STATUS } from './frame.ts';
-import { type AgentRef, EventRows, selectEvents, sessionOf } from './rows.ts';
+import type { AgentRef } from './agent-ref.ts';
+import { frameText } from './frame.ts';
 import { type Block, blockIndex, type Run } from './segment.ts';
 
 export interface SealRequest {
   folder: string;
   agent: AgentRef;
-  /** Everything up to here is sealed or gone. */
+  /** Everything up to here is sealed or deleted. */
   after: number;
-  /** Events beyond this stay rows. */
+  /** Later events stay as rows. */
   up_to: number;
 }
 
-/** What the segment's row will say. */
+/** The contents of the segment's row. */
 export interface Sealed extends Omit<Selectable<Tables['segments']>, 'id' | 'agent_num' | 'swept'> {
-  /** What the rows counted that this replaces; status rows stay and are not in it. */
+  /** Size of the rows that the segment replaces; excludes status rows, which stay. */
   row_bytes: number;
 }
 
-/** Null when there is nothing to seal. */
+/** Null if there is nothing to seal. */
 export async function seal(
   reader: { read<T>(fn: (reader: Reader) => T): T },
   request: SealRequest,
@@ -48,7 +50,7 @@ export async function seal(
   return { ...summary, path, bytes: bytes.length, blocks: blockIndex(writer.blocks) };
 }
 
-/** So that a new folder in it survives a power cut. */
+/** Syncs a folder, so that a new entry in it survives a power failure. */
 function syncFolder(path: string): void {
   const file = openSync(path, 'r');
   fsyncSync(file);
@@ -56,7 +58,7 @@ function syncFolder(path: string): void {
 }
 
 function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: SegmentWriter): void {
-  const decode = new EventRows();
+  const decode = new EventDecoder();
   const query = selectEvents(reader, agent.num)
     .select('offset')
     .where('seq', '>', after)
@@ -65,15 +67,18 @@ function collect(reader: Reader, { agent, after, up_to }: SealRequest, writer: S
   let last = 0;
   reader.each(query, (row) => {
     const event = decode.event(reader, row);
-    // A segment never crosses a hole, so that readers see it.
+    // A segment never spans a gap, so that readers can detect it.
     if (last > 0 && event.seq !== last + 1) return false;
     last = event.seq;
-    const run =
-      event.type === OUTPUT
-        ? { session_num: sessionOf(row), stream: event.stream, from: row[4] as number }
-        : null;
-    const length = Buffer.byteLength(event.data);
-    writer.add(frameText(agent.id, event), event.seq, event.ts_ms, event.type, length, run);
+    const output =
+      event.stream === null
+        ? null
+        : {
+            session_num: sessionNumOf(row),
+            stream: streamNumber(event.stream),
+            from: row[4] as number,
+          };
+    writer.add(frameText(agent.id, event.seq, event), event, output);
     return writer.raw_bytes < limits.segment_raw_bytes;
   });
   writer.flush();
@@ -89,18 +94,14 @@ class SegmentWriter {
   #first_seq = 0;
   #runs: Run[] = [];
 
-  add(
-    text: string,
-    seq: number,
-    ts_ms: number,
-    type: number,
-    length: number,
-    output: { session_num: number; stream: number; from: number } | null,
-  ): void {
-    this.summary ??= { first_seq: seq, last_seq: seq, first_ts: ts_ms, last_ts: ts_ms, row_bytes: 0 };
+  /** Adds an event with its frame. `output`: where its bytes are in the stream's output; null for other events. */
+  add(text: string, event: StoredEvent, output: Omit<Run, 'seq' | 'to'> | null): void {
+    const { seq, ts_ms, type } = event;
+    const length = Buffer.byteLength(event.data);
+    this.summary ??= { first_seq: seq, last_seq: seq, last_ts: ts_ms, row_bytes: 0 };
     this.summary.last_seq = seq;
     this.summary.last_ts = ts_ms;
-    if (type !== STATUS) this.summary.row_bytes += length + limits.event_row_bytes;
+    if (type !== 'status') this.summary.row_bytes += length + limits.event_row_bytes;
     if (this.#text === '') this.#first_seq = seq;
     this.#text += text;
     this.raw_bytes += text.length;
@@ -131,7 +132,7 @@ class SegmentWriter {
     this.#runs = [];
   }
 
-  #extend(output: { session_num: number; stream: number; from: number }, seq: number, length: number): void {
+  #extend(output: Omit<Run, 'seq' | 'to'>, seq: number, length: number): void {
     const run = this.#runs.findLast(
       (known) => known.session_num === output.session_num && known.stream === output.stream,
     );

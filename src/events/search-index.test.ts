@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { silentLog } from '../base/log.ts';
-import { deleteAgent } from '../store/agents.ts';
+import { deleteAgent } from '../features/agents/queries/agents.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { addAgent, addSession, batch } from '../store/testing.ts';
@@ -25,7 +25,7 @@ afterEach(async () => {
   await rm(folder, { recursive: true, force: true });
 });
 
-test('nothing of a deleted agent stays in the index', async () => {
+test('removes a deleted agent from the index', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   events.start();
@@ -43,7 +43,7 @@ test('nothing of a deleted agent stays in the index', async () => {
   index.close();
 });
 
-test('what an agent said and did is found, replayed parts only where they were said first', async () => {
+test('finds messages and tool calls, but not their replays', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   events.start();
@@ -70,4 +70,25 @@ test('what an agent said and did is found, replayed parts only where they were s
     (await events.search('agt_1', { text, limit: 9 })).map(({ seq, snippet }) => `${seq} ${snippet}`);
   await expect.poll(() => found('prune'), { timeout: 20_000 }).toEqual(['3 Tidying npm prune']);
   expect(await found('garden')).toEqual(['2 the garden is tidy', '1 tidy the garden']);
+});
+
+test('finds sealed events and rows, newest first', async () => {
+  await events.close();
+  const sealing = { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 };
+  events = openEventLog({ store, data_dir: folder, clock: { now: () => 1 }, log: silentLog, sealing });
+  const num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  const first = batch('agt_1', 'ses_1', 0, ['needle one\n', 'straw\n', 'needle two\n']);
+  await store.ingest(first);
+  await events.keep();
+  await store.ingest(batch('agt_1', 'ses_1', first.to, ['needle three\n'], { ts_ms: 1 }));
+  const options = { store, data_dir: folder, clock: { now: () => 1 }, log: silentLog };
+  await events.close();
+  events = openEventLog(options);
+  events.start();
+  const found = async () =>
+    (await events.search('agt_1', { text: 'needle', limit: 9 })).map(
+      ({ seq, snippet }) => `${seq} ${snippet}`,
+    );
+  await expect.poll(found, { timeout: 20_000 }).toEqual(['4 needle three', '3 needle two', '1 needle one']);
 });

@@ -1,23 +1,23 @@
 /**
- * Full text of output and conversations, in a database file of its own that can be deleted at any time: it is filled again from the log.
- * It keeps words and numbers, not the text. Rows are numbered `agent << 40 | seq`, so that an agent is a range. Runs in
- * the worker, at most 200 events a transaction, and as long idle as busy while it catches up.
+ * The full-text index of output and conversations, in a separate database file that can be deleted at any time: it is rebuilt
+ * from the log. It stores words and numbers, not the text. Row numbers are `agent << 40 | seq`, so that an agent is a range.
+ * Runs in the worker, at most 200 events per transaction, and pauses as long as it works while it catches up.
  */
 import { chmodSync, closeSync, openSync, rmSync } from 'node:fs';
 import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
-import { wordsOf } from '../acp/reading.ts';
+import { searchTexts } from '../acp/search-text.ts';
 import { limits } from '../base/limits.ts';
-import type { EventRecord } from '../domain/event.ts';
+import type { EventRecord } from '../core/event.ts';
+import { headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery } from '../store/fts.ts';
 import type { Reader } from '../store/store.ts';
-import { frameRecord, splitFrames } from './frame.ts';
 import { History } from './history.ts';
 
 export interface SearchRequest {
   agent_num: number;
-  /** What the user typed. */
+  /** The search text from the user. */
   text: string;
   /** Only events before this one. */
   before: number | null;
@@ -50,7 +50,7 @@ export class SearchIndex {
     this.#forgetDeletedAgents();
   }
 
-  /** Indexes some of what is new of each agent; answers those that have more. */
+  /** Indexes some new events of each agent; returns the agents that have more. */
   async update(agent_nums: readonly number[]): Promise<number[]> {
     const unfinished: number[] = [];
     for (const num of agent_nums) {
@@ -63,7 +63,7 @@ export class SearchIndex {
   find({ agent_num, text, before, first_seq, limit }: SearchRequest): number[] {
     const query = ftsQuery(text);
     if (query === null) return [];
-    // Never beyond the agent's own numbers: the next ones are another agent's.
+    // Never beyond the agent's range: the next numbers belong to another agent.
     const last = before === null ? SEQ_MASK : Math.min(before - 1, SEQ_MASK);
     return this.#db
       .prepare(
@@ -73,13 +73,13 @@ export class SearchIndex {
       .map((row) => Number(row.seq));
   }
 
-  /** Deletes an agent's words, some at a time. */
+  /** Deletes an agent's entries, in batches. */
   async forget(agent_num: number): Promise<void> {
     this.#writer('DELETE FROM cursors WHERE agent_num = ?').run(agent_num);
     await this.#deleteBefore(agent_num, SEQ_MASK);
   }
 
-  /** The index numbers rows of its own beyond what a number holds, and every `run` answers the last such number. */
+  /** FTS5 inserts internal rows with ids above 2^53, and every `run` returns the last row id. */
   #writer(sql: string): StatementSync {
     const statement = this.#db.prepare(sql);
     statement.setReadBigInts(true);
@@ -87,51 +87,36 @@ export class SearchIndex {
   }
 
   async #updateAgent(num: number): Promise<boolean> {
-    const agent = this.#reader.read((reader) =>
-      reader.get(
-        reader.sql
-          .selectFrom('heads')
-          .innerJoin('agents', 'agents.num', 'heads.agent_num')
-          .select(['agents.id', 'heads.last_seq', 'heads.first_seq'])
-          .where('agents.num', '=', num),
-      ),
-    );
+    const agent = this.#reader.read((reader) => headWithId(reader, num));
     if (!agent) return false;
     const known = this.#db.prepare('SELECT seq FROM cursors WHERE agent_num = ?').get(num);
     let cursor = Number(known?.seq ?? 0);
-    // The log was put back by a restore: what was indexed may be something else now.
+    // A restore replaced the log: the indexed events may be different ones now.
     if (cursor > agent.last_seq) {
       await this.forget(num);
       cursor = 0;
     }
     if (known && agent.first_seq > 1) await this.#deleteBefore(num, agent.first_seq);
-    let pending: Buffer[] = [];
-    for await (const part of this.#history.after({ num, id: agent.id }, cursor)) {
-      for (const one of splitFrames(part.frames)) {
-        pending.push(one);
-        if (pending.length >= limits.search_events_per_transaction) {
-          await this.#insert(num, pending);
-          pending = [];
-        }
+    const per_insert = limits.search_events_per_transaction;
+    const options = { limit: limits.replay_rows_min };
+    for await (const records of this.#history.records({ num, id: agent.id }, cursor, options)) {
+      for (let at = 0; at < records.length; at += per_insert) {
+        await this.#insert(num, records.slice(at, at + per_insert));
       }
-      await this.#insert(num, pending);
-      pending = [];
-      cursor = part.last_seq;
-      // One part a round, so that no agent waits for another's backlog.
+      cursor = records.at(-1)!.seq;
+      // One batch per agent and round, so that no agent waits for another's backlog.
       break;
     }
     return cursor < agent.last_seq;
   }
 
-  async #insert(num: number, frames: readonly Buffer[]): Promise<void> {
-    if (frames.length === 0) return;
+  async #insert(num: number, records: readonly EventRecord[]): Promise<void> {
     const begun_ms = performance.now();
     const insert = this.#writer('INSERT INTO words (rowid, text) VALUES (?, ?)');
     let last = 0;
     this.#db.exec('BEGIN');
     try {
-      for (const bytes of frames) {
-        const record = frameRecord(bytes);
+      for (const record of records) {
         last = record.seq;
         const text = plainText(record);
         if (text !== '') insert.run(rowId(num, last), text);
@@ -185,7 +170,7 @@ function openIndex(path: string): DatabaseSync {
   chmodSync(path, 0o600);
   const db = new DatabaseSync(path);
   try {
-    // Losing the newest transactions costs indexing them again.
+    // If the newest transactions are lost, they are indexed again.
     db.exec('PRAGMA journal_mode = WAL');
     db.exec('PRAGMA synchronous = NORMAL');
     const version = Number(db.prepare('PRAGMA user_version').get()!.user_version);
@@ -203,7 +188,7 @@ function rowId(agent_num: number, seq: number): bigint {
   return (BigInt(agent_num) << SEQ_BITS) | BigInt(seq);
 }
 
-/** What a person would read of an event, without colours; empty when there is nothing to find. */
+/** The readable text of an event, without colours; empty if there is nothing to search for. */
 export function plainText(record: EventRecord): string {
   const text = textOf(record);
   if (typeof text !== 'string') return '';
@@ -214,5 +199,5 @@ function textOf(record: EventRecord): unknown {
   if (record.type === 'output') return record.encoding === undefined ? record.data : '';
   if (record.type === 'error') return record.error;
   if (record.type !== 'acp_event' || record.replay) return '';
-  return wordsOf(record.payload).join('\n');
+  return searchTexts(record.payload).join('\n');
 }

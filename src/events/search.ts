@@ -1,15 +1,16 @@
 /**
- * Search in an agent's log, seconds behind it. The index lives in the worker; here is when it works, and what a hit
- * looks like. Events are read from the log itself, so that nothing is shown that is no longer kept.
+ * Search in an agent's log, a few seconds behind it. The index is in the worker; this module decides when to index, and formats
+ * the hits. It reads events from the log, so that it never shows events that are no longer kept.
  */
 import { sleep, Wake } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
-import type { StreamName } from '../domain/event.ts';
+import type { StreamName } from '../core/event.ts';
+import { agentsWithEvents, headOf } from '../store/event-rows/heads.ts';
 import type { Store } from '../store/store.ts';
+import type { AgentRef } from './agent-ref.ts';
 import type { History } from './history.ts';
-import type { AgentRef } from './rows.ts';
 import { plainText } from './search-index.ts';
 import type { EventsTasks } from './worker.ts';
 
@@ -38,7 +39,7 @@ export class Search {
     this.#log = log;
   }
 
-  /** Begins to index in the background, what was missed while nobody did too. */
+  /** Starts indexing in the background, including what was missed while the service was stopped. */
   start(): void {
     this.#running ??= this.#run();
   }
@@ -53,14 +54,12 @@ export class Search {
     this.#worker.call('forget', agent_num).catch((error) => this.#warn(error));
   }
 
-  /** Matches, newest first, before `before` when it is given. */
+  /** Matches, newest first; only those before `before` if it is given. */
   async find(
     agent: AgentRef,
     query: { text: string; limit: number; before?: number | undefined },
   ): Promise<SearchHit[]> {
-    const head = await this.#store.read((reader) =>
-      reader.get(reader.sql.selectFrom('heads').select('first_seq').where('agent_num', '=', agent.num)),
-    );
+    const head = await this.#store.read((reader) => headOf(reader, agent.num));
     const seqs = await this.#worker.call('search', {
       agent_num: agent.num,
       text: query.text,
@@ -68,15 +67,14 @@ export class Search {
       first_seq: head?.first_seq ?? 1,
       limit: query.limit,
     });
-    const hits: SearchHit[] = [];
-    for (const seq of seqs) {
-      const [record] = await this.#history.page(agent, { after: seq - 1, before: seq + 1, limit: 1 });
-      if (!record) continue;
+    const records = await this.#history.at(agent, seqs);
+    return seqs.flatMap((seq) => {
+      const record = records.get(seq);
+      if (!record) return [];
       const { ts, session_id } = record;
       const stream = (record.stream as StreamName | undefined) ?? null;
-      hits.push({ seq, ts, session_id, stream, snippet: snippet(plainText(record), query.text) });
-    }
-    return hits;
+      return [{ seq, ts, session_id, stream, snippet: snippet(plainText(record), query.text) }];
+    });
   }
 
   async close(): Promise<void> {
@@ -89,7 +87,7 @@ export class Search {
     await this.#touchAll().catch((error) => this.#warn(error));
     while (!signal.aborted) {
       if (this.#dirty.size === 0) await this.#wake.wait(undefined, signal);
-      // Some company for the first event: indexing is by the transaction.
+      // Wait for more events: the cost of indexing is per transaction.
       await sleep(limits.search_wait_ms, signal);
       if (signal.aborted || this.#dirty.size === 0) continue;
       const agents = [...this.#dirty];
@@ -106,18 +104,15 @@ export class Search {
   }
 
   async #touchAll(): Promise<void> {
-    const heads = await this.#store.read((reader) =>
-      reader.all(reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0)),
-    );
-    for (const { agent_num } of heads) this.#dirty.add(agent_num);
+    for (const num of await this.#store.read(agentsWithEvents)) this.#dirty.add(num);
   }
 
   #warn(error: unknown): void {
-    if (!this.#stop.signal.aborted) this.#log.warn({ err: error }, 'the search index could not be updated');
+    if (!this.#stop.signal.aborted) this.#log.warn({ err: error }, 'cannot update the search index');
   }
 }
 
-/** The text around the first word that was searched for. */
+/** The text around the first search word. */
 export function snippet(text: string, query: string): string {
   const lower = text.toLowerCase();
   const places = query

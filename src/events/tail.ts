@@ -1,7 +1,7 @@
 /**
- * The newest frames of one log, encoded once and shared by all who follow it. Bounded: who falls out of it reads from
- * the database. With many followers small commits are gathered for some milliseconds, so that a chunk costs a write per
- * follower and not a line.
+ * The newest frames of one log, encoded once and shared by all its followers. Bounded: a follower that falls behind reads from
+ * the database. With many followers, small commits are merged for a few milliseconds, so that each follower costs a write
+ * per chunk instead of per line.
  */
 import { Wake } from '../base/async.ts';
 import { limits } from '../base/limits.ts';
@@ -56,7 +56,7 @@ export class Tail {
     }
   }
 
-  /** The shared frames that begin right after `cursor`, if they are still here. */
+  /** The shared frames that begin right after `cursor`, if they are still in memory. */
   after(cursor: number): Chunk | undefined {
     for (let i = this.#chunks.length - 1; i >= 0; i--) {
       const chunk = this.#chunks[i]!;
@@ -66,7 +66,7 @@ export class Tail {
     return undefined;
   }
 
-  /** Ends everyone who follows. */
+  /** Ends all followers. */
   close(): void {
     this.closed = true;
     clearTimeout(this.#timer);
@@ -83,7 +83,7 @@ export class Tail {
     if (!first || !last) return;
     const frames = pending.length === 1 ? first.frames : Buffer.concat(pending.map((chunk) => chunk.frames));
     this.#pending_bytes = 0;
-    // What a head that was read from the database already counts may be in here too: rings hold whole commits.
+    // A head that was read from the database may already include these commits: never move it backwards.
     this.head = Math.max(this.head, last.last_seq);
     this.#chunks.push({ first_seq: first.first_seq, last_seq: last.last_seq, frames });
     this.#bytes += frames.length;

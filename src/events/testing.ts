@@ -1,11 +1,11 @@
-/** Reads SSE text as a client would, for tests. */
+/** Parses SSE text as a client would, for tests. */
 export interface Frame {
   id: number;
   event: string;
   data: Record<string, unknown>;
 }
 
-/** Every whole frame with data; `retry` blocks and a torn end are passed over. */
+/** Every complete frame with data; skips `retry` blocks and an incomplete end. */
 export function parseFrames(text: string): Frame[] {
   return text
     .split('\n\n')

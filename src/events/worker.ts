@@ -1,4 +1,4 @@
-/** The event log's second thread: writes segments, keeps the search index. It reads the store and never writes it. */
+/** The event log's worker thread: writes segments and maintains the search index. It reads the store and never writes to it. */
 import { workerData } from 'node:worker_threads';
 import { serveCalls } from '../base/worker-calls.ts';
 import { openReader } from '../store/sqlite.ts';
@@ -8,7 +8,7 @@ import { SearchIndex, type SearchRequest } from './search-index.ts';
 
 export interface EventsWorkerData {
   source: StoreSource;
-  /** Where segments are. */
+  /** Folder of the segment files. */
   folder: string;
   search_path: string;
 }
@@ -23,7 +23,7 @@ const search = () => {
 
 const tasks = {
   seal: (request: SealRequest) => seal(reader, request),
-  /** Brings the index up to date for these agents; answers whether there is more to do. */
+  /** Updates the index for these agents; returns those that have more to index. */
   index: (agent_nums: number[]) => search().update(agent_nums),
   search: (request: SearchRequest) => search().find(request),
   forget: (agent_num: number) => search().forget(agent_num),

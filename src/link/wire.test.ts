@@ -1,12 +1,12 @@
 import { create } from '@bufbuild/protobuf';
 import { expect, test } from 'vitest';
 import { limits } from '../base/limits.ts';
-import { ProgramFindingSchema } from '../contract/gen/node_pb.ts';
-import { findingsFromWire, Violation } from './wire.ts';
+import { ProgramFindingSchema } from './proto/node_pb.ts';
+import { findingsFromWire, ProtocolError } from './wire.ts';
 
 const question = { program: 'a', version_argv: ['a', '-v'], env: ['KEY', 'OTHER'], files: ['.a', '.b'] };
 
-test('a node says of a program what it was asked, and no more', () => {
+test('a node answers exactly the questions about a program', () => {
   const finding = create(ProgramFindingSchema, {
     path: '/x'.repeat(limits.path_chars_max),
     version: 'v'.repeat(1000),
@@ -21,7 +21,7 @@ test('a node says of a program what it was asked, and no more', () => {
   expect(findingsFromWire([create(ProgramFindingSchema)], [question])).toEqual([nothing]);
 });
 
-test('a finding too few or too many is a violation', () => {
-  expect(() => findingsFromWire([], [question])).toThrow(Violation);
-  expect(() => findingsFromWire([create(ProgramFindingSchema)], [])).toThrow(Violation);
+test('a missing or extra finding is a protocol error', () => {
+  expect(() => findingsFromWire([], [question])).toThrow(ProtocolError);
+  expect(() => findingsFromWire([create(ProgramFindingSchema)], [])).toThrow(ProtocolError);
 });

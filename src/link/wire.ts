@@ -1,8 +1,23 @@
-/** Between the words of the wire (`contract/node.proto`) and those of the domain. What it does not know it refuses or counts. */
+/**
+ * Converts between messages of the protocol (`link/proto/node.proto`) and types of the plane and node. It rejects or
+ * counts whatever it does not know.
+ */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { limits } from '../base/limits.ts';
 import { version } from '../base/version.ts';
+import {
+  type ChangedFile,
+  changeStatuses,
+  type ProgramFinding,
+  type ProgramQuestion,
+  type SessionEnd,
+  type SessionFact,
+  type SessionView,
+  type WarningCode,
+} from '../core/node.ts';
+import { Problem, type ProblemKind, problems } from '../core/problem.ts';
+import { type Cleanup, cleanups, type EndReason, endReasons } from '../core/session.ts';
 import {
   type ChangedFileSchema,
   FactSchema,
@@ -17,36 +32,26 @@ import {
   type ProgramFinding as WireProgramFinding,
   type SessionEnd as WireSessionEnd,
   type SessionView as WireSessionView,
-} from '../contract/gen/node_pb.ts';
-import type {
-  ChangedFile,
-  ProgramFinding,
-  ProgramQuestion,
-  SessionEnd,
-  SessionFact,
-  SessionView,
-  TroubleCode,
-} from '../domain/node.ts';
-import { Problem, type ProblemKind, problems } from '../domain/problem.ts';
-import { type Cleanup, cleanups, type EndReason, endReasons } from '../domain/session.ts';
+} from './proto/node_pb.ts';
 
-/** Header of every command: the position of the link that it belongs to. */
+/** Header of every command: the position of the link to which it belongs. */
 export const LINK_HEADER = 'svc-link';
-/** Header of a refusal: the node's clock in Unix ms. */
+/** Header of an error response: the node's clock in Unix ms. */
 export const TIME_HEADER = 'svc-time';
 
-/** For the adapters of our doors: gRPC, and none of the other protocols that the library knows. */
+/** Options for the adapters of the listeners: gRPC only, and no other protocol that the library supports. */
 export const GRPC_ALONE = { connect: false, grpcWeb: false } as const;
 
 const PROTOCOL = 1;
 const PROTOCOL_MIN = 1;
 
-export function speaks(): MessageInitShape<typeof SpeaksSchema> {
+/** What this side sends about its version. */
+export function versionInfo(): MessageInitShape<typeof SpeaksSchema> {
   return { protocol: PROTOCOL, protocolMin: PROTOCOL_MIN, version };
 }
 
-/** Null when both sides understand each other, else why not, with both versions. */
-export function misunderstanding(
+/** Null if both sides are compatible, else the reason, with both versions. */
+export function versionMismatch(
   theirs: Speaks | undefined,
   names: { us: string; them: string },
 ): string | null {
@@ -58,14 +63,15 @@ export function misunderstanding(
   return null;
 }
 
-/** A link's place in the order of links: a higher incarnation wins, then a higher epoch. */
+/** A link's position in the order of links: a higher incarnation wins, then a higher epoch. */
 export interface LinkPosition {
   plane_id: string;
-  /** Unix ms of the making or restoring of the plane's database. */
+  /** Unix ms at which the plane's database was created or restored. */
   incarnation: number;
   epoch: number;
 }
 
+/** True if position `a` comes before `b`. */
 export function isBefore(a: LinkPosition, b: LinkPosition): boolean {
   return a.incarnation < b.incarnation || (a.incarnation === b.incarnation && a.epoch < b.epoch);
 }
@@ -76,21 +82,21 @@ export function showPosition({ plane_id, incarnation, epoch }: LinkPosition): st
 
 // --- problems ---------------------------------------------------------------------------------------------------------
 
-/** An error of a handler as the caller may see it; the words of anything but a Problem stay here. */
+/** Converts a handler's error to what the caller may see. Only a Problem keeps its message. */
 export function toConnectError(error: unknown): ConnectError {
   if (error instanceof ConnectError) return error;
   if (!(error instanceof Problem)) return new ConnectError('internal error', Code.Internal);
   const { kind, code } = error;
-  // Half a character cannot be sent: the call would never be answered.
+  // A lone surrogate cannot be encoded: the call would never be answered.
   const message = error.message.toWellFormed();
   return new ConnectError(message, Code.FailedPrecondition, undefined, [
-    { desc: RefusalSchema, value: { kind, code, message } },
+    { desc: RefusalSchema, value: { kind, code, message, allowedPaths: [...(error.allowed_paths ?? [])] } },
   ]);
 }
 
 /**
- * What a call failed with, as a Problem. Whatever is no word of the other side's own is a link that failed. `kinds`: what it
- * may say; absent: what a node may say of a command.
+ * Converts the error of a call to a Problem. Any error that the other side did not send as a Problem becomes a link
+ * failure. `kinds`: the kinds that the peer may send; default: those that a node may send for a command.
  */
 export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesKinds): Problem {
   if (error instanceof Problem) return error;
@@ -102,19 +108,33 @@ export function toProblem(error: unknown, kinds: readonly ProblemKind[] = nodesK
   return problems.nodeUnreachable();
 }
 
+interface WireRefusal {
+  kind: string;
+  code: string;
+  message: string;
+  allowedPaths?: readonly string[];
+}
+
 export function fromRefusal(
-  { kind, code, message }: { kind: string; code: string; message: string },
+  { kind, code, message, allowedPaths = [] }: WireRefusal,
   kinds: readonly ProblemKind[] = nodesKinds,
 ): Problem {
   const known = kinds.find((each) => each === kind);
   if (!known || !WORD.test(code)) return problems.nodeUnreachable();
-  return new Problem(known, code, message.slice(0, limits.link_text_chars_max));
+  const allowed_paths = allowedPaths.slice(0, limits.allowed_paths_max).filter(isPath);
+  return new Problem(known, code, message.slice(0, limits.link_text_chars_max), {
+    ...(allowed_paths.length > 0 && { allowed_paths }),
+  });
 }
 
-/** The code with which a node refuses a command that came after its `not_after_ms`. */
+function isPath(text: string): boolean {
+  return text.startsWith('/') && text.length <= limits.path_bytes_max && !/[\x00-\x1f\x7f]/.test(text);
+}
+
+/** The code with which a node rejects a command that arrives after its `not_after_ms`. */
 export const COMMAND_EXPIRED = 'command_expired';
 
-/** What a node can say of a command; who a caller is and how often it may ask is not for a node to say. */
+/** The kinds that a node may send for a command. Authentication and rate limits are not a node's decision. */
 const nodesKinds = [
   'invalid',
   'not_found',
@@ -125,9 +145,12 @@ const nodesKinds = [
 ] as const satisfies readonly ProblemKind[];
 /** A code, or the name of a detail. */
 const WORD = /^[a-z][a-z0-9_]{0,63}$/;
+/** Ids in the plane's format; no other text is safe in a URL path. */
+const SESSION_ID = /^ses_\w{1,60}$/;
+const AGENT_ID = /^agt_\w{1,60}$/;
 
-/** Thrown where a peer breaks the protocol: the link ends, and a new one begins from what the disks say. */
-export class Violation extends Error {}
+/** Thrown if a peer violates the protocol. The link ends, and a new one starts from the state on the disks. */
+export class ProtocolError extends Error {}
 
 // --- sessions ---------------------------------------------------------------------------------------------------------
 
@@ -158,8 +181,11 @@ export function viewToWire(view: SessionView): MessageInitShape<typeof SessionVi
 export function viewFromWire(view: WireSessionView): SessionView {
   const { launch, phase } = view;
   if (!launch || (phase !== 'starting' && phase !== 'running' && phase !== 'ended')) {
-    throw new Violation(`session ${view.sessionId} of an unknown form`);
+    throw new ProtocolError(`session ${view.sessionId} of an unknown form`);
   }
+  if (!SESSION_ID.test(view.sessionId) || !AGENT_ID.test(launch.agentId))
+    throw new ProtocolError('a session with malformed ids');
+  if (launch.agentName.length > limits.name_chars_max) throw new ProtocolError('the agent name is too long');
   return {
     session_id: view.sessionId,
     launch: {
@@ -168,7 +194,7 @@ export function viewFromWire(view: WireSessionView): SessionView {
       agent_id: launch.agentId,
       agent_name: launch.agentName,
       owner_id: launch.ownerId,
-      workdir: launch.workdir,
+      workdir: folder(launch.workdir),
       argv: launch.argv,
       env_keys: launch.envKeys,
       stdin: launch.stdin,
@@ -223,10 +249,10 @@ function factBody(body: WireFact['body']): SessionFact['body'] {
       return { kind: 'ended', end: endFromWire(body.value) };
     case 'trouble': {
       const { code, error, details } = body.value;
-      if (!WORD.test(code)) throw new Violation('a trouble without a code');
+      if (!WORD.test(code)) throw new ProtocolError('a warning without a code');
       return {
         kind: 'trouble',
-        code: code as TroubleCode,
+        code: code as WarningCode,
         error: error.slice(0, limits.link_text_chars_max),
         details: parseDetails(details),
       };
@@ -255,7 +281,7 @@ function endToWire(end: SessionEnd): MessageInitShape<typeof SessionEndSchema> {
 
 function endFromWire(end: WireSessionEnd): SessionEnd {
   const reason = endReasons.find((known) => known === end.reason) ?? null;
-  if (reason === null && end.reason !== undefined) throw new Violation('an end of an unknown reason');
+  if (reason === null && end.reason !== undefined) throw new ProtocolError('an end of an unknown reason');
   return {
     exit: {
       exit_code: end.exitCode ?? null,
@@ -281,12 +307,12 @@ function parseDetails(text: string): Record<string, unknown> {
       return Object.fromEntries(Object.entries(value).filter(isDetail).slice(0, limits.link_details_max));
     }
   } catch {
-    // What is no JSON tells nothing.
+    // A detail that is not JSON is ignored.
   }
   return {};
 }
 
-/** Fields that an event has anyway: a detail never stands in their place. */
+/** Fields that every event has; a detail never overwrites them. */
 const reserved = new Set(['type', 'agent_id', 'session_id', 'seq', 'ts', 'code', 'error']);
 
 function isDetail([name, value]: [string, unknown]): boolean {
@@ -303,10 +329,12 @@ export function changedFileToWire(file: ChangedFile): MessageInitShape<typeof Ch
 }
 
 export function changedFileFromWire(file: WireChangedFile): ChangedFile {
+  const status = changeStatuses.find((known) => known === file.status);
+  if (!status) throw new ProtocolError('a change of an unknown kind');
   return {
     path: file.path,
     from: file.from ?? null,
-    status: file.status as ChangedFile['status'],
+    status,
     additions: file.additions ?? null,
     deletions: file.deletions ?? null,
   };
@@ -323,12 +351,13 @@ export function findingToWire({
   return { envSet: env_set, filesFound: files_found, ...present({ path, version }) };
 }
 
-/** A node answers what it was asked, and nothing else. */
+/** Converts a node's findings. Throws a ProtocolError unless there is exactly one for each question. */
 export function findingsFromWire(
   findings: readonly WireProgramFinding[],
   questions: readonly ProgramQuestion[],
 ): ProgramFinding[] {
-  if (findings.length !== questions.length) throw new Violation('a finding is missing or too many');
+  if (findings.length !== questions.length)
+    throw new ProtocolError('the number of findings does not match the questions');
   return questions.map((question, at) => {
     const { path, version, envSet, filesFound } = findings[at]!;
     return {
@@ -342,7 +371,7 @@ export function findingsFromWire(
 
 // --- values -----------------------------------------------------------------------------------------------------------
 
-/** Without what is null: absent on the wire. */
+/** Removes null fields, which are absent in the protocol. */
 export function present<T extends Record<string, unknown>>(
   values: T,
 ): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
@@ -351,17 +380,29 @@ export function present<T extends Record<string, unknown>>(
   ) as never;
 }
 
-/** Sizes, places and times fit a double; what does not is no such thing. */
+/** Sizes, offsets and times fit a double; a larger value is invalid. */
 export function whole(value: bigint): number {
   const number = Number(value);
-  if (!Number.isSafeInteger(number)) throw new Violation('a number out of range');
+  if (!Number.isSafeInteger(number)) throw new ProtocolError('a number out of range');
   return number;
 }
 
-/** A time that a calendar has. */
+/** An absolute path within the system's length limit. */
+export function folder(path: string): string {
+  if (!path.startsWith('/') || Buffer.byteLength(path) > limits.path_bytes_max)
+    throw new ProtocolError('a malformed folder path');
+  return path;
+}
+
+/** Text, truncated to what is shown on one line. */
+export function lineOrNull(text: string | undefined): string | null {
+  return text?.slice(0, limits.link_text_chars_max) ?? null;
+}
+
+/** A time that can be formatted as a date. */
 function moment(value: bigint): number {
   const at_ms = whole(value);
-  if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new Violation('a time out of range');
+  if (at_ms < 0 || at_ms > TIME_MS_MAX) throw new ProtocolError('a time out of range');
   return at_ms;
 }
 /** The last day of the year 9999. */

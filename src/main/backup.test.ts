@@ -45,20 +45,15 @@ async function withStore<T>(fn: (store: Store) => Promise<T>): Promise<T> {
 const heads = (store: Store) =>
   store.read((reader) => reader.all(reader.sql.selectFrom('heads').select(['agent_num', 'last_seq'])));
 
-test('a backup taken while the store is open comes back whole, and the old files stay aside', async () => {
+test('a backup of an open store restores completely, and keeps the old files', async () => {
   await withStore(async (store) => {
     const num = await addAgent(store, 'agt_1');
     await addSession(store, num, 'ses_1');
-    await store.write((tx) => {
-      tx.run(
-        tx.sql.insertInto('spools').values({ session_num: 1, stream: 1, offset: 0, tail: new Uint8Array() }),
-      );
-    });
     await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n', 'two\n']));
     mkdirSync(join(data, 'log/1'), { recursive: true });
     writeFileSync(join(data, 'log/1/a.seg'), 'segment');
     await store.write((tx) => {
-      const values = { agent_num: num, first_ts: 0, last_ts: 0, bytes: 7, blocks: new Uint8Array() };
+      const values = { agent_num: num, last_ts: 0, bytes: 7, blocks: new Uint8Array() };
       const insert = tx.sql.insertInto('segments');
       tx.run(insert.values({ ...values, first_seq: 1, last_seq: 1, path: '1/a.seg' }));
       tx.run(insert.values({ ...values, first_seq: 2, last_seq: 2, path: '1/gone.seg' }));
@@ -76,7 +71,7 @@ test('a backup taken while the store is open comes back whole, and the old files
   expect(readFileSync(join(aside!, 'log/1/a.seg'), 'utf8')).toBe('changed');
   expect(readdirSync(data).filter((name) => name.startsWith('restore-'))).toEqual([]);
   await withStore(async (store) => {
-    // 5 was given out before; what comes now is above it, and the hole is told.
+    // 5 was used before; the next number is above it, and the gap is reported.
     expect(await heads(store)).toEqual([{ agent_num: 1, last_seq: 6 }]);
     const event = await store.read((reader) =>
       reader.get(reader.sql.selectFrom('events').selectAll().where('seq', '=', 6)),
@@ -90,7 +85,7 @@ test('a backup taken while the store is open comes back whole, and the old files
   });
 });
 
-test('a restore over a damaged database jumps over any number that may have been given out', async () => {
+test('a restore over a damaged database skips every number that may have been used', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   await backup(data, file, '1.0.0', now);
   writeFileSync(join(data, 'svc.db'), 'rubbish'.repeat(1000));
@@ -99,14 +94,14 @@ test('a restore over a damaged database jumps over any number that may have been
   expect(head!.last_seq).toBeGreaterThan(1_000_000);
 });
 
-test('a restore with nothing in between leaves the logs as they are', async () => {
+test('a restore right after the backup leaves the logs unchanged', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   await backup(data, file, '1.0.0', now);
   await restore(data, file, now);
   expect(await withStore(heads)).toEqual([{ agent_num: 1, last_seq: 0 }]);
 });
 
-test('a restore refuses a data directory that a plane holds', async () => {
+test('a restore rejects a data directory that a plane is using', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   await backup(data, file, '1.0.0', now);
   const lock = lockDataDir(data, 'now');
@@ -117,7 +112,7 @@ test('a restore refuses a data directory that a plane holds', async () => {
   }
 });
 
-test('what is no backup is refused and nothing is touched', async () => {
+test('rejects a file that is not a backup, and changes nothing', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   const text = join(top, 'text');
   writeFileSync(text, 'hello');
@@ -132,11 +127,11 @@ test('what is no backup is refused and nothing is touched', async () => {
 test('a backup overwrites no file', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   writeFileSync(file, 'mine');
-  await expect(backup(data, file, '1.0.0', now)).rejects.toThrow('exists already');
+  await expect(backup(data, file, '1.0.0', now)).rejects.toThrow('already exists');
   expect(readFileSync(file, 'utf8')).toBe('mine');
 });
 
-test('a copy is a database of its own', async () => {
+test('a copy is a separate database', async () => {
   await withStore((store) => addAgent(store, 'agt_1'));
   await backup(data, file, '1.0.0', now);
   execFileSync('tar', ['-xf', file, '-C', top, './svc.db']);

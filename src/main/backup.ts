@@ -1,8 +1,8 @@
 /**
- * Backup and restore of a whole data directory: the database as one snapshot and the log's segment files, as one tar
- * file (compressed when its name ends in `.gz` or `.tgz`). A backup may be taken while the plane runs; a restore takes
- * the plane's lock, deletes nothing, and puts what was there aside. Sessions on disk are not in it: they belong to live
- * processes.
+ * Backup and restore of a whole data directory: a snapshot of the database and the log's segment files, in one tar
+ * file (compressed if its name ends in `.gz` or `.tgz`). A backup may run while the plane runs. A restore takes the
+ * plane's lock, deletes nothing, and moves the previous files aside. Session folders are not included, because they
+ * belong to live processes.
  */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -23,7 +23,8 @@ import { dirname, isAbsolute, join } from 'node:path';
 import { promisify } from 'node:util';
 import { z } from 'zod';
 import { rfc3339 } from '../base/clock.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem } from '../core/problem.ts';
+import { systemTool } from '../node/processes/tools.ts';
 import { copyDatabase, damageOf, moveLogsOn, segmentPaths } from '../store/copy.ts';
 import { DATABASE_FILE } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
@@ -32,11 +33,17 @@ const manifestSchema = z.object({
   format: z.literal(1),
   version: z.string(),
   created_at: z.string(),
-  /** Segments that retention took away while the backup was made. */
+  /** Segments that retention removed while the backup ran. */
   missing: z.array(z.string()),
 });
 const MANIFEST = 'svc-backup.json';
 const execute = promisify(execFile);
+
+/** tar, and the gzip that it starts, come from the folders of the system if these have them: agents may write to others. */
+function tar(args: string[]) {
+  const PATH = `/usr/bin:/bin:/usr/sbin:/sbin:${process.env.PATH ?? ''}`;
+  return execute(systemTool('tar'), args, { env: { ...process.env, PATH } });
+}
 
 export async function backup(
   data_dir: string,
@@ -44,8 +51,8 @@ export async function backup(
   version: string,
   now_ms: number,
 ): Promise<{ file: string; bytes: number }> {
-  if (existsSync(file)) throw refused(`${file} exists already: it is left as it is`);
-  if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} holds no database`);
+  if (existsSync(file)) throw refused(`${file} already exists; it was not changed`);
+  if (!existsSync(join(data_dir, DATABASE_FILE))) throw refused(`${data_dir} contains no database`);
   const staging = await mkdtemp(join(data_dir, 'backup-'));
   const part = `${file}.part`;
   try {
@@ -56,7 +63,7 @@ export async function backup(
     await writeFile(join(staging, MANIFEST), `${JSON.stringify(manifest, null, 2)}\n`, { mode: 0o600 });
     await writeFile(part, '', { mode: 0o600, flag: 'wx' });
     const compress = /\.(gz|tgz)$/.test(file) ? ['-z'] : [];
-    await execute('tar', ['-c', ...compress, '-f', part, '-C', staging, '.']);
+    await tar(['-c', ...compress, '-f', part, '-C', staging, '.']);
     await rename(part, file);
     return { file, bytes: (await stat(file)).size };
   } finally {
@@ -65,7 +72,7 @@ export async function backup(
   }
 }
 
-/** Segments are never changed, only removed, so links are a snapshot of them. */
+/** Segments never change, they are only removed, so hard links are a snapshot of them. */
 async function linkSegments(data_dir: string, staging: string, paths: string[]): Promise<string[]> {
   const missing: string[] = [];
   for (const path of paths) {
@@ -79,10 +86,10 @@ async function linkSegments(data_dir: string, staging: string, paths: string[]):
   return missing;
 }
 
-/** Neither owners nor modes of the archive. Leading slashes and `..` tar itself strips or refuses. */
+/** Ignores owners and modes of the archive. tar strips or rejects leading slashes and `..`. */
 const PLAIN_FILES = ['--no-same-owner', '--no-same-permissions'];
 
-/** Files of a backup. Reading the copy of the database may have left the last two. */
+/** Files of a backup. Reading the copy of the database may have created the last two. */
 const TAKEN = /^(svc-backup\.json|log\/.+|svc\.db(-wal|-shm)?)$/;
 
 /** Files of a data directory that a restore replaces. */
@@ -96,7 +103,7 @@ export async function restore(
   const lock = lockDataDir(data_dir, rfc3339(now_ms));
   const staging = await mkdtemp(join(data_dir, 'restore-'));
   try {
-    await execute('tar', ['-x', ...PLAIN_FILES, '-f', file, '-C', staging]).catch((error) => {
+    await tar(['-x', ...PLAIN_FILES, '-f', file, '-C', staging]).catch((error) => {
       throw refused(`${file} cannot be unpacked: ${String(error.stderr || error.message).split('\n')[0]}`);
     });
     const found = await filesIn(staging, file);
@@ -129,8 +136,8 @@ export async function restore(
 }
 
 /**
- * Paths of the files below `folder`, from there on. Throws where something else than folders and files of one name is in
- * it: a link would be renamed into the data directory and followed from then on.
+ * Paths of the files below `folder`, relative to it. Throws if it contains anything but folders and files with a
+ * single link: a link would be renamed into the data directory and then followed.
  */
 async function filesIn(folder: string, archive: string, inside = ''): Promise<string[]> {
   const paths: string[] = [];

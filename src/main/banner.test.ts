@@ -21,7 +21,7 @@ test('the first start shows the link and the PIN in two groups', () => {
   expect(text).not.toContain('\x1b');
 });
 
-test('later starts show no link, but what goes on and what is odd', () => {
+test('later starts show no link, but running agents and warnings', () => {
   const text = banner({
     ...facts,
     join: null,
@@ -30,18 +30,18 @@ test('later starts show no link, but what goes on and what is odd', () => {
     ssh: { user: 'ana', host: 'box' },
   });
   expect(text).not.toContain('PIN');
-  expect(text).toContain('2 running agents go on');
+  expect(text).toContain('2 running agents continue');
   expect(text).toContain('  ! odd\n');
   expect(text).toContain('ssh -L 8080:127.0.0.1:8080 ana@box');
 });
 
-test('the way from another machine names the port, also where a URL leaves it out', () => {
+test('the ssh command names the port, even if the URL omits it', () => {
   const ssh = { user: 'ana', host: 'box' };
   expect(banner({ ...facts, ssh, url: 'https://127.0.0.1' })).toContain('ssh -L 443:127.0.0.1:443 ana@box');
   expect(banner({ ...facts, ssh, url: 'http://127.0.0.1' })).toContain('ssh -L 80:127.0.0.1:80 ana@box');
 });
 
-test('people are sent to the name of this machine, because its address can have no passkeys', () => {
+test('shows the host name of this machine, because passkeys do not work with its address', () => {
   for (const [url, shown] of [
     ['http://127.0.0.1:8080/join#t=abc', 'http://localhost:8080/join#t=abc'],
     ['https://[::1]:8443', 'https://localhost:8443'],

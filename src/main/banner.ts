@@ -1,4 +1,4 @@
-/** What the plane tells the person who started it on a terminal. Pure: facts in, lines out. */
+/** The text that the plane prints for a person who starts it in a terminal. Pure: takes facts, returns lines. */
 import { stripVTControlCharacters, styleText } from 'node:util';
 
 export interface BannerFacts {
@@ -6,12 +6,12 @@ export interface BannerFacts {
   url: string;
   data_dir: string;
   home: string;
-  /** Present while there is no root user. */
+  /** Only while there is no root user. */
   join: { url: string; pin: string; expires_at: string } | null;
-  /** Sessions of before that go on. */
+  /** Sessions from an earlier run of the service that are still running. */
   adopted: number;
   warnings: readonly string[];
-  /** A browser can be opened here; otherwise the way from another machine is told. */
+  /** Whether a browser can be opened here; otherwise the banner shows how to connect from another machine. */
   ssh: { user: string; host: string } | null;
   colours: boolean;
 }
@@ -24,13 +24,13 @@ export interface NodeBannerFacts {
   data_dir: string;
   home: string;
   adopted: number;
-  /** A plane may still join with the configured token. */
+  /** Whether a plane may still join with the configured token. */
   joinable: boolean;
   warnings: readonly string[];
   colours: boolean;
 }
 
-/** What people open of this machine's own listener: an address can have no passkeys, the name can. */
+/** The URL to open on this machine. It uses the name, because passkeys do not work with an address. */
 export function forBrowsers(url: string): string {
   return url.replace(/^(https?:\/\/)(?:127\.0\.0\.1|\[::1\])(?=[:/]|$)/, '$1localhost');
 }
@@ -73,7 +73,7 @@ export function nodeBanner(facts: NodeBannerFacts): string {
   if (facts.joinable) {
     lines.push(
       '',
-      `  ${strong('Waits for its control plane')}: register it there, as root`,
+      `  ${strong('Waiting for its control plane')}: register it there, as root`,
       `    svc nodes register ${facts.id} --target https://<this machine>:${facts.listen.split(':').at(-1)}`,
     );
   }
@@ -91,9 +91,10 @@ function tail({
   colours: boolean;
 }): string[] {
   const lines: string[] = [];
-  if (adopted > 0) lines.push('', `  ${adopted} running ${adopted === 1 ? 'agent goes' : 'agents go'} on`);
+  if (adopted > 0)
+    lines.push('', `  ${adopted} running ${adopted === 1 ? 'agent continues' : 'agents continue'}`);
   for (const warning of warnings) lines.push('', `  ! ${stripVTControlCharacters(warning)}`);
-  lines.push('', `  ${styles(colours).dim('Ctrl-C stops the service; agents go on')}`);
+  lines.push('', `  ${styles(colours).dim('Ctrl-C stops the service; agents keep running')}`);
   return lines;
 }
 

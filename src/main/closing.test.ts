@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { Closing } from './closing.ts';
 
-test('what was opened last is closed first, once, and a part that fails keeps no other open', async () => {
+test('closes in reverse order, once, even if a part fails', async () => {
   const closed: string[] = [];
   const closing = new Closing();
   closing.push(() => void closed.push('lock'));

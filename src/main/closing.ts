@@ -1,6 +1,6 @@
 /**
- * What was opened, to be closed in the reverse order. A part that cannot be closed does not keep the others open: it is
- * told of, and the rest goes on.
+ * Closes opened parts in reverse order. If a part cannot be closed, the error is collected and the others are closed
+ * anyway.
  */
 export class Closing {
   readonly #steps: (() => Promise<void> | void)[] = [];
@@ -10,7 +10,7 @@ export class Closing {
     this.#steps.push(step);
   }
 
-  /** Answers what went wrong; closing twice is closing once. */
+  /** Returns the errors. Idempotent. */
   close(): Promise<unknown[]> {
     this.#closed ??= this.#close();
     return this.#closed;

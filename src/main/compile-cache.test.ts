@@ -10,7 +10,7 @@ async function folder(): Promise<string> {
   return dir;
 }
 
-test('compiled code is kept in a folder that nobody else can enter', async () => {
+test('keeps compiled code in a folder that only this user can enter', async () => {
   const base = await folder();
   const dir = ownFolder({ XDG_CACHE_HOME: base });
   expect(dir).toBe(join(base, 'svc', 'compiled'));
@@ -18,7 +18,7 @@ test('compiled code is kept in a folder that nobody else can enter', async () =>
   expect(ownFolder({ XDG_CACHE_HOME: base })).toBe(dir);
 });
 
-test('compiled code is kept nowhere where others could have put theirs', async () => {
+test('keeps no compiled code where others could have written', async () => {
   const base = await folder();
   await mkdir(join(base, 'svc'));
   await chmod(join(base, 'svc'), 0o777);

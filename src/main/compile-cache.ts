@@ -1,6 +1,7 @@
 /**
- * Compiled code is kept between starts, which halves what a start costs. Whoever can write there can run code as us: it is
- * a folder of our own, or there is none. (Node's own choice is below `/tmp`, where anybody may have been first.)
+ * Keeps compiled code between starts, which halves the start-up time. Anyone who can write to that folder can run
+ * code as this user, so it is used only if it belongs to this user alone. (Node's own default is below `/tmp`, where
+ * another user may have created it first.)
  */
 import { existsSync, lstatSync, mkdirSync } from 'node:fs';
 import { enableCompileCache } from 'node:module';
@@ -8,13 +9,13 @@ import { homedir } from 'node:os';
 import { isAbsolute, join } from 'node:path';
 
 export function keepCompiled(env: NodeJS.ProcessEnv): void {
-  // Whoever sets this has chosen, and Node follows it by itself.
+  // The operator has set a folder, which Node uses without further action.
   if (env.NODE_COMPILE_CACHE) return;
   const dir = ownFolder(env);
   if (dir !== null) enableCompileCache(dir);
 }
 
-/** Null where there is none that is ours alone. */
+/** Null if there is no folder that belongs to this user alone. */
 export function ownFolder({ XDG_CACHE_HOME }: NodeJS.ProcessEnv): string | null {
   const base = XDG_CACHE_HOME && isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : join(homedir(), '.cache');
   const dirs = [base, join(base, 'svc'), join(base, 'svc', 'compiled')];

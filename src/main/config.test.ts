@@ -9,7 +9,7 @@ import {
   configKeys,
   isLoopback,
   parseAddress,
-} from '../contract/config.ts';
+} from '../core/config.ts';
 import { type ConfigSources, loadConfig, refusals } from './config.ts';
 
 const top = mkdtempSync(join(tmpdir(), 'svc-config-'));
@@ -44,7 +44,7 @@ function complaint(fn: () => unknown): string {
 describe('precedence', () => {
   const file = '[server]\nlisten = "127.0.0.1:1"\n';
 
-  test('a default stands until something else speaks', () => {
+  test('a default applies until something overrides it', () => {
     const { dir, sources } = place();
     const config = loadConfig(sources);
     expect(config.file).toBeNull();
@@ -57,7 +57,7 @@ describe('precedence', () => {
     expect(config.get('internal_grpc.security.cert_dir')).toBe(join(dir, '.local/share/svc/internal-grpc'));
   });
 
-  test('file over default, environment over file, flag over environment', () => {
+  test('the file overrides the default, the environment the file, a flag the environment', () => {
     const { dir, sources } = place({ 'c.toml': file });
     const withFile = { ...sources, file: 'c.toml' };
     expect(loadConfig(withFile).entry('server.listen')).toEqual({
@@ -95,14 +95,14 @@ describe('precedence', () => {
     expect(read({ env: { XDG_CONFIG_HOME: 'relative/is/ignored' } })).toBe('127.0.0.1:4');
   });
 
-  test('a named file that is missing is refused', () => {
+  test('a given file that is missing is an error', () => {
     const { dir, sources } = place();
     expect(complaint(() => loadConfig({ ...sources, file: 'no.toml' }))).toBe(
       `config file ${join(dir, 'no.toml')} does not exist`,
     );
   });
 
-  test('an empty value is unset', () => {
+  test('an empty value counts as unset', () => {
     const { sources } = place({ 'c.toml': 'web.rp_id = ""\n[server]\nlisten = "127.0.0.1:1"\n' });
     const config = loadConfig({ ...sources, file: 'c.toml', env: { SVC_SERVER_LISTEN: '' } });
     expect(config.get('server.listen')).toBe('127.0.0.1:1');
@@ -111,7 +111,7 @@ describe('precedence', () => {
 });
 
 describe('environment', () => {
-  test('every key has a name of its own', () => {
+  test('every key has a unique variable', () => {
     const { sources } = place();
     const secret = 'SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET';
     const config = loadConfig({
@@ -129,7 +129,7 @@ describe('environment', () => {
     expect(config.get('safe_paths')).toEqual(['/a', '/b', join(sources.home, 'c')]);
   });
 
-  test('_FILE reads the value from a file, without its last newline; the variable itself wins', () => {
+  test('_FILE reads the value from a file, without its last newline; the variable itself takes precedence', () => {
     const { sources } = place({ secret: 'from file\n' });
     const env = { SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN_FILE: 'secret' };
     expect(loadConfig({ ...sources, env }).entry('internal_grpc.bootstrap.token')).toEqual({
@@ -144,7 +144,7 @@ describe('environment', () => {
     ).toContain('internal_grpc.bootstrap.token cannot be read from missing');
   });
 
-  test('a variable that is nearly a key is told, an agent variable is not', () => {
+  test('reports a variable that almost matches a key, but not agents’ variables', () => {
     const { sources } = place();
     const env = { SVC_SERVER_LISTN: '127.0.0.1:1', SVC_AGENT_ID: 'agt_x', SVC_TOKEN: 't' };
     expect(loadConfig({ ...sources, env }).warnings).toEqual([
@@ -153,8 +153,8 @@ describe('environment', () => {
   });
 });
 
-describe('refusals', () => {
-  test('an unknown key names the nearest one, the file and the line', () => {
+describe('errors', () => {
+  test('an unknown key is reported with the nearest one, the file and the line', () => {
     const { dir, sources } = place({
       'c.toml': '# note\nsafe_paths = [\n  "/a",\n]\n[server]\n\nlisten = "127.0.0.1:1"\nrol = "x"\n',
     });
@@ -163,7 +163,7 @@ describe('refusals', () => {
     );
   });
 
-  test('an unknown section names the nearest key too', () => {
+  test('an unknown section is reported with the nearest key too', () => {
     const { sources } = place({ 'c.toml': '[internal-grpc]\nenabled = true\n' });
     expect(complaint(() => loadConfig({ ...sources, file: 'c.toml' }))).toContain(
       'unknown key internal-grpc.enabled: did you mean internal_grpc.enabled?',
@@ -183,21 +183,21 @@ describe('refusals', () => {
     ['agents.sandbox = "bubblewrap"', 'agents.sandbox must be "none" or "bwrap"'],
     ['[server]\nlisten = ', 'c.toml:2: Invalid TOML document'],
     ['__proto__ = 1', 'Invalid TOML document'],
-  ])('%s is refused', (text, message) => {
+  ])('rejects %s', (text, message) => {
     const { sources } = place({ 'c.toml': text });
     expect(complaint(() => loadConfig({ ...sources, file: 'c.toml' }))).toContain(message);
   });
 
-  test('every complaint is told at once', () => {
+  test('reports all errors at once', () => {
     const { sources } = place({ 'c.toml': 'nope = 1\n' });
-    const told = complaint(() =>
+    const message = complaint(() =>
       loadConfig({ ...sources, file: 'c.toml', env: { SVC_RETENTION_DAYS: 'ten' } }),
     );
-    expect(told.split('\n')).toHaveLength(2);
-    expect(told).toContain('retention.days must be an integer from 1 to 36500 (SVC_RETENTION_DAYS)');
+    expect(message.split('\n')).toHaveLength(2);
+    expect(message).toContain('retention.days must be an integer from 1 to 36500 (SVC_RETENTION_DAYS)');
   });
 
-  test('a listener that other machines reach needs TLS or a proxy', () => {
+  test('a listener that other machines can reach needs TLS or a proxy', () => {
     const { sources } = place();
     const start = (values: Partial<Record<ConfigKey, string>>) =>
       refusals(loadConfig({ ...sources, flags: flags(values) }));
@@ -216,7 +216,7 @@ describe('refusals', () => {
     ]);
   });
 
-  test('a link without encryption stays on this machine, unless it is forced', () => {
+  test('an unencrypted link is limited to this machine, unless forced', () => {
     const { sources } = place();
     const start = (values: Partial<Record<ConfigKey, string>>) =>
       refusals(loadConfig({ ...sources, flags: flags(values) }));
@@ -230,7 +230,7 @@ describe('refusals', () => {
     expect(start({ ...open, 'internal_grpc.allow_disabled': 'true' })).toEqual([]);
   });
 
-  test('a node needs an id of its own and the surface that it serves', () => {
+  test('a node needs an id and the internal listener', () => {
     const { sources } = place();
     const start = (values: Partial<Record<ConfigKey, string>>) =>
       refusals(loadConfig({ ...sources, flags: flags({ 'server.role': 'node', ...values }) }));
@@ -241,13 +241,13 @@ describe('refusals', () => {
     ]);
     expect(start({ ...served, 'server.node_id': 'main' })[0]).toMatch(/reserved/);
     expect(start({ ...served, 'server.node_id': 'a/b' })[0]).toMatch(/server.node_id must be/);
-    // It opens no public listener, wherever that would be.
+    // It opens no public listener, whatever the address.
     expect(start({ ...served, 'server.node_id': 'n1', 'server.listen': '0.0.0.0:80' })).toEqual([]);
   });
 });
 
 describe('paths', () => {
-  test('are relative to the file that names them, or to the working directory', () => {
+  test('are relative to the file that contains them, or to the working directory', () => {
     const { dir, sources } = place({ 'etc/c.toml': 'data_dir = "data"\nsafe_paths = ["~/work", "../w"]\n' });
     const config = loadConfig({
       ...sources,
@@ -259,26 +259,26 @@ describe('paths', () => {
     expect(config.get('logging.output')).toBe(join(dir, 'svc.log'));
   });
 
-  test('the repository that the service was started in is a repository root', () => {
+  test('the repository in which the service was started is a repository root', () => {
     const { dir, sources } = place({ 'repo/.git/HEAD': '', 'repo/src/x': '' });
     const config = loadConfig({ ...sources, cwd: join(dir, 'repo/src') });
     expect(config.get('worktree.repo_roots')).toEqual([join(dir, 'repo')]);
   });
 });
 
-test('a file with a secret that others can read is told', () => {
+test('warns of a file with a secret that others can read', () => {
   const { dir, sources } = place({ 'c.toml': 'internal_grpc.auth.shared_secret = "x"' });
   expect(loadConfig({ ...sources, file: 'c.toml' }).warnings).toEqual([]);
   chmodSync(join(dir, 'c.toml'), 0o644);
   expect(loadConfig({ ...sources, file: 'c.toml' }).warnings[0]).toContain('chmod 600');
 });
 
-test('open metrics are a warning where others than this machine can read them', () => {
+test('warns of open metrics that other machines can reach', () => {
   const { sources } = place();
   const warnings = (env: Record<string, string>) =>
     loadConfig({ ...sources, env: { SVC_METRICS_OPEN: 'true', ...env } }).warnings;
   const warning = (listen: string) => [
-    `metrics.open: everybody who reaches ${listen} can read /metrics without a token`,
+    `metrics.open: everyone who can reach ${listen} can read /metrics without a token`,
   ];
   expect(warnings({})).toEqual([]);
   expect(warnings({ SVC_SERVER_LISTEN: '0.0.0.0:80' })).toEqual(warning('0.0.0.0:80'));
@@ -295,7 +295,7 @@ test('the log is text on a terminal, JSON elsewhere and in files', () => {
   );
 });
 
-test('every default that is not derived passes its own check', () => {
+test('every default that is not derived is valid', () => {
   for (const key of configKeyNames) {
     if (configKeys[key].derived === null) {
       expect(checkValue(key, configKeys[key].default), key).toMatchObject({ ok: true });
@@ -303,7 +303,7 @@ test('every default that is not derived passes its own check', () => {
   }
 });
 
-test('addresses are split, and loopback is known', () => {
+test('splits addresses, and recognizes loopback', () => {
   expect(parseAddress('[::1]:0')).toEqual({ host: '::1', port: 0 });
   expect(parseAddress('localhost:80')).toEqual({ host: 'localhost', port: 80 });
   expect(parseAddress('::1:80')).toBeNull();

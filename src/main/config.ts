@@ -1,7 +1,7 @@
 /**
- * Loads the configuration: flag over environment over file over default (live changes come on top, in
- * `services/settings.ts`). Refuses unknown keys, wrong types and combinations that would be unsafe; every message names
- * the key and where it stands. Reads files; changes nothing.
+ * Loads the configuration. Flags take precedence over environment variables, those over the file, and that over
+ * defaults; `features/settings/service.ts` adds live changes on top. Rejects unknown keys, wrong types and unsafe
+ * combinations. Every message names the key and its origin. Reads files; changes nothing.
  */
 import { existsSync, readFileSync, statSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
@@ -20,29 +20,29 @@ import {
   isConfigKey,
   isLoopback,
   parseAddress,
-} from '../contract/config.ts';
-import { MAIN_NODE, NODE_ID } from '../domain/node.ts';
-import { invalid } from '../domain/problem.ts';
+} from '../core/config.ts';
+import { MAIN_NODE, NODE_ID } from '../core/node.ts';
+import { invalid } from '../core/problem.ts';
 
 export interface ConfigSources {
   env: Readonly<Record<string, string | undefined>>;
-  /** Values of flags, already as text, with the flag that said so; paths may be relative to `cwd`. */
+  /** Values of flags as text, with the flag; paths may be relative to `cwd`. */
   flags?: ReadonlyMap<ConfigKey, { text: string; flag: string }>;
   /** The file named by `--config`; it must exist. */
   file?: string | undefined;
   cwd: string;
   home: string;
-  /** Standard error is a terminal: the log defaults to text. */
+  /** Whether standard error is a terminal; the log then defaults to text. */
   tty?: boolean;
-  /** Where a system-wide file may lie; a test names another place. */
+  /** Path of the system-wide file; tests use another one. */
   system_file?: string;
 }
 
-/** Variables that are no configuration keys: client settings, and what agents find in their environment. */
+/** Variables that are not configuration keys: client settings, and variables that svc sets for agents. */
 const OTHER_VARIABLES =
   /^SVC_(CONFIG|URL|TOKEN|FAILPOINT|NO_COLOR|(AGENT|SESSION|TEAM|RUN|MEMBER|ACTOR|STEP|TEST)(_.*)?)$/;
 
-/** Throws a Problem (`invalid_config`) whose message lists everything that is wrong, one per line. */
+/** Throws a Problem (`invalid_config`) whose message lists all errors, one per line. */
 export function loadConfig(sources: ConfigSources): Config {
   const errors: string[] = [];
   const warnings: string[] = [];
@@ -93,15 +93,15 @@ export function loadConfig(sources: ConfigSources): Config {
   return { entry, get: (key) => entry(key).value, file, warnings };
 }
 
-/** Metrics without a token, where others than this machine can ask for them. */
+/** Warns if metrics without a token are reachable from other machines. */
 function openMetrics(entry: Config['entry']): string[] {
   const listen = entry('server.listen').value;
   const is_near = isLoopback(parseAddress(listen)?.host ?? '') && !entry('server.behind_proxy').value;
   if (!entry('metrics.open').value || is_near) return [];
-  return [`metrics.open: everybody who reaches ${listen} can read /metrics without a token`];
+  return [`metrics.open: everyone who can reach ${listen} can read /metrics without a token`];
 }
 
-/** Why the process must not start with this configuration; none when it may. */
+/** The reasons why the process must not start with this configuration; empty if it may. */
 export function refusals(config: Config): string[] {
   const role = config.get('server.role');
   return [...(role === 'node' ? nodeRefusals(config) : listenerRefusals(config)), ...linkRefusals(config)];
@@ -207,7 +207,10 @@ function parseToml(text: string): Record<string, unknown> {
   return parse(text, { unsafeKeyBehaviour: 'throw', maxDepth: 8 });
 }
 
-/** The parser tells no positions, so we ask it: the key stands where the file first parses with it, after it last did without. */
+/**
+ * The parser gives no positions, so the position is found by parsing: the key is on the first line up to which the
+ * file parses with it.
+ */
 function lineOf(text: string, path: readonly string[]): number {
   const lines = text.split('\n');
   let before = 0;
@@ -258,7 +261,10 @@ function fromEnvironment(
   }
 }
 
-/** Text of a flag or variable in the form that the key's kind has in TOML; what cannot be read stays text and is refused. */
+/**
+ * Converts the text of a flag or variable to the TOML type of the key. Text that does not fit stays text and is
+ * rejected later.
+ */
 export function fromText(key: ConfigKey, text: string): unknown {
   switch (configKeys[key].kind) {
     case 'integer':
@@ -278,7 +284,7 @@ export function fromText(key: ConfigKey, text: string): unknown {
   }
 }
 
-/** Paths may be relative to the file that names them (or to the working directory), or begin with `~/`. */
+/** Paths may be relative to the file that contains them (or to the working directory), or start with `~/`. */
 function atBase(key: ConfigKey, value: unknown, base: string, home: string): unknown {
   const absolute = (path: unknown) => {
     if (typeof path !== 'string' || path === '') return path;

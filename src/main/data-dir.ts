@@ -1,21 +1,21 @@
 /**
- * The data directory: made on first use, closed to other users, refused where the database could not trust the file
- * system (network mounts) or where it belongs to somebody else.
+ * The data directory: created on first use and not readable by other users. Rejected if the database cannot rely on
+ * its file system (network mounts), or if it belongs to another user.
  */
 import { chmod, mkdir, readFile, realpath, stat } from 'node:fs/promises';
-import { invalid } from '../domain/problem.ts';
+import { invalid } from '../core/problem.ts';
 
-/** The database, below the data directory. */
+/** The database file, below the data directory. */
 export const DATABASE_FILE = 'svc.db';
 
-/** Types of the mount table whose locks and fsync reach over a network. */
+/** File system types whose locks and fsync work over a network. */
 const NETWORK =
   /^(nfs\d?|cifs|smbfs|smb3|9p|afs|ceph|coda|ncpfs|lustre|glusterfs|beegfs|afpfs|webdav|fuse\.(sshfs|rclone|s3fs|gcsfuse|davfs2?|glusterfs|ceph|ceph-fuse|nfs.*|smbnetfs|curlftpfs))$/;
 
-/** Makes the directory ready and answers its real path. */
+/** Prepares the directory and returns its real path. */
 export async function prepareDataDir(path: string): Promise<string> {
   await mkdir(path, { recursive: true, mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
-    throw invalid(`data_dir ${path} cannot be made: ${error.code ?? error.message}`, 'invalid_config');
+    throw invalid(`data_dir ${path} cannot be created: ${error.code ?? error.message}`, 'invalid_config');
   });
   const real = await realpath(path);
   const found = await stat(real);
@@ -39,13 +39,13 @@ export function isNetworkFileSystem(type: string): boolean {
   return NETWORK.test(type);
 }
 
-/** Type of the file system that holds a path; null where there is no mount table to read (macOS). */
+/** Type of the file system that contains a path; null if there is no mount table to read (macOS). */
 export async function fileSystemOf(path: string): Promise<string | null> {
   const table = await readFile('/proc/self/mountinfo', 'utf8').catch(() => null);
   return table === null ? null : mountedType(table, path);
 }
 
-/** The type of the innermost mount above `path`; of mounts on one place the last one covers the others. */
+/** The type of the innermost mount above `path`. Of several mounts on one path, the last one hides the others. */
 export function mountedType(mountinfo: string, path: string): string | null {
   let best: { point: string; type: string } | null = null;
   for (const line of mountinfo.split('\n')) {

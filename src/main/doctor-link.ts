@@ -1,15 +1,18 @@
-/** What `svc doctor` says of the link between plane and nodes: this side's certificates and secrets. It changes nothing. */
+/**
+ * The checks of `svc doctor` for the link between plane and nodes: certificates and secrets of this side. Changes
+ * nothing.
+ */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { limits } from '../base/limits.ts';
 import type { DoctorCheck } from '../cli/context.ts';
-import type { Config } from '../contract/config.ts';
-import { checkSecret } from '../link/cert-dir.ts';
-import { checkIdentity, daysLeft } from '../link/pki.ts';
+import type { Config } from '../core/config.ts';
+import { checkSecret } from '../link/trust/cert-dir.ts';
+import { checkIdentity, daysLeft } from '../link/trust/pki.ts';
 
 const NAME = 'certificates';
 
-/** None while the internal surface is switched off. */
+/** No checks while the internal listener is disabled. */
 export async function linkChecks(config: Config, now_ms: number): Promise<DoctorCheck[]> {
   if (!config.get('internal_grpc.enabled')) return [];
   const checks = secretChecks(config);
@@ -26,14 +29,14 @@ function secretChecks(config: Config): DoctorCheck[] {
   try {
     if (secret !== null) checkSecret(secret, key);
   } catch (error) {
-    const hint = 'svc init makes a good one; it is the same on the control plane and every node';
+    const hint = 'svc init creates one; use the same one on the control plane and every node';
     checks.push({ name: 'shared secret', ok: false, detail: (error as Error).message, hint });
   }
   const token = config.get('internal_grpc.bootstrap.token');
   const shortest = limits.bootstrap_token_chars_min;
   if (token !== null && token.length < shortest) {
     const detail = `internal_grpc.bootstrap.token must have at least ${shortest} characters`;
-    checks.push({ name: 'bootstrap token', ok: false, detail, hint: 'svc nodes token prints a good one' });
+    checks.push({ name: 'bootstrap token', ok: false, detail, hint: 'svc nodes token prints one' });
   }
   return checks;
 }
@@ -48,10 +51,10 @@ async function certificateCheck(config: Config, now_ms: number): Promise<DoctorC
     if (cert === null || cert === undefined || !key) return noCertificate(config, is_node);
     checkIdentity({ ca: ca ?? null, cert, key });
     const days = Math.floor(daysLeft(cert, now_ms));
-    if (days >= 0) return { name: NAME, ok: true, detail: `${folder}, good for ${days} days` };
+    if (days >= 0) return { name: NAME, ok: true, detail: `${folder}, valid for ${days} more days` };
     const hint = is_node
       ? 'put a new token into internal_grpc.bootstrap.token (svc nodes token) and start svc again, or renew your own files'
-      : 'start svc: it renews its own; renew files of your own';
+      : 'start svc, which renews its own certificates; renew your own files yourself';
     return { name: NAME, ok: false, detail: `${folder}: cert.pem has expired`, hint };
   } catch (error) {
     return { name: NAME, ok: false, detail: `${folder}: ${(error as Error).message}` };
@@ -59,9 +62,9 @@ async function certificateCheck(config: Config, now_ms: number): Promise<DoctorC
 }
 
 function noCertificate(config: Config, is_node: boolean): DoctorCheck {
-  if (!is_node) return { name: NAME, ok: true, detail: 'none yet (made at the first start)' };
+  if (!is_node) return { name: NAME, ok: true, detail: 'none yet (created at the first start)' };
   if (config.get('internal_grpc.bootstrap.token') !== null) {
-    return { name: NAME, ok: true, detail: 'none yet: this node waits for its control plane' };
+    return { name: NAME, ok: true, detail: 'none yet: this node is waiting for its control plane' };
   }
   const hint = 'run svc nodes token on the control plane and put it into internal_grpc.bootstrap.token';
   return { name: NAME, ok: false, detail: 'none, and no bootstrap token to get one with', hint };

@@ -1,26 +1,28 @@
-/** What `svc doctor` says of agents that svc knows by name: which are on this machine. None of it is a failure. */
+/**
+ * The checks of `svc doctor` for presets: which known agents are installed on this machine. A missing one is not a
+ * failure.
+ */
 import type { DoctorCheck } from '../cli/context.ts';
-import type { Config } from '../contract/config.ts';
-import { presetRecord, questionOf } from '../domain/preset.ts';
-import { presets } from '../domain/presets.ts';
-import { binFolder, commonEnvironment } from '../runtime/environment.ts';
-import { directExec } from '../runtime/exec.ts';
-import { probe } from '../runtime/probe.ts';
-import { findUser } from '../runtime/run-as.ts';
+import type { Config } from '../core/config.ts';
+import { presets } from '../features/presets/rules/catalog.ts';
+import { presetRecord, questionOf } from '../features/presets/rules/preset.ts';
+import { findUser } from '../node/confinement/run-as.ts';
+import { directExec } from '../node/processes/exec.ts';
+import { probe } from '../node/processes/program-probe.ts';
+import { binFolder, commonEnvironment } from '../node/sessions/environment.ts';
 import { configuredSandbox } from './machine.ts';
 
-/** By the PATH of whoever asks, which the service's may differ from. */
+/** Uses the PATH of the person who runs the command, which may differ from the service's. */
 export async function presetChecks(
   config: Config,
   env: Record<string, string | undefined>,
 ): Promise<DoctorCheck[]> {
   const name = config.get('agents.run_as');
-  // Who that is, and why not, is told by a check of its own.
+  // Another check reports who that is, or why it failed.
   const run_as = name === null ? null : await findUser(directExec, name).catch(() => undefined);
   if (run_as === undefined) return [];
   const allowed = config.get('agents.env_allow');
   const allow = allowed.length > 0 ? allowed : null;
-  const common = commonEnvironment({ own: env, allow, run_as, bin_dir: binFolder });
   const asked = presets.flatMap((preset) => {
     const question = questionOf(preset);
     return question ? [{ preset, question }] : [];
@@ -29,6 +31,13 @@ export async function presetChecks(
   const sandbox = configuredSandbox(config, env, directExec, run_as);
   // Another check reports why the sandbox does not work.
   if (sandbox && (await sandbox.problem()) !== null) return [];
+  const common = commonEnvironment({
+    own: env,
+    allow,
+    run_as,
+    sandboxed: sandbox !== null,
+    bin_dir: binFolder,
+  });
   const confinement = (await sandbox?.folders({ kind: 'programs' }))?.argv ?? [];
   const found = await probe(questions, { exec: directExec, env: common, run_as, confinement });
   const records = asked.map(({ preset }, at) => presetRecord(preset, found[at]!));

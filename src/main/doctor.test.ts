@@ -3,8 +3,8 @@ import { type AddressInfo, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import type { ConfigKey } from '../contract/config.ts';
-import { makeKey, makeSelfSigned } from '../link/pki.ts';
+import type { ConfigKey } from '../core/config.ts';
+import { makeKey, makeSelfSigned } from '../link/trust/pki.ts';
 import { loadConfig } from './config.ts';
 import { doctor } from './doctor.ts';
 
@@ -19,12 +19,12 @@ function load(values: Partial<Record<ConfigKey, string>>) {
   return () => loadConfig({ env: {}, cwd: dir, home: dir, system_file: join(dir, 'none'), flags });
 }
 
-/** Without what else is installed on the machine of a test. */
+/** Without other software on the machine of the test. */
 const env = { PATH: '/usr/bin:/bin' };
 
 async function failing(values: Partial<Record<ConfigKey, string>>): Promise<string[]> {
   const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data', ...values }), env);
-  // Disk, git and the kernel's limits are the machine's own.
+  // Disk, git and the kernel's limits are those of the machine.
   const ours = new Set([
     'configuration',
     'data directory',
@@ -40,26 +40,29 @@ async function failing(values: Partial<Record<ConfigKey, string>>): Promise<stri
     .map(({ name, detail }) => `${name}: ${detail}`);
 }
 
-test('a machine that only lacks the data directory is sound', async () => {
+test('passes on a machine that only lacks the data directory', async () => {
   expect(await failing({})).toEqual([]);
 });
 
-test('which presets are here is told, and none of it is a failure', async () => {
+test('lists installed presets, without failing for missing ones', async () => {
   const checks = await doctor(load({ 'server.listen': '127.0.0.1:0', data_dir: 'data' }), env);
-  const told = checks.filter(({ name }) => name.startsWith('preset'));
-  expect(told[0]).toMatchObject({ name: 'preset demo', detail: expect.stringMatching(/^\S+ at \/.*\/svc$/) });
-  expect(told.filter(({ ok }) => !ok)).toEqual([]);
+  const presets = checks.filter(({ name }) => name.startsWith('preset'));
+  expect(presets[0]).toMatchObject({
+    name: 'preset demo',
+    detail: expect.stringMatching(/^\S+ at \/.*\/svc$/),
+  });
+  expect(presets.filter(({ ok }) => !ok)).toEqual([]);
   const nobody = await doctor(load({ data_dir: 'data', 'agents.run_as': 'no-such-user' }), env);
   expect(nobody.filter(({ name }) => name.startsWith('preset'))).toEqual([]);
 });
 
-test('a configuration that cannot be read is one failure', async () => {
+test('reports one failure for an unreadable configuration', async () => {
   expect(await failing({ 'retention.days': 'x' })).toEqual([
     'configuration: retention.days must be an integer from 1 to 36500 (f)',
   ]);
 });
 
-test('what would keep the plane from starting, or from working, is told', async () => {
+test('reports everything that would stop the plane from starting or working', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   try {
@@ -86,7 +89,7 @@ const node: Partial<Record<ConfigKey, string>> = {
   'internal_grpc.bootstrap.token': 'a token that is long enough',
 };
 
-test('listeners are those that the role opens, and no others', async () => {
+test('checks only the listeners that the role opens', async () => {
   const other = createServer();
   await new Promise<void>((resolve) => other.listen(0, '127.0.0.1', resolve));
   try {
@@ -102,7 +105,7 @@ test('listeners are those that the role opens, and no others', async () => {
   }
 });
 
-test('what keeps a node from being linked is told', async () => {
+test('reports what prevents a node from being linked', async () => {
   expect(await failing({ ...node, 'internal_grpc.bootstrap.token': '' })).toEqual([
     'certificates: none, and no bootstrap token to get one with',
   ]);
@@ -118,7 +121,7 @@ test('what keeps a node from being linked is told', async () => {
   ]);
 });
 
-test('certificates that have expired, or that do not belong together, are told', async () => {
+test('reports certificates that have expired or do not match', async () => {
   const cert_dir = join(dir, 'certs');
   mkdirSync(cert_dir);
   const write = (file: string, text: string) => writeFileSync(join(cert_dir, file), text);

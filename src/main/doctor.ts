@@ -1,4 +1,7 @@
-/** `svc doctor`: what the plane, or the node, needs on this machine, each failure with its fix. It changes nothing. */
+/**
+ * `svc doctor`: checks what the plane or the node needs on this machine, and shows a fix for each failure. Changes
+ * nothing.
+ */
 import { execFile } from 'node:child_process';
 import { once } from 'node:events';
 import { access, constants, readFile, stat, statfs } from 'node:fs/promises';
@@ -7,17 +10,21 @@ import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { GIB, limits } from '../base/limits.ts';
 import type { DoctorCheck } from '../cli/context.ts';
-import { type Config, parseAddress } from '../contract/config.ts';
-import { directExec } from '../runtime/exec.ts';
-import { findUser } from '../runtime/run-as.ts';
+import { type Config, parseAddress } from '../core/config.ts';
+import { Problem } from '../core/problem.ts';
+import { asUser, findUser } from '../node/confinement/run-as.ts';
+import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
+import { directExec } from '../node/processes/exec.ts';
+import { systemTool } from '../node/processes/tools.ts';
 import { refusals } from './config.ts';
 import { fileSystemOf, isNetworkFileSystem } from './data-dir.ts';
 import { linkChecks } from './doctor-link.ts';
 import { presetChecks } from './doctor-presets.ts';
 import { type Holder, holderOf } from './lock.ts';
-import { configuredSandbox } from './machine.ts';
+import { configuredSandbox, protectedPaths } from './machine.ts';
 import { portHolder } from './port-holder.ts';
-import { outOfReach } from './run-as-reach.ts';
+import { replaceablePath } from './run-as-paths.ts';
+import { keysInReach, outOfReach } from './run-as-reach.ts';
 import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 const execute = promisify(execFile);
@@ -28,14 +35,16 @@ export async function doctor(
   load: () => Config,
   env: Record<string, string | undefined>,
 ): Promise<DoctorCheck[]> {
-  const checks: DoctorCheck[] = [nodeCheck(), await gitCheck()];
+  const checks: DoctorCheck[] = [nodeCheck()];
   let config: Config;
   try {
     config = load();
   } catch (error) {
-    return [...checks, bad('configuration', (error as Error).message, 'correct it, or see svc config show')];
+    return [...checks, bad('configuration', (error as Error).message, 'fix it; see svc config show')];
   }
   const data_dir = config.get('data_dir');
+  const user = config.get('agents.run_as');
+  checks.push(await gitCheck(user, env));
   checks.push(configCheck(config), ...config.warnings.map((text) => bad('configuration', text)));
   checks.push(await dataDirCheck(data_dir), await diskCheck(data_dir));
   const holder = holderOf(data_dir);
@@ -45,8 +54,7 @@ export async function doctor(
   for (const path of config.get('safe_paths')) checks.push(await folderCheck('safe path', path));
   for (const path of config.get('worktree.repo_roots'))
     checks.push(await folderCheck('repository root', path));
-  const user = config.get('agents.run_as');
-  if (user !== null) checks.push(await runAsCheck(user, config));
+  if (user !== null) checks.push(await runAsCheck(user, config, env));
   if (config.get('agents.sandbox') === 'bwrap') checks.push(await sandboxCheck(user, config, env));
   if (process.platform === 'linux') checks.push(await inotifyCheck());
   checks.push(...(await presetChecks(config, env)));
@@ -68,25 +76,46 @@ function nodeCheck(): DoctorCheck {
     : bad('node', node, `install Node ${NODE_MAJOR_MIN} or later`);
 }
 
-async function gitCheck(): Promise<DoctorCheck> {
+/**
+ * Runs git as the agents' user, like the service: a user who may write to a folder of the PATH decides which program
+ * runs.
+ */
+async function gitCheck(
+  user: string | null,
+  { PATH = '/usr/bin:/bin' }: Record<string, string | undefined>,
+): Promise<DoctorCheck> {
   try {
-    const { stdout } = await execute('git', ['--version']);
-    return good('git', stdout.trim().replace(/^git version /, ''));
-  } catch {
-    return bad('git', 'not found', 'install git: worktrees and changes need it');
+    const run_as = user === null ? null : await findUser(directExec, user);
+    const { code, stdout } = await directExec.run(asUser(['git', '--version'], run_as), {
+      cwd: '/',
+      env: { PATH, LC_ALL: 'C' },
+      output_bytes_max: 4_096,
+      timeout_ms: limits.doctor_wait_ms,
+    });
+    if (code === 0)
+      return good(
+        'git',
+        stdout
+          .toString()
+          .trim()
+          .replace(/^git version /, ''),
+      );
+  } catch (error) {
+    if (error instanceof Problem) return bad('git', `not checked: ${error.message}`);
   }
+  return bad('git', 'not found', 'install git: worktrees and changes need it');
 }
 
 function configCheck(config: Config): DoctorCheck {
   const found = refusals(config);
   return found.length > 0
-    ? bad('configuration', found.join('; '), 'svc does not start like this')
+    ? bad('configuration', found.join('; '), 'svc does not start with this configuration')
     : good('configuration', config.file ?? 'no file, defaults');
 }
 
 async function dataDirCheck(path: string): Promise<DoctorCheck> {
   const found = await stat(path).catch(() => null);
-  if (found === null) return good('data directory', `${path} (made at the first start)`);
+  if (found === null) return good('data directory', `${path} (created at the first start)`);
   if (!found.isDirectory()) return bad('data directory', `${path} is not a directory`);
   const type = await fileSystemOf(path);
   if (type !== null && isNetworkFileSystem(type)) {
@@ -97,7 +126,11 @@ async function dataDirCheck(path: string): Promise<DoctorCheck> {
   }
   return (found.mode & 0o077) === 0
     ? good('data directory', path)
-    : bad('data directory', `${path} is open to other users`, `chmod 700 ${path}; starting svc does it too`);
+    : bad(
+        'data directory',
+        `${path} is open to other users`,
+        `chmod 700 ${path}; or start svc, which does this`,
+      );
 }
 
 async function diskCheck(data_dir: string): Promise<DoctorCheck> {
@@ -107,9 +140,7 @@ async function diskCheck(data_dir: string): Promise<DoctorCheck> {
   const free = disk.bavail * disk.bsize;
   const needed = Math.min(limits.disk_no_start_bytes, disk.blocks * disk.bsize * limits.disk_no_start_share);
   const detail = `${(free / GIB).toFixed(1)} GiB free`;
-  return free > needed
-    ? good('disk', detail)
-    : bad('disk', detail, 'agents are not started: free some space');
+  return free > needed ? good('disk', detail) : bad('disk', detail, 'agents cannot start: free some space');
 }
 
 function isNode(config: Config): boolean {
@@ -130,7 +161,7 @@ async function listenerCheck(config: Config, key: ListenerKey, holder: Holder | 
   const listen = config.get(key);
   const name = key === 'server.listen' ? 'listener' : 'internal listener';
   if (holder) {
-    // The holder notes the one that people connect to.
+    // The process that holds the data directory records the listener that people connect to.
     const noted = isNode(config) || key === 'server.listen' ? holder.url : null;
     return good(name, `${noted ?? listen}, held by pid ${holder.pid}`);
   }
@@ -159,13 +190,13 @@ async function planeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
     const response = await fetch(`${url}/readyz`, { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
     return response.ok
       ? good('plane', `ready at ${url}, pid ${pid} since ${since}`)
-      : bad('plane', `${url} answers ${response.status}`, 'look into its log');
+      : bad('plane', `${url} answers ${response.status}`, 'see its log');
   } catch (error) {
-    return bad('plane', `${url} does not answer: ${(error as Error).message}`, 'look into its log');
+    return bad('plane', `${url} does not answer: ${(error as Error).message}`, 'see its log');
   }
 }
 
-/** Whether anything listens: a node answers its control plane alone. */
+/** Whether the node listens. It answers only its control plane. */
 async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorCheck> {
   if (url === null) return bad('agent node', `pid ${pid} is starting since ${since}`);
   const { hostname, port } = new URL(url);
@@ -176,7 +207,7 @@ async function runningNodeCheck({ url, pid, since }: Holder): Promise<DoctorChec
     await once(socket, 'connect', { signal: AbortSignal.timeout(limits.doctor_wait_ms) });
     return good('agent node', `listens at ${hostname}:${port}, pid ${pid} since ${since}`);
   } catch (error) {
-    return bad('agent node', `${url} does not answer: ${(error as Error).message}`, 'look into its log');
+    return bad('agent node', `${url} does not answer: ${(error as Error).message}`, 'see its log');
   } finally {
     socket.destroy();
   }
@@ -190,24 +221,31 @@ async function folderCheck(name: string, path: string): Promise<DoctorCheck> {
     return bad(
       name,
       `${path}: ${(error as NodeJS.ErrnoException).code}`,
-      'make it, or take it out of the list',
+      'create it, or remove it from the list',
     );
   }
 }
 
-async function runAsCheck(user: string, config: Config): Promise<DoctorCheck> {
+async function runAsCheck(
+  user: string,
+  config: Config,
+  env: Record<string, string | undefined>,
+): Promise<DoctorCheck> {
   if (process.getuid?.() !== 0) return bad('agents.run_as', user, 'needs svc to run as root');
   try {
     const found = await findUser(directExec, user);
-    await execute('setpriv', ['--version']);
+    await execute(systemTool('setpriv'), ['--version']);
+    const exposed = await replaceablePath(directExec, found, protectedPaths(config, env));
+    if (exposed !== null) return bad('agents.run_as', exposed, 'svc does not start with this configuration');
     const root = config.get('worktree.default_root') ?? join(config.get('data_dir'), 'worktrees');
-    const unreachable = await outOfReach(directExec, found, root);
-    return unreachable === null ? good('agents.run_as', user) : bad('agents.run_as', unreachable);
+    const keys = config.get('agents.sandbox') === 'bwrap' ? null : await keysInReach(directExec, found);
+    const problem = (await outOfReach(directExec, found, root)) ?? keys;
+    return problem === null ? good('agents.run_as', user) : bad('agents.run_as', problem);
   } catch (error) {
     return bad(
       'agents.run_as',
       `${user}: ${(error as Error).message.split('\n')[0]}`,
-      'needs that user, and setpriv',
+      'create that user, and install setpriv',
     );
   }
 }
@@ -219,24 +257,22 @@ async function sandboxCheck(
 ): Promise<DoctorCheck> {
   const name = 'agents.sandbox';
   try {
+    const roots = await WorktreeRoots.open(config.get('data_dir'));
     const live = {
       safe_paths: config.get('safe_paths'),
-      worktree_root: config.get('worktree.default_root'),
+      repo_roots: config.get('worktree.repo_roots'),
+      worktree_roots: [config.get('worktree.default_root') ?? [], await roots.inUse()].flat(),
     };
-    const conflict = await sandboxConflict(sandboxPaths(config, env, live));
-    if (conflict !== null) return bad(name, conflict, 'svc does not start like this');
+    const conflict = await sandboxConflict(await sandboxPaths(config, env, live));
+    if (conflict !== null) return bad(name, conflict, 'svc does not start with this configuration');
     const run_as = user === null ? null : await findUser(directExec, user);
     const sandbox = configuredSandbox(config, env, directExec, run_as);
     const why = await sandbox!.problem();
-    if (why !== null) return bad(name, why, 'until then no agent is started');
-    const { gaps } = sandbox!;
-    return gaps.length === 0
-      ? good(name, 'bwrap, with files, processes and signals apart')
-      : bad(
-          name,
-          `bwrap, but ${gaps.join('; ')}`,
-          'allow unprivileged pid namespaces and a new /proc in them',
-        );
+    if (why !== null) return bad(name, why, 'no agent can start until this is fixed');
+    const found = [...sandbox!.gaps, ...(await sandbox!.exposed())];
+    return found.length === 0
+      ? good(name, 'bwrap, isolates files, processes and signals')
+      : bad(name, `bwrap, but ${found.join('; ')}`);
   } catch (error) {
     return bad(name, (error as Error).message);
   }

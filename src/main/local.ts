@@ -1,11 +1,11 @@
-/** What the CLI may do on this machine: the configuration, the lock, backups, the browser, and the plane itself. */
+/** What the CLI can do on this machine: configuration, the lock, backups, the browser, and running the plane. */
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
 import { systemClock } from '../base/clock.ts';
 import { version } from '../base/version.ts';
 import { xdg } from '../base/xdg.ts';
 import type { Io, Local, LocalFlags, PlaneHolder } from '../cli/context.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem } from '../core/problem.ts';
 import { forBrowsers } from './banner.ts';
 import { loadConfig } from './config.ts';
 import { holderOf, isAlive } from './lock.ts';
@@ -43,19 +43,19 @@ export function openLocal(io: Io): Local {
 
 function terminate(data_dir: string, signal: 'SIGTERM' | 'SIGKILL'): PlaneHolder {
   const holder = holderOf(data_dir);
-  if (holder === null) throw new Problem('conflict', 'not_running', `no plane runs on ${data_dir}`);
+  if (holder === null) throw new Problem('conflict', 'not_running', `no plane is running on ${data_dir}`);
   if (!isAlive(holder)) {
     throw new Problem(
       'conflict',
       'holder_unknown',
-      `pid ${holder.pid} no longer is the plane of ${data_dir}`,
+      `pid ${holder.pid} is no longer the plane of ${data_dir}`,
     );
   }
   process.kill(holder.pid, signal);
   return holder;
 }
 
-/** False where there is no screen to open it on, or no program to do it. */
+/** False if there is no display, or no program that opens URLs. */
 function openBrowser(url: string, { env, stdout }: Io): Promise<boolean> {
   const mac = process.platform === 'darwin';
   const screen = mac || env.DISPLAY || env.WAYLAND_DISPLAY;

@@ -14,7 +14,7 @@ afterEach(() => rmSync(dir, { recursive: true, force: true }));
 
 const since = '2026-01-02T03:04:05.678Z';
 
-test('a second plane on a data directory is told who holds it, and where it listens', () => {
+test('a second plane on a data directory learns the process that uses it, and its URL', () => {
   const lock = lockDataDir(dir, since);
   try {
     expect(() => lockDataDir(dir, since)).toThrow(`data directory ${dir} is in use by pid ${process.pid} on`);
@@ -33,7 +33,7 @@ test('a second plane on a data directory is told who holds it, and where it list
   lockDataDir(dir, since).release();
 });
 
-test('a killed holder frees the lock, whatever its file still says', async () => {
+test('killing the process releases the lock, whatever its file contains', async () => {
   const program = `import { lockDataDir } from ${JSON.stringify(join(import.meta.dirname, 'lock.ts'))};
     lockDataDir(${JSON.stringify(dir)}, 'then'); console.log('held'); setInterval(() => {}, 1000);`;
   const child = spawn(process.execPath, ['--input-type=module-typescript', '--eval', program], {
@@ -55,13 +55,13 @@ test('a killed holder frees the lock, whatever its file still says', async () =>
   lock.release();
 });
 
-test('a pid that was used again is not the holder', () => {
+test('a reused pid is not the holder', () => {
   expect(isAlive({ pid: process.pid, host: 'h', since, url: null, start: '1' })).toBe(
     process.platform !== 'linux',
   );
 });
 
-test('a data directory that others can enter is closed', async () => {
+test('makes a data directory private that others can enter', async () => {
   chmodSync(dir, 0o755);
   expect(await prepareDataDir(dir)).toBe(dir);
   expect(statSync(dir).mode & 0o777).toBe(0o700);
@@ -69,12 +69,12 @@ test('a data directory that others can enter is closed', async () => {
   expect(statSync(made).mode & 0o777).toBe(0o700);
 });
 
-test('a data directory that is a file is refused', async () => {
+test('rejects a data directory that is a file', async () => {
   writeFileSync(join(dir, 'file'), '');
-  await expect(prepareDataDir(join(dir, 'file'))).rejects.toThrow(/^data_dir .* cannot be made: EEXIST$/);
+  await expect(prepareDataDir(join(dir, 'file'))).rejects.toThrow(/^data_dir .* cannot be created: EEXIST$/);
 });
 
-test('the innermost mount says what a directory is on', () => {
+test('the innermost mount determines the file system of a directory', () => {
   const table = [
     '22 1 8:1 / / rw - ext4 /dev/sda1 rw',
     '23 22 0:40 / /home rw,relatime shared:1 - nfs4 server:/home rw',

@@ -1,7 +1,7 @@
 /**
- * One plane per data directory. The lock is an exclusive transaction on the SQLite file `plane.lock`, so the kernel frees
- * it however the holder ends; `plane.json` beside it says who holds it. That file alone proves nothing and is never
- * believed without the lock.
+ * Allows one plane per data directory. The lock is an exclusive transaction on the SQLite file `plane.lock`, so the
+ * kernel releases it however the process ends. `plane.json` next to it describes the process that holds the lock; it
+ * is ignored unless the lock is held.
  */
 import { existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { hostname } from 'node:os';
@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
 import { limits } from '../base/limits.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem } from '../core/problem.ts';
 
 const holderSchema = z.object({
   pid: z.int().positive(),
@@ -18,18 +18,18 @@ const holderSchema = z.object({
   since: z.string(),
   /** Base URL once the listener is bound, else null. */
   url: z.string().nullable(),
-  /** Start of the process in clock ticks since boot, so that a pid used again is not mistaken; null off Linux. */
+  /** Start time of the process in clock ticks since boot, which detects a reused pid; null except on Linux. */
   start: z.string().nullable(),
 });
 export type Holder = z.infer<typeof holderSchema>;
 
 export interface PlaneLock {
-  /** Notes where the plane can be reached, for a second start and for the CLI. */
+  /** Records the URL of the plane, for a second start and for the CLI. */
   listening(url: string): void;
   release(): void;
 }
 
-/** Throws a Problem (`data_dir_in_use`) that names the holder. */
+/** Throws a Problem (`data_dir_in_use`) that names the process. */
 export function lockDataDir(data_dir: string, since: string): PlaneLock {
   const database = tryLock(data_dir, 'hold');
   if (database === null) {
@@ -56,7 +56,7 @@ export function lockDataDir(data_dir: string, since: string): PlaneLock {
   };
 }
 
-/** Who runs a plane on this data directory now; null when nobody does. */
+/** The process that runs a plane on this data directory now, or null. */
 export function holderOf(data_dir: string, tries: number = limits.lock_looks): Holder | null {
   if (!existsSync(join(data_dir, 'plane.lock'))) return null;
   const database = tryLock(data_dir, 'look');
@@ -67,14 +67,15 @@ export function holderOf(data_dir: string, tries: number = limits.lock_looks): H
   const holder = readHolder(data_dir);
   if (holder !== null) return holder;
   if (tries > 1) {
-    // It is on its way in or out: who it is comes after the lock, and goes before it.
+    // The process is starting or stopping: it writes this file after taking the lock and removes it before releasing
+    // it.
     Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, limits.lock_look_ms);
     return holderOf(data_dir, tries - 1);
   }
   throw new Problem('conflict', 'data_dir_in_use', `data directory ${data_dir} is in use by another process`);
 }
 
-/** True when the process that wrote `plane.json` is still that process; a new holder may not have written its own yet. */
+/** Whether the process that wrote `plane.json` still exists; a new one may not have written its own file yet. */
 export function isAlive(holder: Holder): boolean {
   try {
     process.kill(holder.pid, 0);
@@ -84,7 +85,7 @@ export function isAlive(holder: Holder): boolean {
   return holder.start === null || holder.start === startOf(holder.pid);
 }
 
-/** Looking holds a shared lock for a moment; whoever wants to hold waits that moment out. */
+/** A check holds a shared lock for a moment; a process that takes the lock waits for that. */
 function tryLock(data_dir: string, purpose: 'hold' | 'look'): DatabaseSync | null {
   const hold = purpose === 'hold';
   const database = new DatabaseSync(join(data_dir, 'plane.lock'), {

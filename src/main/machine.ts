@@ -1,18 +1,22 @@
-/** The runtime of this machine, wired from the configuration: what a plane has as its Main Node and a node serves. */
+/** Sets up the sessions and processes of this machine from the configuration: a plane's main node, or what a node serves. */
 import type { Clock } from '../base/clock.ts';
 import { type LogFile, type Logger, openLog } from '../base/log.ts';
-import type { Config } from '../contract/config.ts';
-import { invalid } from '../domain/problem.ts';
-import { ActorFiles } from '../runtime/actor-files.ts';
-import type { Exec } from '../runtime/exec.ts';
-import { type LocalFolders, openFolders } from '../runtime/folders/folders.ts';
-import { Launcher } from '../runtime/launcher-client.ts';
-import { type LocalNode, openLocalNode } from '../runtime/node.ts';
-import { findUser, type RunAs } from '../runtime/run-as.ts';
-import { Sandbox } from '../runtime/sandbox.ts';
-import { findTools } from '../runtime/tools.ts';
+import type { Config } from '../core/config.ts';
+import { invalid } from '../core/problem.ts';
+import { openAgentFolder } from '../node/confinement/agent-folder.ts';
+import { findUser, type RunAs } from '../node/confinement/run-as.ts';
+import { Sandbox } from '../node/confinement/sandbox.ts';
+import { type LocalFolders, openFolders } from '../node/folders/folders.ts';
+import { createRoot, type WorktreeRoots } from '../node/folders/worktree-roots.ts';
+import { type LocalNode, openLocalNode } from '../node/node.ts';
+import type { Exec } from '../node/processes/exec.ts';
+import { Launcher } from '../node/processes/launcher-client.ts';
+import { findTools } from '../node/processes/tools.ts';
+import { ActorFiles } from '../node/sessions/actor-files.ts';
 import type { Closing } from './closing.ts';
-import { outOfReach } from './run-as-reach.ts';
+import { ownPrograms } from './own-programs.ts';
+import { type ProtectedPaths, replaceablePath } from './run-as-paths.ts';
+import { keysInReach, outOfReach } from './run-as-reach.ts';
 import { hiddenPaths, sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
 
 export interface MachineOptions {
@@ -22,19 +26,27 @@ export interface MachineOptions {
   env: NodeJS.ProcessEnv;
   clock: Clock;
   log: Logger;
-  /** Read at each use: they can change while the service runs. */
+  /** Called for each use, because the values can change while the service runs. */
   safe_paths(): readonly string[];
   repo_roots(): readonly string[];
-  /** Null: derived workdirs need a path. */
+  /** Null: a workdir must be given as a path. */
   worktree_root(): string | null;
+  /** Folders in which worktrees were created earlier. */
+  roots: WorktreeRoots;
 }
 
-/** Answers the node and what the operator should know of it. Pushes onto `opened` what has to be closed. */
-export async function openMachine(
-  options: MachineOptions,
-  opened: Closing,
-): Promise<{ node: LocalNode; folders: LocalFolders; actor_files: ActorFiles | null; warnings: string[] }> {
-  const { id, config, data_dir, env, clock, log, worktree_root } = options;
+export interface Machine {
+  node: LocalNode;
+  folders: LocalFolders;
+  /** Null: agents cannot call the plane. */
+  actor_files: ActorFiles | null;
+  /** For the operator. */
+  warnings: string[];
+}
+
+/** Opens the node of this machine. Adds to `opened` what must be closed. Throws `invalid_config`. */
+export async function openMachine(options: MachineOptions, opened: Closing): Promise<Machine> {
+  const { id, config, data_dir, env, clock, log, worktree_root, roots } = options;
   const launcher = new Launcher();
   opened.push(() => launcher.close());
   const run_as_name = config.get('agents.run_as');
@@ -44,30 +56,41 @@ export async function openMachine(
       'agents run as the user of this service and can read what it can; agents.run_as names another user',
     );
   }
+  const exposed = run_as && (await replaceablePath(launcher, run_as, protectedPaths(config, env)));
+  if (exposed) throw invalid(exposed, 'invalid_config');
   const root = worktree_root();
   const unreachable = run_as && root !== null ? await outOfReach(launcher, run_as, root) : null;
-  const warnings = unreachable ? [unreachable] : [];
-  const own_folders = config.get('agents.sandbox') === 'bwrap';
-  let actor_files: ActorFiles | null = null;
-  if (config.get('internal_grpc.enabled')) {
-    actor_files = await ActorFiles.open({ data_dir, run_as, env, own_folders }).catch((error: Error) => {
-      warnings.push(`agents cannot use svc actor: ${error.message}`);
-      return null;
-    });
-  }
-  const sandbox = sandboxOf(config, { ...options, exec: launcher, run_as });
+  const private_folders = config.get('agents.sandbox') === 'bwrap';
+  const keys = run_as && !private_folders ? await keysInReach(launcher, run_as) : null;
+  const warnings = [unreachable, keys].filter((each) => each !== null);
+  const actor_files = await openActorFiles(config, { data_dir, run_as, env, private_folders }, warnings);
+  const sandbox = sandboxOf(config, {
+    ...{ ...options, exec: launcher, run_as },
+    worktree_roots: async () => {
+      const root = worktree_root();
+      if (root !== null) await createRoot(root, { traversable: run_as !== null });
+      return [root ?? [], ...(await roots.apart(options.safe_paths()))].flat();
+    },
+  });
+  // Recorded so that worktrees here are found after the setting changes.
+  if (root !== null) await roots.noteUsed(root, options.safe_paths());
   if (sandbox) {
-    const live = { safe_paths: options.safe_paths(), worktree_root: worktree_root() };
-    const conflict = await sandboxConflict(sandboxPaths(config, env, live));
+    const worktree_roots = [root ?? [], await roots.inUse()].flat();
+    const live = { safe_paths: options.safe_paths(), repo_roots: options.repo_roots(), worktree_roots };
+    const conflict = await sandboxConflict(await sandboxPaths(config, env, live));
     if (conflict !== null) throw invalid(conflict, 'invalid_config');
     const why = await sandbox.problem();
-    if (why !== null) warnings.push(`no agent is started: agents.sandbox cannot be kept: ${why}`);
-    warnings.push(...sandbox.gaps);
+    if (why !== null) warnings.push(`no agent can start: agents.sandbox does not work: ${why}`);
+    warnings.push(...sandbox.gaps, ...(await sandbox.exposed()));
+    await openAgentFolder('state', { data_dir, run_as, env }).catch((error: Error) => {
+      warnings.push(`agents with a preset cannot start: ${error.message}`);
+    });
   }
   const folders = openFolders({
     data_dir,
     safe_paths: options.safe_paths,
     worktree_root,
+    roots,
     repo_roots: options.repo_roots,
     exec: launcher,
     env,
@@ -90,29 +113,58 @@ export async function openMachine(
     actor_files,
   });
   opened.push(() => node.close());
+  const { sessions_live } = await node.health();
+  if (sandbox && root !== null && sessions_live > 0 && !(await roots.wasUsed(root))) {
+    warnings.push(
+      `worktree.default_root ${root} is new: agents that already run can read worktrees there until they are restarted`,
+    );
+  }
   return { node, folders, actor_files, warnings };
 }
 
-/** Null: agents run without one. */
+/** Null if agents cannot call the plane; adds the reason to `warnings` unless the configuration says so. */
+async function openActorFiles(
+  config: Config,
+  options: Parameters<typeof ActorFiles.open>[0],
+  warnings: string[],
+): Promise<ActorFiles | null> {
+  if (!config.get('internal_grpc.enabled')) return null;
+  return ActorFiles.open(options).catch((error: Error) => {
+    warnings.push(`agents cannot use svc actor: ${error.message}`);
+    return null;
+  });
+}
+
+/** Paths that the agents' user must not be able to change. */
+export function protectedPaths(config: Config, env: NodeJS.ProcessEnv): ProtectedPaths {
+  return {
+    hidden: [config.get('data_dir'), ...hiddenPaths(config, env)],
+    programs: ownPrograms(env),
+  };
+}
+
+/** Null: agents run without a sandbox. */
 function sandboxOf(
   config: Config,
-  options: Pick<MachineOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots' | 'worktree_root'> & {
+  options: Pick<MachineOptions, 'data_dir' | 'env' | 'safe_paths' | 'repo_roots'> & {
     exec: Exec;
     run_as: RunAs | null;
+    worktree_roots(): Promise<readonly string[]>;
   },
 ): Sandbox | null {
   if (config.get('agents.sandbox') !== 'bwrap') return null;
-  const { data_dir, env, exec, run_as, safe_paths, repo_roots, worktree_root } = options;
+  const { data_dir, env, exec, run_as, safe_paths, repo_roots, worktree_roots } = options;
+  const { bwrap, unshare } = findTools();
   return new Sandbox({
-    ...{ data_dir, env, exec, run_as, repo_roots, worktree_root },
-    bwrap: findTools().bwrap,
+    ...{ data_dir, env, exec, run_as, repo_roots, worktree_roots },
+    ...{ bwrap, unshare },
     hidden: hiddenPaths(config, env),
     readable: config.get('agents.sandbox_read'),
     writable: () => [...safe_paths(), ...config.get('agents.sandbox_write')],
   });
 }
 
-/** The one that a service with this configuration would have, without its live settings. */
+/** The sandbox that a service with this configuration would use, without live settings. */
 export function configuredSandbox(
   config: Config,
   env: NodeJS.ProcessEnv,
@@ -123,7 +175,7 @@ export function configuredSandbox(
     ...{ data_dir: config.get('data_dir'), env, exec, run_as },
     safe_paths: () => config.get('safe_paths'),
     repo_roots: () => config.get('worktree.repo_roots'),
-    worktree_root: () => config.get('worktree.default_root'),
+    worktree_roots: async () => [config.get('worktree.default_root') ?? []].flat(),
   });
 }
 

@@ -1,29 +1,27 @@
 /**
- * A remote Agent Node as a value: the runtime of this machine behind a gRPC door, and nothing else. No database, no HTTP,
- * no users: its state is the sessions on its disk, its certificates and the place of the last link.
+ * A remote node: the sessions of this machine behind a gRPC listener, and nothing else. It has no database, no HTTP
+ * server and no users; its state is the sessions on disk, its certificates and the position of the last link.
  */
 import { randomUUID } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { z } from 'zod';
 import { systemClock } from '../base/clock.ts';
-import { writeFileAtomic } from '../base/files.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
-import { type Config, parseAddress } from '../contract/config.ts';
-import { invalid, problems } from '../domain/problem.ts';
-import { NodeTrust } from '../link/node-trust.ts';
-import type { LinkPosition } from '../link/wire.ts';
-import { type ActorSurface, actorRoutes } from '../rpc-actor/service.ts';
-import { type Door, openDoor } from '../rpc-node/door.ts';
-import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
-import { announceActors } from './actor-surface.ts';
-import { openLogOf, openMachine } from './machine.ts';
+import { type Config, parseAddress } from '../core/config.ts';
+import { invalid, problems } from '../core/problem.ts';
+import { joinRoutes, renewalHandlers } from '../link/node/join.ts';
+import { type NodeServer, openNodeServer } from '../link/node/server.ts';
+import { NodeTrust } from '../link/trust/node-trust.ts';
+import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
+import { type ActorSurface, actorRoutes } from '../server/actors/service.ts';
+import { announceActors } from './actor-address.ts';
+import { type Machine, openLogOf, openMachine } from './machine.ts';
+import { NodeState } from './node-state.ts';
 import { type Held, start } from './start.ts';
 
 export interface AgentNode {
   id: string;
-  /** `host:port` of the door. */
+  /** `host:port` of the listener. */
   listen: string;
   data_dir: string;
   adopted: number;
@@ -32,11 +30,11 @@ export interface AgentNode {
   warnings: string[];
   log: Logger;
   reopenLog(): void;
-  /** Ends the link and the door; agents go on. */
+  /** Ends the link and closes the listener; agents keep running. */
   close(): Promise<void>;
 }
 
-/** Throws a Problem when the configuration or the data directory refuses. */
+/** Throws a Problem if the configuration or the data directory is not usable. */
 export function startNode(config: Config, env: NodeJS.ProcessEnv): Promise<AgentNode> {
   return start(config, async (held) => {
     const node = await open(config, env, held);
@@ -62,6 +60,7 @@ async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }
       safe_paths: () => config.get('safe_paths'),
       repo_roots: () => config.get('worktree.repo_roots'),
       worktree_root,
+      roots: await WorktreeRoots.open(data_dir),
     },
     opened,
   );
@@ -74,49 +73,16 @@ async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }
   }
   for (const warning of warnings) log.warn(warning);
 
-  const state = await NodeState.open(join(data_dir, 'node.json'));
+  const server = await openServer(config, { id, log, machine, trust, data_dir });
+  opened.push(() => server.close());
   const address = parseAddress(config.get('internal_grpc.listen'))!;
-  /** The plane judges every call. Nobody is an operator here by a certificate. */
-  const passUp: ActorSurface['call'] = async ({ method, params, token }) => {
-    if (token === null) throw problems.actorUnauthorized();
-    return door.upcall(method, params, token);
-  };
-  const door: Door = await openDoor({
-    ...address,
-    tls:
-      trust.mode === 'disabled'
-        ? null
-        : { options: trust.tlsOptions(), serve: (server) => trust.serve(server) },
-    authorize: (call) => trust.authorize(call),
-    routes: (router) => {
-      joinRoutes({ trust, log })(router);
-      actorRoutes({ call: passUp, log })(router);
-    },
-    renewal: renewalHandlers({ trust, log }),
-    node,
-    instance_id: randomUUID(),
-    disk_id: state.disk_id,
-    has_default_root: () => worktree_root() !== null,
-    worktree_root_problem: async (root) => {
-      try {
-        await machine.folders.checkRoot(root);
-        return null;
-      } catch (error) {
-        return (error as Error).message;
-      }
-    },
-    latest: state,
-    clock,
-    log,
-  });
-  opened.push(() => door.close());
   const announce = () =>
-    announceActors({ files: actor_files, ...address, port: door.port, identity: trust.identity(), log });
+    announceActors({ files: actor_files, ...address, port: server.port, identity: trust.identity(), log });
   await announce();
   trust.onChange(() => void announce());
   const adopted = (await node.health()).sessions_live;
-  const listen = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${door.port}`;
-  log.info({ version, node_id: id, listen, data_dir, adopted, standing: trust.standing }, 'node is up');
+  const listen = `${address.host.includes(':') ? `[${address.host}]` : address.host}:${server.port}`;
+  log.info({ version, node_id: id, listen, data_dir, adopted, trust: trust.state }, 'node started');
   return {
     id,
     listen,
@@ -127,10 +93,53 @@ async function open(config: Config, env: NodeJS.ProcessEnv, { data_dir, opened }
     log,
     reopenLog: () => logFile.reopen(),
     close: async () => {
-      for (const err of await opened.close()) log.error({ err }, 'a part of the node did not close');
-      log.info('node has stopped; agents go on');
+      for (const err of await opened.close()) log.error({ err }, 'a part of the node could not be closed');
+      log.info('node stopped; agents keep running');
     },
   };
+}
+
+/** The gRPC listener for the plane, and for agents on this machine. */
+async function openServer(
+  config: Config,
+  parts: { id: string; log: Logger; machine: Machine; trust: NodeTrust; data_dir: string },
+): Promise<NodeServer> {
+  const { log, machine, trust, data_dir } = parts;
+  const state = await NodeState.open(join(data_dir, 'node.json'));
+  /** The plane verifies every call. On a node, no certificate identifies an operator. */
+  const passUp: ActorSurface['call'] = async ({ method, params, token }) => {
+    if (token === null) throw problems.actorUnauthorized();
+    return server.upcall(method, params, token);
+  };
+  const server: NodeServer = await openNodeServer({
+    ...parseAddress(config.get('internal_grpc.listen'))!,
+    tls:
+      trust.mode === 'disabled'
+        ? null
+        : { options: trust.tlsOptions(), serve: (server) => trust.serve(server) },
+    authorize: (call) => trust.authorize(call),
+    routes: (router) => {
+      joinRoutes({ trust, log })(router);
+      actorRoutes({ call: passUp, log })(router);
+    },
+    renewal: renewalHandlers({ trust, log }),
+    node: machine.node,
+    instance_id: randomUUID(),
+    disk_id: state.disk_id,
+    has_default_root: () => config.get('worktree.default_root') !== null,
+    worktree_root_problem: async (root) => {
+      try {
+        await machine.folders.checkRoot(root);
+        return null;
+      } catch (error) {
+        return (error as Error).message;
+      }
+    },
+    latest: state,
+    clock: systemClock,
+    log,
+  });
+  return server;
 }
 
 function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTrust> {
@@ -150,49 +159,4 @@ function openTrust(config: Config, node_id: string, log: Logger): Promise<NodeTr
   }).catch((error: Error) => {
     throw invalid(error.message, 'invalid_config');
   });
-}
-
-const stateSchema = z.object({
-  disk_id: z.string(),
-  latest: z.object({ plane_id: z.string(), incarnation: z.number(), epoch: z.number() }).nullable(),
-});
-
-/** What a node remembers of itself: which disk this is, and the latest link. */
-class NodeState {
-  readonly #path: string;
-  #state: z.infer<typeof stateSchema>;
-
-  private constructor(path: string, state: z.infer<typeof stateSchema>) {
-    this.#path = path;
-    this.#state = state;
-  }
-
-  /** Throws when the file is there and cannot be read: a new identity would look like another disk. */
-  static async open(path: string): Promise<NodeState> {
-    const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
-      if (error.code === 'ENOENT') return null;
-      throw error;
-    });
-    if (text !== null) return new NodeState(path, stateSchema.parse(JSON.parse(text)));
-    const state = new NodeState(path, { disk_id: randomUUID(), latest: null });
-    await state.#write();
-    return state;
-  }
-
-  get disk_id(): string {
-    return this.#state.disk_id;
-  }
-
-  get(): LinkPosition | null {
-    return this.#state.latest;
-  }
-
-  async set(latest: LinkPosition): Promise<void> {
-    this.#state = { ...this.#state, latest };
-    await this.#write();
-  }
-
-  #write(): Promise<void> {
-    return writeFileAtomic(this.#path, `${JSON.stringify(this.#state)}\n`);
-  }
 }

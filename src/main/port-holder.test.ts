@@ -3,7 +3,7 @@ import { createServer } from 'node:net';
 import { expect, test } from 'vitest';
 import { listeners, portHolder } from './port-holder.ts';
 
-test('only sockets that listen on just this port count', () => {
+test('counts only sockets that listen on exactly this port', () => {
   const table = [
     '  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode',
     '   0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 11 1 0 100 0',
@@ -14,7 +14,7 @@ test('only sockets that listen on just this port count', () => {
   expect(listeners(table, 8080)).toEqual(['11', '14']);
 });
 
-test.runIf(process.platform === 'linux')('the process that listens is named', async () => {
+test.runIf(process.platform === 'linux')('names the process that listens', async () => {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as { port: number };

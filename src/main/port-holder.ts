@@ -1,6 +1,6 @@
 /**
- * Which process listens on a TCP port of this machine, for the person whose start was refused. Known on Linux, and only
- * of processes that we may look into; elsewhere nobody is named.
+ * Finds the process that listens on a TCP port of this machine, for the error message of a failed start. Works on
+ * Linux, and only for processes that this user may inspect; otherwise the message names no process.
  */
 import { readdir, readFile, readlink } from 'node:fs/promises';
 import { basename } from 'node:path';
@@ -11,6 +11,7 @@ export interface PortHolder {
   program: string;
 }
 
+/** Null if no process listens on the port, or if it cannot be determined. */
 export async function portHolder(port: number): Promise<PortHolder | null> {
   const sockets = new Set<string>();
   for (const table of ['/proc/net/tcp', '/proc/net/tcp6']) {
@@ -30,7 +31,7 @@ export async function portHolder(port: number): Promise<PortHolder | null> {
 
 const LISTEN = '0A';
 
-/** Inodes of the sockets that listen on `port`, in a table as `/proc/net/tcp` has it. */
+/** Inodes of the sockets that listen on `port`, from a table in the format of `/proc/net/tcp`. */
 export function listeners(table: string, port: number): string[] {
   const wanted = `:${port.toString(16).toUpperCase().padStart(4, '0')}`;
   return table.split('\n').flatMap((line) => {

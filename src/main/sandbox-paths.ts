@@ -1,14 +1,19 @@
 /**
- * Which paths of this machine a sandbox keeps from agents, and whether the rest of the configuration lets it. A hidden
- * path is covered by a mount. An agent that may write to a folder above could rename that folder, and with it take the
- * file out from under the cover, so such a configuration is refused.
+ * Which paths of this machine a sandbox hides from agents, and whether the rest of the configuration allows that. A
+ * mount covers each hidden path. An agent that can write to a folder above it could rename that folder and move the
+ * file out from under the mount, so such a configuration is rejected. So is one that lets agents change programs that
+ * the service or other users' agents run.
  */
-import { dirname, isAbsolute, join } from 'node:path';
+import { isAbsolute, join, normalize } from 'node:path';
 import { xdg } from '../base/xdg.ts';
-import type { Config } from '../contract/config.ts';
-import { isInside, locate, outermost } from '../runtime/folders/paths.ts';
+import type { Config } from '../core/config.ts';
+import { everyStateFolder } from '../node/confinement/agent-folder.ts';
+import { isInside, locate, outermost, stepsTo } from '../node/folders/paths.ts';
+import { isInGitFolder } from '../node/folders/repository-link.ts';
+import { pathFolders } from '../node/processes/tools.ts';
+import { ownPrograms } from './own-programs.ts';
 
-/** What agents must not see beside the data directory: absolute paths, which need not exist. */
+/** What agents must not see in addition to the data directory: absolute paths, which need not exist. */
 export function hiddenPaths(config: Config, env: Readonly<Record<string, string | undefined>>): string[] {
   const named = Object.entries(env).flatMap(([name, value]) =>
     /^SVC_.*_FILE$/.test(name) && value && isAbsolute(value) ? [value] : [],
@@ -19,7 +24,7 @@ export function hiddenPaths(config: Config, env: Readonly<Record<string, string 
     config.get('internal_grpc.security.cert_dir'),
     config.get('server.tls.key'),
     config.get('logging.output'),
-    // Where `svc login` keeps the tokens of whoever runs the service.
+    // Where `svc login` keeps the tokens of the user who runs the service.
     home === undefined ? null : join(xdg({ env, home }, 'XDG_CONFIG_HOME', '.config'), 'svc'),
     ...named,
   ].filter((path) => path !== null);
@@ -27,45 +32,106 @@ export function hiddenPaths(config: Config, env: Readonly<Record<string, string 
 
 export interface SandboxPaths {
   hidden: readonly string[];
-  /** Configured folders that agents may write to. */
+  /** What the service executes, including everything in these folders. */
+  programs: readonly string[];
+  /**
+   * Folders of the PATH, in which all users' agents look for programs. A missing one counts too: agents that can
+   * write to a folder above it could create it.
+   */
+  path_folders: readonly string[];
+  /** Configured folders that agents can write to. */
   writable: readonly string[];
+  /** Folders that may contain the repositories of agents' worktrees. */
+  repositories: readonly string[];
 }
 
-/** Those of a configuration; `live`: what may be set while the service runs. */
-export function sandboxPaths(
+/** Settings that can change while the service runs. */
+interface LivePaths {
+  safe_paths: readonly string[];
+  repo_roots: readonly string[];
+  worktree_roots: readonly string[];
+}
+
+/** The values from a configuration. */
+export async function sandboxPaths(
   config: Config,
   env: Readonly<Record<string, string | undefined>>,
-  live: { safe_paths: readonly string[]; worktree_root: string | null },
-): SandboxPaths {
-  const { safe_paths, worktree_root } = live;
+  live: LivePaths,
+): Promise<SandboxPaths> {
+  const { safe_paths, worktree_roots, repo_roots } = live;
+  const data_dir = config.get('data_dir');
+  const states = await everyStateFolder(data_dir);
   return {
-    hidden: [
-      config.get('data_dir'),
-      ...hiddenPaths(config, env),
-      ...(worktree_root === null ? [] : [worktree_root]),
-    ],
+    hidden: [...new Set([data_dir, ...hiddenPaths(config, env), ...states, ...worktree_roots])],
+    programs: ownPrograms(env),
+    path_folders: pathFolders(env.PATH),
     writable: [...safe_paths, ...config.get('agents.sandbox_write')],
+    repositories: repo_roots,
   };
 }
 
-/** Why a sandbox cannot protect what it hides with these paths, in words for the operator; null when it can. */
-export async function sandboxConflict({ hidden, writable }: SandboxPaths): Promise<string | null> {
-  const folders = await Promise.all(writable.map(async (path) => ({ path, real: await realOf(path) })));
-  for (const path of hidden) {
-    const real = await realOf(path);
-    const above = folders.find((folder) =>
-      [path, real].some((one) => [folder.path, folder.real].some((root) => isInside(root, one))),
+/** A path as configured, its real path, and the links on the way to it, as far as they exist. */
+interface Known {
+  path: string;
+  real: string;
+  way: readonly string[];
+}
+
+/** Why a sandbox cannot protect these paths, as a message for the operator; null if it can. */
+export async function sandboxConflict(paths: SandboxPaths): Promise<string | null> {
+  const [hidden, programs, path_folders, writable, repositories] = await Promise.all(
+    [paths.hidden, paths.programs, paths.path_folders, paths.writable, paths.repositories].map(known),
+  );
+  return (
+    movable(hidden!, writable!) ??
+    changeable(programs!, path_folders!, writable!) ??
+    redirectable(writable!) ??
+    unusable(hidden!, repositories!) ??
+    (await shown(hidden!))
+  );
+}
+
+function movable(hidden: readonly Known[], writable: readonly Known[]): string | null {
+  for (const one of hidden) {
+    const above = writable.find((folder) => holds(folder, one));
+    if (!above) continue;
+    return (
+      `agents.sandbox cannot hide ${one.path}, because agents may write to ${above.path} above it and could move it: ` +
+      `take ${above.path} out of safe_paths and agents.sandbox_write, or move ${one.path} elsewhere`
     );
-    if (above) {
+  }
+  return null;
+}
+
+function changeable(
+  programs: readonly Known[],
+  path_folders: readonly Known[],
+  writable: readonly Known[],
+): string | null {
+  for (const folder of writable) {
+    const remedy = `take ${folder.path} out of safe_paths and agents.sandbox_write`;
+    const program = programs.find((one) => holds(folder, one) || isInside(one.real, folder.real));
+    if (program) {
       return (
-        `agents.sandbox cannot hide ${path}, because agents may write to ${above.path} above it and could move it: ` +
-        `take ${above.path} out of safe_paths and agents.sandbox_write, or move ${path} elsewhere`
+        `agents may write to ${folder.path} and so change ${program.path}, which the service runs: ` +
+        `${remedy}, or install svc elsewhere`
+      );
+    }
+    const on_path = path_folders.find((one) => holds(folder, one));
+    if (on_path) {
+      return (
+        `agents may write to ${folder.path} and so put programs into ${on_path.path}, from which other users' agents run them: ` +
+        `${remedy}, or take ${on_path.path} out of the PATH of the service`
       );
     }
   }
-  const roots = outermost(writable);
-  for (const { path, real } of folders.filter((folder) => roots.includes(folder.path))) {
-    const around = folders.find(
+  return null;
+}
+
+function redirectable(writable: readonly Known[]): string | null {
+  const roots = outermost(writable.map(({ path }) => path));
+  for (const { path, real } of writable.filter((folder) => roots.includes(folder.path))) {
+    const around = writable.find(
       (other) => other.path !== path && other.real !== real && isInside(other.real, real),
     );
     if (around) {
@@ -78,7 +144,43 @@ export async function sandboxConflict({ hidden, writable }: SandboxPaths): Promi
   return null;
 }
 
-/** Through links, as far as the path exists; a path that cannot be resolved is taken as it is. */
-async function realOf(path: string): Promise<string> {
-  return (await locate(path))?.path ?? dirname(join(path, 'x'));
+/** A sandbox shows a repository, which would uncover hidden paths around it, such as the worktrees of all agents. */
+function unusable(hidden: readonly Known[], repositories: readonly Known[]): string | null {
+  for (const root of repositories) {
+    const around = hidden.find((one) => isInside(one.real, root.real));
+    if (!around) continue;
+    return (
+      `agents.sandbox hides ${around.path} from agents, so they cannot use the repositories in ${root.path}: ` +
+      `take ${root.path} out of worktree.repo_roots, or move ${around.path} elsewhere`
+    );
+  }
+  return null;
+}
+
+/** A worktree sees its repository's git folder and everything in it. */
+async function shown(hidden: readonly Known[]): Promise<string | null> {
+  for (const { path, real } of hidden) {
+    if (!(await isInGitFolder(real))) continue;
+    return (
+      `agents.sandbox cannot hide ${path}, because it is inside the git folder of a repository, which agents see: ` +
+      `move ${path} elsewhere`
+    );
+  }
+  return null;
+}
+
+/** Whether a path leads into, or through, a folder. */
+function holds({ path, real }: Known, one: Known): boolean {
+  return [one.path, one.real, ...one.way].some((entry) => isInside(path, entry) || isInside(real, entry));
+}
+
+function known(paths: readonly string[]): Promise<Known[]> {
+  return Promise.all(
+    paths.map(async (named) => {
+      const path = normalize(named).replace(/(?<=.)\/$/, '');
+      const way = (await stepsTo(named)).map(({ entry }) => entry);
+      // A path that cannot be resolved is used unchanged.
+      return { path, real: (await locate(named))?.path ?? path, way };
+    }),
+  );
 }

@@ -1,41 +1,43 @@
-/** Runs the plane, or the node, in this process until a signal ends it: banner, SIGHUP, draining. */
+/** Runs the plane or the node in this process until a signal ends it: banner, SIGHUP, shutdown. */
 import { hostname, userInfo } from 'node:os';
+import { closeInherited } from '../base/descriptors.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
-import { type Config, parseAddress } from '../contract/config.ts';
-import { invalid } from '../domain/problem.ts';
+import { type Config, parseAddress } from '../core/config.ts';
+import { invalid } from '../core/problem.ts';
 import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
 import { startNode } from './node.ts';
 import { startPlane } from './plane.ts';
 import { portHolder } from './port-holder.ts';
 
-/** What both roles are to the process that runs them. */
+/** The interface of both roles for the process that runs them. */
 interface Service {
   log: Logger;
   reopenLog(): void;
   close(): Promise<void>;
 }
 
-/** Answers the exit code, 0 after an orderly stop. */
+/** Returns the exit code, 0 after an orderly shutdown. */
 export async function serve(config: Config, io: Io): Promise<number> {
   const refused = refusals(config);
   if (refused.length > 0) throw invalid(refused.join('\n'), 'invalid_config');
+  closeInherited();
   const start = config.get('server.role') === 'node' ? startAsNode : startAsPlane;
   const service = await start(config, io).catch(async (error: NodeJS.ErrnoException) => {
     throw error.syscall === 'listen' ? invalid(await cannotListen(config, error), 'cannot_listen') : error;
   });
   const { log } = service;
-  // The last resort: nobody knows what holds any more, and a crash loses nothing.
+  // After an unexpected error, the state of the process is unknown, and a crash loses nothing.
   const onFault = (error: unknown) => {
-    log.fatal({ err: error }, 'an unexpected fault: ending as after a crash, which loses nothing');
+    log.fatal({ err: error }, 'unexpected error: exiting like a crash, which loses nothing');
     process.exit(1);
   };
   process.on('uncaughtException', onFault);
 
-  // A hang-up of the terminal that the log goes to ends the service, as it ends other programs there.
+  // If the log goes to the terminal, a hang-up ends the service, as it ends other programs there.
   const hangsUp = config.get('logging.output') === null && Boolean(io.stderr.isTTY);
   let stop = () => {};
   const onHangUp = () => (hangsUp ? stop() : service.reopenLog());
@@ -48,7 +50,7 @@ export async function serve(config: Config, io: Io): Promise<number> {
       io.signal.addEventListener('abort', () => resolve(), { once: true });
     });
     const late = setTimeout(() => {
-      log.warn('stopping takes too long: ending as after a crash, which loses nothing');
+      log.warn('shutdown takes too long: exiting like a crash, which loses nothing');
       process.exit(0);
     }, limits.plane_stop_ms);
     await service.close();
@@ -71,10 +73,10 @@ async function startAsPlane(config: Config, io: Io): Promise<Service> {
     const facts = { version, url, data_dir, home: io.home, join, adopted, warnings, ssh };
     io.stdout.write(banner({ ...facts, colours: hasColours(io) }));
   } else if (join) {
-    // To whoever reads the output of the start, and not into the log, which travels further.
+    // Printed for the reader of the start-up output, not logged, because logs are kept and forwarded.
     const { url, pin, expires_at } = join;
     io.stdout.write(`Create the root user\n  Open   ${url}\n  PIN    ${pin}\n  Valid until ${expires_at}\n`);
-    log.info({ file: `${data_dir}/join.json` }, 'create the root user: link and PIN are in the file');
+    log.info({ file: `${data_dir}/join.json` }, 'create the root user with the link and PIN in this file');
   }
   return plane;
 }
@@ -102,9 +104,9 @@ async function cannotListen(
       (name) => parseAddress(config.get(name))?.port === port,
     ) ?? 'server.listen';
   const listen = config.get(key);
-  if (code !== 'EADDRINUSE') return `${key} ${listen} cannot be opened: ${code}`;
+  if (code !== 'EADDRINUSE') return `${key} ${listen} cannot be bound: ${code}`;
   const holder = await portHolder(parseAddress(listen)!.port);
   const who = holder ? `pid ${holder.pid} (${holder.program})` : 'another program';
   const other = key === 'server.listen' ? ': try --listen 127.0.0.1:8090' : '';
-  return `${key} ${listen} is used by ${who}${other}`;
+  return `${key} ${listen} is in use by ${who}${other}`;
 }

@@ -1,19 +1,22 @@
-/** How a process of either role begins: its data directory made ready and held, and everything closed again if it fails. */
+/**
+ * How a process of either role starts: prepares and locks the data directory, and closes everything again if the
+ * start fails.
+ */
 import { rfc3339, systemClock } from '../base/clock.ts';
-import type { Config } from '../contract/config.ts';
+import type { Config } from '../core/config.ts';
 import { Closing } from './closing.ts';
 import { prepareDataDir } from './data-dir.ts';
 import { lockDataDir } from './lock.ts';
 
 export interface Held {
   data_dir: string;
-  /** What is to be closed at the end; the data directory is let go of last. */
+  /** What must be closed at the end; the data directory is released last. */
   opened: Closing;
-  /** Notes where the process can be reached, for a second start and for the CLI. */
+  /** Records the URL of the process, for a second start and for the CLI. */
   listening(url: string): void;
 }
 
-/** Throws a Problem when the data directory refuses, and what `open` throws. */
+/** Throws a Problem if the data directory is not usable, and the errors of `open`. */
 export async function start<T>(config: Config, open: (held: Held) => Promise<T>): Promise<T> {
   const data_dir = await prepareDataDir(config.get('data_dir'));
   const lock = lockDataDir(data_dir, rfc3339(systemClock.now()));

@@ -1,6 +1,6 @@
 /**
- * The entry of `svc`: the world as it is, the command line, an exit code. The plane itself is loaded only to serve, and
- * with the demo agent nothing else.
+ * The entry point of `svc`: connects the command line to the real environment and returns its exit code. The plane is
+ * loaded only for `serve`, and `demo-agent` loads nothing else.
  */
 import { homedir } from 'node:os';
 import type { Io } from '../cli/context.ts';
@@ -12,11 +12,11 @@ const run = argv[0] === 'demo-agent' ? await demoAgent() : await anyCommand();
 
 const interrupted = new AbortController();
 process.on('SIGINT', () => {
-  // The first one asks, the second one insists.
+  // The first signal requests a shutdown, the second one forces it.
   if (interrupted.signal.aborted) process.exit(130);
   interrupted.abort();
 });
-// A reader that has gone (`svc logs | head`) is told by the write itself.
+// The write itself reports a reader that has gone (`svc logs | head`).
 process.stdout.on('error', () => {});
 process.stderr.on('error', () => {});
 

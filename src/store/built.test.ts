@@ -4,7 +4,7 @@ import { kysely } from './connection.ts';
 
 const reader = { sql: kysely };
 
-test('a query is built once, and asked with the parameters of each call in their places', () => {
+test('builds a query once and runs it with the parameters of each call', () => {
   let builds = 0;
   const ask = built((sql, id: string, seq: number | null) => {
     builds++;

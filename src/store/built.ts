@@ -1,13 +1,13 @@
 /**
- * Queries that are built once: building one costs several times what running it costs. For what runs with every batch of
- * output and every request.
+ * Queries that are built once, for those that run with every batch of output or every request: building a query costs several
+ * times as much as running it.
  */
 import type { Compilable, CompiledQuery, Kysely } from 'kysely';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
-/** Stands for a parameter while its query is built. */
-class StandIn {
+/** A placeholder for a parameter while its query is built. */
+class Placeholder {
   readonly index: number;
 
   constructor(index: number) {
@@ -15,15 +15,34 @@ class StandIn {
   }
 }
 
-/** `build` is called once, with stand-ins: it may hand them on to the query, and look at none of them. */
+/** A built query with its parameters. */
+class Filled<Row> implements Compilable<Row> {
+  readonly #built: CompiledQuery<Row>;
+  readonly #parameters: readonly unknown[];
+
+  constructor(built: CompiledQuery<Row>, parameters: readonly unknown[]) {
+    this.#built = built;
+    this.#parameters = parameters;
+  }
+
+  compile(): CompiledQuery<Row> {
+    const { sql, query, queryId } = this.#built;
+    return { sql, query, queryId, parameters: this.#parameters };
+  }
+}
+
+/** `build` is called once, with placeholders: it may only pass them to the query, not read them. */
 export function built<Params extends unknown[], Row>(
   build: (sql: Kysely<Tables>, ...params: Params) => Compilable<Row>,
 ): (reader: Pick<Reader, 'sql'>, ...params: Params) => Compilable<Row> {
   let query: CompiledQuery<Row> | undefined;
   return ({ sql }, ...params) => {
-    query ??= build(sql, ...(params.map((_, index) => new StandIn(index)) as Params)).compile();
-    const parameters = query.parameters.map((one) => (one instanceof StandIn ? params[one.index] : one));
-    const filled = { ...query, parameters };
-    return { compile: () => filled };
+    query ??= build(sql, ...(params.map((_, index) => new Placeholder(index)) as Params)).compile();
+    const parameters = query.parameters.slice();
+    for (let i = 0; i < parameters.length; i++) {
+      const one = parameters[i];
+      if (one instanceof Placeholder) parameters[i] = params[one.index];
+    }
+    return new Filled(query, parameters);
   };
 }

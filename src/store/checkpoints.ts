@@ -1,7 +1,7 @@
 /**
- * When the write-ahead log is copied back: in the worker, every some MiB, beside the writing. SQLite begins the log anew
- * only when all of it is copied, which never happens beside a writer that does not pause; so above a bound the writer
- * waits (the event loop does not) for the little that is left.
+ * Decides when to checkpoint the write-ahead log: in the worker, every few MiB, in parallel with writes. SQLite restarts the
+ * log only once all of it is copied, which never happens while the writer keeps writing. So above a bound the writer (not
+ * the event loop) waits for the small rest.
  */
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
@@ -26,7 +26,7 @@ export class Checkpoints {
     this.#log_bytes += bytes;
   }
 
-  /** Begins a checkpoint when it is time for one; what it answers is to be awaited before the next group. */
+  /** Starts a checkpoint if one is due. The caller must await the promise before the next group. */
   afterGroup(): Promise<void> | null {
     if (this.#since_bytes < limits.wal_checkpoint_bytes || this.#closed) return null;
     this.#running ??= this.#run();
@@ -44,9 +44,9 @@ export class Checkpoints {
       const { log_bytes, all } = await this.#worker.call('checkpoint', null);
       this.#log_bytes = all && this.#since_bytes === 0 ? 0 : log_bytes;
     } catch (error) {
-      // Tried again after the next bytes; SQLite does it itself when the log grows far beyond the bound.
+      // Retried after the next bytes; SQLite checkpoints by itself if the log grows far beyond the bound.
       this.#log_bytes = 0;
-      if (!this.#closed) this.#log.warn({ err: error }, 'the write-ahead log could not be copied back');
+      if (!this.#closed) this.#log.warn({ err: error }, 'cannot checkpoint the write-ahead log');
     } finally {
       this.#running = null;
     }

@@ -1,6 +1,6 @@
 /**
- * A SQLite connection that runs what Kysely builds: statements are prepared once and kept, results come back as plain
- * rows. It owns pragmas and the statement cache; it decides nothing about transactions.
+ * A SQLite connection that runs Kysely queries: statements are prepared once and cached, results are plain rows. It owns the
+ * pragmas and the statement cache, and does not manage transactions.
  */
 import { closeSync, openSync } from 'node:fs';
 import { DatabaseSync, type SQLInputValue, type StatementSync } from 'node:sqlite';
@@ -57,7 +57,7 @@ export class Connection implements Reader {
 
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void {
     const { sql, parameters } = query.compile();
-    // Not from the cache: a visitor may ask the same again.
+    // Not from the cache: `visit` may run the same query.
     const statement = this.db.prepare(sql, { returnArrays: true });
     for (const row of statement.iterate(...(parameters as SQLInputValue[]))) {
       if (!visit(row as unknown as unknown[])) break;
@@ -69,7 +69,12 @@ export class Connection implements Reader {
     return { changes: Number(this.statement(sql).run(...(parameters as SQLInputValue[])).changes) };
   }
 
-  /** The prepared statement of a text; the oldest one leaves when there are too many. */
+  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void {
+    const statement = this.statement(query.compile().sql);
+    for (const parameters of sets) statement.run(...(parameters as SQLInputValue[]));
+  }
+
+  /** Returns the prepared statement for a text, from a bounded cache that evicts the oldest. */
   statement(sql: string, returnArrays = false): StatementSync {
     const key = returnArrays ? `arrays ${sql}` : sql;
     const known = this.#statements.get(key);
@@ -88,12 +93,12 @@ export class Connection implements Reader {
   }
 }
 
-/** The only connection that writes. Makes the file, for nobody but us. */
+/** Opens the only writing connection. Creates the file with access for its owner only. */
 export function openWriter(path: string): Connection {
   closeSync(openSync(path, 'a', 0o600));
   const db = new DatabaseSync(path, { timeout: limits.database_busy_ms, enableForeignKeyConstraints: true });
   try {
-    // The first two bind only before the first table.
+    // The first two only take effect before the first table.
     db.exec(`PRAGMA page_size = ${limits.database_page_bytes}`);
     db.exec('PRAGMA auto_vacuum = INCREMENTAL');
     db.exec('PRAGMA journal_mode = WAL');
@@ -111,13 +116,14 @@ export function openWriter(path: string): Connection {
   }
 }
 
+/** Opens a connection that cannot write. Throws if the file does not exist. */
 export function openReadOnly(path: string): Connection {
   return new Connection(new DatabaseSync(path, { readOnly: true, timeout: limits.database_busy_ms }));
 }
 
 /**
- * Reads on a snapshot that is kept until it is let go: reads between two commits share one, and begin none. While
- * pinned, all reads see the state of the moment of the pin, whatever is committed meanwhile.
+ * Reads from a snapshot that is kept until it is released, so that reads between two commits share one. While pinned, all
+ * reads see the state at the time of the pin, whatever is committed meanwhile.
  */
 export class SnapshotReader {
   readonly #connection: Connection;
@@ -139,7 +145,7 @@ export class SnapshotReader {
   }
 
   pin(): void {
-    // A fresh one, even where one is kept: one from before a checkpoint would keep the log from beginning anew.
+    // Take a new snapshot: one from before a checkpoint would prevent the log from restarting.
     this.release();
     this.#begin();
     // A snapshot begins with the first read.

@@ -1,18 +1,21 @@
 /**
- * Copies of the database: taken while another process may be writing, and made ready to live again after a restore. A
- * copy is one snapshot. It is not for the process that has the store open; that one asks `Store.backup`.
+ * Copies of the database: taken while another process may be writing, and prepared for use after a restore. A copy is one
+ * snapshot. The process that has the store open must use `Store.backup` instead.
  */
 import { existsSync } from 'node:fs';
 import { chmod, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
 import { limits } from '../base/limits.ts';
+import { Connection } from './connection.ts';
+import { skipTo } from './event-rows/heads.ts';
+import { appendEvents } from './event-rows/write.ts';
 import { quickCheck } from './integrity.ts';
 
 /** Writes a snapshot of `from` to the new file `to`. */
 export async function copyDatabase(from: string, to: string): Promise<void> {
   const source = new DatabaseSync(from, { readOnly: true, timeout: limits.database_busy_ms });
   try {
-    // A snapshot held open: without it the copy begins again at every commit.
+    // Keep a snapshot open: otherwise the copy restarts at every commit.
     source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
     await backup(source, to, { rate: limits.backup_pages_per_step });
     await chmod(to, 0o600);
@@ -37,7 +40,7 @@ export function segmentPaths(path: string): string[] {
   }
 }
 
-/** What is wrong with a database file; nothing when it is sound. */
+/** The problems of a database file; empty if it is sound. */
 export function damageOf(path: string): string[] {
   const db = new DatabaseSync(path, { readOnly: true });
   try {
@@ -47,11 +50,9 @@ export function damageOf(path: string): string[] {
   }
 }
 
-const ERROR_EVENT = 4;
-
 /**
- * Makes a restored copy ready to live: every log goes on above any number that was given out since the copy was made,
- * and says so with a `log_gap`. Numbers come from the database it replaces; without a readable one they jump.
+ * Prepares a restored copy for use: every log continues above all numbers assigned since the copy was made, and records
+ * that with a `log_gap`. The numbers come from the replaced database; if that is unreadable they skip far ahead.
  */
 export function moveLogsOn(copy: string, replaced: string | null, now_ms: number): void {
   const given = replaced !== null && existsSync(replaced) ? headsOf(replaced) : null;
@@ -61,22 +62,17 @@ export function moveLogsOn(copy: string, replaced: string | null, now_ms: number
     const heads = db
       .prepare('SELECT agents.id, agents.num, last_seq FROM heads JOIN agents ON agents.num = agent_num')
       .all();
-    const event = db.prepare('INSERT INTO events (agent_num, seq, ts, type, data) VALUES (?, ?, ?, ?, ?)');
-    const move = db.prepare('UPDATE heads SET last_seq = ?, bytes = bytes + ? WHERE agent_num = ?');
+    const writer = new Connection(db);
     for (const { id, num, last_seq } of heads) {
       const had = Number(last_seq);
       const known = given === null ? had + limits.restore_jump_events : (given.get(String(id)) ?? had);
       if (known <= had) continue;
-      const data = Buffer.from(
-        JSON.stringify({
-          code: 'log_gap',
-          error: 'the service was restored from a backup; events since then are not in it',
-          from: had + 1,
-          to: known,
-        }),
-      );
-      event.run(Number(num), known + 1, now_ms, ERROR_EVENT, data);
-      move.run(known + 1, data.length + limits.event_row_bytes, Number(num));
+      skipTo(writer, Number(num), known);
+      const error = 'the service was restored from a backup; events since then are not in it';
+      const data = JSON.stringify({ code: 'log_gap', error, from: had + 1, to: known });
+      const gap = { ts_ms: now_ms, type: 'error', data } as const;
+      const no_output = { session_id: null, stream: null, offset: null, partial: false };
+      appendEvents(writer, Number(num), [{ ...gap, ...no_output }]);
     }
     db.prepare(
       "INSERT INTO meta (key, value) VALUES ('restored_at_ms', ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value",
@@ -87,7 +83,7 @@ export function moveLogsOn(copy: string, replaced: string | null, now_ms: number
   }
 }
 
-/** The last number of every agent's log; null when the database cannot be read. */
+/** The last number of every agent's log; null if the database cannot be read. */
 function headsOf(path: string): Map<string, number> | null {
   try {
     const db = new DatabaseSync(path, { readOnly: true });

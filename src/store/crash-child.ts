@@ -1,4 +1,4 @@
-/** For `faults.test.ts`: writes and ingests without end, and names on stdout what was acknowledged. */
+/** Child process of `faults.test.ts`: writes and ingests until it is killed, and prints what was acknowledged. */
 import { writeSync } from 'node:fs';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from './sqlite.ts';
@@ -17,7 +17,9 @@ async function writes(worker: number): Promise<void> {
 }
 
 async function ingests(): Promise<void> {
-  const spool = await store.read((r) => r.get(r.sql.selectFrom('spools').select('offset')));
+  const spool = await store.read((r) =>
+    r.get(r.sql.selectFrom('spools').select('offset').where('stream', '=', 1)),
+  );
   for (let from = spool?.offset ?? 0; ; ) {
     const made = batch('agt_1', 'ses_1', from, [`${from}\n`, 'x'.repeat(from % 9_000)]);
     const { last_seq } = await store.ingest(made);

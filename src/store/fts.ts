@@ -1,8 +1,8 @@
-/** What people type into a search, as a query of SQLite's full-text index; nothing that they type has a meaning there. */
+/** Converts search text from users to a full-text query of SQLite, without any query syntax. */
 
 /**
- * Every word must occur: what stands between spaces, or between quotation marks, and then as it stands. Null when nothing is
- * left to search.
+ * Every word must match: words are separated by spaces; text in quotation marks matches as a phrase. Null if nothing is left
+ * to search for.
  */
 export function ftsQuery(text: string): string | null {
   const words = [...text.matchAll(/"([^"]*)"|\S+/g)]

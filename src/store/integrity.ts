@@ -1,19 +1,19 @@
 /**
- * Whether a database can be trusted: before it is opened (its write-ahead log), while it is opened after an unclean stop
- * (small ones whole, large ones later, in the background) and what SQLite's complaints mean to a client.
+ * Integrity checks of the database: of its write-ahead log before opening, and of its pages after an unclean stop (small
+ * databases at once, large ones later in the background). Also maps SQLite's errors to problems for clients.
  */
 import { readFileSync, statSync, writeFileSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
-import { Problem, problems } from '../domain/problem.ts';
+import { Problem, problems } from '../core/problem.ts';
 import { StoreDamaged } from './store.ts';
 import { inspectWal } from './wal.ts';
 
-/** Throws `StoreDamaged` when committed transactions are missing from the write-ahead log; true after an unclean stop. */
+/** Throws `StoreDamaged` if committed transactions are missing from the write-ahead log. True after an unclean stop. */
 export function checkWal(path: string): boolean {
   const wal = inspectWal(path);
   if (!wal) return false;
   const { sound_frames, committed_frames } = wal;
-  // After a reboot the index may know of commits that were never synced, and so never acknowledged.
+  // After a reboot the index may list commits that were never synced, and therefore never acknowledged.
   if (committed_frames !== null && committed_frames > sound_frames && sameBoot(path)) {
     throw new StoreDamaged(
       path,
@@ -23,14 +23,14 @@ export function checkWal(path: string): boolean {
   return true;
 }
 
-/** Notes the boot in which the database is open. Lost with the power, it says `another boot`, which is right. */
+/** Records the boot in which the database is open. A power failure that loses the file counts as another boot, as it should. */
 export function rememberBoot(path: string): void {
   const boot = bootId();
   if (boot === null) return;
   try {
     writeFileSync(`${path}-boot`, boot, { mode: 0o600 });
   } catch {
-    // Without the note a damaged log may pass for a torn one; that is no reason not to start on a full disk.
+    // Without the file, a damaged log may be taken for a torn one. Still start, even if the disk is full.
   }
 }
 
@@ -42,7 +42,7 @@ function sameBoot(path: string): boolean {
   }
 }
 
-/** Null where the system does not say. */
+/** Null if the system does not provide one. */
 function bootId(): string | null {
   try {
     return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim();
@@ -51,7 +51,7 @@ function bootId(): string | null {
   }
 }
 
-/** The problems that `quick_check` finds, none in a sound database. */
+/** The problems that `quick_check` finds; empty if the database is sound. */
 export function quickCheck(db: DatabaseSync): string[] {
   try {
     const rows = db.prepare('PRAGMA quick_check(20)').all();
@@ -63,6 +63,7 @@ export function quickCheck(db: DatabaseSync): string[] {
   }
 }
 
+/** Size of the database file in bytes; 0 if it does not exist. */
 export function databaseBytes(path: string): number {
   return statSync(path, { throwIfNoEntry: false })?.size ?? 0;
 }
@@ -78,12 +79,13 @@ function code(error: unknown): number | null {
   return typeof errcode === 'number' ? errcode : null;
 }
 
+/** Whether SQLite reports a corrupt file, or one that is not a database. */
 export function isDamage(error: unknown): boolean {
   const number = code(error);
   return number !== null && ((number & 0xff) === CORRUPT || (number & 0xff) === NOTADB);
 }
 
-/** A failure of the database itself as a client may see it; null for anything else, for example a broken constraint. */
+/** The problem that clients see for a failure of the database; null for other errors, such as a constraint violation. */
 export function storageProblem(error: unknown): Problem | null {
   const number = code(error);
   if (number === null) return null;

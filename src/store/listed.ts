@@ -1,7 +1,7 @@
-/** Many rows by one statement, however many they are: their values as one parameter. */
+/** Passes any number of values to a statement as one parameter. */
 import { type RawBuilder, sql } from 'kysely';
 
-/** As a table of a query: what a JSON array of texts has, by its place (`key`). */
+/** A table expression with the strings in a JSON array; `key` is the index. */
 export function listed(json: string): RawBuilder<{ key: number; value: string }> {
   return sql`json_each(${json})`;
 }

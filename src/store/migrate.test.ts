@@ -1,9 +1,9 @@
-/** What an upgrade does to rows that are there. */
+/** Effects of migrations on existing rows. */
 import { DatabaseSync } from 'node:sqlite';
 import { expect, test } from 'vitest';
 import { migrate, migrations } from './migrate.ts';
 
-test('agents and members of before ask, and variables that their presets had set are no longer theirs', () => {
+test('existing agents and members ask, and lose the variables that their presets had set', () => {
   const db = new DatabaseSync(':memory:');
   migrate(db, 'm.db', migrations.slice(0, 6));
   db.exec('PRAGMA foreign_keys = OFF');

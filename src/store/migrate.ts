@@ -1,6 +1,6 @@
 /**
- * Brings a database to the program's schema: numbered steps, each in a transaction of its own together with its number
- * (`PRAGMA user_version`). It refuses a database that is newer than the program and never goes backwards.
+ * Migrates a database to the program's schema: numbered steps, each in its own transaction together with its number
+ * (`PRAGMA user_version`). Rejects a database that is newer than the program; never downgrades.
  */
 import type { DatabaseSync } from 'node:sqlite';
 import { sql as initial } from './migrations/0001_initial.ts';
@@ -13,8 +13,13 @@ import { sql as grants } from './migrations/0007_token_grants.ts';
 import { sql as pending } from './migrations/0008_pending.ts';
 import { sql as permissionMode } from './migrations/0009_permission_mode.ts';
 import { sql as teamEnv } from './migrations/0010_team_env.ts';
+import { sql as elicitations } from './migrations/0011_elicitations.ts';
+import { sql as subagents } from './migrations/0012_subagents.ts';
+import { sql as idempotencyHeaders } from './migrations/0013_idempotency_headers.ts';
+import { sql as teamEditors } from './migrations/0014_team_editors.ts';
+import { sql as lanes } from './migrations/0015_lanes.ts';
 
-/** Step n (counted from 1) brings version n - 1 to n. Released steps never change. */
+/** Step n (counted from 1) migrates version n - 1 to n. Released steps must not change. */
 export const migrations: readonly string[] = [
   initial,
   nodes,
@@ -26,8 +31,14 @@ export const migrations: readonly string[] = [
   pending,
   permissionMode,
   teamEnv,
+  elicitations,
+  subagents,
+  idempotencyHeaders,
+  teamEditors,
+  lanes,
 ];
 
+/** The database has a newer schema than this program. */
 export class DatabaseTooNew extends Error {
   constructor(path: string, found: number, known: number) {
     super(
@@ -38,11 +49,12 @@ export class DatabaseTooNew extends Error {
   }
 }
 
+/** The number of the last migration that ran on the database; 0 for a new one. */
 export function schemaVersion(db: DatabaseSync): number {
   return Number(db.prepare('PRAGMA user_version').get()!.user_version);
 }
 
-/** Runs the missing steps; answers how many there were. */
+/** Runs the missing steps; returns how many there were. */
 export function migrate(db: DatabaseSync, path: string, steps: readonly string[] = migrations): number {
   const found = schemaVersion(db);
   if (found > steps.length) throw new DatabaseTooNew(path, found, steps.length);

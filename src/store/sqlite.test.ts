@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from './sqlite.ts';
 import { StaleBatch, type Store, type Tx } from './store.ts';
@@ -25,12 +26,12 @@ const setMeta = (tx: Tx, key: string, value: string) =>
 const metaKeys = () =>
   store.read((r) => r.all(r.sql.selectFrom('meta').select('key').orderBy('key')).map((row) => row.key));
 
-test('a write is seen by reads once it is acknowledged', async () => {
+test('reads see a write once it is acknowledged', async () => {
   await store.write((tx) => setMeta(tx, 'a', '1'));
   expect(await metaKeys()).toEqual(['a']);
 });
 
-test('nothing is seen before it is acknowledged', async () => {
+test('reads see nothing before it is acknowledged', async () => {
   for (let i = 0; i < 20; i++) {
     let acknowledged = i;
     const write = store.write((tx) => setMeta(tx, `${i}`, 'x'.repeat(100_000))).then(() => acknowledged++);
@@ -44,7 +45,7 @@ test('nothing is seen before it is acknowledged', async () => {
   }
 });
 
-test('a throw undoes its own write and nobody else’s', async () => {
+test('a throw rolls back only its own write', async () => {
   const results = await Promise.allSettled([
     store.write((tx) => setMeta(tx, 'a', '1')),
     store.write((tx) => {
@@ -57,7 +58,7 @@ test('a throw undoes its own write and nobody else’s', async () => {
   expect(await metaKeys()).toEqual(['a', 'c']);
 });
 
-test('callbacks after a commit run in order, and never for what was undone', async () => {
+test('callbacks after a commit run in order, and never after a rollback', async () => {
   const seen: string[] = [];
   await Promise.allSettled([
     store.write((tx) => tx.afterCommit(() => seen.push('first'))),
@@ -73,12 +74,12 @@ test('callbacks after a commit run in order, and never for what was undone', asy
   expect(seen).toEqual(['first', 'second', 'third']);
 });
 
-test('an asynchronous transaction body is refused', async () => {
+test('rejects an asynchronous transaction body', async () => {
   await expect(store.write(async (tx) => setMeta(tx, 'a', '1'))).rejects.toThrow('asynchronous');
   expect(await metaKeys()).toEqual([]);
 });
 
-test('ingest stores events and the offset together, with numbers that have no hole', async () => {
+test('ingest stores events and the offset together, with consecutive numbers', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   const heard: number[] = [];
@@ -97,7 +98,7 @@ test('ingest stores events and the offset together, with numbers that have no ho
   ]);
 });
 
-test('ingest refuses a batch that does not begin at the committed offset, and stores nothing of it', async () => {
+test('ingest rejects a batch that does not begin at the committed offset, and stores nothing of it', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
@@ -108,7 +109,7 @@ test('ingest refuses a batch that does not begin at the committed offset, and st
   expect(head!.last_seq).toBe(1);
 });
 
-test('a flood of batches is answered in order, and each answer is seen by reads', async () => {
+test('answers many batches in order, each visible to reads', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   const heard: number[] = [];
@@ -127,7 +128,7 @@ test('a flood of batches is answered in order, and each answer is seen by reads'
   expect(heard).toEqual(seen);
 });
 
-test('a batch behind a refused one is refused, and those before it are stored', async () => {
+test('rejects the batches after a rejected one, and stores those before it', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   const results = await Promise.allSettled([
@@ -142,7 +143,7 @@ test('a batch behind a refused one is refused, and those before it are stored', 
   expect(rows.map((row) => row.offset)).toEqual([0]);
 });
 
-test('ingest refuses the session of a deleted agent', async () => {
+test('ingest rejects the session of a deleted agent', async () => {
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
@@ -150,7 +151,7 @@ test('ingest refuses the session of a deleted agent', async () => {
   await expect(store.ingest(batch('agt_1', 'ses_1', 4, ['x']))).rejects.toThrow();
 });
 
-test('a number that was undone and given out again does not lead a batch to the wrong agent', async () => {
+test('a number that is reused after a rollback does not lead to the wrong agent', async () => {
   const undone = store.write((tx) => {
     tx.run(tx.sql.insertInto('meta').values({ key: 'x', value: '' }));
     throw new Error('no');
@@ -159,17 +160,18 @@ test('a number that was undone and given out again does not lead a batch to the 
   const num = await addAgent(store, 'agt_1');
   await addSession(store, num, 'ses_1');
   const appended = await store.ingest(batch('agt_1', 'ses_1', 0, ['one\n']));
-  expect(appended).toEqual({ agent_id: 'agt_1', agent_num: num, first_seq: 1, last_seq: 1 });
+  const bytes = 4 + limits.event_row_bytes;
+  expect(appended).toEqual({ agent_id: 'agt_1', agent_num: num, first_seq: 1, last_seq: 1, bytes });
 });
 
-test('database files are for nobody but their owner', async () => {
+test('only the owner can access database files', async () => {
   await store.write((tx) => setMeta(tx, 'a', '1'));
   for (const name of ['svc.db', 'svc.db-wal', 'svc.db-shm']) {
     expect((await stat(join(folder, name))).mode & 0o077).toBe(0);
   }
 });
 
-test('a backup is a whole database, and never overwrites a file', async () => {
+test('a backup is a complete database, and never overwrites a file', async () => {
   await store.write((tx) => setMeta(tx, 'a', '1'));
   const path = join(folder, 'copy.db');
   await store.backup(path);
@@ -179,12 +181,12 @@ test('a backup is a whole database, and never overwrites a file', async () => {
   await copy.close();
 });
 
-test('a sound database checks without problems', async () => {
+test('a check of a sound database finds no problems', async () => {
   await store.write((tx) => setMeta(tx, 'a', '1'));
   expect(await store.check()).toEqual([]);
 });
 
-test('vacuum gives the pages of deleted rows back', async () => {
+test('vacuum frees the pages of deleted rows', async () => {
   await store.write((tx) => setMeta(tx, 'a', 'x'.repeat(1_000_000)));
   await store.write((tx) => tx.run(tx.sql.deleteFrom('meta')));
   const left = await store.vacuum(50);
@@ -192,14 +194,14 @@ test('vacuum gives the pages of deleted rows back', async () => {
   expect(await store.vacuum(10_000)).toBe(0);
 });
 
-test('a closed store refuses writes and has finished those before', async () => {
+test('a closed store rejects writes and has finished earlier ones', async () => {
   const pending = store.write((tx) => setMeta(tx, 'a', '1'));
   await store.close();
   await pending;
   await expect(store.write(() => 1)).rejects.toThrow('closed');
 });
 
-test('what goes with a row is found by an index', () => {
+test('cascading deletes use an index', () => {
   const db = new DatabaseSync(join(folder, 'svc.db'), { readOnly: true });
   const query = `
     SELECT tables.name || '.' || keys."from" AS column_name

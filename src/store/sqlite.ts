@@ -1,9 +1,9 @@
 /**
- * SQLite behind `Store`. One connection writes, in groups: whatever waits runs in one transaction, each `write` in a
- * savepoint of its own. SQLite's COMMIT does not sync (`synchronous = NORMAL`); the group's sync runs on another thread,
- * so that the event loop never waits for a disk, and until it is done nobody is answered, nothing else is committed, and
- * readers see the state before the group. So what is seen or acknowledged is on the disk, as with `FULL`. Checkpoints
- * and checks run in a worker. It invents no ids and reads no wall clock.
+ * The SQLite implementation of `Store`. One connection writes in groups: all waiting writes run in one transaction, each
+ * `write` in its own savepoint. SQLite's COMMIT does not sync (`synchronous = NORMAL`); another thread syncs the group, so
+ * the event loop never waits for a disk. Until the sync is done, no write is answered, nothing else is committed, and
+ * readers see the state before the group. So everything visible or acknowledged is on the disk, as with `FULL`. Checkpoints
+ * and checks run in a worker. This module creates no ids and reads no wall clock.
  */
 import { constants } from 'node:fs';
 import { open, unlink } from 'node:fs/promises';
@@ -14,12 +14,12 @@ import { failpoint } from '../base/failpoint.ts';
 import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
-import { Problem } from '../domain/problem.ts';
+import { Problem } from '../core/problem.ts';
 import { Checkpoints } from './checkpoints.ts';
 import { type Connection, kysely, openReadOnly, openWriter, SnapshotReader } from './connection.ts';
+import { BatchWriter } from './event-rows/write.ts';
 import { checkWal, databaseBytes, isDamage, quickCheck, rememberBoot, storageProblem } from './integrity.ts';
 import { migrate } from './migrate.ts';
-import { ByteRows } from './rows.ts';
 import { type Appended, type IngestBatch, type Reader, type Store, StoreDamaged, type Tx } from './store.ts';
 import { WalSync } from './wal-sync.ts';
 import type { StoreTasks } from './worker.ts';
@@ -29,7 +29,7 @@ export interface SqliteOptions {
   log: Logger;
 }
 
-/** Opens or makes the database. Throws `StoreDamaged`, `DatabaseTooNew`, and a `Problem` when there is no space. */
+/** Opens or creates the database. Throws `StoreDamaged`, `DatabaseTooNew`, or a `Problem` if there is no space. */
 export async function openSqlite(options: SqliteOptions): Promise<Store> {
   const { path, log } = options;
   const unclean = checkWal(path);
@@ -52,7 +52,7 @@ export async function openSqlite(options: SqliteOptions): Promise<Store> {
   }
 }
 
-/** A reader for another thread. */
+/** Opens a reader for another thread. */
 export function openReader(source: Store['source']): {
   read<T>(fn: (reader: Reader) => T): T;
   close(): void;
@@ -71,7 +71,7 @@ export function openReader(source: Store['source']): {
 
 interface Item {
   run(): unknown;
-  /** Its throw is its own business and not the group's: it runs in a savepoint. */
+  /** Runs in a savepoint, so that its throw does not affect the group. */
   guarded: boolean;
   bytes: number;
   resolve(value: unknown): void;
@@ -80,7 +80,7 @@ interface Item {
 
 type Outcome = { item: Item; value: unknown } | { item: Item; error: unknown };
 
-/** A committed group, and what its answer is. */
+/** A committed group with the answers to its callers. */
 interface Group {
   outcomes: Outcome[];
   callbacks: (() => void)[];
@@ -92,21 +92,21 @@ class SqliteStore implements Store {
   readonly #log: Logger;
   readonly #writer: Connection;
   readonly #reader: SnapshotReader;
-  readonly #rows: ByteRows;
+  readonly #batches = new BatchWriter();
   readonly #worker: WorkerCalls<StoreTasks>;
   readonly #listeners = new Set<(batch: IngestBatch, appended: Appended) => void>();
   readonly #wal: WalSync;
   readonly #checkpoints: Checkpoints;
-  /** A worker of its own: a check may take minutes, and the writer may have to wait for a checkpoint. */
+  /** A separate worker: a check may take minutes, while the writer may have to wait for a checkpoint. */
   readonly #checker: WorkerCalls<StoreTasks>;
   #queue: Item[] = [];
   #queued_bytes = 0;
-  /** From the moment a group is about to run until it is answered. */
+  /** True from just before a group runs until it is answered. */
   #busy = false;
   #timer: NodeJS.Timeout | undefined;
   #committed_ms = 0;
   #callbacks: (() => void)[] = [];
-  /** Set for good when a sync failed: what the kernel dropped then would silently take later commits with it. */
+  /** Set permanently when a sync failed: the kernel may have dropped data, which would silently invalidate later commits. */
   #failed: Problem | null = null;
   #closing: Promise<void> | null = null;
   #idle: (() => void) | null = null;
@@ -118,8 +118,7 @@ class SqliteStore implements Store {
     this.#writer = writer;
     this.#reader = new SnapshotReader(openReadOnly(options.path));
     this.#wal = wal;
-    this.#rows = new ByteRows(writer);
-    // Seldom needed, and as much memory as a tenth of the service.
+    // Started on demand: rarely needed, and it takes a tenth of the service's memory.
     const data = { path: options.path };
     this.#worker = new WorkerCalls('./worker', import.meta.url, data, limits.store_worker_idle_ms);
     this.#checkpoints = new Checkpoints(this.#worker, options.log);
@@ -145,13 +144,13 @@ class SqliteStore implements Store {
 
   ingest(batch: IngestBatch): Promise<Appended> {
     const run = () => {
-      const appended = this.#rows.insert(batch);
+      const appended = this.#batches.write(this.#writer, batch);
       this.#callbacks.push(() => {
         for (const listener of this.#listeners) listener(batch, appended);
       });
       return appended;
     };
-    // Refused only where something is wrong: then its group is undone, and each item tried alone.
+    // Fails only if something is wrong; then the group is rolled back and each item is tried alone.
     return this.#enqueue({ run, guarded: false, bytes: batch.bytes.length }) as Promise<Appended>;
   }
 
@@ -173,7 +172,7 @@ class SqliteStore implements Store {
     await file.close();
     const source = new DatabaseSync(this.source.path, { readOnly: true, timeout: limits.database_busy_ms });
     try {
-      // A snapshot held open: without it the copy begins again at every commit.
+      // Keep a snapshot open: otherwise the copy restarts at every commit.
       source.exec('BEGIN; SELECT count(*) FROM sqlite_schema');
       await backup(source, path, { rate: limits.backup_pages_per_step });
     } catch (error) {
@@ -199,7 +198,7 @@ class SqliteStore implements Store {
     await this.#worker.close();
     await this.#checker.close();
     this.#reader.close();
-    // The last connection to close takes the write-ahead log with it: none left is the mark of a clean stop.
+    // Close this last: the last connection to close deletes the write-ahead log, and its absence marks a clean stop.
     this.#wal.close();
     this.#writer.close();
   }
@@ -213,7 +212,7 @@ class SqliteStore implements Store {
     });
   }
 
-  /** At once when idle or when there is enough for a group; right after a group, wait for company. */
+  /** Runs at once if idle or if there is enough for a group; otherwise, right after a group, waits for more writes. */
   #schedule(): void {
     if (this.#busy || this.#queue.length === 0) return;
     const wait_ms = this.#committed_ms + limits.group_commit_ms - performance.now();
@@ -238,8 +237,8 @@ class SqliteStore implements Store {
   }
 
   /**
-   * Commits a group, syncs it on another thread, and only then lets it be seen and answered. While enough for the next
-   * one waits, a group is answered during the next one's sync: what its answer sets off costs as long as the disk.
+   * Commits a group, syncs it on another thread, and only then makes it visible and answers it. If enough writes are waiting
+   * for the next group, the answers are sent during that group's sync: handling them takes about as long as the disk.
    */
   async #runGroups(): Promise<void> {
     let synced: Group | null = null;
@@ -248,7 +247,7 @@ class SqliteStore implements Store {
       const group = this.#commitGroup();
       const syncing = this.#sync(group);
       if (synced !== null) {
-        // In a turn of its own: the commit and what the answer sets off are each long enough for one.
+        // A separate turn of the event loop: the commit and the handling of the answers each take long enough for one.
         await nextTurn();
         this.#answer(synced);
       }
@@ -281,10 +280,7 @@ class SqliteStore implements Store {
       await this.#wal.sync();
     } catch (error) {
       this.#failed = new Problem('unavailable', 'storage_failed', 'storage does not answer');
-      this.#log.fatal(
-        { err: error },
-        'a sync of the database failed: nothing is written until the next start',
-      );
+      this.#log.fatal({ err: error }, 'a database sync failed; all writes are rejected until a restart');
       group.outcomes = group.outcomes.map(({ item }) => ({ item, error: this.#failed }));
       group.callbacks = [];
     }
@@ -311,7 +307,7 @@ class SqliteStore implements Store {
     return outcomes;
   }
 
-  /** Commits the next items as one group; when that is impossible, each of them alone, so that small ones get through. */
+  /** Commits the next items as one group. If that fails, commits each of them alone, so that small ones succeed. */
   #commit(next: () => Item | undefined): Outcome[] {
     const group: Item[] = [];
     const callbacks = this.#callbacks.length;
@@ -322,7 +318,7 @@ class SqliteStore implements Store {
       if (group.length === 1) return [{ item: group[0]!, error: this.#explain(error) }];
       this.#log.warn(
         { err: error, items: group.length },
-        'a group could not be committed; trying its items alone',
+        'cannot commit a group; trying its items one by one',
       );
       return group.flatMap((item) => {
         const alone = [item];
@@ -349,14 +345,14 @@ class SqliteStore implements Store {
       failpoint('committed');
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
-      this.#rows.forget();
+      this.#batches.forget();
       throw error;
     }
     this.#checkpoints.grew(bytes + outcomes.length * limits.database_page_bytes);
     return outcomes;
   }
 
-  /** Runs one item; its throw undoes it alone, unless SQLite undid the whole transaction. */
+  /** Runs one item. Its throw rolls back this item only, unless SQLite rolled back the whole transaction. */
   #savepoint(item: Item): Outcome {
     const callbacks = this.#callbacks.length;
     this.#writer.statement('SAVEPOINT item').run();
@@ -369,7 +365,7 @@ class SqliteStore implements Store {
       this.#writer.statement('ROLLBACK TO item').run();
       this.#writer.statement('RELEASE item').run();
       this.#callbacks.length = callbacks;
-      this.#rows.forget();
+      this.#batches.forget();
       return { item, error: this.#explain(error) };
     }
   }
@@ -415,6 +411,10 @@ class WriteTx implements Tx {
 
   run(query: Compilable<unknown>): { changes: number } {
     return this.#connection.run(query);
+  }
+
+  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void {
+    this.#connection.runEach(query, sets);
   }
 
   afterCommit(fn: () => void): void {

@@ -1,52 +1,58 @@
 /**
- * The database, as every room above sees it. Nothing else knows which database it is.
+ * The interface of the database for all modules above. Only this module knows which database it is.
  *
  * Kysely builds the queries, the store runs them: on SQLite a transaction's body is synchronous, so `Reader` and `Tx`
- * take built queries instead of being awaited. The store invents no ids and reads no clock.
+ * take built queries instead of promises. The store creates no ids and reads no clock.
  */
 import type { Compilable, Kysely } from 'kysely';
 import type { Tables } from './tables.ts';
 
 export interface Reader {
-  /** Query builder; execute what it builds with `all`, `get` or `run`, never with `.execute()`. */
+  /** Query builder. Run its queries with `all`, `get` or `run`, never with `.execute()`. */
   readonly sql: Kysely<Tables>;
-  /** Another one for another database: what is remembered of one is kept by it. */
+  /** Identifies the database; a key for per-database caches. */
   readonly database: object;
   all<Row>(query: Compilable<Row>): Row[];
   get<Row>(query: Compilable<Row>): Row | undefined;
   /** For many rows: each as an array, in the order of the selected columns. Much faster than objects. */
   arrays(query: Compilable<unknown>): (readonly unknown[])[];
-  /** For many or large rows: each as an array, in the order of the selected columns, until `visit` answers false. */
+  /** For many or large rows: calls `visit` with each row as an array of the selected columns, until it returns false. */
   each(query: Compilable<unknown>, visit: (row: readonly unknown[]) => boolean): void;
 }
 
-export interface Tx extends Reader {
+export interface Writer extends Reader {
+  /** Runs a statement; returns how many rows it changed. */
   run(query: Compilable<unknown>): { changes: number };
-  /** Called once this transaction's group is on the disk, in order of registration; never after a rollback. */
+  /** Runs a statement once for each set of parameters, which take the place of the query's own. For many rows. */
+  runEach(query: Compilable<unknown>, sets: readonly (readonly unknown[])[]): void;
+}
+
+export interface Tx extends Writer {
+  /** Calls `fn` once this transaction's group is on the disk, in order of registration; never after a rollback. */
   afterCommit(fn: () => void): void;
 }
 
 export interface Store {
-  /** Runs `fn` on committed rows only, on a read-only connection, as one snapshot. */
+  /** Runs `fn` on committed rows, on a read-only connection, as one snapshot. */
   read<T>(fn: (reader: Reader) => T): Promise<T>;
   /**
-   * Runs `fn` whole, inside a savepoint of the current group; a throw undoes only this `fn`. `fn` may run again when the
-   * group fails, so it must have no effects but through `tx`. Resolves after the group's fsync.
+   * Runs `fn` inside a savepoint of the current group; a throw rolls back only this `fn`. `fn` may run again if the group
+   * fails, so it must have no side effects except through `tx`. Resolves after the group's fsync.
    */
   write<T>(fn: (tx: Tx) => T): Promise<T>;
-  /** The byte path: `bytes became these events` and `the offset is now k`, in the current group. */
+  /** Stores a batch of output: its events and the new committed offset, in the current group. Throws `StaleBatch`. */
   ingest(batch: IngestBatch): Promise<Appended>;
-  /** Hears of every committed batch, in the order of the commits; answers how to stop hearing. */
+  /** Calls `listener` with every committed batch, in commit order. Returns a function that unsubscribes. */
   onIngested(listener: (batch: IngestBatch, appended: Appended) => void): () => void;
-  /** Gives up to `pages_max` free pages back to the file system; answers how many free ones are left. */
+  /** Returns up to `pages_max` free pages to the file system. Resolves to the number of remaining free pages. */
   vacuum(pages_max: number): Promise<number>;
   /** For `openReader` in a worker. */
   readonly source: StoreSource;
-  /** Not checked while opening: that is done only for small ones after an unclean stop. Call `check` in the background. */
+  /** Whether opening skipped the integrity check, which it runs only for small databases after an unclean stop. */
   readonly unchecked: boolean;
-  /** A consistent copy of the live database in a new file. */
+  /** Writes a consistent copy of the live database to a new file. */
   backup(path: string): Promise<void>;
-  /** Runs `quick_check`; answers the problems found, none when it is sound. */
+  /** Runs `quick_check`; returns the problems, none if the database is sound. */
   check(): Promise<string[]>;
   close(): Promise<void>;
 }
@@ -57,7 +63,7 @@ export interface StoreSource {
   path: string;
 }
 
-/** A batch that does not begin at the committed offset; nothing of it was stored. */
+/** The batch does not begin at the committed offset; nothing of it was stored. */
 export class StaleBatch extends Error {
   constructor() {
     super('stale ingest batch');
@@ -65,10 +71,10 @@ export class StaleBatch extends Error {
   }
 }
 
-/** The database cannot be trusted. The message says what was found and what to do. */
+/** The database cannot be trusted. The message says what is wrong and what to do. */
 export class StoreDamaged extends Error {
   constructor(path: string, found: string) {
-    // SQLite says it over several lines.
+    // SQLite reports it on several lines.
     const line = found.replaceAll(/\s+/g, ' ');
     super(`database ${path} is damaged: ${line}; restore a backup with svc restore FILE`);
     this.name = 'StoreDamaged';
@@ -79,25 +85,30 @@ export interface IngestBatch {
   agent_id: string;
   session_id: string;
   stream: 'stdout' | 'stderr';
-  /** Offset that must be the committed one, else the batch is refused (`stale ingest batch`). */
+  /** Must be the committed offset; otherwise the batch is rejected (`stale ingest batch`). */
   from: number;
   to: number;
   /** The last ≤ 64 bytes before `to`, compared before reading on. */
   tail: Uint8Array;
   ts_ms: number;
-  /** What is shown of the bytes; as long as they are, but for secrets that were taken out. */
+  /** The output to store: as long as the bytes read, unless secrets were redacted. */
   bytes: Uint8Array;
-  /** How much output there was of the stream before; `from`, unless something was taken out. */
+  /** Position in the stream's output before this batch; `from`, unless something was redacted. */
   output_from?: number;
   /** Where each event ends in `bytes` (exclusive, ascending; the last one is `bytes.length`). */
   ends: readonly number[];
-  /** Per event: the line goes on in the next one. */
+  /** Per event: whether the line continues in the next one. */
   partial: readonly boolean[];
+  /** Per event: whether its bytes are valid UTF-8. Decided when the bytes are cut, and not checked again. */
+  is_text: readonly boolean[];
 }
 
+/** What a committed batch became. */
 export interface Appended {
   agent_id: string;
   agent_num: number;
   first_seq: number;
   last_seq: number;
+  /** What its events add to the size of the log. */
+  bytes: number;
 }

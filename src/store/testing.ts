@@ -1,4 +1,7 @@
-/** Rows that tests of the store and of what stands on it need before anything else. */
+/** Rows that many tests need: users, agents, sessions. */
+import { isUtf8 } from 'node:buffer';
+import { createHead, headOf } from './event-rows/heads.ts';
+import { createSpools } from './event-rows/spools.ts';
 import type { IngestBatch, Store } from './store.ts';
 
 export function addAgent(store: Store, id: string): Promise<number> {
@@ -29,15 +32,15 @@ export function addAgent(store: Store, id: string): Promise<number> {
         })
         .returning('num'),
     )!;
-    tx.run(tx.sql.insertInto('heads').values({ agent_num: num, last_seq: 0, first_seq: 1, bytes: 0 }));
+    createHead(tx, num);
     return num;
   });
 }
 
 export function addSession(store: Store, agent_num: number, id: string, number = 1): Promise<number> {
   return store.write((tx) => {
-    const head = tx.get(tx.sql.selectFrom('heads').select('last_seq').where('agent_num', '=', agent_num))!;
-    return tx.get(
+    const head = headOf(tx, agent_num)!;
+    const { num } = tx.get(
       tx.sql
         .insertInto('sessions')
         .values({
@@ -53,11 +56,13 @@ export function addSession(store: Store, agent_num: number, id: string, number =
           stdin_bytes: 0,
         })
         .returning('num'),
-    )!.num;
+    )!;
+    createSpools(tx, num);
+    return num;
   });
 }
 
-/** A batch of whole events from text. */
+/** Makes a batch of complete events from text. */
 export function batch(
   agent_id: string,
   session_id: string,
@@ -79,5 +84,6 @@ export function batch(
     bytes,
     ends: pieces.map((piece) => (end += piece.length)),
     partial: pieces.map(() => false),
+    is_text: pieces.map((piece) => isUtf8(piece)),
   };
 }

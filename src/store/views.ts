@@ -1,6 +1,7 @@
-/** What a caller may see, as parts of queries: the same that the policy lets the caller read. */
+/** Query conditions for what a caller may see. They match what the policy lets the caller read. */
 import { type Expression, expressionBuilder, type SqlBool } from 'kysely';
-import type { View } from '../domain/policy.ts';
+import type { View } from '../core/policy.ts';
+import { built } from './built.ts';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 
@@ -19,7 +20,7 @@ export function agentInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: V
   return eb.and(conditions);
 }
 
-/** As a part of a query: the `num` of each team. */
+/** A subquery: the `num` of each team in the view. */
 export function teamsInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: View) {
   let query = sql.selectFrom('teams').select('num');
   if (user_id !== null) query = query.where('num', 'in', teamsOf({ sql }, user_id));
@@ -27,11 +28,24 @@ export function teamsInView({ sql }: Pick<Reader, 'sql'>, { user_id, limits }: V
   return query;
 }
 
-/** As a part of a query: the `num` of each team that the user made or is a human of. */
+/** A subquery: the `num` of each team that the user created or is a human of. */
 function teamsOf({ sql }: Pick<Reader, 'sql'>, user_id: string) {
   return sql
     .selectFrom('teams')
     .select('num')
     .where('created_by', '=', user_id)
     .union(sql.selectFrom('team_humans').select('team_num as num').where('user_id', '=', user_id));
+}
+
+const humanIds = built((sql, num: number) =>
+  sql
+    .selectFrom('teams')
+    .select('created_by as user_id')
+    .where('num', '=', num)
+    .unionAll(sql.selectFrom('team_humans').select('user_id').where('team_num', '=', num)),
+);
+
+/** Ids of the creator and the humans of a team. */
+export function peopleOf(reader: Reader, team_num: number): string[] {
+  return reader.all(humanIds(reader, team_num)).map(({ user_id }) => user_id);
 }

@@ -1,4 +1,4 @@
-/** Syncs the write-ahead log on the thread pool. A sync is of the file, whoever wrote it, so this one covers SQLite's writes. */
+/** Syncs the write-ahead log on the thread pool. fsync applies to the whole file, so it covers SQLite's writes. */
 import { closeSync, fdatasync, openSync } from 'node:fs';
 import { promisify } from 'node:util';
 
@@ -7,7 +7,7 @@ const sync = promisify(fdatasync);
 export class WalSync {
   readonly #file: number;
 
-  /** The log is there from the first look into the database until the last connection closes. */
+  /** Requires that the log exists: it does from the first read until the last connection closes. */
   constructor(database_path: string) {
     this.#file = openSync(`${database_path}-wal`, 'r+');
   }

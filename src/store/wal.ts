@@ -1,7 +1,7 @@
 /**
- * Reads a write-ahead log before SQLite does, because SQLite silently drops every frame that does not verify. The
- * index beside it (`-shm`) is written after each commit and outlives a killed process: when, in the same boot, it counts
- * more frames than still verify, committed rows are gone, and that must be told. File formats: sqlite.org/walformat.html.
+ * Inspects a write-ahead log before SQLite opens it, because SQLite silently drops every frame that does not verify. The
+ * index file (`-shm`) is written after each commit and survives a killed process. If, within the same boot, it counts more
+ * frames than verify, committed rows are lost and the operator must know. File formats: sqlite.org/walformat.html.
  */
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { endianness } from 'node:os';
@@ -13,11 +13,11 @@ const INDEX_HEADER_BYTES = 48;
 export interface WalReport {
   /** Frames that SQLite will accept, up to the last commit. */
   sound_frames: number;
-  /** Frames that the index counts as committed; null when it says nothing about this log. */
+  /** Frames that the index counts as committed; null if the index does not belong to this log. */
   committed_frames: number | null;
 }
 
-/** Null when there is no log to read. */
+/** Null if there is no log to read. */
 export function inspectWal(database_path: string): WalReport | null {
   const wal = openOrNull(`${database_path}-wal`);
   if (wal === null) return null;
@@ -67,7 +67,7 @@ function countFrames(wal: number, header: Buffer, { big_endian, page_bytes, sums
   }
 }
 
-/** The index begins with two copies of its header, in the machine's own byte order; they differ in the middle of a write. */
+/** The index begins with two copies of its header, in native byte order; they differ during a write. */
 function readIndex(path: string): { frames: number; salt: Buffer } | null {
   const file = openOrNull(path);
   if (file === null) return null;

@@ -1,4 +1,4 @@
-/** The store's second thread, on connections of its own: checkpoints and integrity checks, which would stall the loop. */
+/** The store's worker thread, with its own connections: checkpoints and integrity checks, which would block the loop. */
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
 import { limits } from '../base/limits.ts';
@@ -8,7 +8,7 @@ import { quickCheck } from './integrity.ts';
 const { path } = workerData as { path: string };
 
 const tasks = {
-  /** Passive: never waits for the writer, and the writer never for it. */
+  /** Passive: neither the checkpoint nor the writer waits for the other. */
   checkpoint: (_: null) =>
     withDatabase(false, (db) => {
       const { log, checkpointed } = db.prepare('PRAGMA wal_checkpoint(PASSIVE)').get() as Record<

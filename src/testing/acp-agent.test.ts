@@ -1,4 +1,7 @@
 /** Scripted agents do what they say, and otherwise what they should. */
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
 import { oddFrames, type ScenarioName, scenarios } from './acp-scenarios.ts';
 import type { Json } from './acp-wire.ts';
@@ -165,13 +168,22 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
   },
   async unknown_kinds() {
     await inTurn('unknown_kinds');
-    for (const wanted of ['_made_up/request', 'fs/read_text_file', 'elicitation/create']) {
+    for (const wanted of ['_made_up/request', 'fs/read_text_file', 'terminal/create']) {
       const { id } = await agent.frame(({ method }) => method === wanted);
       agent.send({ id, error: { code: -32601, message: 'Method not found' } });
     }
     await end();
     expect(said()).toBe('answered: error -32601, error -32601, error -32601');
     expect(agent.lines.filter((line) => line.includes('made_up_update'))).toHaveLength(1);
+  },
+  async elicits() {
+    await inTurn('elicits');
+    const form = await agent.frame(({ method }) => method === 'elicitation/create');
+    expect(form.params).toMatchObject({ sessionId: 'session-1', mode: 'form' });
+    agent.send({ id: form.id, result: { action: 'accept', content: { name: 'v1' } } });
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    expect(agent.lines.at(-2)).toContain(JSON.stringify(JSON.stringify({ name: 'v1' })).slice(1, -1));
+    expect(agent.lines.join()).not.toContain('elicitation/complete');
   },
   async tells() {
     const update = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { text } });
@@ -186,10 +198,41 @@ const tests: Record<ScenarioName, () => Promise<void>> = {
     expect(await end()).toEqual({ stopReason: 'end_turn' });
     expect(said()).toBe('ab');
   },
+  async writes() {
+    const folder = await mkdtemp(join(tmpdir(), 'svc-agent-'));
+    await writeFile(join(folder, 'lines'), '[1,\n{"in":"SESSION"}\n');
+    await inTurn('writes', join(folder, 'lines'));
+    await agent.frame((frame) => frame.in === 'session-1');
+    await rm(folder, { recursive: true });
+    agent.send({ method: 'session/cancel', params: {} });
+    expect(await end()).toEqual({ stopReason: 'cancelled' });
+    expect(agent.lines).toContain('[1,');
+  },
   async calls() {
     await inTurn('calls', 'printf hello');
     expect(await end()).toEqual({ stopReason: 'end_turn' });
     expect(said()).toBe('hello');
+  },
+  async subagents() {
+    await inTurn('subagents');
+    const { id, params } = await asked();
+    expect(params).toMatchObject({ sessionId: 'child-1' });
+    choose(id, 'yes-once');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    const sessions = agent.lines.map((line) => JSON.parse(line).params?.sessionId);
+    expect(new Set(sessions.filter(Boolean))).toEqual(
+      new Set(['session-1', 'child-1', 'child-2', 'unknown-1']),
+    );
+    expect(said()).toMatch(/answered: yes-once$/);
+  },
+  async subagent_calls() {
+    await inTurn('subagent_calls');
+    const { id, params } = await asked();
+    const mark = { _meta: { claudeCode: { parentToolUseId: 'task-1' } } };
+    expect(params).toMatchObject({ sessionId: 'session-1', toolCall: mark });
+    choose(id, 'no-once');
+    expect(await end()).toEqual({ stopReason: 'end_turn' });
+    expect(said()).toMatch(/answered: no-once$/);
   },
   async numbers() {
     await inTurn('numbers');

@@ -1,5 +1,7 @@
 /** What scripted ACP agents do, most of it wrong: a line each. What a scenario does not say is done as it should be. */
 import { exec } from 'node:child_process';
+import { readFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import type { Answer, Json, RpcId, Wire } from './acp-wire.ts';
@@ -23,6 +25,39 @@ export interface Scenario {
 const once = { optionId: 'yes-once', name: 'Yes', kind: 'allow_once' };
 const always = { optionId: 'yes-always', name: 'Yes, always', kind: 'allow_always' };
 const reject = { optionId: 'no-once', name: 'No', kind: 'reject_once' };
+
+/** A form with one field of every kind. */
+export const askedForm = {
+  mode: 'form',
+  message: 'How shall I deploy it?',
+  toolCallId: 'call-1',
+  requestedSchema: {
+    type: 'object',
+    title: 'Deployment',
+    properties: {
+      name: { type: 'string', title: 'Name', description: 'Of the release', minLength: 2, maxLength: 20 },
+      mail: { type: 'string', title: 'E-mail', format: 'email' },
+      port: { type: 'integer', title: 'Port', minimum: 1024, maximum: 65_535, default: 3000 },
+      share: { type: 'number', title: 'Share of traffic', minimum: 0, maximum: 1 },
+      notify: { type: 'boolean', title: 'Notify the team', default: true },
+      region: {
+        type: 'string',
+        title: 'Region',
+        oneOf: [
+          { const: 'eu', title: 'Europe' },
+          { const: 'us', title: 'United States' },
+        ],
+      },
+      checks: {
+        type: 'array',
+        title: 'Checks',
+        items: { type: 'string', enum: ['lint', 'test'] },
+        minItems: 1,
+      },
+    },
+    required: ['name', 'region', 'checks'],
+  },
+};
 
 let told_turns = 0;
 
@@ -166,13 +201,20 @@ export const scenarios = {
         await Promise.all([
           wire.request('_made_up/request', {}),
           wire.request('fs/read_text_file', { path: '/made/up' }),
-          wire.request('elicitation/create', {
-            mode: 'form',
-            message: 'Which colour?',
-            requestedSchema: { type: 'object', properties: { colour: { type: 'string' } } },
-          }),
+          wire.request('terminal/create', { command: 'made-up' }),
         ]),
       );
+    },
+  },
+  elicits: {
+    does: 'asks for input as [JSON, or @file of it] says, by default in a form, reports a URL as complete, and says what was answered',
+    turn: async (wire, params = JSON.stringify(askedForm)) => {
+      const json = params.startsWith('@') ? await readFile(params.slice(1), 'utf8') : params;
+      const asked = JSON.parse(json) as Json;
+      const answer = await wire.request('elicitation/create', asked);
+      const { elicitationId } = asked;
+      if (elicitationId) wire.send({ method: 'elicitation/complete', params: { elicitationId } });
+      return quote(wire, [answer]);
     },
   },
   tells: {
@@ -187,11 +229,64 @@ export const scenarios = {
       return 'end_turn';
     },
   },
+  writes: {
+    does: 'writes the lines of [a file] as they are, with its session for SESSION, and waits until the turn is cancelled',
+    turn: async (wire, path = '/dev/null') => {
+      wire.write(readFileSync(path, 'utf8').replaceAll('SESSION', wire.session_id));
+      return new Promise(() => {});
+    },
+  },
   calls: {
     does: 'runs [a command] in every turn, and says what that printed',
     turn: async (wire, command = 'true') => {
       wire.say((await execute(command)).stdout);
       return 'end_turn';
+    },
+  },
+  subagents: {
+    does: 'delegates to a sub-agent [explorer] with a session, which delegates too, asks for permission and is in a mode of its own',
+    turn: async (wire, title = 'explorer') => {
+      const announce = (sessionId: string, told: Json, parent?: string) =>
+        wire.update({ sessionUpdate: 'subagent_update', sessionId, ...told }, parent);
+      const work = { state: 'running' };
+      announce('child-1', { title, description: 'Find the failing test', state: work });
+      const message = { sessionUpdate: 'session_message', messageId: 'm1', recipientSessionId: 'child-1' };
+      const content = [{ type: 'text', text: 'Please look.' }];
+      wire.update({ ...message, senderSessionId: wire.session_id, content });
+      wire.update({ ...message, senderSessionId: wire.session_id, content }, 'child-1');
+      wire.update({ sessionUpdate: 'current_mode_update', currentModeId: 'yolo' }, 'child-1');
+      const call = { toolCallId: 'call-1', title: 'Look for tests', kind: 'search', status: 'completed' };
+      wire.update({ sessionUpdate: 'tool_call', ...call }, 'child-1');
+      announce('child-2', { title: 'reader', state: work }, 'child-1');
+      wire.say('The reader reads.', 'child-2');
+      const end = { state: 'idle', stopReason: 'end_turn' };
+      announce('child-2', { state: end }, 'child-1');
+      wire.say('I need to write.', 'child-1');
+      const answer = await ask(wire, [once, reject], 'may the child', undefined, { sessionId: 'child-1' });
+      announce('child-1', { state: end });
+      wire.say('Nobody announced me.', 'unknown-1');
+      return quote(wire, [answer]);
+    },
+  },
+  subagent_calls: {
+    does: 'delegates by a tool call, whose id marks what its sub-agent does, says and asks',
+    turn: async (wire) => {
+      const launch = { toolCallId: 'task-1', title: 'Find the failing test', kind: 'think' };
+      wire.update({ sessionUpdate: 'tool_call', ...launch, status: 'pending' });
+      const rawInput = { subagent_type: 'Explore', description: 'Find the failing test', prompt: 'Look.' };
+      wire.update({
+        ...{ sessionUpdate: 'tool_call_update', toolCallId: 'task-1' },
+        ...{ status: 'in_progress', rawInput },
+      });
+      const _meta = { claudeCode: { parentToolUseId: 'task-1' } };
+      const call = { toolCallId: 'call-1', title: 'Look for tests', kind: 'search', status: 'completed' };
+      wire.update({ sessionUpdate: 'tool_call', ...call, _meta });
+      const content = { type: 'text', text: 'I found it.' };
+      wire.update({ sessionUpdate: 'agent_message_chunk', content, _meta });
+      const toolCall = { toolCallId: 'call-2', title: 'may the call', kind: 'edit', _meta };
+      const answer = await ask(wire, [once, reject], 'may the call', undefined, { toolCall });
+      wire.update({ sessionUpdate: 'tool_call_update', toolCallId: 'task-1', status: 'completed' });
+      return quote(wire, [answer]);
     },
   },
   numbers: {
@@ -224,9 +319,9 @@ async function askAndQuote(wire: Wire, options: Json[]): Promise<string> {
   return quote(wire, [await ask(wire, options, 'may I')]);
 }
 
-function ask(wire: Wire, options: Json[], title: string, id?: RpcId): Promise<Answer> {
+function ask(wire: Wire, options: Json[], title: string, id?: RpcId, more: Json = {}): Promise<Answer> {
   const toolCall = { toolCallId: `call-${title}`, title, kind: 'edit', status: 'pending' };
-  return wire.request('session/request_permission', { toolCall, options }, id);
+  return wire.request('session/request_permission', { toolCall, options, ...more }, id);
 }
 
 /** Says what was answered; the stop reason that follows. */

@@ -29,12 +29,12 @@ export class Wire {
     this.write(`${JSON.stringify({ jsonrpc: '2.0', ...message })}\n`);
   }
 
-  update(update: Json): void {
-    this.send({ method: 'session/update', params: { sessionId: this.session_id, update } });
+  update(update: Json, sessionId = this.session_id): void {
+    this.send({ method: 'session/update', params: { sessionId, update } });
   }
 
-  say(text: string): void {
-    this.update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+  say(text: string, sessionId = this.session_id): void {
+    this.update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } }, sessionId);
   }
 
   newId(): RpcId {

@@ -9,8 +9,8 @@ import { mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
-import type { Agent } from '../domain/agent.ts';
-import type { NodeRecord } from '../domain/node-record.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import type { NodeRecord } from '../features/nodes/rules.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
 import { COMPILED, endSessions, freePort, SVC, type TestPlane } from './plane.ts';
 
@@ -30,6 +30,10 @@ export interface AgentNodeOptions {
   data_dir?: string;
   /** The plane reaches the node through a proxy of the test's own. */
   proxied?: boolean;
+  /** A network namespace in which the node runs, and its address there. */
+  at?: { netns: string; host: string };
+  /** Another `svc` than this tree's. */
+  program?: string;
   /** Fields of the registration. */
   record?: { tls_server_name?: string; default_worktree_root?: string };
 }
@@ -43,6 +47,8 @@ export class TestAgentNode {
   readonly port: number;
   readonly proxy: FlakyProxy | null;
   readonly #env: Record<string, string>;
+  readonly #at: AgentNodeOptions['at'];
+  readonly #program: string;
   #plane: TestPlane;
   #process: ChildProcess | null = null;
   #log = '';
@@ -64,6 +70,8 @@ export class TestAgentNode {
     this.port = port;
     this.proxy = proxy;
     this.#env = options.env ?? {};
+    this.#at = options.at;
+    this.#program = options.program ?? SVC;
   }
 
   /** Starts the node with a token of the plane's, registers it there and waits until it is linked. */
@@ -95,7 +103,11 @@ export class TestAgentNode {
 
   /** Where the plane dials. */
   get target(): string {
-    return `https://127.0.0.1:${this.proxy?.port ?? this.port}`;
+    return `https://${this.#host}:${this.proxy?.port ?? this.port}`;
+  }
+
+  get #host(): string {
+    return this.#at?.host ?? '127.0.0.1';
   }
 
   get isRunning(): boolean {
@@ -113,7 +125,7 @@ export class TestAgentNode {
       SVC_SERVER_ROLE: 'node',
       SVC_SERVER_NODE_ID: this.id,
       SVC_INTERNAL_GRPC_ENABLED: 'true',
-      SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${this.port}`,
+      SVC_INTERNAL_GRPC_LISTEN: `${this.#host}:${this.port}`,
       SVC_DATA_DIR: this.data_dir,
       SVC_SAFE_PATHS: this.work,
       SVC_LOGGING_FORMAT: 'json',
@@ -128,9 +140,11 @@ export class TestAgentNode {
     return { SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token };
   }
 
-  /** Resolves when the door is open; rejects with the node's words when it ends before. */
+  /** Resolves when the server is open; rejects with the node's words when it ends before. */
   async start(more: Record<string, string> = {}): Promise<void> {
-    const child = spawn(SVC, ['serve'], {
+    const netns = this.#at ? ['ip', 'netns', 'exec', this.#at.netns] : [];
+    const [command, ...argv] = [...netns, this.#program, 'serve'];
+    const child = spawn(command!, argv, {
       cwd: this.folder,
       env: { ...this.env, ...more },
       stdio: ['ignore', 'pipe', 'pipe'],
@@ -142,7 +156,7 @@ export class TestAgentNode {
         this.#log += text;
       });
     }
-    while (!this.#log.includes('"message":"node is up"', this.#started_at)) {
+    while (!this.#log.includes('"message":"node started"', this.#started_at)) {
       if (!this.isRunning) {
         await sleep(20);
         throw new Error(
@@ -169,7 +183,7 @@ export class TestAgentNode {
 
   /** Waits until the plane has a link to the process that runs now. */
   async linked(): Promise<NodeRecord> {
-    while (!this.#log.includes('"message":"plane is attached"', this.#started_at)) await sleep(10);
+    while (!this.#log.includes('"message":"plane attached"', this.#started_at)) await sleep(10);
     return this.until('connected');
   }
 

@@ -1,5 +1,5 @@
 /** An agent's record for tests of what shows it. */
-import type { Agent } from '../domain/agent.ts';
+import type { Agent } from '../features/agents/rules.ts';
 
 export const time = '2026-01-02T03:04:05.678Z';
 
@@ -34,6 +34,7 @@ export function agentRecord(fields: Partial<Agent>): Agent {
     run_id: null,
     member_id: null,
     pending_reviews: 0,
+    pending_elicitations: 0,
     last_seq: 0,
     last_event_at: null,
     stale_since: null,

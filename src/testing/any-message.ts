@@ -14,13 +14,65 @@ const updates = [
   'session_info_update',
   'usage_update',
   'agent_message_chunk',
+  'user_message',
+  'state_update',
+  'plan_update',
+  'subagent_update',
+  'tool_call',
+  'tool_call_update',
 ];
+const property = fc.oneof(
+  fc.record(
+    {
+      type: fc.constantFrom('string', 'number', 'integer', 'boolean', 'array'),
+      title: fc.oneof(word, anything),
+      enum: fc.oneof(fc.array(word), anything),
+      items: fc.oneof(fc.record({ enum: fc.array(word) }), anything),
+      minimum: fc.oneof(fc.double(), anything),
+      default: anything,
+    },
+    { requiredKeys: ['type'] },
+  ),
+  anything,
+);
+/** An update with every field that the fold reads. */
+export const anyUpdate = fc.record(
+  {
+    sessionUpdate: fc.oneof(fc.constantFrom(...updates), anything),
+    entries: items,
+    availableCommands: items,
+    currentModeId: fc.oneof(word, anything),
+    configOptions: items,
+    title: fc.oneof(word, anything),
+    used: fc.oneof(fc.nat(), anything),
+    size: fc.oneof(fc.nat(), anything),
+    sessionId: fc.oneof(word, anything),
+    state: fc.oneof(
+      fc.record({ state: fc.constantFrom('running', 'idle'), stopReason: word }),
+      fc.constantFrom('running', 'requires_action', 'idle'),
+      anything,
+    ),
+    stopReason: fc.oneof(fc.constantFrom('end_turn', 'error'), anything),
+    error: anything,
+    plan: fc.oneof(fc.record({ type: fc.constant('items'), entries: items }), anything),
+    content: anything,
+    description: fc.oneof(word, anything),
+    toolCallId: fc.oneof(word, anything),
+    kind: fc.oneof(fc.constantFrom('edit', 'think'), anything),
+    status: fc.oneof(fc.constantFrom('pending', 'completed', 'cancelled'), anything),
+    rawInput: fc.oneof(fc.record({ subagent_type: word }), anything),
+    _meta: fc.oneof(fc.record({ claudeCode: fc.record({ parentToolUseId: word }) }), anything),
+    cost: fc.oneof(fc.record({ amount: fc.double(), currency: word }), anything),
+  },
+  { requiredKeys: [] },
+);
 /** Every field that the fold looks at, in its form or in any other. */
 const fields = fc.record(
   {
     sessionId: fc.oneof(word, anything),
     modeId: fc.oneof(word, anything),
-    protocolVersion: fc.oneof(fc.constant(1), anything),
+    protocolVersion: fc.oneof(fc.constantFrom(1, 2), anything),
+    capabilities: fc.oneof(fc.constant({ session: { prompt: { image: {} }, mcp: { stdio: {} } } }), anything),
     agentInfo: fc.oneof(fc.record({ name: word }), anything),
     agentCapabilities: fc.oneof(fc.constant({ loadSession: true }), anything),
     authMethods: items,
@@ -29,21 +81,21 @@ const fields = fc.record(
     configOptions: items,
     options: fc.oneof(fc.constant([{ optionId: 'a', kind: 'allow_once' }]), items),
     toolCall: anything,
-    requestId: fc.oneof(fc.integer({ min: 0, max: 3 }), anything),
-    update: fc.record(
-      {
-        sessionUpdate: fc.oneof(fc.constantFrom(...updates), anything),
-        entries: items,
-        availableCommands: items,
-        currentModeId: fc.oneof(word, anything),
-        configOptions: items,
-        title: fc.oneof(word, anything),
-        used: fc.oneof(fc.nat(), anything),
-        size: fc.oneof(fc.nat(), anything),
-        cost: fc.oneof(fc.record({ amount: fc.double(), currency: word }), anything),
-      },
-      { requiredKeys: [] },
+    title: fc.oneof(word, anything),
+    subject: fc.oneof(
+      fc.record({ type: fc.constantFrom('tool_call', 'command'), toolCall: anything }),
+      anything,
     ),
+    mode: fc.oneof(fc.constantFrom('form', 'url'), anything),
+    message: fc.oneof(word, anything),
+    elicitationId: fc.oneof(word, anything),
+    url: fc.oneof(fc.webUrl(), fc.constant('javascript:alert(1)'), anything),
+    requestedSchema: fc.oneof(
+      fc.record({ type: fc.constant('object'), properties: fc.dictionary(fc.string(), property) }),
+      anything,
+    ),
+    requestId: fc.oneof(fc.integer({ min: 0, max: 3 }), anything),
+    update: anyUpdate,
   },
   { requiredKeys: [] },
 );

@@ -6,10 +6,10 @@ import { execFileSync } from 'node:child_process';
 import { chmod, chown, mkdir, mkdtemp, realpath, rm } from 'node:fs/promises';
 import { homedir } from 'node:os';
 import { join } from 'node:path';
-import { Client } from '../contract/client.ts';
-import type { Agent } from '../domain/agent.ts';
-import { directExec } from '../runtime/exec.ts';
-import { findUser, type RunAs } from '../runtime/run-as.ts';
+import { Client } from '../client/client.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import { findUser, type RunAs } from '../node/confinement/run-as.ts';
+import { directExec } from '../node/processes/exec.ts';
 import { TestAgentNode, WITH_NODES } from './agent-node.ts';
 import { TestPlane } from './plane.ts';
 import { sandboxMissing } from './sandbox.ts';
@@ -74,8 +74,12 @@ export class AttackRoom {
     this.#base = parts.base;
   }
 
-  /** `more`: environment of the service that starts the agents. */
-  static async open(mode: Confined, more: Record<string, string> = {}): Promise<AttackRoom> {
+  /** `more`: environment of the service that starts the agents. `program`: another `svc` than this tree's. */
+  static async open(
+    mode: Confined,
+    more: Record<string, string> = {},
+    program?: string,
+  ): Promise<AttackRoom> {
     const above = process.getuid?.() === 0 ? '/srv' : homedir();
     const base = await realpath(await mkdtemp(join(above, 'svc-attacks-')));
     await chmod(base, 0o711);
@@ -95,13 +99,18 @@ export class AttackRoom {
       SVC_WORKTREE_DEFAULT_ROOT: trees,
       ...more,
     };
-    const plane = await TestPlane.prepare({ base, env: { ...WITH_NODES, ...(mode.remote ? {} : confined) } });
+    const env = { ...WITH_NODES, ...(mode.remote ? {} : confined) };
+    const plane = await TestPlane.prepare({ base, env, ...(program !== undefined && { program }) });
     await chmod(plane.folder, 0o711);
     await plane.start();
     await plane.join();
     let node: TestAgentNode | null = null;
     if (mode.remote) {
-      node = await TestAgentNode.prepare(plane, { base, env: confined });
+      node = await TestAgentNode.prepare(plane, {
+        base,
+        env: confined,
+        ...(program !== undefined && { program }),
+      });
       await chmod(node.folder, 0o711);
       await node.start(await node.token());
       await node.register();

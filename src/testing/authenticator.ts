@@ -3,7 +3,7 @@
  * thing wrongly where a test says so.
  */
 import { generateKeyPairSync, hash, type KeyObject, randomBytes, sign } from 'node:crypto';
-import type { LoginResponse, RegistrationResponse } from '../services/passkeys.ts';
+import type { LoginResponse, RegistrationResponse } from '../features/passkeys/service.ts';
 
 export type Algorithm = 'ES256' | 'EdDSA' | 'RS256' | 'ES512';
 
@@ -35,10 +35,11 @@ export class Authenticator {
   readonly #cose: Buffer;
   #user_handle: string | null = null;
 
-  constructor(origin: string, algorithm: Algorithm = 'ES256') {
+  /** `claimed`: the algorithm number in its key, if it lies about it. */
+  constructor(origin: string, algorithm: Algorithm = 'ES256', claimed?: number) {
     this.#origin = origin;
     this.#algorithm = algorithm;
-    const { key, cose } = newKey(algorithm);
+    const { key, cose } = newKey(algorithm, claimed);
     this.#key = key;
     this.#cose = cose;
   }
@@ -112,7 +113,7 @@ export class Authenticator {
   }
 }
 
-function newKey(algorithm: Algorithm): { key: KeyObject; cose: Buffer } {
+function newKey(algorithm: Algorithm, claimed?: number): { key: KeyObject; cose: Buffer } {
   const { publicKey, privateKey } = keyPair(algorithm);
   const part = publicKey.export({ format: 'jwk' });
   const bytes = (name: 'x' | 'y' | 'n' | 'e') => Buffer.from(part[name]!, 'base64url');
@@ -144,7 +145,9 @@ function newKey(algorithm: Algorithm): { key: KeyObject; cose: Buffer } {
       [-2, bytes('e')],
     ],
   };
-  return { key: privateKey, cose: cbor(new Map(cose[algorithm]())) };
+  const said = new Map(cose[algorithm]());
+  if (claimed !== undefined) said.set(3, claimed);
+  return { key: privateKey, cose: cbor(said) };
 }
 
 function keyPair(algorithm: Algorithm) {

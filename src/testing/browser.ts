@@ -5,14 +5,15 @@
 import { existsSync } from 'node:fs';
 import { type Browser, type BrowserContextOptions, chromium, type Page } from 'playwright-core';
 import { test } from 'vitest';
-import { Client } from '../contract/client.ts';
+import { Client } from '../client/client.ts';
 import { SESSION_KEY } from '../web/api/session-key.ts';
 import type { TestPlane } from './plane.ts';
 
-const executablePath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
+/** Path of the browser on this machine, if it has one. */
+export const browserPath = ['/usr/bin/chromium', '/usr/bin/chromium-browser', '/usr/bin/google-chrome'].find(
   (path) => existsSync(path),
 );
-export const browserTest = test.runIf(executablePath !== undefined || Boolean(process.env.CI));
+export const browserTest = test.runIf(browserPath !== undefined || Boolean(process.env.CI));
 
 export const screens = {
   desk: { viewport: { width: 1280, height: 800 } },
@@ -48,7 +49,7 @@ export interface TestBrowser {
 
 export async function openBrowser(): Promise<TestBrowser> {
   // Without its sandbox, because tests may run as root.
-  const browser = await chromium.launch({ executablePath: executablePath!, args: ['--no-sandbox'] });
+  const browser = await chromium.launch({ executablePath: browserPath!, args: ['--no-sandbox'] });
   return {
     open: (plane, options = {}) => openWatched(browser, plane, options),
     close: () => browser.close(),

@@ -2,7 +2,7 @@
 import { PassThrough } from 'node:stream';
 import type { Context, Io, Local } from '../cli/context.ts';
 import { runCli } from '../cli/main.ts';
-import { configKeys } from '../contract/config.ts';
+import { configKeys } from '../core/config.ts';
 
 export interface Ran {
   code: number;

@@ -9,12 +9,13 @@ import { expect } from 'vitest';
 import { sleep } from '../base/async.ts';
 import { newId } from '../base/ids.ts';
 import { limits } from '../base/limits.ts';
-import { Unreachable } from '../contract/client.ts';
-import type { Agent } from '../domain/agent.ts';
-import type { EventRecord } from '../domain/event.ts';
-import { Problem } from '../domain/problem.ts';
-import type { Prompt } from '../domain/prompt.ts';
-import type { Review } from '../domain/review.ts';
+import { Unreachable } from '../client/client.ts';
+import type { EventRecord } from '../core/event.ts';
+import { Problem } from '../core/problem.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import type { Prompt } from '../features/conversations/rules.ts';
+import type { Elicitation } from '../features/elicitations/rules.ts';
+import type { Review } from '../features/reviews/rules.ts';
 import { DATABASE_FILE } from '../main/data-dir.ts';
 import { openReader } from '../store/sqlite.ts';
 import { History } from './history.ts';
@@ -162,6 +163,35 @@ export class Conversation {
         params: { review_id },
         body,
         idempotency_key: `respond-${review_id}`,
+      }),
+    );
+  }
+
+  /** Oldest first. */
+  async elicitations(): Promise<Elicitation[]> {
+    const query = { agent_id: this.agent_id };
+    const found = await steadily(() => this.#plane.client.call('listElicitations', { query }));
+    return (found as Elicitation[]).toReversed();
+  }
+
+  /** Waits for a pending elicitation. */
+  async elicited(): Promise<Elicitation> {
+    for (;;) {
+      const found = (await this.elicitations()).find(({ status }) => status === 'pending');
+      if (found) return found;
+      await sleep(20);
+    }
+  }
+
+  respondElicitation(
+    elicitation_id: string,
+    body: { action: 'accept' | 'decline' | 'cancel'; content?: Record<string, unknown> },
+  ): Promise<Elicitation> {
+    return steadily(() =>
+      this.#plane.client.call('respondElicitation', {
+        params: { elicitation_id },
+        body,
+        idempotency_key: `respond-${elicitation_id}`,
       }),
     );
   }

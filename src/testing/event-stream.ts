@@ -1,7 +1,7 @@
 /** An agent's event stream as a test writes it, frame by frame, with a listener that answers it. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import type { Agent } from '../domain/agent.ts';
+import type { Agent } from '../features/agents/rules.ts';
 
 /** A plane that breaks off: each connection to the stream gets the next piece of it, and then ends or is cut. */
 export async function openStream(agent: Agent, pieces: ((response: ServerResponse) => void)[]) {

@@ -2,7 +2,7 @@
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 import { expect } from 'vitest';
-import type { EventRecord } from '../domain/event.ts';
+import type { EventRecord } from '../core/event.ts';
 import type { Conversation } from './conversation.ts';
 
 /** It waits for a second at every step; here it takes a twentieth of that. */

@@ -1,8 +1,8 @@
-/** Tokens of the internal surface that are wrong in one way each, for tests of the verifier and of the doors that have one. */
+/** Tokens of the internal surface that are wrong in one way each, for tests of the verifier and the servers that use it. */
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { type JWTHeaderParameters, SignJWT, UnsecuredJWT } from 'jose';
 import { limits } from '../base/limits.ts';
-import type { TokenSettings } from '../link/tokens.ts';
+import type { TokenSettings } from '../link/trust/tokens.ts';
 
 export type Forged = [name: string, make: () => Promise<string> | string];
 

@@ -1,6 +1,6 @@
 /** Handlers that do nothing but answer 500, to be replaced one by one: for tests of the HTTP floor alone. */
-import { operationIds } from '../contract/routes.ts';
-import type { Handlers } from '../http/call.ts';
+import { operationIds } from '../api/routes.ts';
+import type { Handlers } from '../server/call.ts';
 
 export function fakeHandlers(given: Partial<Handlers>): Handlers {
   const missing = (operation: string) => () => {

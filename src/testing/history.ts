@@ -2,7 +2,7 @@
  * Follows an agent's log as a client does, across lost connections and restarts, and checks what it got: ordered, unique,
  * complete, resumable.
  */
-import type { Client, Frame } from '../contract/client.ts';
+import type { Client, Frame } from '../client/client.ts';
 
 export class History {
   readonly frames: Frame[] = [];

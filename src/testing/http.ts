@@ -2,11 +2,11 @@
 import { createHash } from 'node:crypto';
 import { connect, type Socket } from 'node:net';
 import { silentLog } from '../base/log.ts';
-import type { Idempotency, StoredAnswer } from '../domain/idempotency.ts';
-import { problems } from '../domain/problem.ts';
-import type { Caller } from '../domain/user.ts';
-import type { Handlers } from '../http/call.ts';
-import { type HttpOptions, type HttpServer, openHttp } from '../http/server.ts';
+import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
+import { problems } from '../core/problem.ts';
+import type { Caller } from '../features/accounts/rules.ts';
+import type { Handlers } from '../server/call.ts';
+import { type HttpOptions, type HttpServer, openHttp } from '../server/server.ts';
 import { fakeHandlers } from './handlers.ts';
 
 export const ROOT_TOKEN = 'root-token';
@@ -59,15 +59,25 @@ export function openFakeHttp(
   });
 }
 
-/** How a client asks: by default with this token, of the listener that a test has by then. */
-export function askerOf(server: () => HttpServer, usual_token: string) {
+/** A request without a response by then counts as never answered. */
+const ANSWER_MS_MAX = 60_000;
+
+interface RequestOptions {
+  token?: string;
+  key?: string;
+  /** Rejects if there is no response by then. */
+  within_ms?: number;
+}
+
+/** Requests of a client with a token, to a service that need not run yet. Bodies are sent and read as JSON. */
+export function requesterOf(service: () => { url: string; token: string }) {
   return async (
     method: string,
     path: string,
     body?: unknown,
-    { token = usual_token, key }: { token?: string; key?: string } = {},
+    { token = service().token, key, within_ms = ANSWER_MS_MAX }: RequestOptions = {},
   ) => {
-    const response = await fetch(server().url + path, {
+    const response = await fetch(service().url + path, {
       method,
       headers: {
         authorization: `Bearer ${token}`,
@@ -75,13 +85,23 @@ export function askerOf(server: () => HttpServer, usual_token: string) {
         ...(key !== undefined && { 'idempotency-key': key }),
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
+      signal: AbortSignal.timeout(within_ms),
     });
     const text = await response.text();
     return {
       status: response.status,
-      location: response.headers.get('location'),
+      headers: response.headers,
       body: text === '' ? null : JSON.parse(text),
     };
+  };
+}
+
+/** Like `requesterOf`, for a listener and by default with this token. */
+export function askerOf(server: () => HttpServer, usual_token: string) {
+  const request = requesterOf(() => ({ url: server().url, token: usual_token }));
+  return async (...asked: Parameters<typeof request>) => {
+    const { status, headers, body } = await request(...asked);
+    return { status, location: headers.get('location'), body };
   };
 }
 

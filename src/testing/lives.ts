@@ -7,41 +7,48 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, vi } from 'vitest';
 import { silentLog } from '../base/log.ts';
-import type { Agent } from '../domain/agent.ts';
-import type { EventRecord } from '../domain/event.ts';
-import type { Node } from '../domain/node.ts';
-import type { Caller } from '../domain/user.ts';
+import type { Config } from '../core/config.ts';
+import type { EventRecord } from '../core/event.ts';
+import type { Node } from '../core/node.ts';
 import { Feed } from '../events/feed.ts';
 import { type EventLog, openEventLog } from '../events/log.ts';
-import { Facts } from '../flow/facts.ts';
-import { Outbox } from '../flow/outbox.ts';
-import { Ingest } from '../ingest/ingest.ts';
-import { Conversations } from '../services/acp/conversations.ts';
-import { Prompting } from '../services/acp/prompting.ts';
-import type { ReviewNotice, ReviewRouting } from '../services/acp/review-routing.ts';
-import { Reviews } from '../services/acp/reviews.ts';
-import { nodeSink } from '../services/agents/adoption.ts';
-import { Agents } from '../services/agents/agents.ts';
-import { AgentsContext } from '../services/agents/context.ts';
-import type { CreateAgent } from '../services/agents/creation.ts';
-import { Forgetting } from '../services/agents/forgetting.ts';
-import { Lifecycle } from '../services/agents/lifecycle.ts';
-import { Pending } from '../services/agents/pending.ts';
-import { restartFacts, restartTimers } from '../services/agents/restarts.ts';
-import { Secrets } from '../services/agents/secrets.ts';
-import { Settlement } from '../services/agents/settle.ts';
-import { Audit } from '../services/audit.ts';
-import { IdempotencyKeys } from '../services/idempotency.ts';
-import { Mailbox } from '../services/mail/mailbox.ts';
-import { Triggers } from '../services/mail/triggers.ts';
-import { Waking } from '../services/mail/waking.ts';
-import { Push } from '../services/push/push.ts';
-import { errandOf } from '../services/teams/attempts.ts';
-import type { Progress } from '../services/teams/progress.ts';
-import { openRunning } from '../services/teams/running.ts';
+import type { Caller } from '../features/accounts/rules.ts';
+import type { AgentCore } from '../features/agents/core.ts';
+import type { CreateAgent } from '../features/agents/creation.ts';
+import type { Forgetting } from '../features/agents/forgetting.ts';
+import { openAgents } from '../features/agents/index.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import { Secrets } from '../features/agents/secrets.ts';
+import type { Agents } from '../features/agents/service.ts';
+import { Audit } from '../features/audit/service.ts';
+import { openConversations } from '../features/conversations/index.ts';
+import type { Prompting } from '../features/conversations/prompting.ts';
+import { openElicitations } from '../features/elicitations/index.ts';
+import type { Elicitations } from '../features/elicitations/service.ts';
+import type { Core } from '../features/feature.ts';
+import { FeatureSet } from '../features/feature-set.ts';
+import { openMailbox } from '../features/mailbox/index.ts';
+import type { Mailbox } from '../features/mailbox/service.ts';
+import type { Triggers } from '../features/mailbox/triggers.ts';
+import { isNode } from '../features/nodes/queries.ts';
+import { Push } from '../features/notifications/service.ts';
+import { openReviews } from '../features/reviews/index.ts';
+import type { ReviewRouting } from '../features/reviews/routing.ts';
+import type { ReviewNotice } from '../features/reviews/rules.ts';
+import type { Reviews } from '../features/reviews/service.ts';
+import { openRuns } from '../features/runs/index.ts';
+import type { RunPublisher } from '../features/runs/publisher.ts';
+import type { Scheduler } from '../features/runs/scheduler.ts';
+import type { LiveSettings } from '../features/settings/service.ts';
+import type { Tokens } from '../features/tokens/service.ts';
+import { IdempotencyKeys } from '../server/idempotency.ts';
+import { Metrics } from '../server/metrics.ts';
+import { Streams } from '../server/sse.ts';
 import { openSqlite } from '../store/sqlite.ts';
-import type { Store } from '../store/store.ts';
-import { Timers } from '../timers/timers.ts';
+import type { Store, Tx } from '../store/store.ts';
+import { Facts } from '../work/facts.ts';
+import { Outbox } from '../work/outbox.ts';
+import { Timers } from '../work/timers.ts';
 import { TestClock } from './accounts.ts';
 import { expectTrue } from './refold.ts';
 import { ScriptedNode } from './scripted-node.ts';
@@ -78,19 +85,20 @@ export class LivesRoom {
   readonly secrets = new Secrets({ redact_env: () => true, actorToken: () => this.actor_token });
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
+  acp_version = 1;
   /** Of every session. */
   actor_token: string | null = null;
   /** What leaders of teams were told. */
   readonly notices: ReviewNotice[] = [];
-  readonly routing: ReviewRouting = {
-    leader_timeout_ms: () => 60_000,
-    notify: (_tx, notice) => void this.notices.push(notice),
-  };
   agents!: Agents;
   forgetting!: Forgetting;
   prompting!: Prompting;
-  progress!: Progress;
+  scheduler!: Scheduler;
+  publisher!: RunPublisher;
+  core!: AgentCore;
+  routing!: ReviewRouting;
   reviews!: Reviews;
+  elicitations!: Elicitations;
   idempotency!: IdempotencyKeys;
   mailbox!: Mailbox;
   triggers!: Triggers;
@@ -122,99 +130,79 @@ export class LivesRoom {
   }
 
   async open(): Promise<void> {
-    const { store, clock, log, feed } = this;
+    const { store, clock, log: events, feed } = this;
     const node = this.#served ?? this.node;
     const common = { store, clock, log: silentLog };
-    const [facts, outbox, timers] = [new Facts(common), new Outbox(common), new Timers(common)];
-    this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
-    this.facts = facts;
     const audit = new Audit(common);
-    const context = new AgentsContext({
-      audit,
-      idempotency: this.idempotency,
-      ...{ store, log, feed, facts, outbox, timers, clock, logger: silentLog, plane_id: 'pln_a' },
-      actorToken: () => this.actor_token,
-      secrets: this.secrets,
-      node: () => node,
-      farewell: (tx, session_id) => conversations.farewell(tx, session_id),
-      errand: errandOf,
-      ended: (tx, session_id, exit) => running.ended(tx, session_id, exit),
-      reached: (session_id, stdin_bytes) => reviews.written(session_id, stdin_bytes),
-    });
-    const prompting = new Prompting(context);
-    const { routing } = this;
-    const reviews = new Reviews(context, { routing, onAnswered: () => {} });
-    const conversations = new Conversations(context, {
-      review_timeout_ms: () => this.review_timeout_ms,
-      routing,
-      answered: (id, error) => prompting.answered(id, error),
-      unanswered: (ids) => prompting.unanswered(ids),
-    });
-    const settlement = new Settlement(context);
-    const ingest = new Ingest({
-      ...{ ...common, node },
-      load: (session_id) => settlement.load(session_id, 'main'),
-      settle: (session_id, fact) => settlement.settle(session_id, fact),
-      frames: (batch) => conversations.frames(batch),
-      rebase: (session_id, stream) => settlement.rebase(session_id, stream),
-    });
-    const lifecycle = new Lifecycle(context, settlement, () => ingest);
-    const pending = new Pending(context, lifecycle);
-    this.forgetting = new Forgetting(context, settlement);
-    this.agents = new Agents(context, lifecycle, pending);
-    const running = openRunning(context, lifecycle, (...asked) => this.mailbox.pendingWords(...asked));
-    this.progress = running.progress;
-    this.mailbox = new Mailbox({ store, clock, facts, timers, audit, progress: this.progress });
-    this.triggers = new Triggers(
-      { store, clock, timers, audit, idempotency: this.idempotency },
-      this.mailbox,
-    );
-    const waking = new Waking(context, this.mailbox);
+    const key = new Uint8Array(32).fill(9);
+    const features = new FeatureSet();
+    const settings = {
+      'reviews.timeout_seconds': () => this.review_timeout_ms && this.review_timeout_ms / 1000,
+      'reviews.leader_timeout_seconds': () => 60,
+      'agents.acp_version': () => this.acp_version,
+    };
+    const core: Core = {
+      ...{ ...common, audit, events, feed, key, data_dir: this.folder, plane_id: 'pln_a', incarnation: 0 },
+      config: {} as Config,
+      settings: { get: (name: keyof typeof settings) => settings[name]() } as unknown as LiveSettings,
+      facts: new Facts(common),
+      outbox: new Outbox(common),
+      timers: new Timers(common),
+      idempotency: new IdempotencyKeys({ store, clock, key: new Uint8Array(32) }),
+      nodes: {
+        main_folders: () => ({ worktree_root: this.folder, safe_paths: [], repo_roots: [] }),
+        find: () => node,
+        get: () => node,
+        isRegistered: isNode,
+        remoteIngest: () => null,
+      },
+      metrics: new Metrics(),
+      streams: new Streams(),
+      session: features.session,
+      extensions: features.extensions,
+      listening_url: () => '',
+    };
+    const tokens = {} as Tokens;
+    const agents = features.add(openAgents(core, node, this.secrets));
+    const reviews = features.add(openReviews(core, agents));
+    const { elicitations } = features.add(openElicitations(agents));
+    const { prompting } = features.add(openConversations(core, { agents, reviews }));
+    const runs = features.add(openRuns(core, { agents, tokens }));
+    const mailbox = openMailbox(core, { agents, runs });
+    const notifyLeader = (_tx: Tx, notice: ReviewNotice) => void this.notices.push(notice);
+    features.add({ ...mailbox, extensions: { ...mailbox.extensions, notifyLeader } });
+    const { outbox, timers } = core;
     const push = new Push({
-      ...{ ...common, audit, outbox, timers, key: new Uint8Array(32).fill(9) },
+      ...{ ...common, audit, outbox, timers, key },
       own_origins: this.push_origins,
       subject: 'mailto:ops@example.org',
     });
-    this.push = push;
-    [this.prompting, this.reviews] = [prompting, reviews];
-    await node.attach(nodeSink(context, settlement, 'main', ingest));
-    await facts.open({
-      'agent-restarts': restartFacts(context),
-      conversations: conversations.facts(),
-      runs: running.facts,
-      mail: waking.facts(),
-      triggers: this.triggers.facts(),
-      push: push.facts(),
+    features.add({
+      name: 'notifications',
+      facts: { push: push.facts() },
+      timers: push.timers(),
+      intents: push.intents(),
+      close: () => push.close(),
     });
-    timers.open({
-      ...restartTimers(context, lifecycle),
-      ...conversations.timers(),
-      ...reviews.timers(),
-      ...running.timers,
-      ...waking.timers(),
-      ...this.triggers.timers(),
-      ...push.timers(),
-    });
-    const handlers = lifecycle.handlers();
-    await outbox.open({
-      ...handlers,
-      ...pending.handlers(),
-      ...this.forgetting.handlers(),
-      ...running.intents,
-      input: async (intent) => {
-        const length = await handlers.input(intent);
-        await reviews.written(intent.session_id, length);
-        return length;
-      },
-      ...push.intents(),
-    });
+    this.core = agents.core;
+    this.idempotency = core.idempotency;
+    this.facts = core.facts;
+    this.forgetting = agents.forgetting;
+    this.agents = agents.agents;
+    [this.scheduler, this.publisher] = [runs.scheduler, runs.publisher];
+    this.mailbox = mailbox.mailbox;
+    this.triggers = mailbox.triggers;
+    [this.prompting, this.reviews, this.elicitations] = [prompting, reviews.reviews, elicitations];
+    [this.push, this.routing] = [push, reviews.routing];
+    await features.start();
+    await core.facts.open(features.facts());
+    timers.open(features.timers());
+    await outbox.open(features.intents());
     this.close = async () => {
       outbox.close();
-      await push.close();
       await timers.close();
-      await facts.close();
-      await node.detach();
-      await ingest.close();
+      await core.facts.close();
+      await features.close();
     };
   }
 

@@ -1,12 +1,14 @@
 /** Nodes on this machine for tests: nothing of the disk's real state decides, the guard goes soon after its sessions. */
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import type { Folders } from '../domain/node.ts';
-import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../runtime/node.ts';
+import type { Folders } from '../core/node.ts';
+import { type LocalNode, type LocalNodeOptions, openLocalNode } from '../node/node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 
 /** Sessions need no more of the folders than this; every workdir is allowed. */
-const folders = { resolve: async (path: string) => ({ path, below_worktree_root: false }) } as Folders;
+const folders = {
+  resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
+} as Folders;
 
 export function openTestNode(data_dir: string, more: Partial<LocalNodeOptions> = {}): Promise<LocalNode> {
   return openLocalNode({

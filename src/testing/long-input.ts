@@ -4,7 +4,27 @@
  */
 const LENGTH = 300_000;
 const PUMPS = [
-  ...['\r', '\n', '\t', ' ', '`', '~', '-', '.', '@', '0', 'a', 'é', '\x1b', '\x9d', '\u200d', 'а'],
+  ...[
+    '\r',
+    '\n',
+    '\t',
+    ' ',
+    '`',
+    '~',
+    '-',
+    '.',
+    '@',
+    '0',
+    'a',
+    'é',
+    '/',
+    '=',
+    '\x1b',
+    '\x90',
+    '\x9d',
+    '\u200d',
+    'а',
+  ],
   ...[
     '\x1b[',
     '\x1b[0;',
@@ -19,10 +39,13 @@ const PUMPS = [
     'https://a.',
     '\\"',
     'k3',
+    '<a>',
+    '*a_',
+    '- a\n  - ',
   ],
 ];
 const STARTS = ['', 'https://a/', '\x1b['];
-const ENDS = ['', 'x', '\n', '\0'];
+const ENDS = ['', 'x', '\n', '\0', '\x1bc'];
 
 /** Calls `apply` with every kind of long text. */
 export function applyToLongTexts(apply: (text: string) => unknown): void {

@@ -1,13 +1,8 @@
-/** A run's graph in memory, written without an eye on its tables: what is told of one must hold of the other. */
-import {
-  isStepOver,
-  type RunGraph,
-  type RunMode,
-  type RunState,
-  type StepState,
-  type Tally,
-} from '../domain/run.ts';
-import type { MemberKind, StepCondition } from '../domain/team.ts';
+/** The graph of a run in memory, written independently of the stored one, so that both can be compared. */
+
+import type { RunGraph, RunState, StepState, Tally } from '../features/runs/rules/graph.ts';
+import { isStepOver, type RunMode } from '../features/runs/rules/run.ts';
+import type { MemberKind, StepCondition } from '../features/teams/rules/team.ts';
 
 export interface StepShape {
   step_key: string;
@@ -47,7 +42,7 @@ export class MemoryGraph implements RunGraph {
     this.#steps = new Map(shape.steps.map((step) => [step.step_key, unbegun(step)]));
   }
 
-  /** What was put before is there, and nothing else: as after a crash. */
+  /** A copy of the stored state, as after a crash. */
   copy(): MemoryGraph {
     const copy = new MemoryGraph(this.#shape);
     copy.#run = structuredClone(this.#run);
@@ -113,7 +108,7 @@ function unbegun(step: StepShape): StepState {
     ...step,
     status: 'pending',
     waits_for: step.depends_on.length,
-    spoiled: false,
+    upstream_failed: false,
     attempt: 0,
     tries: 0,
     launched: false,

@@ -4,7 +4,7 @@
  */
 import { closeSync, openSync } from 'node:fs';
 import { sleep } from '../base/async.ts';
-import type { Launch } from '../domain/session.ts';
+import type { Launch } from '../core/session.ts';
 import { openTestNode } from './local-node.ts';
 
 const [data_dir = '', launch = 'null', starve] = process.argv.slice(2);

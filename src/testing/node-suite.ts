@@ -1,9 +1,9 @@
 /**
- * What every provider of `Node` must do, as one suite of tests: bytes exact, ends told as they were, trees gone, stdin
- * once. It drives real processes through the interface alone; what only one provider has is tested beside it.
+ * The tests that every implementation of `Node` must pass: exact bytes, correct ends, no processes left, stdin exactly once.
+ * It runs real processes through the interface only. Each implementation has its own tests besides.
  */
 import { createHash } from 'node:crypto';
-import { mkdir, mkdtemp, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
+import { mkdir, mkdtemp, readdir, readFile, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -11,26 +11,26 @@ import { sleep } from '../base/async.ts';
 import { newId } from '../base/ids.ts';
 import { MIB } from '../base/limits.ts';
 import { version } from '../base/version.ts';
-import type { StreamName } from '../domain/event.ts';
-import type { Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../domain/node.ts';
-import type { Cleanup, Launch } from '../domain/session.ts';
+import type { StreamName } from '../core/event.ts';
+import type { Node, NodeSink, SessionEnd, SessionFact, SessionView } from '../core/node.ts';
+import type { Cleanup, Launch } from '../core/session.ts';
 
 export interface NodeUnderTest {
   node: Node;
-  /** Ends this node's object and gives another over the same disk; agents live on. */
+  /** Closes this node and opens another on the same disk; agents keep running. */
   reopen(): Promise<Node>;
   close(): Promise<void>;
 }
 
 export interface NodeSuite {
   open(folder: string): Promise<NodeUnderTest>;
-  /** What a stop can promise there. */
+  /** What a stop can guarantee there. */
   cleanup: Cleanup;
 }
 
 const WAIT_MS = 60_000;
 
-/** Collects what a node says. */
+/** Collects what a node reports. */
 export class Listener implements NodeSink {
   readonly facts: SessionFact[] = [];
   sessions: SessionView[] = [];
@@ -58,7 +58,7 @@ export class Listener implements NodeSink {
   }
 }
 
-/** Waits until `look` gives something; a test that never gets there fails. */
+/** Waits until `look` returns a value; otherwise the test times out. */
 export async function until<T>(
   look: () => T | null | false | undefined | Promise<T | null | false>,
 ): Promise<T> {
@@ -97,7 +97,7 @@ export async function readAll(node: Node, session_id: string, stream: StreamName
   }
 }
 
-/** A process that lives; a zombie does not. */
+/** Whether a process is alive; a zombie is not. */
 export async function lives(pid: number): Promise<boolean> {
   try {
     process.kill(pid, 0);
@@ -154,7 +154,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
     };
 
     describe('output', () => {
-      it('is every byte of both streams, a last line without newline included', async () => {
+      it('contains every byte of both streams, including a last line without newline', async () => {
         const { id } = await script("printf 'a\\nb\\000\\377 no newline'; printf 'to err' >&2");
         const end = await seen.ended(id);
         expect(await text(id)).toBe('a\nb\0\xff no newline');
@@ -163,7 +163,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(end.exit).toEqual({ exit_code: 0, exit_signal: null, reason: null, message: null });
       });
 
-      it('of one line of 16 MiB arrives byte for byte', async () => {
+      it('contains one line of 16 MiB byte for byte', async () => {
         const chunk =
           'const c = Buffer.alloc(65536); for (let i = 0; i < c.length; i++) c[i] = 65 + (i % 50);';
         const { id } = await js(`${chunk} for (let i = 0; i < 256; i++) require('fs').writeSync(1, c)`);
@@ -192,7 +192,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await text(id, 'stderr')).toBe('x\ny\n');
       });
 
-      it('can be read from any offset, and is empty at its present end', async () => {
+      it('can be read from any offset, and is empty at its current end', async () => {
         const { id } = await script('printf 0123456789');
         await seen.ended(id);
         expect(Buffer.from(await node.read(id, 'stdout', 4, 3)).toString()).toBe('456');
@@ -218,7 +218,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
 
       it.each(['SIGTERM', 'SIGKILL', 'SIGINT', 'SIGSEGV', 'SIGUSR2'])(
-        'tells %s from an exit code',
+        'distinguishes %s from an exit code',
         async (signal) => {
           const { id } = await js(`process.kill(process.pid, '${signal}'); setInterval(() => {}, 1000)`);
           expect((await seen.ended(id)).exit).toEqual({
@@ -230,7 +230,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         },
       );
 
-      it('of a program that is missing is a spawn that failed', async () => {
+      it('of a missing program is a failed spawn', async () => {
         const { id, view } = await start(['no-such-program-here', 'x']);
         expect(view.phase).toBe('ended');
         const { exit } = await seen.ended(id);
@@ -238,14 +238,14 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(exit.message).toContain('no-such-program-here: not found');
       });
 
-      it('of a program that is not executable is a spawn that failed', async () => {
+      it('of a program that is not executable is a failed spawn', async () => {
         await writeFile(join(workdir, 'plain'), 'text');
         const { id, view } = await start([join(workdir, 'plain')]);
         expect(view.phase).toBe('ended');
         expect((await seen.ended(id)).exit).toMatchObject({ exit_code: null, reason: 'spawn_failed' });
       });
 
-      it('of a script whose interpreter is missing is a spawn that failed', async () => {
+      it('of a script without its interpreter is a failed spawn', async () => {
         await writeFile(join(workdir, 'odd'), '#!/no/such/interpreter\n', { mode: 0o755 });
         const { id } = await start(['./odd']);
         const { exit } = await seen.ended(id);
@@ -253,12 +253,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(exit.message).toContain('/no/such/interpreter');
       });
 
-      it('of a shell command that is missing is exit code 127', async () => {
+      it('of a missing shell command is exit code 127', async () => {
         const { id } = await script('no-such-program-here');
         expect((await seen.ended(id)).exit).toMatchObject({ exit_code: 127, reason: 'exit_code' });
       });
 
-      it('is refused a workdir that was swapped for a link', async () => {
+      it('rejects a workdir that was replaced by a link', async () => {
         await mkdir(join(folder, 'elsewhere'));
         await rename(workdir, `${workdir}.moved`);
         await symlink(join(folder, 'elsewhere'), workdir);
@@ -268,12 +268,12 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         await expect(readFile(join(folder, 'elsewhere', 'here'))).rejects.toThrow('ENOENT');
       });
 
-      it('is refused a workdir that is gone', async () => {
+      it('rejects a workdir that is gone', async () => {
         const { id } = await script('true', { workdir: join(folder, 'never') });
         expect((await seen.ended(id)).exit).toMatchObject({ reason: 'workdir_refused' });
       });
 
-      it('takes what the command left behind with it', async () => {
+      it('ends what the command left behind', async () => {
         const { id } = await script('sleep 1000 & echo $! >left; echo done');
         const pid = await pidIn('left');
         const end = await seen.ended(id);
@@ -281,7 +281,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await lives(pid)).toBe(false);
       });
 
-      it('keeps and lists what the command left behind when told to', async () => {
+      it('keeps and lists what the command left behind on request', async () => {
         const { id } = await script('(echo early; exec sleep 1000) & echo $! >left; echo done', {
           on_exit: 'keep',
         });
@@ -295,7 +295,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         process.kill(pid, 'SIGKILL');
       });
 
-      it('of a kept process that goes on writing neither blocks it nor grows the spool', async () => {
+      it('of a kept process that continues to write neither blocks it nor grows the spool', async () => {
         const loop = 'i=0; while :; do i=$((i+1)); echo line $i; echo $i >count; done';
         const { id } = await script(`(${loop}) & echo $! >left; echo done`, { on_exit: 'keep' });
         const pid = await pidIn('left');
@@ -310,13 +310,33 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
       });
     });
 
+    it('removes the state of a deleted user, without following links, and keeps that of others', async () => {
+      const state = join(folder, 'data/state');
+      const outside = join(folder, 'outside');
+      await mkdir(outside);
+      await writeFile(join(outside, 'kept'), '');
+      for (const user of ['usr_gone', 'usr_here']) {
+        await mkdir(join(state, user, 'claude/.claude'), { recursive: true });
+        await writeFile(join(state, user, 'claude/.claude/sign-in'), 'secret');
+        await symlink(outside, join(state, user, 'claude/.claude/link'));
+      }
+      await symlink(outside, join(state, 'usr_link'));
+      for (const user of ['usr_gone', 'usr_gone', 'usr_link', 'usr_none']) await node.forgetOwner(user);
+      expect(await readdir(state)).toEqual(['usr_here']);
+      expect(await readdir(outside)).toEqual(['kept']);
+      for (const name of ['..', '', 'usr_here/claude', '.']) {
+        await expect(node.forgetOwner(name)).rejects.toMatchObject({ kind: 'invalid' });
+      }
+      expect(await readFile(join(state, 'usr_here/claude/.claude/sign-in'), 'utf8')).toBe('secret');
+    });
+
     describe('the data of a step', () => {
       const left = async (id: string, max = MIB) => {
         const bytes = await node.stepOutput(id, max);
         return bytes && Buffer.from(bytes).toString();
       };
 
-      it('is a file to read and a file to write, which is there until the session is forgotten', async () => {
+      it('is a file to read and a file to write, which exist until the session is forgotten', async () => {
         const { id } = await script('cat "$SVC_STEP_INPUT" >"$SVC_STEP_OUTPUT"', { step_input: '{"a":"ä"}' });
         await seen.ended(id);
         expect(await left(id)).toBe('{"a":"ä"}');
@@ -328,7 +348,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         started = [];
       });
 
-      it('is nothing where nothing was written, or no plain file', async () => {
+      it('is nothing if the agent wrote nothing, or left no regular file', async () => {
         for (const text of ['true', 'ln -s /etc/passwd "$SVC_STEP_OUTPUT"', 'mkfifo "$SVC_STEP_OUTPUT"']) {
           const { id } = await script(text, { step_input: '{}' });
           await seen.ended(id);
@@ -336,7 +356,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         }
       });
 
-      it('is not there for a session that takes no step', async () => {
+      it('does not exist for a session without a step', async () => {
         const { id } = await script('env | grep -c SVC_STEP || true');
         await seen.ended(id);
         expect(await text(id)).toBe('0\n');
@@ -362,14 +382,14 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         });
       });
 
-      it('is no signal that is ignored or blocked', async () => {
+      it('contains no ignored or blocked signal', async () => {
         const { id } = await script('grep -E "Sig(Ign|Blk)" /proc/self/status || echo none');
         await seen.ended(id);
         for (const line of (await text(id)).trim().split('\n'))
           expect(line).toMatch(/none|0000000000000000$/);
       });
 
-      it('is no descriptor of ours', async () => {
+      it('contains no descriptor of the service', async () => {
         const { id } = await script(
           'for fd in 3 4 5 6 7 8 9; do (: <&$fd) 2>/dev/null && echo $fd; done; echo done',
         );
@@ -383,7 +403,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await text(id)).toBe('over\n');
       });
 
-      it('is nothing of us when it kills its process group', async () => {
+      it('excludes the helpers, even from a kill of its process group', async () => {
         const { id } = await script('trap "" TERM; kill -TERM 0; echo still; exit 4');
         expect((await seen.ended(id)).exit.exit_code).toBe(4);
         expect(await text(id)).toBe('still\n');
@@ -391,7 +411,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
     });
 
     describe('stdin', () => {
-      it('arrives once and in order, whatever is sent again', async () => {
+      it('arrives once and in order, even if it is sent again', async () => {
         const { id } = await script('cat', { stdin: true });
         expect(await node.input(id, 0, Buffer.from('hello '), false)).toBe(6);
         expect(await node.input(id, 0, Buffer.from('hello '), false)).toBe(6);
@@ -402,17 +422,17 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect(await text(id)).toBe('hello world!');
       });
 
-      it('beyond what is there is refused', async () => {
+      it('rejects an offset beyond its end', async () => {
         const { id } = await script('cat', { stdin: true });
         await expect(node.input(id, 5, Buffer.from('x'), false)).rejects.toMatchObject({ code: 'stdin_gap' });
       });
 
-      it('of an agent without one is refused', async () => {
+      it('is rejected for an agent without it', async () => {
         const { id } = await script('sleep 1000');
         await expect(node.input(id, 0, Buffer.from('x'), false)).rejects.toThrow('agent has no stdin');
       });
 
-      it('of many megabytes arrives whole at a slow reader, and then ends', async () => {
+      it('of many megabytes arrives completely at a slow reader, and then ends', async () => {
         const data = Buffer.alloc(8 * MIB, 'abcdefghijklmnopqrstuvwxyz\n');
         const { id } = await script('sleep 0.3; cat | cat', { stdin: true });
         await node.input(id, 0, data, true);
@@ -420,7 +440,7 @@ export function nodeSuite(name: string, suite: NodeSuite): void {
         expect((await readAll(node, id, 'stdout')).equals(data)).toBe(true);
       });
 
-      it('stays open while nothing is sent, and its end is the agent’s own when it leaves', async () => {
+      it('stays open while nothing is sent, until the agent ends', async () => {
         const { id, view } = await script('head -n 1', { stdin: true });
         expect(view.phase).toBe('running');
         await node.input(id, 0, Buffer.from('one\ntwo\n'), false);
@@ -481,7 +501,7 @@ time.sleep(1000)`,
       it.each(trees)('ends the tree of %s', async (_tree, argv) => {
         const { id } = await start(argv);
         const first = await Promise.race([pidIn('a'), seen.ended(id).then(() => null)]);
-        // Without Python there is nothing to stop.
+        // Without Python, there is nothing to stop.
         if (first === null) return expect((await seen.ended(id)).exit.message).toMatch(/python3/);
         expect(await node.stop(id, 300)).toEqual({ cleanup: suite.cleanup, survivors: [] });
         expect(await lives(first)).toBe(false);
@@ -498,7 +518,7 @@ time.sleep(1000)`,
         expect(await lives(pid)).toBe(false);
       });
 
-      it('lets a program finish within the grace', async () => {
+      it('lets a program finish within the grace period', async () => {
         const { id } = await script('trap "echo bye; exit 0" TERM; echo up; while :; do sleep 0.05; done');
         await until(async () => (await text(id)) === 'up\n');
         await node.stop(id, 30_000);
@@ -506,7 +526,7 @@ time.sleep(1000)`,
         expect(await text(id)).toBe('up\nbye\n');
       });
 
-      it('lets the commands finish by which a program cleans up, and theirs', async () => {
+      it('lets the cleanup commands of a program, and their children, finish', async () => {
         const cleanUp = `sleep 0.3 && sh -c 'sleep 0.2 && (sleep 0.1 && echo clean) && exit 0'; exit $?`;
         const { id } = await script(`trap "${cleanUp}" TERM; echo up; while :; do sleep 0.05; done`);
         await until(async () => (await text(id)) === 'up\n');
@@ -515,7 +535,7 @@ time.sleep(1000)`,
         expect(await text(id)).toBe('up\nclean\n');
       });
 
-      it('twice at once is one stop, and after the end tells how it ended', async () => {
+      it('twice at once is one stop, and after the end returns how it ended', async () => {
         const { id } = await script('sleep 1000');
         const [one, two] = await Promise.all([node.stop(id, 1000), node.stop(id, 1000)]);
         expect(one).toEqual({ cleanup: suite.cleanup, survivors: [] });
@@ -524,7 +544,7 @@ time.sleep(1000)`,
         expect(await node.stop(id, 0)).toEqual(one);
       });
 
-      it('that the end of the node cuts short is no stop, and the next node carries it out', async () => {
+      it('that is interrupted by the node’s end is rejected, and the next node carries it out', async () => {
         const { id } = await script('trap "" TERM; echo up; while :; do sleep 0.05; done');
         await until(async () => (await text(id)) === 'up\n');
         const cut = node.stop(id, 30_000).then(
@@ -538,11 +558,11 @@ time.sleep(1000)`,
         expect(await node.stop(id, 0)).toEqual({ cleanup: suite.cleanup, survivors: [] });
       });
 
-      it('of an unknown session is refused', async () => {
+      it('rejects an unknown session', async () => {
         await expect(node.stop('ses_unknown', 0)).rejects.toThrow('session not found');
       });
 
-      it('wakes a process that was itself stopped', async () => {
+      it('wakes a stopped process', async () => {
         const { id } = await script(
           'trap "echo bye; exit 0" TERM; echo $$ >a; kill -STOP $$; sleep 1000 & wait',
         );
@@ -567,7 +587,7 @@ time.sleep(1000)`,
         expect(await readFile(join(workdir, 'pids'), 'utf8')).toBe(`${views[0]?.pid}\n`);
       });
 
-      it('and output go on through a node that is closed and opened again', async () => {
+      it('and output continue while a node is closed and opened again', async () => {
         const { id, view } = await script(
           'i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done; exit 7',
         );
@@ -581,7 +601,7 @@ time.sleep(1000)`,
         expect(end.sizes.stdout).toBe(lines.length);
       });
 
-      it('of an end that nobody saw is told at the next attach, with the same numbers ever after', async () => {
+      it('includes an unobserved end in the next snapshot, always with the same fact numbers', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done; exit 5');
         await node.detach();
         await writeFile(join(workdir, 'go'), '');
@@ -593,7 +613,7 @@ time.sleep(1000)`,
         expect(seen.of(id)).toEqual(facts);
       });
 
-      it('goes with forget, which is refused while the session lives', async () => {
+      it('ends with forget, which is rejected while the session is live', async () => {
         const { id } = await script('until [ -e go ]; do sleep 0.05; done');
         await expect(node.forget(id)).rejects.toThrow('agent is running');
         await writeFile(join(workdir, 'go'), '');
@@ -618,16 +638,16 @@ time.sleep(1000)`,
     describe('programs', () => {
       const question = { program: 'svc', version_argv: ['svc', '--version'], env: [], files: [] };
 
-      it('of agents have svc among them, which a probe finds as an agent does', async () => {
+      it('of agents include svc, which a probe finds as an agent does', async () => {
         const { id } = await script('command -v svc; svc --version');
         expect((await seen.ended(id)).exit.exit_code).toBe(0);
-        const [path, told] = (await text(id)).split('\n');
-        expect(told).toBe(version);
+        const [path, printed] = (await text(id)).split('\n');
+        expect(printed).toBe(version);
         const [found] = await node.probe([question]);
         expect(found).toEqual({ path, version, env_set: [], files_found: [] });
       });
 
-      it('are found or not in the order of the questions, variables by name alone', async () => {
+      it('are reported in the order of the questions, variables by name only', async () => {
         const missing = { ...question, program: 'no-such-program', env: ['PATH', 'NO_SUCH_VARIABLE'] };
         const [none, sh] = await node.probe([missing, { ...question, program: 'sh', version_argv: ['sh'] }]);
         expect(none).toEqual({ path: null, version: null, env_set: ['PATH'], files_found: [] });
@@ -635,7 +655,7 @@ time.sleep(1000)`,
         expect(await node.probe([])).toEqual([]);
       });
 
-      it('that cannot be meant are refused', async () => {
+      it('with invalid names are rejected', async () => {
         const refusal = { kind: 'invalid', message: 'program must be a plain name' };
         await expect(node.probe([{ ...question, program: '/bin/sh' }])).rejects.toMatchObject(refusal);
       });

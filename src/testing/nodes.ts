@@ -1,7 +1,8 @@
 /** Links without a network, for tests of the registry: they remember what they were told and say what they are told to. */
-import type { HealthReport } from '../domain/node-record.ts';
-import type { LinkState, Links } from '../services/nodes/registry.ts';
-import type { NodeRow } from '../store/nodes.ts';
+
+import type { NodeRow } from '../features/nodes/queries.ts';
+import type { HealthReport } from '../features/nodes/rules.ts';
+import type { LinkState, Links } from '../features/nodes/service.ts';
 
 export class FakeLinks implements Links {
   /** `open a`, `changed a`, `close a`, in order. */

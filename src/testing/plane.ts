@@ -13,10 +13,10 @@ import { fileURLToPath } from 'node:url';
 import { sleep } from '../base/async.ts';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { Client, type Frame } from '../contract/client.ts';
-import type { Agent } from '../domain/agent.ts';
-import { Launcher } from '../runtime/launcher-client.ts';
-import { openLocalNode } from '../runtime/node.ts';
+import { Client, type Frame } from '../client/client.ts';
+import type { Agent } from '../features/agents/rules.ts';
+import { openLocalNode } from '../node/node.ts';
+import { Launcher } from '../node/processes/launcher-client.ts';
 
 export const SVC = fileURLToPath(new URL('../../bin/svc', import.meta.url));
 export const ROOT = { username: 'ana', password: 'correct horse battery' };
@@ -310,11 +310,12 @@ export async function endSessions(data_dir: string): Promise<void> {
 
 /**
  * A port that nobody listens on and that nobody else gets by asking for port 0: it is below those that systems give out.
- * What is stopped and started again finds it free.
+ * What is stopped and started again finds it free. `fetch` and browsers refuse port 10080, the last of the Fetch standard's
+ * bad ports.
  */
 export async function freePort(): Promise<number> {
   for (;;) {
-    const port = randomInt(10_000, 32_000);
+    const port = randomInt(10_081, 32_000);
     const server = createServer();
     const listening = once(server.listen(port, '127.0.0.1'), 'listening');
     const free = await listening.then(

@@ -18,7 +18,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import type { AddressInfo } from 'node:net';
 import { buffer } from 'node:stream/consumers';
 import { expect, vi } from 'vitest';
-import type { PushMessage } from '../domain/push.ts';
+import type { PushMessage } from '../features/notifications/rules.ts';
 
 const DAY_S = 86_400;
 

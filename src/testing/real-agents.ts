@@ -7,8 +7,8 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import { promisify } from 'node:util';
-import type { AgentName } from '../agent-doctor/known.ts';
-import { findPreset } from '../domain/presets.ts';
+import { findPreset } from '../features/presets/rules/catalog.ts';
+import type { AgentName } from '../tools/agent-doctor/known-agents.ts';
 
 const execute = promisify(execFile);
 const INSTALL_MS = 10 * 60_000;
@@ -28,6 +28,8 @@ export type RealAgentName = keyof typeof realAgents;
 export class NotInRegistry extends Error {}
 
 export interface RealAgent {
+  /** Where it is installed. */
+  folder: string;
   argv: [string, ...string[]];
   /** The environment to start it in. */
   env: Record<string, string>;
@@ -44,6 +46,7 @@ export async function installAgent(name: RealAgentName, version: string): Promis
     const install = ['install', '--prefix', folder, '--no-save', '--no-audit', '--no-fund', spec];
     await execute('npm', install, { cwd: folder, timeout: INSTALL_MS });
     return {
+      folder,
       argv: [join(folder, 'node_modules/.bin', program), ...args],
       env: strangersEnvironment(),
       remove,

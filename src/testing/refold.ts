@@ -3,13 +3,14 @@
  * that is stored; and every question, answer and prompt of it stands in its row, and once in the log.
  */
 import assert from 'node:assert/strict';
-import { fold } from '../acp/fold.ts';
 import { type Message, readMessage } from '../acp/message.ts';
 import { type AcpState, beginning } from '../acp/state.ts';
-import type { EventRecord } from '../domain/event.ts';
-import { loadAcpState } from '../store/acp.ts';
-import { findSession } from '../store/agents.ts';
-import { listReviews } from '../store/reviews.ts';
+import { foldFrame } from '../acp/v2/fold.ts';
+import type { EventRecord } from '../core/event.ts';
+import { loadAcpState } from '../features/agents/queries/acp-state.ts';
+import { findSession } from '../features/agents/queries/agents.ts';
+import { listElicitations } from '../features/elicitations/queries.ts';
+import { listReviews } from '../features/reviews/queries.ts';
 import type { Reader } from '../store/store.ts';
 
 /** The log of an agent, whole. */
@@ -43,7 +44,9 @@ export function refold(log: Log, session_id: string, textOf = usualText): Talked
     const message = readMessage(line);
     if (!message || (event.truncated && direction === 'to_agent'))
       throw new Error(`event ${event.seq} is no message`);
-    state = fold(state, direction, message).state;
+    const { source, ...after } = foldFrame(state, direction, message);
+    assert.equal(event.subagent, source?.id, `event ${event.seq} is of another sub-agent`);
+    state = after.state;
     if (direction === 'to_agent') said.push(message);
   }
   return { state: stored(state), said };
@@ -57,7 +60,11 @@ export function expectTrue(reader: Reader, log: Log, session_id: string, textOf 
   assert.deepEqual({ ...state, spilling: false }, folded);
   assert.equal(spilling, false);
   expectPrompts(reader, session.num, said);
-  expectReviews(reader, log, session_id, folded);
+  const own = log.filter((event) => event.session_id === session_id);
+  const rowsOf = <T extends { session_id: string }>(rows: T[]) =>
+    rows.filter((row) => row.session_id === session_id);
+  expectQuestions(rowsOf(listReviews(reader, {})), own, 'review_id', folded);
+  expectQuestions(rowsOf(listElicitations(reader, {})), own, 'elicitation_id', folded);
 }
 
 function expectPrompts(reader: Reader, session_num: number, said: readonly Message[]): void {
@@ -73,18 +80,29 @@ function expectPrompts(reader: Reader, session_num: number, said: readonly Messa
   );
 }
 
-function expectReviews(reader: Reader, log: Log, session_id: string, { asking }: AcpState): void {
-  const rows = listReviews(reader, {}).filter((row) => row.session_id === session_id);
-  const told = log.filter((event) => event.session_id === session_id && event.review_id !== undefined);
+interface QuestionRow {
+  id: string;
+  request_id: string;
+  status: string;
+}
+
+/** `field`: the field with the id of such a request in events about it. */
+function expectQuestions(
+  rows: readonly QuestionRow[],
+  log: Log,
+  field: 'review_id' | 'elicitation_id',
+  { asking }: AcpState,
+): void {
+  const told = log.filter((event) => event.direction !== undefined && event[field] !== undefined);
   const of = (direction: string) =>
-    told.filter((event) => event.direction === direction).map(({ review_id }) => review_id);
+    told.filter((event) => event.direction === direction).map((event) => event[field]);
   const [asked, answered] = [of('from_agent'), of('to_agent')];
   assert.deepEqual(asked.toSorted(), rows.map(({ id }) => id).toSorted());
   // Nobody is answered twice; who is not answered waits still, or withdrew, or is gone.
   assert.equal(new Set(answered).size, answered.length);
   for (const row of rows) {
     const waits = row.status === 'pending';
-    if (row.status === 'answered' || row.status === 'expired') assert.ok(answered.includes(row.id), row.id);
+    if (!waits && row.status !== 'cancelled') assert.ok(answered.includes(row.id), row.id);
     if (!waits) continue;
     assert.ok(!answered.includes(row.id), row.id);
     assert.ok(asking.map(({ id }) => JSON.stringify(id)).includes(row.request_id), row.request_id);

@@ -1,25 +1,28 @@
-/** A node behind its door, and the plane's end of a link to it: real TLS on loopback, real sessions, one process. */
+/** A node behind its server, and the plane's end of a link to it: real TLS on loopback, real sessions, one process. */
 import { randomUUID } from 'node:crypto';
 import { systemClock } from '../base/clock.ts';
 import { silentLog } from '../base/log.ts';
-import { openConnection } from '../link/connection.ts';
-import { RemoteNode, type RemoteNodeOptions } from '../link/remote-node.ts';
+import { type NodeServer, type NodeServerOptions, openNodeServer } from '../link/node/server.ts';
+import { openConnection } from '../link/plane/connection.ts';
+import { RemoteNode, type RemoteNodeOptions } from '../link/plane/remote-node.ts';
 import type { LinkPosition } from '../link/wire.ts';
-import { type Door, type DoorOptions, openDoor } from '../rpc-node/door.ts';
-import type { LocalNode, LocalNodeOptions } from '../runtime/node.ts';
+import type { LocalNode, LocalNodeOptions } from '../node/node.ts';
 import { openTestNode } from './local-node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
 import { testTls } from './tls.ts';
 
-/** A door on a free port that lets everyone in; its places of links live as long as the value. */
-export async function openTestDoor(node: LocalNode, more: Partial<DoorOptions> = {}): Promise<Door> {
+/** A server on a free port that lets everyone in; its places of links live as long as the value. */
+export async function openTestNodeServer(
+  node: LocalNode,
+  more: Partial<NodeServerOptions> = {},
+): Promise<NodeServer> {
   let latest: LinkPosition | null = null;
-  return openDoor({
+  return openNodeServer({
     host: '127.0.0.1',
     port: 0,
     tls: { options: testTls },
     authorize: async () => {},
-    renewal: {} as DoorOptions['renewal'],
+    renewal: {} as NodeServerOptions['renewal'],
     node,
     instance_id: randomUUID(),
     disk_id: 'disk',
@@ -66,11 +69,11 @@ export function openerOfRemote(
 ): (data_dir: string) => Promise<NodeUnderTest> {
   return async (data_dir) => {
     let local = await openTestNode(data_dir, more);
-    let door = await openTestDoor(local);
-    let node = remoteNode(() => door.port);
+    let server = await openTestNodeServer(local);
+    let node = remoteNode(() => server.port);
     const close = async () => {
       await node.detach();
-      await door.close();
+      await server.close();
       await local.close();
     };
     return {
@@ -78,8 +81,8 @@ export function openerOfRemote(
       reopen: async () => {
         await close();
         local = await openTestNode(data_dir, more);
-        door = await openTestDoor(local);
-        node = remoteNode(() => door.port);
+        server = await openTestNodeServer(local);
+        node = remoteNode(() => server.port);
         return node;
       },
       close,

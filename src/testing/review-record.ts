@@ -1,5 +1,5 @@
 /** A permission review's record for tests of what shows it. */
-import type { Review } from '../domain/review.ts';
+import type { Review } from '../features/reviews/rules.ts';
 import { time } from './agent-record.ts';
 
 export function reviewRecord(fields: Partial<Review> = {}): Review {
@@ -12,6 +12,7 @@ export function reviewRecord(fields: Partial<Review> = {}): Review {
     origin_actor_id: null,
     route: 'human',
     routed_to: null,
+    subagent: null,
     tool_call: { toolCallId: 'c1', title: 'npm publish', kind: 'execute' },
     options: [],
     status: 'pending',

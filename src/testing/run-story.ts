@@ -1,30 +1,30 @@
 /**
- * Any story of a run: its graph, and what happens to it in any order. Playing it plays the executor too, badly: events come
- * late and more than once, of attempts long gone. `faults` names every rule that was broken on the way.
+ * Random histories of a run: a graph, and events in any order. It also simulates an unreliable executor, whose events arrive late,
+ * repeatedly, and for attempts that ended long ago. `faults` names every rule that was violated.
  */
 import fc from 'fast-check';
+import { advance } from '../features/runs/rules/advance.ts';
 import {
-  advance,
   type Effect,
-  type Happened,
-  IllegalWord,
-  isRunOver,
-  isStepOver,
+  type GraphEvent,
+  IllegalTransition,
   type RunGraph,
+  type StepCommand,
   type StepState,
-} from '../domain/run.ts';
+} from '../features/runs/rules/graph.ts';
+import { isRunOver, isStepOver } from '../features/runs/rules/run.ts';
 import type { RunShape, StepShape } from './memory-graph.ts';
 
-/** Where a run's graph is. */
+/** The graph under test. */
 export interface Stage {
   readonly graph: RunGraph;
-  /** A step's row is there before the run hears of it. */
+  /** Inserts the row of a step before the event `step_added`. */
   insert(step: StepShape): void;
 }
 
-const outcomes = ['step_running', 'step_completed', 'step_failed', 'final', 'step_unclear'] as const;
-const stepWords = ['start', 'complete', 'fail', 'input_required', 'resume'] as const;
-const runWords = ['complete', 'fail', 'cancel', 'resume', 'restart'] as const;
+const outcomes = ['step_running', 'step_completed', 'step_failed', 'final', 'step_unknown'] as const;
+const stepCommands = ['startStep', 'completeStep', 'failStep', 'requireStepInput', 'resumeStep'] as const;
+const runCommands = ['completeRun', 'failRun', 'cancelRun', 'resumeRun', 'restartRun'] as const;
 
 const n = fc.nat(50);
 const move = fc.record({
@@ -36,11 +36,15 @@ const move = fc.record({
     },
     {
       weight: 4,
-      arbitrary: fc.record({ kind: fc.constant('step' as const), n, word: fc.constantFrom(...stepWords) }),
+      arbitrary: fc.record({
+        kind: fc.constant('step' as const),
+        n,
+        command: fc.constantFrom(...stepCommands),
+      }),
     },
     {
       weight: 1,
-      arbitrary: fc.record({ kind: fc.constant('run' as const), word: fc.constantFrom(...runWords) }),
+      arbitrary: fc.record({ kind: fc.constant('run' as const), command: fc.constantFrom(...runCommands) }),
     },
     { weight: 3, arbitrary: fc.record({ kind: fc.constant('leader' as const), n, clear: fc.boolean() }) },
     {
@@ -87,11 +91,11 @@ type Given = { step_key: string; attempt: number };
 
 export class Story {
   readonly faults: string[] = [];
-  /** Everything that was answered, in order. */
+  /** All effects, in order. */
   readonly effects: Effect[] = [];
   readonly #stage: Stage;
   readonly #plain_max: number;
-  /** Attempts and rounds that were given out in this attempt of the run, and those of them that go on. */
+  /** Attempts and rounds of the current attempt of the run, and those of them that have not ended. */
   #given: Given[] = [];
   #live: Given[] = [];
   #rounds: number[] = [];
@@ -118,22 +122,23 @@ export class Story {
         if (round === undefined) return;
         if (this.#asking === round) this.#asking = null;
         this.#happen(
-          what.clear ? { kind: 'leader_ended', round } : { kind: 'leader_unclear', round, reason: 'lost' },
+          what.clear ? { kind: 'round_ended', round } : { kind: 'round_unknown', round, reason: 'lost' },
         );
         return;
       }
       case 'step': {
         const step = pick(steps, what.n);
         if (!step) return;
-        const words = { fail: { error_text: 'bad' }, input_required: { reason: 'what?' } };
-        const more = what.word in words ? words[what.word as keyof typeof words] : {};
-        const word = { kind: what.word, ...more } as Extract<Happened, { kind: 'step_said' }>['word'];
-        this.#happen({ kind: 'step_said', step_key: step.step_key, word });
+        const fields = { failStep: { error_text: 'bad' }, requireStepInput: { reason: 'what?' } };
+        const more = what.command in fields ? fields[what.command as keyof typeof fields] : {};
+        const command = { kind: what.command, ...more } as StepCommand;
+        this.#happen({ kind: 'step_command', step_key: step.step_key, command });
         return;
       }
       case 'run': {
-        const word = what.word === 'fail' ? { kind: what.word, error_text: 'bad' } : { kind: what.word };
-        this.#happen({ kind: 'run_said', word });
+        const kind = what.command;
+        const command = kind === 'failRun' ? { kind, error_text: 'bad' } : { kind };
+        this.#happen({ kind: 'run_command', command });
         return;
       }
       case 'add': {
@@ -147,7 +152,7 @@ export class Story {
     }
   }
 
-  /** Everybody does what is left: the run comes to its end. */
+  /** Completes everything that is left, so that the run ends. */
   finish(): void {
     const { graph } = this.#stage;
     for (let left = 1_000; left > 0 && !isRunOver(graph.run()); left--) {
@@ -161,12 +166,14 @@ export class Story {
             (status === 'running' && kind === 'outside'),
         );
       if (live) this.#tell(live, 'step_completed');
-      else if (open) this.#happen({ kind: 'step_said', step_key: open.step_key, word: { kind: 'complete' } });
+      else if (open)
+        this.#happen({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
       else if (this.#asking !== null) {
         const round = this.#asking;
         this.#asking = null;
-        this.#happen({ kind: 'leader_ended', round });
-      } else if (graph.run().mode !== 'steps') this.#happen({ kind: 'run_said', word: { kind: 'complete' } });
+        this.#happen({ kind: 'round_ended', round });
+      } else if (graph.run().mode !== 'steps')
+        this.#happen({ kind: 'run_command', command: { kind: 'completeRun' } });
       else {
         this.#fault('the run is stuck');
         return;
@@ -180,27 +187,27 @@ export class Story {
     const { step_key, attempt } = given;
     if (outcome === 'step_running' || outcome === 'step_completed')
       this.#happen({ kind: outcome, step_key, attempt });
-    else if (outcome === 'step_unclear') this.#happen({ kind: outcome, step_key, attempt, reason: 'lost' });
+    else if (outcome === 'step_unknown') this.#happen({ kind: outcome, step_key, attempt, reason: 'lost' });
     else
       this.#happen({ kind: 'step_failed', step_key, attempt, error_text: 'bad', final: outcome === 'final' });
   }
 
-  #happen(happened: Happened): void {
+  #happen(event: GraphEvent): void {
     const { graph } = this.#stage;
     const before = graph.run();
     const steps = JSON.stringify(graph.steps());
     let effects: Effect[];
     try {
-      effects = advance(graph, happened, this.#plain_max);
+      effects = advance(graph, event, this.#plain_max);
     } catch (error) {
-      if (!(error instanceof IllegalWord)) throw error;
-      if (JSON.stringify(graph.steps()) !== steps) this.#fault('an illegal word changed a step');
+      if (!(error instanceof IllegalTransition)) throw error;
+      if (JSON.stringify(graph.steps()) !== steps) this.#fault('an illegal command changed a step');
       return;
     }
-    const again = happened.kind === 'run_said' && ['resume', 'restart'].includes(happened.word.kind);
+    const again = event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
     if (isRunOver(before) && !again && graph.run().status !== before.status)
       this.#fault(`a run that was ${before.status} is ${graph.run().status}`);
-    const restarts = happened.kind === 'run_said' && happened.word.kind === 'restart';
+    const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
     for (const effect of effects) this.#carryOut(effect, restarts);
     this.effects.push(...effects);
     this.#look();
@@ -211,7 +218,7 @@ export class Story {
     switch (effect.kind) {
       case 'launch': {
         const { step_key, attempt } = effect;
-        // What was given in the attempt of the run before is over with it.
+        // Attempts of the earlier attempt of the run ended with it.
         if (restarts) this.#given = this.#given.filter((one) => this.#live.includes(one));
         const step = graph.step(step_key)!;
         if (this.#given.some((one) => one.step_key === step_key && one.attempt === attempt))
@@ -231,14 +238,14 @@ export class Story {
         this.#live = this.#live.filter((one) => one.step_key !== step_key || one.attempt !== attempt);
         return;
       }
-      case 'ask_leader':
+      case 'start_round':
         if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was asked for twice`);
         if (this.#asking !== null) this.#fault('the leader is asked twice at once');
         if (!graph.steps().every(isStepOver)) this.#fault('the leader was asked too early');
         this.#rounds.push(effect.round);
         this.#asking = effect.round;
         return;
-      case 'end_leader':
+      case 'end_round':
         this.#asking = null;
         return;
       case 'run_ended':

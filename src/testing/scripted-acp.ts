@@ -1,7 +1,7 @@
 /** An agent that speaks ACP and does what a test says, on a `ScriptedNode`: what it hears comes in the order of its stdin. */
 import { expect, vi } from 'vitest';
 import { type Message, type RequestId, type RpcError, readMessage, writeMessage } from '../acp/message.ts';
-import type { CreateAgent } from '../services/agents/creation.ts';
+import type { CreateAgent } from '../features/agents/creation.ts';
 import type { LivesRoom } from './lives.ts';
 
 type Heard<K extends Message['kind']> = Extract<Message, { kind: K }>;
@@ -61,13 +61,13 @@ export class ScriptedAcp {
     await this.answers('session/new', { result: { sessionId: 'acp-1', ...offers } });
   }
 
-  asks(id: RequestId, options: object[] = usual, title = 'Edit'): void {
-    const params = { sessionId: 'acp-1', toolCall: { toolCallId: 'c1', title }, options };
+  asks(id: RequestId, options: object[] = usual, title = 'Edit', more: object = {}): void {
+    const params = { sessionId: 'acp-1', toolCall: { toolCallId: 'c1', title }, options, ...more };
     this.says({ kind: 'request', id, method: 'session/request_permission', params });
   }
 
-  updates(update: object): void {
-    this.says({ kind: 'notification', method: 'session/update', params: { sessionId: 'acp-1', update } });
+  updates(update: object, sessionId = 'acp-1'): void {
+    this.says({ kind: 'notification', method: 'session/update', params: { sessionId, update } });
   }
 }
 

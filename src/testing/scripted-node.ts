@@ -1,8 +1,8 @@
 /** A node without processes: it knows a session from its start on, and tells of it only what a test says. */
-import type { StreamName } from '../domain/event.ts';
-import type { Folders, Node, NodeSink, SessionFact, SessionView } from '../domain/node.ts';
-import { Problem, problems } from '../domain/problem.ts';
-import type { Launch } from '../domain/session.ts';
+import type { StreamName } from '../core/event.ts';
+import type { Folders, Node, NodeSink, SessionFact, SessionView } from '../core/node.ts';
+import { Problem, problems } from '../core/problem.ts';
+import type { Launch } from '../core/session.ts';
 
 type Body = SessionFact['body'];
 const NOTHING = Buffer.alloc(0);
@@ -11,7 +11,7 @@ export class ScriptedNode implements Node {
   readonly id = 'main';
   readonly views = new Map<string, SessionView>();
   folders = {
-    resolve: async (path: string) => ({ path, below_worktree_root: false }),
+    resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
     createWorktree: async ({ workdir }) => ({ workdir: workdir!, repo: null, branch: null, base: null }),
   } as Folders;
   /** What sessions left as the output of their steps. */
@@ -108,6 +108,7 @@ export class ScriptedNode implements Node {
     this.views.delete(session_id);
   }
 
+  forgetOwner = async () => {};
   reach = async () => {};
   health = async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: {} as never });
   probe = async () => [];

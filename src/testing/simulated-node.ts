@@ -3,7 +3,7 @@
  * does what a plane does about that: links again, asks again for what was not answered, and passes each fact on once.
  */
 import { sleep } from '../base/async.ts';
-import type { StreamName } from '../domain/event.ts';
+import type { StreamName } from '../core/event.ts';
 import type {
   Folders,
   Node,
@@ -14,14 +14,14 @@ import type {
   SessionFact,
   SessionView,
   StopReport,
-} from '../domain/node.ts';
-import { isOutOfReach } from '../domain/problem.ts';
-import type { Launch, StreamSizes } from '../domain/session.ts';
-import type { RemoteNode } from '../link/remote-node.ts';
+} from '../core/node.ts';
+import { isOutOfReach } from '../core/problem.ts';
+import type { Launch, StreamSizes } from '../core/session.ts';
+import type { RemoteNode } from '../link/plane/remote-node.ts';
 import { FlakyProxy } from './flaky-proxy.ts';
 import { openTestNode } from './local-node.ts';
 import type { NodeUnderTest } from './node-suite.ts';
-import { openTestDoor, remoteNode } from './remote-node.ts';
+import { openTestNodeServer, remoteNode } from './remote-node.ts';
 import { random } from './writers.ts';
 
 /** Bytes that a connection lasts for: always more than a link takes to be made, mostly less than a test needs. */
@@ -31,8 +31,8 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
   const next = random(seed);
   return async (data_dir) => {
     let local = await openTestNode(data_dir);
-    let door = await openTestDoor(local);
-    const proxy = await FlakyProxy.open(door.port);
+    let server = await openTestNodeServer(local);
+    const proxy = await FlakyProxy.open(server.port);
     const { least, most } = LASTS_BYTES;
     proxy.weather = {
       ...proxy.weather,
@@ -41,7 +41,7 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
     let node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
     const end = async () => {
       await node.detach();
-      await door.close();
+      await server.close();
       await local.close();
     };
     return {
@@ -49,8 +49,8 @@ export function openerOfSimulated(seed: number): (data_dir: string) => Promise<N
       reopen: async () => {
         await end();
         local = await openTestNode(data_dir);
-        door = await openTestDoor(local);
-        proxy.target_port = door.port;
+        server = await openTestNodeServer(local);
+        proxy.target_port = server.port;
         node = new PatientNode((onDown) => remoteNode(() => proxy.port, { onDown }));
         return node;
       },
@@ -116,6 +116,10 @@ class PatientNode implements Node {
 
   stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
     return this.#patiently(() => this.#remote.stepOutput(session_id, max));
+  }
+
+  forgetOwner(owner_id: string): Promise<void> {
+    return this.#patiently(() => this.#remote.forgetOwner(owner_id));
   }
 
   forget(session_id: string): Promise<void> {

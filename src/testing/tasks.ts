@@ -4,21 +4,29 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { newId } from '../base/ids.ts';
 import { silentLog } from '../base/log.ts';
-import type { Run, RunStatus } from '../domain/run.ts';
-import type { Task } from '../domain/task.ts';
-import type { Member, TeamSpec } from '../domain/team.ts';
-import type { Caller } from '../domain/user.ts';
 import { Feed } from '../events/feed.ts';
-import { Facts } from '../flow/facts.ts';
-import { Audit } from '../services/audit.ts';
-import { IdempotencyKeys } from '../services/idempotency.ts';
-import { Messages, type Post } from '../services/tasks/messages.ts';
-import { Tasks } from '../services/tasks/tasks.ts';
-import { findRun, insertRun, nextRunNumber, type RunRow, toRun, updateRun } from '../store/runs.ts';
+import type { Caller } from '../features/accounts/rules.ts';
+import type { AuditEvent } from '../features/audit/rules/audit.ts';
+import { Audit } from '../features/audit/service.ts';
+import {
+  findRun,
+  insertRun,
+  nextRunNumber,
+  type RunRow,
+  toRun,
+  updateRun,
+} from '../features/runs/queries/runs.ts';
+import type { Run, RunStatus } from '../features/runs/rules/run.ts';
+import { Messages, type Post } from '../features/tasks/messages.ts';
+import { findTask } from '../features/tasks/queries/tasks.ts';
+import type { Task } from '../features/tasks/rules/task.ts';
+import { Tasks } from '../features/tasks/service.ts';
+import { insertTeam, updateTeam } from '../features/teams/queries.ts';
+import type { Member, TeamSpec } from '../features/teams/rules/team.ts';
+import { IdempotencyKeys } from '../server/idempotency.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store, Tx } from '../store/store.ts';
-import { findTask } from '../store/tasks.ts';
-import { insertTeam, updateTeam } from '../store/teams.ts';
+import { Facts } from '../work/facts.ts';
 import { TestClock } from './accounts.ts';
 
 export const ROOT = caller('root', 'root');
@@ -65,7 +73,7 @@ export class TasksRoom {
     const rooms = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
     this.tasks = new Tasks({
       ...rooms,
-      beginRun: (tx, { id, team, task_num, input, created_by }) => {
+      createRun: (tx, { id, team, task_num, input, created_by }) => {
         this.started.push(input);
         this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
         return this.#put(tx, id, 'running');
@@ -169,7 +177,7 @@ export class TasksRoom {
     return findRun(tx, run_id)!;
   }
 
-  async audited(event: string): Promise<unknown[]> {
+  async audited(event: AuditEvent): Promise<unknown[]> {
     const rows = await this.store.read((reader) =>
       reader.all(reader.sql.selectFrom('audit').selectAll().where('event', '=', event).orderBy('id')),
     );

@@ -4,9 +4,10 @@
  */
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
-import type { Folders } from '../domain/node.ts';
-import { isRunOver } from '../domain/run.ts';
-import { findRun, stepsOf } from '../store/runs.ts';
+import type { Folders } from '../core/node.ts';
+import { findRun } from '../features/runs/queries/runs.ts';
+import { stepsOf } from '../features/runs/queries/steps.ts';
+import { isRunOver } from '../features/runs/rules/run.ts';
 import { LivesRoom } from './lives.ts';
 import { openTestNode } from './local-node.ts';
 import { beginRun, plainMember } from './team-runs.ts';
@@ -14,7 +15,9 @@ import { beginRun, plainMember } from './team-runs.ts';
 const RUN = 'run_of_child';
 const [folder, agent] = process.argv.slice(2) as [string, string];
 const node = await openTestNode(join(folder, 'data'), {
-  folders: { resolve: async (path: string) => ({ path, below_worktree_root: false }) } as Folders,
+  folders: {
+    resolve: async (path: string) => ({ path, below_worktree_root: false, claimed_by: null }),
+  } as Folders,
 });
 const room = await LivesRoom.make(node, folder);
 if (!(await found())) {

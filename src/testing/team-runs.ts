@@ -4,7 +4,17 @@
  */
 import { expect, vi } from 'vitest';
 import { newId } from '../base/ids.ts';
-import type { Happened, RunStatus, Step } from '../domain/run.ts';
+import type { Caller } from '../features/accounts/rules.ts';
+import { createRun } from '../features/runs/creation.ts';
+import { agentsOfSteps } from '../features/runs/queries/attempts.ts';
+import { findRun, insertRun, type RunRow, specOf, updateRun } from '../features/runs/queries/runs.ts';
+import { insertSteps, stepsOf, toStep } from '../features/runs/queries/steps.ts';
+import type { GraphEvent } from '../features/runs/rules/graph.ts';
+import type { RunStatus, Step } from '../features/runs/rules/run.ts';
+import { stepRow } from '../features/runs/run-commands.ts';
+import { insertTask } from '../features/tasks/queries/tasks.ts';
+import { createTask } from '../features/tasks/run-tasks.ts';
+import { insertTeam, teamOfNum } from '../features/teams/queries.ts';
 import {
   defaultMember,
   type Member,
@@ -12,25 +22,9 @@ import {
   memberKind,
   type StepSpec,
   type TeamSpec,
-} from '../domain/team.ts';
-import type { Caller } from '../domain/user.ts';
-import type { Facts } from '../flow/facts.ts';
-import { beginRun as startRun, taskOfRun } from '../services/teams/beginning.ts';
-import { stepRow } from '../services/teams/words.ts';
-import {
-  agentsOfSteps,
-  findRun,
-  insertRun,
-  insertSteps,
-  type RunRow,
-  specOf,
-  stepsOf,
-  toStep,
-  updateRun,
-} from '../store/runs.ts';
+} from '../features/teams/rules/team.ts';
 import type { Store, Tx } from '../store/store.ts';
-import { insertTask } from '../store/tasks.ts';
-import { insertTeam, teamOfNum } from '../store/teams.ts';
+import type { Facts } from '../work/facts.ts';
 import { ANA, type LivesRoom, SOON } from './lives.ts';
 
 function agentOf(command: string, more: Partial<MemberAgent>): MemberAgent {
@@ -80,9 +74,9 @@ export async function beginRun(room: LivesRoom, asked: AskedTeam): Promise<strin
     const { user_id: created_by } = ANA;
     const names = { name: newId('team'), description: '', spec: JSON.stringify(spec), version: 1 };
     const num = insertTeam(tx, { id: newId('team'), ...names, created_by, created_at: 0, updated_at: 0 });
-    const begun = { team: teamOfNum(tx, num)!, input: asked.input ?? {}, created_by, now: room.clock.now() };
-    const { num: task_num } = taskOfRun(tx, begun);
-    startRun(tx, room.progress, { ...begun, id, task_num });
+    const common = { team: teamOfNum(tx, num)!, created_by, now: room.clock.now() };
+    const task_num = createTask(tx, { team_num: num, title: 'task', created_by, now: common.now });
+    createRun(tx, room.scheduler, { ...common, id, task_num, input: asked.input ?? {} });
   });
   return id;
 }
@@ -111,12 +105,12 @@ export async function addToRun(
     const whole: StepSpec = { ...none, ...bounds, ...step };
     const kind = memberKind(specOf(run).members.find(({ member_id }) => member_id === step.member_id)!);
     insertSteps(tx, run.num, [{ ...stepRow(whole, kind), added: 1 }]);
-    room.progress.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
+    room.scheduler.apply(tx, run.num, { kind: 'step_added', step: { ...whole, kind } });
   });
 }
 
-export async function say(room: LivesRoom, run_id: string, happened: Happened): Promise<void> {
-  await room.store.write((tx) => room.progress.apply(tx, findRun(tx, run_id)!.num, happened));
+export async function say(room: LivesRoom, run_id: string, event: GraphEvent): Promise<void> {
+  await room.store.write((tx) => room.scheduler.apply(tx, findRun(tx, run_id)!.num, event));
 }
 
 export function runOf(room: LivesRoom, run_id: string): Promise<RunRow> {

@@ -1,9 +1,10 @@
 /** A team with a run that goes on, as rows, for tests of what hangs on them. */
-import type { Member, TeamSpec } from '../domain/team.ts';
-import { insertRun } from '../store/runs.ts';
+
+import { insertRun } from '../features/runs/queries/runs.ts';
+import { insertTask } from '../features/tasks/queries/tasks.ts';
+import { insertTeam } from '../features/teams/queries.ts';
+import type { Member, TeamSpec } from '../features/teams/rules/team.ts';
 import type { Store } from '../store/store.ts';
-import { insertTask } from '../store/tasks.ts';
-import { insertTeam } from '../store/teams.ts';
 
 export function specOf(member_ids: readonly string[], more: Partial<TeamSpec> = {}): TeamSpec {
   const member = (member_id: string): Member => ({

@@ -1,4 +1,4 @@
-/** The two ends of the link's trust, for tests: a node's door with nothing behind it but its health, and a plane. */
+/** The two ends of the link's trust, for tests: a node's server that reports only its health, and a plane. */
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import http2 from 'node:http2';
@@ -12,15 +12,15 @@ import { onTestFinished } from 'vitest';
 import type { Clock } from '../base/clock.ts';
 import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
-import { ActorService } from '../contract/gen/actor_pb.ts';
-import { NodeService } from '../contract/gen/node_pb.ts';
-import { type Connection, type ConnectionOptions, openConnection } from '../link/connection.ts';
-import { type JoinOptions, joinNode } from '../link/join.ts';
-import { NodeTrust, type NodeTrustOptions } from '../link/node-trust.ts';
-import { type Identity, type KeyPair, type LeafContent, makeKey, makeLeaf } from '../link/pki.ts';
-import { PlaneTrust, type PlaneTrustOptions, verifyNode } from '../link/plane-trust.ts';
+import { joinRoutes, renewalHandlers } from '../link/node/join.ts';
+import { type Connection, type ConnectionOptions, openConnection } from '../link/plane/connection.ts';
+import { ActorService } from '../link/proto/actor_pb.ts';
+import { NodeService } from '../link/proto/node_pb.ts';
+import { type JoinOptions, joinNode } from '../link/trust/join.ts';
+import { NodeTrust, type NodeTrustOptions } from '../link/trust/node-trust.ts';
+import { type Identity, type KeyPair, type LeafContent, makeKey, makeLeaf } from '../link/trust/pki.ts';
+import { PlaneTrust, type PlaneTrustOptions, verifyNode } from '../link/trust/plane-trust.ts';
 import { toProblem } from '../link/wire.ts';
-import { joinRoutes, renewalHandlers } from '../rpc-node/join.ts';
 
 export const BOOTSTRAP = 'a bootstrap token for tests';
 export const SECRET = 'a shared secret of more than 32 bytes';
@@ -97,12 +97,12 @@ export async function openTrustedNode(more: Partial<NodeTrustOptions> = {}): Pro
       },
     ],
     routes: (router: ConnectRouter) => {
-      const doors = { trust, log: silentLog };
+      const options = { trust, log: silentLog };
       router.service(NodeService, {
         getHealth: async () => ({ nodeId: trust.node_id }),
-        ...renewalHandlers(doors),
+        ...renewalHandlers(options),
       });
-      joinRoutes(doors)(router);
+      joinRoutes(options)(router);
       router.service(ActorService, { call: async () => ({ result: '"ok"' }) });
     },
   });

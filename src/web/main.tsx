@@ -3,7 +3,7 @@ import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
-import { agentsQuery, queries, reviewsQuery } from './api/queries.ts';
+import { agentsQuery, elicitationsQuery, queries, reviewsQuery } from './api/queries.ts';
 import { session } from './api/session.ts';
 import { router } from './router.tsx';
 import { applyAppearance } from './shell/appearance.ts';
@@ -36,6 +36,7 @@ if (import.meta.env.PROD) navigator.serviceWorker?.register('/sw.js').catch(() =
 if (session.get()) {
   import('./live/streams.ts').then(({ streams }) => streams()).catch(() => {});
   void queries.prefetchQuery(reviewsQuery);
+  void queries.prefetchQuery(elicitationsQuery);
   if (/^\/(agents\/?)?$/.test(location.pathname)) void queries.prefetchQuery(agentsQuery);
 }
 

@@ -7,7 +7,7 @@ import {
   Outlet,
   redirect,
 } from '@tanstack/react-router';
-import { type EventType, eventTypes } from '../domain/event.ts';
+import { type EventType, eventTypes } from '../core/event.ts';
 import { queries } from './api/queries.ts';
 import { session } from './api/session.ts';
 import { loadView } from './screens/agent/views.ts';
@@ -116,11 +116,13 @@ const approvals = createRoute({
     search: Record<string, unknown>,
   ): {
     review?: string | undefined;
+    elicitation?: string | undefined;
     team?: string | undefined;
     agent?: string | undefined;
     kind?: string | undefined;
   } => ({
     review: text(search.review),
+    elicitation: text(search.elicitation),
     team: text(search.team),
     agent: text(search.agent),
     kind: text(search.kind),

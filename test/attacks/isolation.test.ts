@@ -1,14 +1,14 @@
 /**
- * A hostile agent, repository or user against the confinement of agents, with the real program and in every mode that it
- * offers. Races get more than twice the tries that they once needed.
+ * A hostile agent, repository or user against the confinement of agents, with the real program and in every mode of it. Races
+ * get more than twice the attempts that they once needed.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
-import { join, relative } from 'node:path';
+import { dirname, join, relative } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
 import { sleep } from '../../src/base/async.ts';
-import type { Agent } from '../../src/domain/agent.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import {
   AttackRoom,
   type Confined,
@@ -19,12 +19,12 @@ import { git, makeRepository } from '../../src/testing/repository.ts';
 
 const SECRET = 'a secret of the service, 4f1c';
 
-/** Linux's renameat2, which exchanges two paths in one step. */
+/** Linux's renameat2, which exchanges two paths atomically. */
 const EXCHANGE = `syscall(${process.arch === 'arm64' ? 276 : 316}, -100, $path, -100, "$path.link", 2) == 0`;
 
 /** Keeps exchanging a folder with a link to `target`, until a file `<path>.stop` appears. */
 const SWAP = `until (-e "$path.stop") { ${EXCHANGE}; select(undef, undef, undef, 0.003) }`;
-/** Waits for a folder to appear, puts a link to `target` in its place a random moment later, and clears up. */
+/** Waits for a folder to appear, replaces it by a link to `target` a random moment later, and cleans up. */
 const SWAP_NEW = `until (-e "$path.stop") {
   next unless -d $path;
   my $spins = int(rand(20000)); while ($spins > 0) { $spins-- }
@@ -43,7 +43,7 @@ const swapper = (script: string, path: string, target: string) => [
 describe.each(confinements)('with $name', (mode) => {
   const missing = confinementMissing(mode);
   const attack = test.skipIf(missing !== null);
-  /** For what only a sandbox prevents; without one there is no such test. */
+  /** For attacks that only a sandbox prevents. */
   const sandboxed = (name: string, body: () => Promise<void>) => {
     if (mode.sandbox) attack(name, body);
   };
@@ -57,7 +57,7 @@ describe.each(confinements)('with $name', (mode) => {
   });
   afterAll(() => room?.close());
 
-  /** Runs a race: a hostile agent swaps a path while somebody else does something, again and again. */
+  /** Runs a race: a hostile agent keeps replacing a path while somebody else does something. */
   async function race(
     script: string,
     path: string,
@@ -87,7 +87,7 @@ describe.each(confinements)('with $name', (mode) => {
 
   attack(`the agent's variables reach no program that has more rights than the agent${note}`, async () => {
     const folder = await room.folder('loader');
-    // The loader writes a file for every program that these variables reach, before that program does anything.
+    // The loader writes a file for every program that gets these variables, before the program does anything.
     const env = { LD_DEBUG: 'libs', LD_DEBUG_OUTPUT: join(folder, 'ld'), BASH_ENV: '/x', ENV: '/x' };
     await room.run(['/bin/sh', '-c', 'cat /dev/null'], { workdir: folder, env });
     const files = readdirSync(folder).map((name) => join(folder, name));
@@ -96,7 +96,7 @@ describe.each(confinements)('with $name', (mode) => {
     if (room.user) expect(files.map((path) => statSync(path).uid)).toEqual(files.map(() => room.user!.uid));
   });
 
-  attack(`a folder that is made for an agent is no way to own the files of others${note}`, async () => {
+  attack(`creating a folder for an agent does not give it the files of others${note}`, async () => {
     const folder = await room.folder('owned');
     const victim = join(room.data_dir, 'hidden');
     const owner = statSync(victim).uid;
@@ -108,7 +108,7 @@ describe.each(confinements)('with $name', (mode) => {
     expect(await readFile(victim, 'utf8')).toBe(SECRET);
   });
 
-  attack(`filters that only a worktree's git finds reach nothing that is protected${note}`, async () => {
+  attack(`filters that only a worktree's git finds cannot access protected files${note}`, async () => {
     const repo = makeRepository(join(room.work, 'conditional'), { 'a.txt': 'one\n' });
     await arm(repo, 'includeIf "gitdir:**/worktrees/**"', join(room.work, 'conditional.cfg'));
     await own(repo);
@@ -117,7 +117,7 @@ describe.each(confinements)('with $name', (mode) => {
     await mustBeUntouched(repo);
   });
 
-  attack(`a filter behind a long configuration reaches nothing that is protected${note}`, async () => {
+  attack(`a filter behind a long configuration cannot access protected files${note}`, async () => {
     const repo = makeRepository(join(room.work, 'long'), { 'a.txt': 'one\n' });
     const filler = Array.from({ length: 8_600 }, (_, n) => `\ta${'a'.repeat(1_000)}${n} = 1\n`).join('');
     await writeFile(join(repo, '.git/config'), `[filter "x"]\n${filler}`, { flag: 'a' });
@@ -129,30 +129,27 @@ describe.each(confinements)('with $name', (mode) => {
     await mustBeUntouched(repo);
   });
 
-  attack(
-    `a workdir that is swapped while the agent starts shows nothing that is protected${note}`,
-    async () => {
-      const folder = await room.folder('swapped');
-      const path = join(folder, 'wd');
-      await mkdir(path);
-      await own(folder);
-      const agent = (await create({
-        workdir: path,
-        command: `pwd; ls -a; cat hidden; echo x >planted`,
-      })) as Agent;
-      const printed: string[] = [];
-      await race(SWAP, path, room.data_dir, 32, async () => {
-        await room.alice.call('startAgent', { params: { agent_id: agent.id } });
-        await room.plane.finished(agent.id);
-        printed.push(await room.printed(agent.id));
-      });
-      expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
-      expect(printed.join('')).not.toMatch(/4f1c|sessions|secret\.key/);
-    },
-  );
+  attack(`a workdir that is replaced while the agent starts reveals no protected files${note}`, async () => {
+    const folder = await room.folder('swapped');
+    const path = join(folder, 'wd');
+    await mkdir(path);
+    await own(folder);
+    const agent = (await create({
+      workdir: path,
+      command: `pwd; ls -a; cat hidden; echo x >planted`,
+    })) as Agent;
+    const printed: string[] = [];
+    await race(SWAP, path, room.data_dir, 32, async () => {
+      await room.alice.call('startAgent', { params: { agent_id: agent.id } });
+      await room.plane.finished(agent.id);
+      printed.push(await room.printed(agent.id));
+    });
+    expect(existsSync(join(room.data_dir, 'planted'))).toBe(false);
+    expect(printed.join('')).not.toMatch(/4f1c|sessions|secret\.key/);
+  });
 
   attack(
-    `a folder that is swapped while its changes are shown shows nothing that is protected${note}`,
+    `a folder that is replaced while its changes are read reveals no protected files${note}`,
     async () => {
       const repo = makeRepository(join(room.work, 'shown'), { 'a.txt': 'one\n' });
       await mkdir(join(repo, 'sub'));
@@ -171,25 +168,22 @@ describe.each(confinements)('with $name', (mode) => {
     },
   );
 
-  attack(
-    `a folder whose parent is swapped while it is removed takes nothing else with it${note}`,
-    async () => {
-      const outside = join(room.data_dir, 'outside');
-      await mkdir(join(outside, 'victim'), { recursive: true });
-      await writeFile(join(outside, 'victim/canary'), SECRET);
-      const parent = await room.folder('removed');
-      await race(SWAP, parent, outside, 16, async () => {
-        const agent = (await create({
-          worktree_mode: 'create_worktree',
-          workdir: join(parent, 'victim'),
-        })) as Agent;
-        await remove(agent);
-      });
-      expect(await readFile(join(outside, 'victim/canary'), 'utf8')).toBe(SECRET);
-    },
-  );
+  attack(`removing a folder whose parent is replaced removes nothing else${note}`, async () => {
+    const outside = join(room.data_dir, 'outside');
+    await mkdir(join(outside, 'victim'), { recursive: true });
+    await writeFile(join(outside, 'victim/canary'), SECRET);
+    const parent = await room.folder('removed');
+    await race(SWAP, parent, outside, 16, async () => {
+      const agent = (await create({
+        worktree_mode: 'create_worktree',
+        workdir: join(parent, 'victim'),
+      })) as Agent;
+      await remove(agent);
+    });
+    expect(await readFile(join(outside, 'victim/canary'), 'utf8')).toBe(SECRET);
+  });
 
-  attack(`the agent reads no credentials of the operator or the service${note}`, async () => {
+  attack(`the agent cannot read credentials of the operator or the service${note}`, async () => {
     await mkdir(join(room.home, '.config/svc'), { recursive: true });
     const credentials = join(room.home, '.config/svc/credentials.json');
     await writeFile(credentials, SECRET, { mode: 0o600 });
@@ -201,7 +195,7 @@ describe.each(confinements)('with $name', (mode) => {
     if (mode.sandbox) expect(printed).not.toContain('.bash_history\n');
   });
 
-  sandboxed(`the agent leaves nothing in a repository that git would run for others${note}`, async () => {
+  sandboxed(`the agent cannot leave anything in a repository that git runs for others${note}`, async () => {
     const repo = join(room.repos, 'guarded');
     makeRepository(repo, { 'a.txt': 'one\n' });
     await rm(join(repo, '.git/hooks'), { recursive: true });
@@ -224,7 +218,7 @@ describe.each(confinements)('with $name', (mode) => {
     expect(existsSync(canary), await room.printed(agent.id)).toBe(false);
   });
 
-  sandboxed(`the agent signals neither the service nor other agents${note}`, async () => {
+  sandboxed(`the agent can signal neither the service nor other agents${note}`, async () => {
     const other = await room.bob.call('createAgent', {
       body: { name: 'bob', node_id: room.node_id, workdir: room.work, command: 'sleep 1000', start: true },
     });
@@ -241,23 +235,39 @@ describe.each(confinements)('with $name', (mode) => {
     await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
-  /** Gives a folder to the agents' user, as what agents made is. */
+  sandboxed(`the agent can read its own token, but no other session's${note}`, async () => {
+    const body = { name: 'bob', node_id: room.node_id, workdir: room.work, start: true };
+    const other = await room.bob.call('createAgent', {
+      body: { ...body, command: 'echo "$SVC_ACTOR_TOKEN_FILE"; sleep 1000' },
+    });
+    let theirs = '';
+    while (theirs === '') {
+      theirs = (await room.printed(other.id)).trim();
+      await sleep(20);
+    }
+    const printed = await room.run(
+      `test -s "$SVC_ACTOR_TOKEN_FILE" && echo own; cat ${theirs}; ls ${dirname(theirs)}; ls ${dirname(dirname(theirs))}`,
+    );
+    expect(printed).toMatch(/^own$/m);
+    expect(printed).toContain(`cat: ${theirs}: No such file or directory`);
+    expect(printed).not.toMatch(/^(token|eyJ|svc_)/m);
+    await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
+  });
+
+  /** Makes the agents' user the owner of a folder, as of everything that agents create. */
   async function own(folder: string): Promise<void> {
     room.own(folder);
   }
 
-  sandboxed(
-    `the agent changes no setting of the kernel and finds nothing of it writable${note}`,
-    async () => {
-      // Asks only, and changes nothing where the answer is wrong.
-      const printed = await room.run(
-        'find /proc -writable ! -path "/proc/[0-9]*" ! -type l 2>/dev/null; echo done',
-      );
-      expect(printed).toBe('done\n');
-    },
-  );
+  sandboxed(`the agent cannot write any kernel setting${note}`, async () => {
+    // Only checks, and changes nothing if the check fails.
+    const printed = await room.run(
+      'find /proc -writable ! -path "/proc/[0-9]*" ! -type l 2>/dev/null; echo done',
+    );
+    expect(printed).toBe('done\n');
+  });
 
-  sandboxed(`a relative link in the place of the workdir uncovers nothing${note}`, async () => {
+  sandboxed(`a relative link in place of the workdir reveals nothing${note}`, async () => {
     const folder = await room.folder('relative');
     const path = join(folder, 'wd');
     await mkdir(path);
@@ -277,7 +287,7 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   sandboxed(
-    `a folder that looks like git's record of a worktree opens no worktree of others${note}`,
+    `a folder that imitates git's record of a worktree opens no worktree of others${note}`,
     async () => {
       const repo = makeRepository(join(room.work, 'forged'), { 'a.txt': 'one\n' });
       const forger = await room.folder('forger');
@@ -301,24 +311,21 @@ describe.each(confinements)('with $name', (mode) => {
     },
   );
 
-  attack(
-    `whoever writes to a session's control channel does not choose whom a stop ends${note}`,
-    async () => {
-      const victim = spawn('sleep', ['1000'], { stdio: 'ignore' });
-      try {
-        const agent = await room.start('while :; do sleep 0.1; done');
-        const control = join(room.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
-        await writeFile(control, `keeper ${victim.pid}\nmain ${victim.pid}\nout\n`, { flag: 'a' });
-        await sleep(300);
-        await room.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
-        expect([victim.exitCode, victim.signalCode]).toEqual([null, null]);
-      } finally {
-        victim.kill('SIGKILL');
-      }
-    },
-  );
+  attack(`writing to a session's control channel does not decide what a stop ends${note}`, async () => {
+    const victim = spawn('sleep', ['1000'], { stdio: 'ignore' });
+    try {
+      const agent = await room.start('while :; do sleep 0.1; done');
+      const control = join(room.data_dir, 'sessions', agent.session_id!, 'pipes/ctl');
+      await writeFile(control, `keeper ${victim.pid}\nmain ${victim.pid}\nout\n`, { flag: 'a' });
+      await sleep(300);
+      await room.alice.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });
+      expect([victim.exitCode, victim.signalCode]).toEqual([null, null]);
+    } finally {
+      victim.kill('SIGKILL');
+    }
+  });
 
-  /** Makes a repository run a program on every file, by way of a file that its configuration includes. */
+  /** Configures a repository to run a program on every file, through a file that its configuration includes. */
   async function arm(repo: string, how: string, included: string): Promise<void> {
     const program = `${included}.sh`;
     const steps = [
@@ -353,7 +360,7 @@ describe.each(confinements)('with $name', (mode) => {
     }
   }
 
-  /** What git of others runs, once it is there. */
+  /** A program that git of others would run if it existed. */
   function plant(repo: string): string {
     const dir = `${repo}/.git`;
     const program = `${room.work}/payload.sh`;
@@ -386,7 +393,7 @@ describe('with a sandbox', () => {
   });
   afterAll(() => room?.close());
 
-  attack('refuses a safe path above what it hides, at the start and live', async () => {
+  attack('rejects a safe path above a hidden folder, at the start and at runtime', async () => {
     const above = join(room.data_dir, '..');
     await room.plane.kill('SIGTERM');
     await expect(room.plane.start({ SVC_SAFE_PATHS: above })).rejects.toThrow('agents.sandbox cannot hide');

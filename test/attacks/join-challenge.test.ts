@@ -1,11 +1,11 @@
-/** Attack S11: before there is a root user, a program that reaches loopback asks for the join link and uses it. */
+/** Before the root user exists, a local program asks for the join link and uses it. */
 import { spawnSync } from 'node:child_process';
 import { readFile, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 
-/** `nobody` of Linux. */
+/** The uid of `nobody` on Linux. */
 const STRANGER = 65_534;
 
 let plane: TestPlane;

@@ -1,15 +1,22 @@
-/** Long texts of agents and users, made to keep the service or the command line busy. */
+/** Long texts of agents and users that try to keep the service or the command line busy. */
 import { expect, test } from 'vitest';
-import { pieces } from '../../src/agent-doctor/model/shape.ts';
+import { readMessage } from '../../src/acp/message.ts';
 import { TerminalFilter, visible as visibleInTerminal } from '../../src/cli/terminal.ts';
-import { Redactor } from '../../src/domain/redaction.ts';
-import { visible } from '../../src/domain/visible.ts';
+import { Redactor } from '../../src/core/redaction.ts';
+import { visible } from '../../src/core/visible.ts';
 import { applyToLongTexts } from '../../src/testing/long-input.ts';
+import { Script } from '../../src/tools/agent-doctor/model/script.ts';
+import { pieces } from '../../src/tools/agent-doctor/model/shape.ts';
 
 const redactor = Redactor.of([
   { name: 'KEY', value: 'k3y-of-mine' },
   { name: 'ZEROS', value: '0'.repeat(64) },
 ])!;
+
+const saying = (text: string) => ({
+  ...{ model: 'm', tools: [], answer_schema: null, stream: false },
+  turns: [{ role: 'user' as const, text }],
+});
 
 test.each<[string, (text: string) => unknown]>([
   ['names of hidden characters', visible],
@@ -19,7 +26,16 @@ test.each<[string, (text: string) => unknown]>([
   ['redaction of JSON', (text) => redactor.json(JSON.stringify({ text }))],
   ['redaction of a stream', (text) => redactor.take(Buffer.from(text), { last: false }).held],
   ['pieces of a model answer', pieces],
+  ['a prompt to the model of the agent doctor', (text) => new Script('/').answer(saying(text)).text],
 ])('%s: takes linear time whatever is repeated', (_, apply) => {
   applyToLongTexts(apply);
   expect(apply('end')).not.toBeUndefined();
+});
+
+test.each(['{}', '[]', '0'])('a message of an agent with millions of values (%s) is not parsed', (value) => {
+  const values = `${value},`.repeat(8_000_000);
+  const line = `{"jsonrpc":"2.0","method":"session/update","params":{"x":[${values}0]}}\n`;
+  expect(readMessage(line)).toBeNull();
+  const text = `{"jsonrpc":"2.0","method":"session/update","params":{"x":${JSON.stringify(values)}}}\n`;
+  expect(readMessage(text)).toMatchObject({ kind: 'notification' });
 });

@@ -1,7 +1,7 @@
-/** Attack S16: a user subscribes a push endpoint at an address that stands for the plane's own machine. */
+/** A user subscribes a push endpoint at an address of the plane's own machine. */
 import { createECDH } from 'node:crypto';
 import { afterAll, beforeAll, expect, test } from 'vitest';
-import { Client } from '../../src/contract/client.ts';
+import { Client } from '../../src/client/client.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 
 let plane: TestPlane;
@@ -28,7 +28,7 @@ test.each(['::7f00:1', '::127.0.0.1', '::a9fe:a9fe', '0:0:0:0:0:0:a00:1', '4000:
   },
 );
 
-test('takes an endpoint at a global address', async () => {
+test('accepts an endpoint at a global address', async () => {
   await expect(subscribe('https://[2606:4700::1111]/')).resolves.toMatchObject({
     service: '[2606:4700::1111]',
   });

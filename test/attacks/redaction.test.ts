@@ -1,4 +1,4 @@
-/** Attack S16: an agent prints its secret with escape sequences between the letters, so that it is not recognized. */
+/** An agent prints its secret with escape sequences between the letters, so that it is not recognized. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { TestPlane } from '../../src/testing/plane.ts';
 
@@ -10,7 +10,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-/** As a terminal, or a page that drops the sequences, shows it. */
+/** The text as a terminal, or a page that drops the sequences, shows it. */
 const shown = (output: Buffer) => output.toString().replace(/\x1b(?:\[[0-9;]*[A-Za-z]|\(B)/g, '');
 
 test.each([

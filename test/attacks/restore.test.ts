@@ -1,4 +1,4 @@
-/** Attack S16: an operator restores an archive that a stranger has prepared. */
+/** An operator restores an archive that an attacker has prepared. */
 import { execFileSync } from 'node:child_process';
 import {
   chmodSync,
@@ -18,7 +18,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from 'vitest
 import { TestPlane } from '../../src/testing/plane.ts';
 
 let plane: TestPlane;
-/** A sound backup, unpacked. */
+/** A valid backup, unpacked. */
 let sound: string;
 let content: string;
 let outside: string;
@@ -103,7 +103,7 @@ test.each<[string, () => void, string]>([
     },
     'unexpected file log/1/extra',
   ],
-])('refuses an archive with %s, and changes nothing', async (_, craft, reason) => {
+])('rejects an archive with %s, and changes nothing', async (_, craft, reason) => {
   craft();
   const before = readdirSync(plane.data_dir).sort();
   const { code, stderr } = await restore();
@@ -117,7 +117,7 @@ test.each<[string, () => void, string]>([
 test.each([
   ['..', 's,^\\./secret,../../planted,'],
   ['an absolute path', 's,^\\./secret,/tmp/planted-by-svc-test,'],
-])('refuses a member whose name leads out of the archive by %s', async (_, transform) => {
+])('rejects a member whose name leads outside of the archive by %s', async (_, transform) => {
   writeFileSync(join(content, 'secret'), 'planted');
   const before = readdirSync(plane.data_dir).sort();
   const { code, stderr } = await restore('-P', `--transform=${transform}`);
@@ -127,7 +127,7 @@ test.each([
   expect(readdirSync(plane.folder)).not.toContain('planted');
 });
 
-test('restores a sound archive with modes of its own choice, none of those in the archive', async () => {
+test('restores a valid archive with fixed file modes, whatever the modes in the archive', async () => {
   for (const name of readdirSync(content)) chmodSync(join(content, name), 0o4777);
   const { code, stderr } = await restore();
   expect([code, stderr]).toEqual([0, expect.anything()]);

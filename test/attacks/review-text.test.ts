@@ -1,4 +1,4 @@
-/** Attack S15: a command in a permission review holds characters that nobody sees, or letters that pass for others. */
+/** A command in a permission review contains invisible characters, or letters that look like others. */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test, vi } from 'vitest';
 import { browserTest, openBrowser, signIn } from '../../src/testing/browser.ts';
@@ -6,7 +6,7 @@ import { TestPlane } from '../../src/testing/plane.ts';
 
 const AGENT = fileURLToPath(new URL('../../src/testing/acp-agent.ts', import.meta.url));
 
-/** Those of the report, and a Cyrillic letter. */
+/** Invisible characters, and a Cyrillic letter. */
 const CHARACTERS = [
   ...['\u200c', '\u200d', '\u034f', '\u2800', '\uffa0', '\u17b4', '\ufe0f', '\u00a0', '\u3000', '\u{e0100}'],
   ...['\u{1d173}', '\u0430'],
@@ -41,7 +41,7 @@ beforeAll(async () => {
 });
 afterAll(() => plane.close());
 
-test('the command line names each of them in the title, the input, the text and the options', async () => {
+test('the command line names hidden characters in the title, the input, the text and the options', async () => {
   const { stdout } = await plane.cli(['reviews', 'show', review_id]);
   for (const text of [named, `sudo ${named}`, `Why: ${named}`, `Yes: ${named}`])
     expect(stdout).toContain(text);
@@ -49,7 +49,7 @@ test('the command line names each of them in the title, the input, the text and 
 });
 
 browserTest(
-  'the card in the web UI names each of them in the title, the input, the text and the options',
+  'the card in the web UI names hidden characters in the title, the input, the text and the options',
   async () => {
     const browser = await openBrowser();
     try {

@@ -1,8 +1,8 @@
-/** Attack S14: a human of a team reads the values of its members' variables in records, answers and streams. */
+/** A human member of a team reads the values of the members' variables in records, responses and streams. */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { Client } from '../../src/contract/client.ts';
+import { Client } from '../../src/client/client.ts';
 import { ROOT, TestPlane } from '../../src/testing/plane.ts';
 
 const SECRET = 'sk-alice-secret-0001';
@@ -11,7 +11,7 @@ const OTHER = 'sk-alice-secret-0002';
 let plane: TestPlane;
 let alice: Client;
 let bob: Client;
-/** What bob has received so far. */
+/** Everything that Bob has received so far. */
 let heard: string;
 
 beforeEach(async () => {
@@ -28,7 +28,7 @@ async function signUp(username: string): Promise<Client> {
   return new Client({ url: plane.url, token });
 }
 
-function hear<T>(answer: T): T {
+function collect<T>(answer: T): T {
   heard += `${JSON.stringify(answer)}\n`;
   return answer;
 }
@@ -48,36 +48,36 @@ function makeTeam(idempotency_key?: string) {
   });
 }
 
-/** Runs the team to its end; the value that the agent found in its environment. */
+/** Runs the team to its end. Returns the value that the agent found in its environment. */
 async function keyInRun(team_id: string): Promise<string> {
-  const { id: run_id } = hear(await bob.call('createRun', { params: { team_id }, body: {} }));
+  const { id: run_id } = collect(await bob.call('createRun', { params: { team_id }, body: {} }));
   await expect.poll(async () => (await bob.call('findRun', { params: { run_id } })).status).toBe('completed');
-  hear(await bob.call('findRun', { params: { run_id } }));
+  collect(await bob.call('findRun', { params: { run_id } }));
   return (await readFile(join(plane.work, `key-${run_id}`), 'utf8')).trim();
 }
 
-test('no record, answer or stream shows the value of a variable, and agents get it', async () => {
+test('no record, response or stream shows the value of a variable, and agents get it', async () => {
   const stop = new AbortController();
   const changes = bob.follow('followAll', { signal: stop.signal });
   const following = (async () => {
-    for await (const frame of changes) hear(frame);
+    for await (const frame of changes) collect(frame);
   })();
-  const made = hear(await makeTeam('once'));
-  hear(await makeTeam('once'));
+  const made = collect(await makeTeam('once'));
+  collect(await makeTeam('once'));
   const params = { team_id: made.id };
   expect(await keyInRun(made.id)).toBe(SECRET);
-  hear(await bob.call('getTeam', { params }));
-  hear(await bob.call('listTeams', {}));
-  hear(await bob.call('listRuns', { params }));
-  hear(await bob.call('updateTeam', { params, body: { description: 'mine', version: 1 } }));
-  hear(await plane.client.call('listAudit', {}));
+  collect(await bob.call('getTeam', { params }));
+  collect(await bob.call('listTeams', {}));
+  collect(await bob.call('listRuns', { params }));
+  collect(await bob.call('updateTeam', { params, body: { description: 'mine', version: 1 } }));
+  collect(await plane.client.call('listAudit', {}));
   const listed = await bob.call('listAgents', {});
-  const agents = hear('items' in listed ? listed.items : listed);
-  hear((await plane.output(agents[0]!.id)).toString());
+  const agents = collect('items' in listed ? listed.items : listed);
+  collect((await plane.output(agents[0]!.id)).toString());
   stop.abort();
   await following;
 
-  // The stream of changes carried the run, and the audit log was read.
+  // The stream of changes contained the run, and the audit log was read.
   expect(heard).toContain('"event":"run"');
   expect(heard).toContain('run_created');
   expect(heard).toContain('[redacted:API_KEY]');
@@ -108,7 +108,7 @@ test('a definition without a name removes that variable, and a new value replace
   );
 });
 
-test('a restarted run keeps the values that it began with', async () => {
+test('a restarted run keeps the values that it started with', async () => {
   const { id: team_id } = await makeTeam();
   expect(await keyInRun(team_id)).toBe(SECRET);
   const params = { team_id };

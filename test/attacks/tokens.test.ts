@@ -1,20 +1,20 @@
 /**
- * API tokens against the real program: what holds one tries to do more than its scopes allow, to reach more than it is
- * limited to, and to become a stronger one.
+ * API tokens against the real program: the holder of a token tries to do more than its scopes allow, to access more than it
+ * is limited to, and to get a stronger one.
  */
 import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, test } from 'vitest';
+import { isPublic, pathParams, type Route } from '../../src/api/route.ts';
+import { type OperationId, operationIds, routes } from '../../src/api/routes.ts';
 import { sleep } from '../../src/base/async.ts';
-import { Client } from '../../src/contract/client.ts';
-import { isPublic, pathParams, type Route } from '../../src/contract/route.ts';
-import { type OperationId, operationIds, routes } from '../../src/contract/routes.ts';
-import type { Agent } from '../../src/domain/agent.ts';
-import type { Scope } from '../../src/domain/grant.ts';
-import { scopeOf } from '../../src/domain/policy.ts';
+import { Client } from '../../src/client/client.ts';
+import type { Scope } from '../../src/core/grant.ts';
+import { scopeOf } from '../../src/core/policy.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 
 const PASSWORD = 'quite a long password';
-const ASKING = [
+const QUESTION = [
   process.execPath,
   fileURLToPath(new URL('../../src/testing/acp-agent.ts', import.meta.url)),
   'permission',
@@ -22,11 +22,11 @@ const ASKING = [
 
 let plane: TestPlane;
 let olga: Client;
-/** What the limited tokens are for. */
+/** The records that the limited tokens are for. */
 let given: Agent;
-/** Olga's as well, and not theirs. */
+/** Olga's other records, to which the limited tokens give no access. */
 let other: Agent;
-let asking: Agent;
+let asker: Agent;
 let review_id: string;
 const team = {} as { id: string; run_id: string; task_id: string; conversation_id: string; mail_id: string };
 
@@ -70,7 +70,7 @@ async function ask(
   return { status, error, text };
 }
 
-/** The path of a route with these parameters; what is not known of is `none`. */
+/** The path of a route with these parameters; unknown parameters become `none`. */
 function pathOf(route: Route, params: Record<string, string>): string {
   return pathParams(route.path).reduce(
     (text, { name, rest }) =>
@@ -79,7 +79,7 @@ function pathOf(route: Route, params: Record<string, string>): string {
   );
 }
 
-/** Bodies and queries that pass the form of routes which need one, so that the refusal is about the resource. */
+/** Valid bodies and queries for routes that need one, so that the error is about the resource. */
 const bodies: Partial<Record<OperationId, unknown>> = {
   updateAgent: { name: 'taken' },
   sendInput: { data: 'x' },
@@ -115,7 +115,7 @@ beforeAll(async () => {
     olga.call('createAgent', { body: { name: 'agent', workdir: plane.work, start: true, ...more } });
   given = await make({ name: 'given', command: 'exec sleep 1000' });
   other = await make({ name: 'other', command: 'cat', stdin: true });
-  asking = await make({ name: 'asking', argv: ASKING, protocol: 'acp', prompt: 'Ask.' });
+  asker = await make({ name: 'asker', argv: QUESTION, protocol: 'acp', prompt: 'Ask.' });
   for (;;) {
     const waiting = (await olga.call('listReviews', { query: {} })) as { id: string }[];
     if (waiting[0]) {
@@ -175,7 +175,7 @@ test('a token with the scope manage creates no agent that it may not start', asy
   expect(await olga.call('listAgents', { query: { name: 'started' } })).toEqual([]);
 });
 
-test('a token with the scope operate acts on agents, and gets no record by reading', async () => {
+test('a token with the scope operate can act on agents, but cannot read records', async () => {
   const token = await tokenOf(olga, { scopes: ['operate'] });
   const sent = await ask(token, 'POST', `/api/agents/${other.id}/input`, { data: 'hello\n' });
   expect(sent.status).toBe(200);
@@ -189,7 +189,7 @@ test('a limited token does not find another agent of its user, by any route', as
   const about = routesOf('agent_id');
   expect(about.length).toBeGreaterThan(20);
   for (const { operation, route } of about) {
-    for (const { id } of [other, asking]) {
+    for (const { id } of [other, asker]) {
       const query = operation === 'searchLog' ? '?q=x' : '';
       const path = pathOf(route, { agent_id: id }) + query;
       const { status, error } = await ask(token, route.method, path, bodies[operation]);
@@ -200,7 +200,7 @@ test('a limited token does not find another agent of its user, by any route', as
   expect(now).toMatchObject({ status: 'running', session_id: other.session_id, name: 'other' });
 });
 
-test('a limited token does not find reviews, teams, runs, tasks and mail of what it is not for', async () => {
+test('a limited token does not find reviews, teams, runs, tasks and mail outside of its limits', async () => {
   const token = await tokenOf(olga, { agent_ids: [given.id] });
   const params = {
     ...{ review_id, team_id: team.id, run_id: team.run_id, task_id: team.task_id, step_key: 'a' },
@@ -213,13 +213,13 @@ test('a limited token does not find reviews, teams, runs, tasks and mail of what
   }
 });
 
-test('lists, mailboxes and the fleet stream of a limited token hold nothing else', async () => {
+test('lists, mailboxes and the fleet stream of a limited token contain nothing else', async () => {
   const token = await tokenOf(olga, { agent_ids: [given.id] });
   const limited = as(token);
   const agents = (await limited.call('listAgents', { query: {} })) as Agent[];
   expect(agents.map(({ id }) => id)).toEqual([given.id]);
   expect(await limited.call('listAgents', { query: { name: 'other' } })).toEqual([]);
-  expect(await limited.call('listReviews', { query: { agent_id: asking.id } })).toEqual([]);
+  expect(await limited.call('listReviews', { query: { agent_id: asker.id } })).toEqual([]);
   expect(await limited.call('listTeams', { query: {} })).toEqual([]);
   const actor = { params: { actor_id: 'user:olga' } };
   expect(await limited.call('listMail', { ...actor, query: {} })).toEqual([]);
@@ -229,23 +229,23 @@ test('lists, mailboxes and the fleet stream of a limited token hold nothing else
   const member = await ask(token, 'GET', `/api/actor/m@${team.id}/mailbox`);
   expect([member.status, member.error]).toEqual([400, `unknown actor: m@${team.id}`]);
 
-  // From the very beginning, over a restart: what was kept is filtered as what is live.
+  // From the start and across a restart: stored events are filtered like live ones.
   await plane.kill();
   await plane.start();
   const last = { labels: { is: 'the-last-change' } };
   await olga.call('updateAgent', { params: { agent_id: given.id }, body: last });
   const stop = new AbortController();
-  let told = '';
+  let received = '';
   for await (const { data } of limited.follow('followAll', { query: { after: 0 }, signal: stop.signal })) {
-    told += JSON.stringify(data);
-    if (told.includes('the-last-change')) stop.abort();
+    received += JSON.stringify(data);
+    if (received.includes('the-last-change')) stop.abort();
   }
-  expect(told).toContain(given.id);
-  for (const id of [other.id, asking.id, review_id, team.id, team.run_id, team.task_id])
-    expect(told).not.toContain(id);
+  expect(received).toContain(given.id);
+  for (const id of [other.id, asker.id, review_id, team.id, team.run_id, team.task_id])
+    expect(received).not.toContain(id);
 });
 
-test('a token that is limited to a team reaches what belongs to it, and no agent beside it', async () => {
+test('a token that is limited to a team gives access to what belongs to it, and to no other agent', async () => {
   const token = await tokenOf(olga, { team_ids: [team.id] });
   const limited = as(token);
   const run = { team_id: team.id, run_id: team.run_id };
@@ -256,7 +256,7 @@ test('a token that is limited to a team reaches what belongs to it, and no agent
   expect([status, error]).toEqual([404, 'agent not found']);
 });
 
-test('a limited token creates neither agents nor teams, and leaves the account alone', async () => {
+test('a limited token can neither create agents or teams nor change the account', async () => {
   const token = await tokenOf(olga, { agent_ids: [given.id] });
   const device = { endpoint: 'https://push.example.org/x', keys: { p256dh: 'x', auth: 'x' } };
   for (const [method, path, body] of [
@@ -273,7 +273,7 @@ test('a limited token creates neither agents nor teams, and leaves the account a
   }
 });
 
-test('a limited token gets no answer that was kept for another token of its user', async () => {
+test('a limited token gets no response that was stored for another token of its user', async () => {
   const token = await tokenOf(olga, { agent_ids: [given.id] });
   const whole = await tokenOf(olga);
   const request = ['POST', `/api/agents/${other.id}/input`, { data: 'once\n' }] as const;
@@ -284,7 +284,7 @@ test('a limited token gets no answer that was kept for another token of its user
   expect(replayed.text).not.toContain(other.workdir);
 });
 
-test('a token whose agent is deleted reaches nothing', async () => {
+test('a token whose agent is deleted gives access to nothing', async () => {
   const brief = await olga.call('createAgent', {
     body: { name: 'brief', workdir: plane.work, command: 'true' },
   });
@@ -296,7 +296,7 @@ test('a token whose agent is deleted reaches nothing', async () => {
   );
 });
 
-test('no token makes another, a fresh one, or a passkey, whatever its scopes', async () => {
+test('no token can create or refresh a token, or add a passkey, whatever its scopes', async () => {
   const all: Scope[] = ['read', 'operate', 'manage', 'admin', 'metrics'];
   for (const token of [await tokenOf(plane.client, { scopes: all }), await tokenOf(olga)]) {
     for (const [path, body] of [
@@ -310,7 +310,7 @@ test('no token makes another, a fresh one, or a passkey, whatever its scopes', a
   }
 });
 
-test('a user gets no token with a scope of root, and none for what others have', async () => {
+test('a user gets no token with a scope of root, and none for records of others', async () => {
   const foreign = await plane.create({ name: 'foreign', command: 'true' });
   for (const [body, error] of [
     [{ scopes: ['admin'] }, 'scopes must not contain admin: only root may grant it'],
@@ -326,7 +326,7 @@ test('a user gets no token with a scope of root, and none for what others have',
   }
 });
 
-test('a token of root without the scope admin does nothing of root’s', async () => {
+test('a token of root without the scope admin gives no rights of root', async () => {
   const token = await tokenOf(plane.client);
   const params = { user_id: 'none', node_id: 'none' };
   const tried = operationIds.filter((operation) => scopeOf(routes[operation].action) === 'admin');

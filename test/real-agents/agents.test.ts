@@ -3,14 +3,10 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { writeChapter } from '../../bench/chapter.ts';
-import { examineAgent } from '../../src/agent-doctor/doctor.ts';
-import { dressFor } from '../../src/agent-doctor/known.ts';
-import { openModelServer } from '../../src/agent-doctor/model/server.ts';
-import type { Report } from '../../src/agent-doctor/report.ts';
 import { sleep } from '../../src/base/async.ts';
-import type { EventRecord } from '../../src/domain/event.ts';
-import { findPreset } from '../../src/domain/presets.ts';
-import type { Review } from '../../src/domain/review.ts';
+import type { EventRecord } from '../../src/core/event.ts';
+import { findPreset } from '../../src/features/presets/rules/catalog.ts';
+import type { Review } from '../../src/features/reviews/rules.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 import {
   installAgent,
@@ -20,16 +16,23 @@ import {
   realAgents,
 } from '../../src/testing/real-agents.ts';
 import { makeRepository } from '../../src/testing/repository.ts';
+import { sandboxMissing } from '../../src/testing/sandbox.ts';
+import { examineAgent } from '../../src/tools/agent-doctor/doctor.ts';
+import { modelSettingsFor } from '../../src/tools/agent-doctor/model/agent-settings.ts';
+import { openModelServer } from '../../src/tools/agent-doctor/model/server.ts';
+import type { Report } from '../../src/tools/agent-doctor/report.ts';
 import versions from './versions.json' with { type: 'json' };
 
 interface Expected {
   /** Checks that are not `ok`, as the pinned releases are known to be. */
   others: Record<string, string>;
+  /** Checks whose grade depends on the moment at which KILL comes. */
+  varies?: string[];
   options: { optionId: string; kind: string }[];
 }
 
-/** Whether a process is left behind depends on when KILL comes. */
-const UNSTEADY = 'orphans after KILL';
+/** Whether a process is left behind depends on when KILL comes, for every agent. */
+const VARIES = 'orphans after KILL';
 
 const codex = ['allow_once:allow_once', 'accept_execpolicy_amendment:allow_always', 'cancel:reject_once'];
 const gemini = ['proceed_always:allow_always', 'proceed_once:allow_once', 'cancel:reject_once'];
@@ -44,7 +47,9 @@ const expected: Record<RealAgentName, Expected> = {
     options: codex.map(optionOf),
   },
   '@google/gemini-cli': {
-    others: { 'load after KILL': 'failed', TERM: 'weak' },
+    others: { TERM: 'weak' },
+    // It writes its session some time after the turn.
+    varies: ['load after KILL'],
     options: gemini.map(optionOf),
   },
   '@opencode/cli': { others: {}, options: opencode.map(optionOf) },
@@ -80,7 +85,7 @@ const HEAD =
   '| agent | doctor | options of the permission | a turn through the plane |\n| --- | --- | --- | --- |';
 
 for (const { name, version, preset } of cases) {
-  const { others, options } = expected[name];
+  const { others, varies, options } = expected[name];
   const key = `${name} ${version}`;
   describe(key, () => {
     let agent: RealAgent | null = null;
@@ -101,7 +106,7 @@ for (const { name, version, preset } of cases) {
       console.log(table(report));
       rows[key] = { ...doctored(report), plane: 'did not end' };
       expect(report.known_as).toBe(preset);
-      expect(gradesOf(report)).toEqual(others);
+      expect(gradesOf(report, varies)).toEqual(others);
       expect(report.checks.find((check) => check.name === 'permission')!.facts).toMatchObject({ options });
     });
 
@@ -116,8 +121,8 @@ for (const { name, version, preset } of cases) {
       const repo = makeRepository(join(plane.work, 'repo'), { 'README.md': 'hello\n' });
       const model = await openModelServer(repo);
       onTestFinished(() => model.close());
-      const dress = dressFor(preset, model.url);
-      for (const [path, text] of Object.entries(dress.files)) {
+      const settings = modelSettingsFor(preset, model.url);
+      for (const [path, text] of Object.entries(settings.files)) {
         await mkdir(dirname(join(home, path)), { recursive: true });
         await writeFile(join(home, path), text);
       }
@@ -127,18 +132,13 @@ for (const { name, version, preset } of cases) {
           argv: agent.argv,
           preset,
           workdir: repo,
-          env: { ...homeEnv(home), ...dress.env },
-          prompt: 'Write hello into a file.',
+          env: { ...homeEnv(home), ...settings.env },
+          prompt: PROMPT,
           start: true,
         },
       });
       const asked_at = performance.now();
-      const review = await until(async () => {
-        const reviews = await plane.client.call('listReviews', {
-          query: { agent_id: id, status: 'pending' },
-        });
-        return (reviews as Review[])[0];
-      });
+      const review = await questionOf(plane, id);
       expect(review.options.map(({ option_id, kind }) => ({ optionId: option_id, kind }))).toEqual(options);
       expect(await files(repo)).toEqual(['README.md']);
       const to_question_ms = performance.now() - asked_at;
@@ -147,14 +147,7 @@ for (const { name, version, preset } of cases) {
       const answered = { params: { review_id: review.id }, body: { decision: 'allow' as const } };
       expect(await plane.client.call('respondReview', answered)).toMatchObject({ decision: 'allow' });
       const answered_at = performance.now();
-      const ended = await until(async () => {
-        const log = await plane.client.call('getLog', {
-          params: { agent_id: id },
-          query: { type: 'acp_event' as never },
-        });
-        return (log as EventRecord[]).find((event) => String(event.response_to).startsWith('prm_'));
-      });
-      expect(ended.payload).toMatchObject({ result: { stopReason: 'end_turn' } });
+      expect((await endOfTurn(plane, id)).payload).toMatchObject({ result: { stopReason: 'end_turn' } });
       const to_end_ms = performance.now() - answered_at;
       expect(await files(repo)).toHaveLength(2);
       expect(await plane.get(id)).toMatchObject({ activity: 'idle', pending_reviews: 0, asks: 'asks' });
@@ -162,6 +155,75 @@ for (const { name, version, preset } of cases) {
       rows[key]!.plane =
         `${seconds(to_question_ms)} to the question, the plane killed and started, ${seconds(to_end_ms)} from the answer to \`end_turn\``;
     });
+
+    test('it starts in a sandbox, asks, and writes into its worktree', async ({ skip }) => {
+      if (!agent) return skip('the registry does not have it');
+      const missing = sandboxMissing();
+      if (missing !== null) return skip(`needs ${missing}`);
+      const base = await realpath(await mkdtemp('/srv/svc-real-agent-'));
+      onTestFinished(() => rm(base, { recursive: true, force: true, maxRetries: 5 }));
+      const home = join(base, 'home');
+      await mkdir(home);
+      const sandbox = {
+        HOME: home,
+        PATH: agent.env.PATH!,
+        SVC_AGENTS_SANDBOX: 'bwrap',
+        SVC_AGENTS_SANDBOX_READ: agent.folder,
+        SVC_WORKTREE_REPO_ROOTS: base,
+      };
+      const plane = await TestPlane.open({ base, env: sandbox });
+      onTestFinished(() => plane.close());
+      const repo = makeRepository(join(base, 'repo'), { 'README.md': 'hello\n' });
+      const tree = join(plane.work, 'tree');
+      const model = await openModelServer(tree);
+      onTestFinished(() => model.close());
+      const settings = modelSettingsFor(preset, model.url);
+      // The preset's own folders are kept from one agent of a user to the next, so one agent can set up the others.
+      const writes = Object.entries(settings.files).map(
+        ([path, text]) => `mkdir -p "$HOME/${dirname(path)}" && printf %s '${text}' >"$HOME/${path}"`,
+      );
+      const setup = await plane.client.call('createAgent', {
+        body: {
+          ...{ name: 'setup', preset, protocol: 'plain', workdir: plane.work, start: true },
+          command: [...writes, 'true'].join(' && '),
+        },
+      });
+      expect(await plane.finished(setup.id)).toMatchObject({ exit_code: 0 });
+      const { id } = await plane.client.call('createAgent', {
+        body: {
+          ...{ name: preset, argv: agent.argv, preset, env: settings.env, prompt: PROMPT, start: true },
+          ...{ worktree_mode: 'create_worktree', worktree_repo: repo, workdir: tree },
+        },
+      });
+      const review = await questionOf(plane, id);
+      expect(await files(tree)).toEqual(['README.md']);
+      const answered = { params: { review_id: review.id }, body: { decision: 'allow' as const } };
+      await plane.client.call('respondReview', answered);
+      expect((await endOfTurn(plane, id)).payload).toMatchObject({ result: { stopReason: 'end_turn' } });
+      expect(await files(tree)).toHaveLength(2);
+      await plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds: 5 } });
+    });
+  });
+}
+
+const PROMPT = 'Write hello into a file.';
+
+/** The first review of an agent that waits. */
+function questionOf(plane: TestPlane, agent_id: string): Promise<Review> {
+  return until(async () => {
+    const reviews = await plane.client.call('listReviews', { query: { agent_id, status: 'pending' } });
+    return (reviews as Review[])[0];
+  });
+}
+
+/** The answer to its first prompt. */
+function endOfTurn(plane: TestPlane, agent_id: string): Promise<EventRecord> {
+  return until(async () => {
+    const log = await plane.client.call('getLog', {
+      params: { agent_id },
+      query: { type: 'acp_event' as never },
+    });
+    return (log as EventRecord[]).find((event) => String(event.response_to).startsWith('prm_'));
   });
 }
 
@@ -196,8 +258,10 @@ function seconds(ms: number): string {
   return `${(ms / 1000).toFixed(1)} s`;
 }
 
-function gradesOf({ checks }: Report): Record<string, string> {
-  const others = checks.filter(({ name, grade }) => grade !== 'ok' && name !== UNSTEADY);
+function gradesOf({ checks }: Report, varies: string[] = []): Record<string, string> {
+  const others = checks.filter(
+    ({ name, grade }) => grade !== 'ok' && name !== VARIES && !varies.includes(name),
+  );
   return Object.fromEntries(others.map(({ name, grade }) => [name, grade]));
 }
 

@@ -33,7 +33,7 @@ export const loading: Row = {
     'The largest contentful paint (LCP) of a page that a browser opens with nothing loaded before; a dozen agents live. Once from this machine, and once on ' +
     `the screen of a phone with a processor ${CPU_SLOWDOWN} times slower and the network that the browser’s tools call slow 4G (562 ms for every request, 1.44 Mbit/s). ` +
     'The limit is `/healthz`, the service’s constant answer, as the browser shows it. Medians.',
-  when_short:
+  bottleneck:
     'A request costs 562 ms on that network, and the page, its scripts and what they ask for come one after the other; the scripts take 0.7 s to come ' +
     'and half a second to run. At 127.0.0.1, where this is measured, the sign-in page says below its form that passkeys work at localhost, once it ' +
     'has asked.',
@@ -74,7 +74,7 @@ async function paintOf(stage: Stage, { path, signed_in, words }: Place, slow: bo
   // A larger paint may follow.
   await sleep(slow ? 2_000 : 500);
   const ms = await seen.probe('largestPaint');
-  if (ms === 0) throw new Error(`the browser told of no paint of ${path}`);
+  if (ms === 0) throw new Error(`the browser reported no paint of ${path}`);
   await seen.close();
   return ms / 1000;
 }

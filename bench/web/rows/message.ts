@@ -19,18 +19,20 @@ export const message: Row = {
     'change of the conversation to the next: reading the piece, Markdown, layout, paint. The limit is a page of its own that follows ' +
     'the same agent and puts what comes into the page as text. Layout shift is that of the same conversation ' +
     'while it comes (CLS).',
-  when_short:
+  bottleneck:
     'Of ten ms three are scripts (React and the Markdown of the last block), one layout; the rest is the browser’s own: compositing and painting a page ' +
     'that holds a box that scrolls for each table and piece of code.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const chars = quick ? CHARS / 5 : CHARS;
-      const cost = await told(stage, chars, async (agent_id) => {
+      const cost = await costOf(stage, chars, async (agent_id) => {
         const ui = await stage.ui(`/agents/${agent_id}/conversation`);
         await ui.has(`${at.conversation} [data-row]`);
         return ui;
       });
-      const bare = await told(stage, Math.min(chars, CHARS / 4), (agent_id) => openFollower(stage, agent_id));
+      const bare = await costOf(stage, Math.min(chars, CHARS / 4), (agent_id) =>
+        openFollower(stage, agent_id),
+      );
       const what = `a piece of a Markdown message of ${chars.toLocaleString('en-US')} characters`;
       const limit_is = 'bare text';
       return [
@@ -64,7 +66,7 @@ export const message: Row = {
 };
 
 /** Of a page, while an agent of its own says the message. */
-async function told(
+async function costOf(
   stage: Stage,
   chars: number,
   open: (agent_id: string) => Promise<Seen>,

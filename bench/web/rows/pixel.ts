@@ -17,16 +17,16 @@ export const pixel: Row = {
     'page as text. The clicks are those on “Start agent” by somebody who opens the form for the first time, nothing loaded before; from the event to the ' +
     'painted conversation, or to the painted first line of `echo`, with making the agent, its folder, its session and its process in between. Their ' +
     'limit is a click that puts an element into an empty page. Medians of the clicks.',
-  when_short: 'The agent and its folder are made in 30 ms; the rest is drawing its page for the first time.',
+  bottleneck: 'The agent and its folder are made in 30 ms; the rest is drawing its page for the first time.',
   run: ({ quick }) =>
     withStage(async (stage) => {
       const seconds = quick ? 2 : 10;
-      const late = await lateness(stage, seconds, at.output, async (agent_id) => {
+      const late = await delaysOf(stage, seconds, at.output, async (agent_id) => {
         const ui = await stage.ui(`/agents/${agent_id}/output`);
         await ui.has(`${at.output} [data-line]`);
         return ui;
       });
-      const bare = await lateness(stage, seconds / 2, FOLLOWED, (agent_id) => openFollower(stage, agent_id));
+      const bare = await delaysOf(stage, seconds / 2, FOLLOWED, (agent_id) => openFollower(stage, agent_id));
       const conversations: number[] = [];
       const outputs: number[] = [];
       const elements: number[] = [];
@@ -70,7 +70,7 @@ export const pixel: Row = {
 };
 
 /** Milliseconds of each line. */
-async function lateness(
+async function delaysOf(
   stage: Stage,
   seconds: number,
   place: string,

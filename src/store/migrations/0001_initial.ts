@@ -1,4 +1,4 @@
-/** Everything that one machine needs. Rowid tables with a unique key: twice as fast here as WITHOUT ROWID. */
+/** The initial schema, for a single machine. Rowid tables with a unique key were twice as fast as WITHOUT ROWID. */
 export const sql = `
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 

@@ -1,6 +1,6 @@
 /**
- * The registry of remote nodes, and the tokens that they join with: of those only ids, the text follows from the
- * plane's key. Node rows go when an operator deletes them, token rows when a new one is made after their end.
+ * The registry of remote nodes, and their bootstrap tokens: only the ids are stored, because the text derives from the
+ * plane's key. An operator deletes node rows; expired token rows are deleted when a new token is created.
  */
 export const sql = `
 CREATE TABLE nodes (

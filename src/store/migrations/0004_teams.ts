@@ -1,8 +1,8 @@
 /**
- * Teams and what they do: definitions, tasks with their conversations, runs with their steps, mail and triggers. All of it
- * goes with its team, which only its creator and root delete, and not while a run goes on. Agents of members outlive the
- * run as records (their logs do), and lose the reference when the run goes. What goes with its task or run names its team
- * without a reference: that would be looked for in all of it.
+ * Teams: definitions, tasks with their threads, runs with their steps, mail and triggers. All of it is deleted with the
+ * team, which only its creator and root can delete, and not during a run. The agents of members remain as records (with
+ * their logs) after the run; their reference to it becomes null. Rows that are deleted with their task or run have the team's
+ * number without a foreign key, because the foreign key would be checked in all of them.
  */
 export const sql = `
 CREATE TABLE teams (

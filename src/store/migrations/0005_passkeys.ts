@@ -1,7 +1,7 @@
 /**
- * Passkeys, the challenges that are open, and when a sign-in last showed the password. Passkeys go with their user or
- * when the user removes them. A sign-in has one open registration, which goes with it. Open logins belong to nobody yet:
- * they go when they are used, when they are over (housekeeping), and when an address opens too many.
+ * Passkeys, open challenges, and when a sign-in last verified the password. Passkeys are deleted with their user, or by the
+ * user. A sign-in has at most one open registration, which is deleted with it. Open logins have no user yet: they are deleted
+ * on use, after they expire (housekeeping), and when an address opens too many.
  */
 export const sql = `
 CREATE TABLE passkeys (

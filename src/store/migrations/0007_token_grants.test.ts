@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { migrate, migrations } from '../migrate.ts';
 import { sql } from './0007_token_grants.ts';
 
-/** A database of the version before this step, with these rows, brought to the version after it. */
+/** Creates a database of the version before this step with these rows, and runs the step. */
 function upgraded(rows: string): DatabaseSync {
   const db = new DatabaseSync(':memory:');
   const before = migrations.indexOf(sql);
@@ -13,7 +13,7 @@ function upgraded(rows: string): DatabaseSync {
   return db;
 }
 
-test('API tokens of before keep everything that their user’s role allows; sign-ins need no scopes', () => {
+test('existing API tokens keep everything that their user’s role allows; sign-ins need no scopes', () => {
   const db = upgraded(`
     INSERT INTO users (id, username, role, password_hash, created_at, updated_at)
       VALUES ('usr_r', 'ana', 'root', '', 0, 0), ('usr_u', 'ben', 'user', '', 0, 0);
@@ -31,7 +31,7 @@ test('API tokens of before keep everything that their user’s role allows; sign
   db.close();
 });
 
-test('kept entries of the fleet stream name the agent that they are about', () => {
+test('existing entries of the fleet stream get the id of their agent', () => {
   const entry = (kind: string, record: object) => `(0, '${kind}', 'usr_r', '${JSON.stringify(record)}')`;
   const entries = [
     entry('agent', { id: 'agt_1' }),

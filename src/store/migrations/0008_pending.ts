@@ -1,7 +1,8 @@
 /**
- * Requests for agents whose node does not answer, kept in the agent's row and gone with it; and what was forgotten while its
- * node was away. A row is an agent's (`id` is `agent_id`) or a single session's. A session's goes once its node shows that it does not
- * have it; an agent's stays, because its machine may come back after any time: one row for each agent that root gave up.
+ * Requests for agents whose node does not answer, stored in the agent's row and deleted with it. Also agents and sessions
+ * that were forgotten while their node was away: a row is for an agent (`id` is `agent_id`) or a single session. A session's
+ * row is deleted once its node reports that it does not have the session. An agent's row stays, because its machine may
+ * return at any time.
  */
 export const sql = `
 ALTER TABLE agents ADD COLUMN pending_request TEXT;

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest';
 import { migrate, migrations } from '../migrate.ts';
 import { sql } from './0010_team_env.ts';
 
-/** The schema of the version that stored values in records of runs. */
+/** The schema version that stored values in records of runs. */
 const BEFORE = migrations.indexOf(sql);
 
 test('an upgrade removes the values of variables from stored records of runs and nothing else', () => {

@@ -1,6 +1,6 @@
 /**
- * Values of variables in teams' definitions are write-only from here on. Records of runs that were kept for streams still
- * hold them: each gets `env_keys`, the names, in place of `env`. Rows without variables stay as they are.
+ * Makes the values of variables in team definitions write-only. Stored records of runs, kept for streams, still contain them:
+ * replaces `env` with `env_keys`, the names. Rows without variables stay as they are.
  */
 const withoutValues = (column: string) => `
 json_set(${column}, '$.spec.members', json((

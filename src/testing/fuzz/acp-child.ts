@@ -6,10 +6,10 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { setImmediate } from 'node:timers/promises';
 import { LAST_METHOD, line } from './acp-frames.ts';
-import { Dice } from './dice.ts';
+import { Rng } from './rng.ts';
 
 const [seed, count] = process.argv.slice(2).map(Number) as [number, number];
-const dice = new Dice(seed);
+const rng = new Rng(seed);
 const asked: string[] = [];
 const input = createInterface({ input: process.stdin });
 input.on('line', (text) => {
@@ -19,7 +19,7 @@ input.on('line', (text) => {
 input.on('close', () => process.exit(0));
 await once(input, 'line');
 for (let left = count; left > 0; left--) {
-  if (!process.stdout.write(line(dice, asked))) await once(process.stdout, 'drain');
+  if (!process.stdout.write(line(rng, asked))) await once(process.stdout, 'drain');
   await setImmediate();
 }
 process.stdout.write(`\n${JSON.stringify({ jsonrpc: '2.0', method: LAST_METHOD })}\n`);

@@ -1,7 +1,7 @@
 /** What an agent might say that speaks ACP, wrongly: messages of the protocol with whatever in their fields, and lines that are none. */
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
-import { type Dice, garbled } from './dice.ts';
-import { anything, Fields, jsonOf, type Nonsense, Raw, text } from './nonsense.ts';
+import { anything, Fields, jsonOf, type Malformed, Raw, text } from './malformed.ts';
+import { garbled, type Rng } from './rng.ts';
 
 const METHODS = [
   ...Object.values(AGENT_METHODS),
@@ -20,6 +20,8 @@ const UPDATES = [
   'user_message_chunk',
   'tool_call',
   'tool_call_update',
+  'subagent_update',
+  'session_message',
 ];
 const KINDS = ['allow_once', 'allow_always', 'reject_once', 'reject_always'];
 const STOPS = ['end_turn', 'max_tokens', 'max_turn_requests', 'refusal', 'cancelled'];
@@ -27,91 +29,94 @@ const STOPS = ['end_turn', 'max_tokens', 'max_turn_requests', 'refusal', 'cancel
 export const LAST_METHOD = '_fuzz/last';
 
 /** JSON of one line, with its end. `asked`: JSON of the ids of requests to the agent that it has not answered, oldest first. */
-export function line(dice: Dice, asked: string[]): Buffer {
-  if (dice.chance(0.03)) return noise(dice);
-  const wrong = dice.pick([0, 0, 0.05, 0.2]);
-  const make = (value: Nonsense): Nonsense => (dice.chance(wrong) ? anything(dice) : value);
-  const json = jsonOf(message(dice, asked, make));
-  const bytes = Buffer.from(`${json}${dice.chance(wrong / 4) ? '\r\n' : '\n'}`);
-  return dice.chance(wrong / 2) ? garbled(dice, bytes) : bytes;
+export function line(rng: Rng, asked: string[]): Buffer {
+  if (rng.chance(0.03)) return noise(rng);
+  const wrong = rng.pick([0, 0, 0.05, 0.2]);
+  const make = (value: Malformed): Malformed => (rng.chance(wrong) ? anything(rng) : value);
+  const json = jsonOf(message(rng, asked, make));
+  const bytes = Buffer.from(`${json}${rng.chance(wrong / 4) ? '\r\n' : '\n'}`);
+  return rng.chance(wrong / 2) ? garbled(rng, bytes) : bytes;
 }
 
-function noise(dice: Dice): Buffer {
-  switch (dice.below(8)) {
+function noise(rng: Rng): Buffer {
+  switch (rng.below(8)) {
     case 0:
-      return dice.bytes(dice.below(300));
+      return rng.bytes(rng.below(300));
     case 1:
       return Buffer.from('Loading…\n');
     case 2:
       return Buffer.from('[]\n[{"jsonrpc":"2.0"}]\n');
     case 3:
-      return Buffer.alloc(dice.pick([1, 70_000]), '\n');
+      return Buffer.alloc(rng.pick([1, 70_000]), '\n');
     case 4:
       return Buffer.from(
-        `{"jsonrpc":"2.0","method":"session/update","params":{"x":"${'y'.repeat(dice.pick([65_536, 1_100_000]))}"}}\n`,
+        `{"jsonrpc":"2.0","method":"session/update","params":{"x":"${'y'.repeat(rng.pick([65_536, 1_100_000]))}"}}\n`,
       );
     case 5:
       return Buffer.from('\0\0\0\n\ufeff{}\n');
     case 6:
       return Buffer.from([0x7b, 0xff, 0xfe, 0x0a]);
     default:
-      return Buffer.from(`{"jsonrpc":"2.0","id":${'9'.repeat(dice.pick([20, 400]))},"method":"x"}\n`);
+      return Buffer.from(`{"jsonrpc":"2.0","id":${'9'.repeat(rng.pick([20, 400]))},"method":"x"}\n`);
   }
 }
 
-type Make = (value: Nonsense) => Nonsense;
+type Make = (value: Malformed) => Malformed;
 
-function message(dice: Dice, asked: string[], make: Make): Nonsense {
-  const fields: [string, Nonsense][] = [['jsonrpc', make('2.0')]];
-  const kind = dice.below(10);
+function message(rng: Rng, asked: string[], make: Make): Malformed {
+  const fields: [string, Malformed][] = [['jsonrpc', make('2.0')]];
+  const kind = rng.below(11);
   if (kind < 3) {
-    const known = dice.chance(0.9) ? asked.shift() : undefined;
-    const id = known === undefined ? idOf(dice, make) : new Raw(known);
-    fields.push(
-      ['id', id],
-      dice.chance(0.15) ? ['error', error(dice, make)] : ['result', result(dice, make)],
-    );
-    if (dice.chance(0.05)) fields.push(['result', null]);
+    const known = rng.chance(0.9) ? asked.shift() : undefined;
+    const id = known === undefined ? idOf(rng, make) : new Raw(known);
+    fields.push(['id', id], rng.chance(0.15) ? ['error', error(rng, make)] : ['result', result(rng, make)]);
+    if (rng.chance(0.05)) fields.push(['result', null]);
   } else if (kind < 6) {
-    fields.push(['method', make('session/update')], ['params', update(dice, make)]);
+    fields.push(['method', make('session/update')], ['params', update(rng, make)]);
   } else if (kind < 8) {
     fields.push(
-      ['id', idOf(dice, make)],
+      ['id', idOf(rng, make)],
       ['method', make('session/request_permission')],
-      ['params', permission(dice, make)],
+      ['params', permission(rng, make)],
     );
   } else if (kind < 9) {
-    fields.push(['id', idOf(dice, make)], ['method', make(dice.pick(METHODS))], ['params', anything(dice)]);
+    fields.push(
+      ['id', idOf(rng, make)],
+      ['method', make('elicitation/create')],
+      ['params', elicitation(rng, make)],
+    );
+  } else if (kind < 10) {
+    fields.push(['id', idOf(rng, make)], ['method', make(rng.pick(METHODS))], ['params', anything(rng)]);
   } else {
-    fields.push(['method', make(dice.pick(METHODS))], ['params', cancelling(dice, make)]);
+    fields.push(['method', make(rng.pick(METHODS))], ['params', cancelling(rng, make)]);
   }
   return new Fields(fields);
 }
 
-function idOf(dice: Dice, make: Make): Nonsense {
+function idOf(rng: Rng, make: Make): Malformed {
   return make(
-    dice.pick<Nonsense>([1, 2, '1', 'x', null, '', 0, -1, new Raw('1.0'), new Raw('1e0'), 2 ** 53]),
+    rng.pick<Malformed>([1, 2, '1', 'x', null, '', 0, -1, new Raw('1.0'), new Raw('1e0'), 2 ** 53]),
   );
 }
 
-function error(dice: Dice, make: Make): Nonsense {
-  const code = make(dice.pick([-32000, -32601, -32603, 0]));
+function error(rng: Rng, make: Make): Malformed {
+  const code = make(rng.pick([-32000, -32601, -32603, 0]));
   return new Fields([
     ['code', code],
-    ['message', make(text(dice))],
-    ['data', anything(dice)],
+    ['message', make(text(rng))],
+    ['data', anything(rng)],
   ]);
 }
 
 /** Whatever the answer to a request of ours may hold, all in one. */
-function result(dice: Dice, make: Make): Nonsense {
+function result(rng: Rng, make: Make): Malformed {
   return new Fields([
     ['protocolVersion', make(1)],
-    ['agentCapabilities', make(new Fields([['loadSession', make(dice.chance(0.5))]]))],
+    ['agentCapabilities', make(new Fields([['loadSession', make(rng.chance(0.5))]]))],
     [
       'authMethods',
       make(
-        dice.some(
+        rng.some(
           2,
           () =>
             new Fields([
@@ -127,60 +132,60 @@ function result(dice: Dice, make: Make): Nonsense {
       make(
         new Fields([
           ['currentModeId', make('ask')],
-          ['availableModes', make(dice.some(3, () => named(dice, make)))],
+          ['availableModes', make(rng.some(3, () => named(rng, make)))],
         ]),
       ),
     ],
-    ['configOptions', make(dice.some(3, () => named(dice, make)))],
-    ['stopReason', make(dice.pick(STOPS))],
+    ['configOptions', make(rng.some(3, () => named(rng, make)))],
+    ['stopReason', make(rng.pick(STOPS))],
   ]);
 }
 
-function named(dice: Dice, make: Make): Nonsense {
+function named(rng: Rng, make: Make): Malformed {
   return new Fields([
-    ['id', make(dice.pick(['ask', 'auto', '__proto__']))],
-    ['name', make(text(dice))],
+    ['id', make(rng.pick(['ask', 'auto', '__proto__']))],
+    ['name', make(text(rng))],
     ['type', make('select')],
     ['currentValue', make('a')],
     ['options', make([])],
   ]);
 }
 
-function update(dice: Dice, make: Make): Nonsense {
+function update(rng: Rng, make: Make): Malformed {
   const content = new Fields([
     ['type', make('text')],
-    ['text', make(text(dice))],
+    ['text', make(text(rng))],
   ]);
-  const inner: [string, Nonsense][] = [
-    ['sessionUpdate', make(dice.pick(UPDATES))],
-    ['content', make(dice.chance(0.8) ? content : [content])],
+  const inner: [string, Malformed][] = [
+    ['sessionUpdate', make(rng.pick(UPDATES))],
+    ['content', make(rng.chance(0.8) ? content : [content])],
     [
       'entries',
       make(
-        dice.some(
+        rng.some(
           4,
           () =>
             new Fields([
-              ['content', make(text(dice))],
+              ['content', make(text(rng))],
               ['status', make('pending')],
               ['priority', make('low')],
             ]),
         ),
       ),
     ],
-    ['availableCommands', make(dice.some(3, () => named(dice, make)))],
+    ['availableCommands', make(rng.some(3, () => named(rng, make)))],
     ['currentModeId', make('auto')],
-    ['configOptions', make(dice.some(2, () => named(dice, make)))],
-    ['toolCallId', make(`c${dice.below(4)}`)],
-    ['title', make(text(dice))],
-    ['status', make(dice.pick(['pending', 'in_progress', 'completed', 'failed']))],
-    ['used', make(dice.below(1_000))],
+    ['configOptions', make(rng.some(2, () => named(rng, make)))],
+    ['toolCallId', make(`c${rng.below(4)}`)],
+    ['title', make(text(rng))],
+    ['status', make(rng.pick(['pending', 'in_progress', 'completed', 'failed']))],
+    ['used', make(rng.below(1_000))],
     ['size', make(1_000)],
     [
       'cost',
       make(
         new Fields([
-          ['amount', make(dice.next())],
+          ['amount', make(rng.next())],
           ['currency', make('USD')],
         ]),
       ),
@@ -188,24 +193,24 @@ function update(dice: Dice, make: Make): Nonsense {
   ];
   return new Fields([
     ['sessionId', make('s')],
-    ['update', make(new Fields(inner.filter(() => dice.chance(0.6))))],
+    ['update', make(new Fields(inner.filter(() => rng.chance(0.6))))],
   ]);
 }
 
-function permission(dice: Dice, make: Make): Nonsense {
-  const options = dice.some(4, () =>
+function permission(rng: Rng, make: Make): Malformed {
+  const options = rng.some(4, () =>
     make(
       new Fields([
-        ['optionId', make(dice.pick(['yes', 'no', 'always', '', text(dice)]))],
-        ['name', make(text(dice))],
-        ['kind', make(dice.pick(KINDS))],
+        ['optionId', make(rng.pick(['yes', 'no', 'always', '', text(rng)]))],
+        ['name', make(text(rng))],
+        ['kind', make(rng.pick(KINDS))],
       ]),
     ),
   );
   const call = new Fields([
     ['toolCallId', make('c1')],
-    ['title', make(text(dice))],
-    ['rawInput', anything(dice)],
+    ['title', make(text(rng))],
+    ['rawInput', anything(rng)],
   ]);
   return new Fields([
     ['sessionId', make('s')],
@@ -214,9 +219,32 @@ function permission(dice: Dice, make: Make): Nonsense {
   ]);
 }
 
-function cancelling(dice: Dice, make: Make): Nonsense {
+function elicitation(rng: Rng, make: Make): Malformed {
+  const type = rng.pick(['string', 'integer', 'number', 'boolean', 'array', 'object']);
+  const field = new Fields([
+    ['type', make(type)],
+    ['title', make(text(rng))],
+    ['enum', make(rng.chance(0.5) ? null : rng.some(3, () => make(text(rng))))],
+    ['items', make(new Fields([['enum', make(rng.some(3, () => make(text(rng))))]]))],
+    ['minimum', make(rng.pick([0, -1, new Raw('1e400')]))],
+    ['default', anything(rng)],
+  ]);
+  const schema = new Fields([
+    ['type', make('object')],
+    ['properties', make(new Fields(rng.some(3, () => [text(rng), make(field)])))],
+  ]);
+  return new Fields([
+    ['mode', make(rng.pick(['form', 'form', 'url']))],
+    ['message', make(text(rng))],
+    ['requestedSchema', make(schema)],
+    ['url', make(rng.pick(['https://example.org/', 'javascript:1', text(rng)]))],
+    ['elicitationId', make('e')],
+  ]);
+}
+
+function cancelling(rng: Rng, make: Make): Malformed {
   return new Fields([
     ['sessionId', make('s')],
-    ['requestId', idOf(dice, make)],
+    ['requestId', idOf(rng, make)],
   ]);
 }

@@ -6,15 +6,15 @@ import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { createParser } from 'eventsource-parser';
-import type { EventRecord } from '../../domain/event.ts';
-import { Problem } from '../../domain/problem.ts';
+import type { EventRecord } from '../../core/event.ts';
+import { Problem } from '../../core/problem.ts';
 import { DATABASE_FILE } from '../../main/data-dir.ts';
 import { openReader } from '../../store/sqlite.ts';
 import type { TestPlane } from '../plane.ts';
 import { expectTrue } from '../refold.ts';
 import { LAST_METHOD } from './acp-frames.ts';
-import { Dice } from './dice.ts';
-import { type Door, Finding } from './door.ts';
+import { type EntryPoint, Finding } from './entry-point.ts';
+import { Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
 const AGENTS = 2;
@@ -24,7 +24,7 @@ const LOOK_MS = 25;
 const SAID_MS = 120_000;
 const CHILD = fileURLToPath(new URL('./acp-child.ts', import.meta.url));
 
-export async function openAcpFuzz(plane: TestPlane): Promise<Door> {
+export async function openAcpFuzz(plane: TestPlane): Promise<EntryPoint> {
   const watch = new Watch(plane, () => plane.client.call('getMe'));
   const batch = async (seed: number) => {
     try {
@@ -43,17 +43,17 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
   const argv = [process.execPath, CHILD, String(seed), String(LINES)];
   const { id } = await plane.agent(argv, { protocol: 'acp', prompt: 'one', name: `fuzz ${seed}` });
   const params = { agent_id: id };
-  const dice = new Dice(~seed);
+  const rng = new Rng(~seed);
   const until = Date.now() + SAID_MS;
   for (let prompts = 1; ; ) {
-    if (prompts < PROMPTS && dice.chance(0.3)) {
+    if (prompts < PROMPTS && rng.chance(0.3)) {
       await tolerant(client.call('promptAgent', { params, body: { text: `prompt ${++prompts}` } }));
     }
-    await answerOne(plane, id, dice);
-    if (dice.chance(0.05)) await tolerant(client.call('cancelTurn', { params }));
-    if (dice.chance(0.1))
+    await answerOne(plane, id, rng);
+    if (rng.chance(0.05)) await tolerant(client.call('cancelTurn', { params }));
+    if (rng.chance(0.1))
       await tolerant(
-        client.call('setAgentConfig', { params, body: { mode_id: dice.pick(['ask', 'auto', '__proto__']) } }),
+        client.call('setAgentConfig', { params, body: { mode_id: rng.pick(['ask', 'auto', '__proto__']) } }),
       );
     if (await hasSaidAll(plane, id)) break;
     if (Date.now() > until) throw new Error(`agent ${seed} has not said everything in ${SAID_MS / 1000} s`);
@@ -66,18 +66,33 @@ async function converse(plane: TestPlane, seed: number): Promise<void> {
 }
 
 /** Says something to one of the agent's questions, if there is one. */
-async function answerOne({ client }: TestPlane, agent_id: string, dice: Dice): Promise<void> {
+async function answerOne({ client }: TestPlane, agent_id: string, rng: Rng): Promise<void> {
   const reviews = await client.call('listReviews', { query: { agent_id, status: 'pending', limit: 5 } });
   const [review] = 'items' in reviews ? reviews.items : reviews;
-  if (!review) return;
+  if (!review) return answerElicitation(client, agent_id, rng);
   const option_id = review.options[0]?.option_id ?? 'none';
-  const body = dice.pick([
+  const body = rng.pick([
     { decision: 'allow' as const },
     { decision: 'deny' as const },
     { option_id },
     { outcome: 'cancelled' as const },
   ]);
   await tolerant(client.call('respondReview', { params: { review_id: review.id }, body }));
+}
+
+async function answerElicitation(client: TestPlane['client'], agent_id: string, rng: Rng): Promise<void> {
+  const query = { agent_id, status: 'pending' as const, limit: 5 };
+  const found = await client.call('listElicitations', { query });
+  const [elicitation] = 'items' in found ? found.items : found;
+  if (!elicitation) return;
+  const { id: elicitation_id, form } = elicitation;
+  const content = Object.fromEntries((form?.fields ?? []).map((field) => [field.name, field.default ?? 'x']));
+  const body = rng.pick([
+    { action: 'accept' as const, ...(form && { content }) },
+    { action: 'decline' as const },
+    { action: 'cancel' as const },
+  ]);
+  await tolerant(client.call('respondElicitation', { params: { elicitation_id }, body }));
 }
 
 /** Refusals are fine. */

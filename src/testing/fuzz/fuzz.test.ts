@@ -2,15 +2,15 @@
 import { expect, test } from 'vitest';
 import { z } from 'zod';
 import { line } from './acp-frames.ts';
-import { Dice, garbled } from './dice.ts';
-import { anything, Fields, jsonOf, nearly, Raw, shapeOf } from './nonsense.ts';
+import { anything, Fields, jsonOf, nearly, Raw, shapeOf } from './malformed.ts';
+import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
 test('the same seed makes the same nonsense, another one other', () => {
   const make = (seed: number) => {
-    const dice = new Dice(seed);
-    const lines = Array.from({ length: 50 }, () => line(dice, ['"a"']).toString('base64'));
-    return [...lines, jsonOf(anything(dice)), garbled(dice, Buffer.from('some bytes')).toString('hex')].join(
+    const rng = new Rng(seed);
+    const lines = Array.from({ length: 50 }, () => line(rng, ['"a"']).toString('base64'));
+    return [...lines, jsonOf(anything(rng)), garbled(rng, Buffer.from('some bytes')).toString('hex')].join(
       '\n',
     );
   };
@@ -37,7 +37,7 @@ test('with nothing wrong, what is made is what the schema asks for', () => {
   });
   const shape = shapeOf(schema);
   for (let seed = 0; seed < 200; seed++) {
-    const made = jsonOf(nearly(new Dice(seed), shape, () => undefined, 0));
+    const made = jsonOf(nearly(new Rng(seed), shape, () => undefined, 0));
     expect([made, schema.safeParse(JSON.parse(made)).success]).toEqual([made, true]);
   }
 });

@@ -1,5 +1,5 @@
 /**
- * The two doors of the internal surface, a node's and the plane's own for actors, with messages of their protocol that hold
+ * The two entries of the internal surface, a node's and the plane's own for actors, with messages of their protocol that hold
  * whatever, with frames and HTTP/2 that are none, with a good token, a bad one and none. Whoever has no good token gets
  * nothing; nobody makes a fault.
  */
@@ -10,22 +10,17 @@ import { join } from 'node:path';
 import tls from 'node:tls';
 import { create, toBinary } from '@bufbuild/protobuf';
 import { systemClock } from '../../base/clock.ts';
-import { actorMethods } from '../../contract/actor.ts';
-import { ActorService, CallRequestSchema } from '../../contract/gen/actor_pb.ts';
-import {
-  AttachRequestSchema,
-  JoinService,
-  NodeService,
-  PlaneHelloSchema,
-} from '../../contract/gen/node_pb.ts';
-import { mintToken, type TokenSettings } from '../../link/tokens.ts';
-import { LINK_HEADER, type LinkPosition, showPosition, speaks } from '../../link/wire.ts';
+import { actorMethods } from '../../features/actors/contract.ts';
+import { ActorService, CallRequestSchema } from '../../link/proto/actor_pb.ts';
+import { AttachRequestSchema, JoinService, NodeService, PlaneHelloSchema } from '../../link/proto/node_pb.ts';
+import { mintToken, type TokenSettings } from '../../link/trust/tokens.ts';
+import { LINK_HEADER, type LinkPosition, showPosition, versionInfo } from '../../link/wire.ts';
 import { TestAgentNode } from '../agent-node.ts';
 import type { TestPlane } from '../plane.ts';
-import { Dice, garbled } from './dice.ts';
-import { type Door, eachOf, Finding } from './door.ts';
-import { anything, jsonOf, nearly, type Shape, shapeOf, text, type Words } from './nonsense.ts';
+import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
+import { anything, jsonOf, nearly, type Shape, shapeOf, text, type Words } from './malformed.ts';
 import { type FieldWords, messageBytes } from './protobuf.ts';
+import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
 const COMMANDS = 150;
@@ -50,7 +45,7 @@ interface Call {
   path: string;
   headers: Record<string, string>;
   body: Buffer;
-  /** The door has to refuse it whatever it says. */
+  /** The entry has to refuse it whatever it says. */
   stranger: boolean;
   /** A stream that may stay open. */
   open: boolean;
@@ -62,7 +57,7 @@ interface Answer {
 }
 
 /** `actor_port`: where the plane listens for actors. */
-export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promise<Door> {
+export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promise<EntryPoint> {
   const node = await TestAgentNode.open(plane, {
     id: 'fuzzed',
     env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'tls' },
@@ -85,12 +80,12 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
   ];
 
   const batch = async (seed: number) => {
-    const dice = new Dice(seed);
+    const rng = new Rng(seed);
     try {
-      await commands(dice, node, trust, node_door);
-      await actorCalls(dice, plane, trust, actor_port);
+      await commands(rng, node, trust, node_door);
+      await actorCalls(rng, plane, trust, actor_port);
       for (const port of [node.port, actor_port]) {
-        const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(dice));
+        const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(rng));
         await eachOf(cases, AT_ONCE, ({ secure, bytes }) => breakIn(port, secure ? trust.ca : null, bytes));
       }
       for (const watch of watches) await watch.check();
@@ -115,34 +110,34 @@ async function readTrust(plane: TestPlane): Promise<Trust> {
   return { settings: { shared_secret, issuer: 'svc', audience: 'svc-internal' }, ca: await file('ca.pem') };
 }
 
-// --- the node's door ----------------------------------------------------------------------------------------------------
+// --- the node's entry ----------------------------------------------------------------------------------------------------
 
 /** Commands under a link that stands, then links that are none. */
-async function commands(dice: Dice, node: TestAgentNode, trust: Trust, door: Peer): Promise<void> {
+async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer): Promise<void> {
   const place = await nextPlace(node);
-  const standing = await attach(door, node, trust, place);
-  const plans = Array.from({ length: COMMANDS }, () => planOf(dice, node, place));
+  const standing = await attach(entry, node, trust, place);
+  const plans = Array.from({ length: COMMANDS }, () => planOf(rng, node, place));
   await eachOf(plans, AT_ONCE, async (plan, i) => {
     const call = await plan(trust);
-    expectFine(await door.ask(call), call, i);
+    expectFine(await entry.ask(call), call, i);
   });
   standing.destroy();
   for (let n = 1; n <= ATTACHES; n++) {
     const hello = helloBytes(node.id, { ...place, epoch: place.epoch + n });
-    const later = Array.from({ length: dice.below(4) }, () =>
-      messageBytes(dice, AttachRequestSchema, wordsOf(node), 0.3),
+    const later = Array.from({ length: rng.below(4) }, () =>
+      messageBytes(rng, AttachRequestSchema, wordsOf(node), 0.3),
     );
     const body = Buffer.concat(
-      [dice.chance(0.2) ? garbled(dice, hello) : hello, ...later].map((bytes) => framed(bytes)),
+      [rng.chance(0.2) ? garbled(rng, hello) : hello, ...later].map((bytes) => framed(bytes)),
     );
     const call: Call = {
       path: pathOf(NodeService.typeName, 'Attach'),
       headers: await usual(trust),
-      body: dice.chance(0.3) ? garbled(dice, body) : body,
+      body: rng.chance(0.3) ? garbled(rng, body) : body,
       stranger: false,
       open: true,
     };
-    expectFine(await door.ask(call), call, n);
+    expectFine(await entry.ask(call), call, n);
   }
 }
 
@@ -166,7 +161,7 @@ function helloBytes(nodeId: string, { plane_id, incarnation, epoch }: LinkPositi
     planeId: plane_id,
     incarnation: BigInt(incarnation),
     epoch: BigInt(epoch),
-    speaks: speaks(),
+    speaks: versionInfo(),
   });
   return Buffer.from(
     toBinary(AttachRequestSchema, create(AttachRequestSchema, { body: { case: 'hello', value } })),
@@ -175,12 +170,12 @@ function helloBytes(nodeId: string, { plane_id, incarnation, epoch }: LinkPositi
 
 /** A link as a plane has it, that takes whatever the node says. */
 async function attach(
-  door: Peer,
+  entry: Peer,
   node: TestAgentNode,
   trust: Trust,
   place: LinkPosition,
 ): Promise<ClientHttp2Stream> {
-  const stream = await door.stream(pathOf(NodeService.typeName, 'Attach'), await usual(trust));
+  const stream = await entry.stream(pathOf(NodeService.typeName, 'Attach'), await usual(trust));
   stream.write(framed(helloBytes(node.id, place)));
   await new Promise<void>((resolve, reject) => {
     stream.once('data', () => resolve());
@@ -190,19 +185,19 @@ async function attach(
   return stream;
 }
 
-function planOf(dice: Dice, node: TestAgentNode, place: LinkPosition): (trust: Trust) => Promise<Call> {
-  const service = dice.chance(0.1) ? JoinService : NodeService;
-  const method = dice.pick(service.methods.filter(({ name }) => name !== 'Attach'));
-  const wrong = dice.pick([0, 0.05, 0.2, 0.5]);
+function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Trust) => Promise<Call> {
+  const service = rng.chance(0.1) ? JoinService : NodeService;
+  const method = rng.pick(service.methods.filter(({ name }) => name !== 'Attach'));
+  const wrong = rng.pick([0, 0.05, 0.2, 0.5]);
   const words = wordsOf(node);
-  const count = method.methodKind === 'unary' ? (dice.chance(0.05) ? dice.below(3) : 1) : dice.below(5);
-  const messages = Array.from({ length: count }, () => messageBytes(dice, method.input, words, wrong));
+  const count = method.methodKind === 'unary' ? (rng.chance(0.05) ? rng.below(3) : 1) : rng.below(5);
+  const messages = Array.from({ length: count }, () => messageBytes(rng, method.input, words, wrong));
   let body = Buffer.concat(
-    messages.map((bytes) => (dice.chance(wrong / 2) ? oddFrame(dice, bytes) : framed(bytes))),
+    messages.map((bytes) => (rng.chance(wrong / 2) ? oddFrame(rng, bytes) : framed(bytes))),
   );
   let type = 'application/grpc+proto';
-  if (dice.chance(wrong / 2)) {
-    type = dice.pick([
+  if (rng.chance(wrong / 2)) {
+    type = rng.pick([
       'application/json',
       'application/connect+json',
       'application/proto',
@@ -210,12 +205,12 @@ function planOf(dice: Dice, node: TestAgentNode, place: LinkPosition): (trust: T
       'text/plain',
       '',
     ]);
-    if (type.includes('json')) body = Buffer.from(jsonOf(anything(dice)));
+    if (type.includes('json')) body = Buffer.from(jsonOf(anything(rng)));
   }
-  const token = dice.chance(0.15) ? dice.pick(['none', 'actor', 'garbled', 'other'] as const) : 'good';
-  const more = oddHeaders(dice, wrong);
-  const unknown = dice.chance(0.02);
-  const link = dice.chance(0.05) ? text(dice).replace(/[^\x20-\x7e]/g, '') : showPosition(place);
+  const token = rng.chance(0.15) ? rng.pick(['none', 'actor', 'garbled', 'other'] as const) : 'good';
+  const more = oddHeaders(rng, wrong);
+  const unknown = rng.chance(0.02);
+  const link = rng.chance(0.05) ? text(rng).replace(/[^\x20-\x7e]/g, '') : showPosition(place);
   return async (trust) => ({
     path: pathOf(service.typeName, unknown ? 'None' : method.name),
     headers: { ...(await usual(trust, token)), 'content-type': type, [LINK_HEADER]: link, ...more },
@@ -227,25 +222,25 @@ function planOf(dice: Dice, node: TestAgentNode, place: LinkPosition): (trust: T
 
 /** What runs on the machine is never put together by chance. */
 function wordsOf(node: TestAgentNode): FieldWords {
-  const session = (dice: Dice) => `ses_${String(dice.below(4)).repeat(16)}`;
-  return (name, dice) => {
+  const session = (rng: Rng) => `ses_${String(rng.below(4)).repeat(16)}`;
+  return (name, rng) => {
     switch (name) {
       case 'session_id':
-        return session(dice);
+        return session(rng);
       case 'agent_id':
-        return session(dice).replace('ses', 'agt');
+        return session(rng).replace('ses', 'agt');
       case 'argv':
-        return dice.pick(['/bin/true', '/bin/echo', '/no/such/program']);
+        return rng.pick(['/bin/true', '/bin/echo', '/no/such/program']);
       case 'program':
-        return dice.pick(['true', 'none']);
+        return rng.pick(['true', 'none']);
       case 'workdir':
       case 'root':
       case 'worktree_root':
-        return dice.pick([node.work, `${node.work}/none`, '/']);
+        return rng.pick([node.work, `${node.work}/none`, '/']);
       case 'repo':
         return node.work;
       case 'stream':
-        return dice.pick(['stdout', 'stderr']);
+        return rng.pick(['stdout', 'stderr']);
       case 'on_exit':
         return 'kill';
       case 'node_id':
@@ -256,15 +251,15 @@ function wordsOf(node: TestAgentNode): FieldWords {
   };
 }
 
-// --- the actors' door -----------------------------------------------------------------------------------------------------
+// --- the actors' entry -----------------------------------------------------------------------------------------------------
 
-async function actorCalls(dice: Dice, plane: TestPlane, trust: Trust, port: number): Promise<void> {
+async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number): Promise<void> {
   const spec = {
     leader_member_id: 'lead',
     members: [{ member_id: 'lead' }, { member_id: 'dev' }],
     steps: [{ step_key: 'a' }],
   };
-  const team = await plane.client.call('createTeam', { body: { name: `acted ${dice.next()}`, spec } });
+  const team = await plane.client.call('createTeam', { body: { name: `acted ${rng.next()}`, spec } });
   const run = await plane.client.call('createRun', { params: { team_id: team.id } });
   const actors = [`lead@${team.id}`, `dev@${team.id}`, 'user:ana', 'lead', 'leader', 'user'];
   const known: Record<string, string[]> = {
@@ -276,26 +271,26 @@ async function actorCalls(dice: Dice, plane: TestPlane, trust: Trust, port: numb
   };
   const words: Words = (name, at) => (known[name] && at.chance(0.8) ? at.pick(known[name]) : undefined);
   const calls = Array.from({ length: ACTOR_CALLS }, () => {
-    const [method, shape] = dice.pick(dice.chance(0.05) ? methods : quick);
-    const wrong = dice.pick([0, 0.05, 0.2, 0.5]);
-    const params = dice.chance(wrong / 4)
-      ? text(dice).toWellFormed()
-      : jsonOf(nearly(dice, shape, words, wrong));
-    const name = dice.chance(wrong / 4) ? text(dice).toWellFormed() : method;
+    const [method, shape] = rng.pick(rng.chance(0.05) ? methods : quick);
+    const wrong = rng.pick([0, 0.05, 0.2, 0.5]);
+    const params = rng.chance(wrong / 4)
+      ? text(rng).toWellFormed()
+      : jsonOf(nearly(rng, shape, words, wrong));
+    const name = rng.chance(wrong / 4) ? text(rng).toWellFormed() : method;
     const message = Buffer.from(
       toBinary(CallRequestSchema, create(CallRequestSchema, { method: name, params })),
     );
-    const body = dice.chance(wrong / 4)
-      ? oddFrame(dice, message)
-      : framed(dice.chance(wrong / 4) ? garbled(dice, message) : message);
-    const kind: TokenKind = dice.chance(0.1)
-      ? dice.pick(['none', 'garbled', 'other', 'good'] as const)
+    const body = rng.chance(wrong / 4)
+      ? oddFrame(rng, message)
+      : framed(rng.chance(wrong / 4) ? garbled(rng, message) : message);
+    const kind: TokenKind = rng.chance(0.1)
+      ? rng.pick(['none', 'garbled', 'other', 'good'] as const)
       : 'actor';
     return {
       body,
       kind,
-      subject: dice.pick([...actors.slice(0, 3), '', 'none@none', text(dice).toWellFormed()]),
-      more: oddHeaders(dice, wrong),
+      subject: rng.pick([...actors.slice(0, 3), '', 'none@none', text(rng).toWellFormed()]),
+      more: oddHeaders(rng, wrong),
     };
   });
   // Of a connection only so many calls are taken at once.
@@ -353,14 +348,14 @@ async function usual(
   return { ...headers, authorization: `Bearer ${kind === 'garbled' ? token.slice(0, -2) : token}` };
 }
 
-function oddHeaders(dice: Dice, wrong: number): Record<string, string> {
+function oddHeaders(rng: Rng, wrong: number): Record<string, string> {
   const headers: Record<string, string> = {};
-  if (dice.chance(wrong))
-    headers['grpc-timeout'] = dice.pick(['1n', '0S', '-1S', '99999999H', '9'.repeat(40), 'x', '1M']);
-  if (dice.chance(wrong / 4)) headers['grpc-encoding'] = dice.pick(['gzip', 'identity', 'br', 'x']);
-  if (dice.chance(wrong / 4)) headers['connect-protocol-version'] = dice.pick(['1', '2', '']);
-  if (dice.chance(wrong / 4))
-    headers[dice.pick(['__proto__', 'constructor', 'x-bin', 'grpc-accept-encoding'])] = dice.pick([
+  if (rng.chance(wrong))
+    headers['grpc-timeout'] = rng.pick(['1n', '0S', '-1S', '99999999H', '9'.repeat(40), 'x', '1M']);
+  if (rng.chance(wrong / 4)) headers['grpc-encoding'] = rng.pick(['gzip', 'identity', 'br', 'x']);
+  if (rng.chance(wrong / 4)) headers['connect-protocol-version'] = rng.pick(['1', '2', '']);
+  if (rng.chance(wrong / 4))
+    headers[rng.pick(['__proto__', 'constructor', 'x-bin', 'grpc-accept-encoding'])] = rng.pick([
       'x',
       '!',
       '',
@@ -379,18 +374,18 @@ function framed(bytes: Buffer, flag = 0, length = bytes.length): Buffer {
   return Buffer.concat([head, bytes]);
 }
 
-function oddFrame(dice: Dice, bytes: Buffer): Buffer {
-  switch (dice.below(5)) {
+function oddFrame(rng: Rng, bytes: Buffer): Buffer {
+  switch (rng.below(5)) {
     case 0:
-      return framed(bytes, dice.pick([1, 2, 128, 255]));
+      return framed(bytes, rng.pick([1, 2, 128, 255]));
     case 1:
-      return framed(bytes, 0, dice.pick([0, bytes.length + 1, 2 ** 31, 2 ** 32 - 1, 5 * MIB]));
+      return framed(bytes, 0, rng.pick([0, bytes.length + 1, 2 ** 31, 2 ** 32 - 1, 5 * MIB]));
     case 2:
       return framed(Buffer.alloc(5 * MIB));
     case 3:
-      return framed(bytes).subarray(0, dice.below(6));
+      return framed(bytes).subarray(0, rng.below(6));
     default:
-      return garbled(dice, framed(bytes));
+      return garbled(rng, framed(bytes));
   }
 }
 
@@ -455,7 +450,7 @@ class Peer {
     session.on('error', () => {});
     await new Promise<void>((resolve, reject) => {
       session.once('connect', () => resolve());
-      session.once('close', () => reject(new Error('the door takes no connection')));
+      session.once('close', () => reject(new Error('the entry takes no connection')));
     });
     return session;
   }
@@ -474,23 +469,23 @@ function show({ path, headers, body }: Call): string {
 }
 
 /** Bytes that are nearly HTTP/2, in TLS or not. */
-function brokenBytes(dice: Dice): { secure: boolean; bytes: Buffer } {
+function brokenBytes(rng: Rng): { secure: boolean; bytes: Buffer } {
   const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
-  const frames = dice.some(20, () => {
-    const content = dice.bytes(dice.below(40));
+  const frames = rng.some(20, () => {
+    const content = rng.bytes(rng.below(40));
     const head = Buffer.alloc(9);
-    head.writeUIntBE(dice.chance(0.9) ? content.length : dice.below(2 ** 24), 0, 3);
-    head.writeUInt8(dice.below(12), 3);
-    head.writeUInt8(dice.below(256), 4);
-    head.writeUInt32BE(dice.pick([0, 1, 1, 3, 2, 2 ** 31 - 1]), 5);
+    head.writeUIntBE(rng.chance(0.9) ? content.length : rng.below(2 ** 24), 0, 3);
+    head.writeUInt8(rng.below(12), 3);
+    head.writeUInt8(rng.below(256), 4);
+    head.writeUInt32BE(rng.pick([0, 1, 1, 3, 2, 2 ** 31 - 1]), 5);
     return Buffer.concat([head, content]);
   });
   const settings = Buffer.from([0, 0, 0, 4, 0, 0, 0, 0, 0]);
   const bytes = Buffer.concat([preface, settings, ...frames]);
-  return { secure: dice.chance(0.8), bytes: dice.chance(0.3) ? garbled(dice, bytes) : bytes };
+  return { secure: rng.chance(0.8), bytes: rng.chance(0.3) ? garbled(rng, bytes) : bytes };
 }
 
-/** Says it, and goes when the door ended the connection or after a moment. */
+/** Says it, and goes when the entry ended the connection or after a moment. */
 function breakIn(port: number, ca: string | null, bytes: Buffer): Promise<void> {
   const socket = ca
     ? tls.connect({

@@ -4,23 +4,23 @@
  */
 import { Agent as Connections, type IncomingMessage, request } from 'node:http';
 import type { z } from 'zod';
-import { openapi } from '../../contract/openapi.ts';
-import { isPublic, pathParams, type Route } from '../../contract/route.ts';
-import { type OperationId, operationIds, routes } from '../../contract/routes.ts';
+import { openapi } from '../../api/openapi.ts';
+import { isPublic, pathParams, type Route } from '../../api/route.ts';
+import { type OperationId, operationIds, routes } from '../../api/routes.ts';
 import type { TestPlane } from '../plane.ts';
-import { Dice } from './dice.ts';
-import { type Door, eachOf, Finding } from './door.ts';
+import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
 import {
   anything,
   Fields,
   jsonOf,
-  type Nonsense,
+  type Malformed,
   nearly,
   Raw,
   type Shape,
   text,
   type Words,
-} from './nonsense.ts';
+} from './malformed.ts';
+import { Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
 const CASES = 300;
@@ -52,7 +52,7 @@ interface Answer {
 }
 
 /** The plane must be one for this alone. */
-export async function openHttpFuzz(plane: TestPlane): Promise<Door> {
+export async function openHttpFuzz(plane: TestPlane): Promise<EntryPoint> {
   const { token } = await plane.client.call('createToken', { body: { name: 'fuzz' } });
   await plane.client.call('createUser', { body: { ...USER, role: 'user' } });
   const watch = new Watch(plane, () => plane.client.call('getMe'));
@@ -60,9 +60,9 @@ export async function openHttpFuzz(plane: TestPlane): Promise<Door> {
   const shapes = readShapes();
 
   const batch = async (seed: number) => {
-    const dice = new Dice(seed);
+    const rng = new Rng(seed);
     const known = await prepare(plane);
-    const cases = Array.from({ length: CASES }, () => makeCase(dice, shapes, known, token));
+    const cases = Array.from({ length: CASES }, () => makeCase(rng, shapes, known, token));
     await eachOf(cases, AT_ONCE, async (one, i) => {
       const wrong = await send(plane.url, connections, one).then(
         (answer) => faultOf(one, answer),
@@ -192,49 +192,49 @@ async function tidy(plane: TestPlane): Promise<void> {
   }
 }
 
-function makeCase(dice: Dice, shapes: ReturnType<typeof readShapes>, known: Known, token: string): Case {
-  const operation = dice.pick(OPERATIONS);
+function makeCase(rng: Rng, shapes: ReturnType<typeof readShapes>, known: Known, token: string): Case {
+  const operation = rng.pick(OPERATIONS);
   const route: Route = routes[operation];
   const shape = shapes.get(operation)!;
   // Some cases are wrong in one place, some in many.
-  const wrong = dice.pick([0, 0.02, 0.1, 0.4]);
+  const wrong = rng.pick([0, 0.02, 0.1, 0.4]);
   const words: Words = (name, at) => wordOf(name, at, known);
   const path = pathParams(route.path).reduce(
     (made, { name, rest }) =>
       made.replace(`{${name}${rest ? '*' : ''}}`, () =>
-        encoded(dice.chance(wrong) ? text(dice) : parameter(name, dice, known)),
+        encoded(rng.chance(wrong) ? text(rng) : parameter(name, rng, known)),
       ),
     route.path as string,
   );
   const query = shape.query.flatMap(([name, of]): string[] => {
-    if (!dice.chance(0.4)) return [];
-    const value = nearly(dice, of, words, wrong);
-    const times = dice.chance(wrong) ? 2 : 1;
+    if (!rng.chance(0.4)) return [];
+    const value = nearly(rng, of, words, wrong);
+    const times = rng.chance(wrong) ? 2 : 1;
     return Array<string>(times).fill(`${name}=${encoded(typeof value === 'string' ? value : jsonOf(value))}`);
   });
-  if (dice.chance(wrong)) query.push(`${encoded(text(dice))}=${encoded(text(dice))}`);
-  const body = route.method === 'GET' && !dice.chance(wrong) ? null : bodyOf(dice, shape.body, words, wrong);
+  if (rng.chance(wrong)) query.push(`${encoded(text(rng))}=${encoded(text(rng))}`);
+  const body = route.method === 'GET' && !rng.chance(wrong) ? null : bodyOf(rng, shape.body, words, wrong);
   return {
     operation,
-    method: dice.chance(0.02)
-      ? dice.pick(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])
+    method: rng.chance(0.02)
+      ? rng.pick(['HEAD', 'OPTIONS', 'PUT', 'PATCH', 'DELETE', 'PROPFIND'])
       : route.method,
     path: query.length > 0 ? `${path}?${query.join('&')}` : path,
-    headers: headersOf(dice, route, token, body, wrong),
+    headers: headersOf(rng, route, token, body, wrong),
     body,
   };
 }
 
-function bodyOf(dice: Dice, shape: Shape | null, words: Words, wrong: number): Buffer | null {
-  if (shape === null && !dice.chance(wrong)) return null;
-  const value: Nonsense =
-    shape === null || dice.chance(wrong / 4) ? anything(dice) : nearly(dice, shape, words, wrong);
+function bodyOf(rng: Rng, shape: Shape | null, words: Words, wrong: number): Buffer | null {
+  if (shape === null && !rng.chance(wrong)) return null;
+  const value: Malformed =
+    shape === null || rng.chance(wrong / 4) ? anything(rng) : nearly(rng, shape, words, wrong);
   const bytes = Buffer.from(jsonOf(value));
-  if (!dice.chance(wrong / 4)) return bytes;
-  const at = dice.below(bytes.length + 1);
-  return dice.chance(0.5)
+  if (!rng.chance(wrong / 4)) return bytes;
+  const at = rng.below(bytes.length + 1);
+  return rng.chance(0.5)
     ? bytes.subarray(0, at)
-    : Buffer.concat([bytes.subarray(0, at), dice.bytes(3), bytes.subarray(at)]);
+    : Buffer.concat([bytes.subarray(0, at), rng.bytes(3), bytes.subarray(at)]);
 }
 
 const TYPES = [
@@ -247,53 +247,52 @@ const TYPES = [
   '',
 ];
 
-function headersOf(dice: Dice, route: Route, token: string, body: Buffer | null, wrong: number): string[] {
+function headersOf(rng: Rng, route: Route, token: string, body: Buffer | null, wrong: number): string[] {
   const headers: string[] = [];
-  if (!isPublic(route) || dice.chance(0.1)) {
+  if (!isPublic(route) || rng.chance(0.1)) {
     const odd = [`Bearer ${'x'.repeat(600)}`, 'Bearer', `Basic ${token}`, `bearer  ${token}`, `${token}`];
-    if (!dice.chance(0.03))
-      headers.push('authorization', dice.chance(wrong / 4) ? dice.pick(odd) : `Bearer ${token}`);
+    if (!rng.chance(0.03))
+      headers.push('authorization', rng.chance(wrong / 4) ? rng.pick(odd) : `Bearer ${token}`);
   }
   if (body !== null) {
     headers.push('content-length', String(body.length));
-    if (!dice.chance(wrong / 4))
-      headers.push('content-type', dice.chance(wrong / 4) ? dice.pick(TYPES) : 'application/json');
-    if (dice.chance(wrong / 8))
-      headers.push('content-encoding', dice.pick(['gzip', 'br', 'identity', 'deflate, gzip']));
+    if (!rng.chance(wrong / 4))
+      headers.push('content-type', rng.chance(wrong / 4) ? rng.pick(TYPES) : 'application/json');
+    if (rng.chance(wrong / 8))
+      headers.push('content-encoding', rng.pick(['gzip', 'br', 'identity', 'deflate, gzip']));
   }
-  if (dice.chance(wrong))
-    headers.push('idempotency-key', dice.pick(['k1', 'k2', 'k3', '', 'x'.repeat(256), 'a b', 'é']));
-  if (dice.chance(wrong))
-    headers.push('if-match', dice.pick(['"1"', '1', '*', 'W/"1"', '"', `"${'9'.repeat(40)}"`]));
-  if (dice.chance(wrong))
-    headers.push('last-event-id', dice.pick(['0', '-1', 'x', '9'.repeat(30), '1.5', '']));
-  if (dice.chance(wrong))
+  if (rng.chance(wrong))
+    headers.push('idempotency-key', rng.pick(['k1', 'k2', 'k3', '', 'x'.repeat(256), 'a b', 'é']));
+  if (rng.chance(wrong))
+    headers.push('if-match', rng.pick(['"1"', '1', '*', 'W/"1"', '"', `"${'9'.repeat(40)}"`]));
+  if (rng.chance(wrong)) headers.push('last-event-id', rng.pick(['0', '-1', 'x', '9'.repeat(30), '1.5', '']));
+  if (rng.chance(wrong))
     headers.push(
       'range',
-      dice.pick(['bytes=0-', 'bytes=5-1', 'bytes=-0', `bytes=0-${'9'.repeat(30)}`, 'bytes=0-0,1-1', 'x']),
+      rng.pick(['bytes=0-', 'bytes=5-1', 'bytes=-0', `bytes=0-${'9'.repeat(30)}`, 'bytes=0-0,1-1', 'x']),
     );
-  if (dice.chance(wrong / 4))
+  if (rng.chance(wrong / 4))
     headers.push(
-      dice.pick(['__proto__', 'constructor', 'x-forwarded-for', 'forwarded', 'via']),
-      dice.pick(['x', '127.0.0.1', '::1', '']),
+      rng.pick(['__proto__', 'constructor', 'x-forwarded-for', 'forwarded', 'via']),
+      rng.pick(['x', '127.0.0.1', '::1', '']),
     );
   return headers;
 }
 
 /** Of a field or a parameter; undefined where its schema says enough. */
-function wordOf(name: string, dice: Dice, known: Known): Nonsense | undefined {
-  if (name === 'argv') return dice.pick([['true'], ['echo', 'x'], ['/no/such/program'], ['', '-x']]);
-  if (name === 'env' || name === 'labels') return dice.chance(0.5) ? new Fields([['A_B', 'c']]) : undefined;
+function wordOf(name: string, rng: Rng, known: Known): Malformed | undefined {
+  if (name === 'argv') return rng.pick([['true'], ['echo', 'x'], ['/no/such/program'], ['', '-x']]);
+  if (name === 'env' || name === 'labels') return rng.chance(0.5) ? new Fields([['A_B', 'c']]) : undefined;
   if (name === 'restart_policy') return 'never';
   if (name === 'grace_seconds') return 0;
   const words = known[name];
-  if (words === undefined || (dice.chance(0.2) && name !== 'command')) return undefined;
-  const word = dice.pick(words);
+  if (words === undefined || (rng.chance(0.2) && name !== 'command')) return undefined;
+  const word = rng.pick(words);
   return name === 'version' || name === 'message_id' ? new Raw(word) : word;
 }
 
-function parameter(name: string, dice: Dice, known: Known): string {
-  return known[name] ? dice.pick(known[name]) : dice.pick(['none', 'a', '1']);
+function parameter(name: string, rng: Rng, known: Known): string {
+  return known[name] ? rng.pick(known[name]) : rng.pick(['none', 'a', '1']);
 }
 
 /** Percent-encoded, halves of characters too. */

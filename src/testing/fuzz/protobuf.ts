@@ -1,41 +1,41 @@
 /** Messages of a protocol with whatever in their fields, and bytes that are nearly such messages. */
 import { create, type DescField, type DescMessage, ScalarType, toBinary } from '@bufbuild/protobuf';
-import { type Dice, garbled } from './dice.ts';
-import { text } from './nonsense.ts';
+import { text } from './malformed.ts';
+import { garbled, type Rng } from './rng.ts';
 
 /** A text that would fit at a field with this name, if any is known. */
-export type FieldWords = (name: string, dice: Dice) => string | undefined;
+export type FieldWords = (name: string, rng: Rng) => string | undefined;
 
 const WHOLE = [0, 1, 2, 60, 2 ** 31 - 1];
 const LONG = [0n, 1n, 2n ** 31n, 2n ** 53n - 1n, 2n ** 53n, 2n ** 63n - 1n];
 
 /** `wrong`: the share of fields that hold something else than what is known to fit. */
-export function messageBytes(dice: Dice, desc: DescMessage, words: FieldWords, wrong: number): Buffer {
-  const bytes = Buffer.from(toBinary(desc, message(dice, desc, words, wrong, 0)));
-  if (!dice.chance(wrong)) return bytes;
-  switch (dice.below(6)) {
+export function messageBytes(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number): Buffer {
+  const bytes = Buffer.from(toBinary(desc, message(rng, desc, words, wrong, 0)));
+  if (!rng.chance(wrong)) return bytes;
+  switch (rng.below(6)) {
     case 0:
-      return bytes.subarray(0, dice.below(bytes.length + 1));
+      return bytes.subarray(0, rng.below(bytes.length + 1));
     case 1:
-      return Buffer.concat([bytes, unknownField(dice)]);
+      return Buffer.concat([bytes, unknownField(rng)]);
     case 2:
-      return Buffer.concat([unknownField(dice), bytes]);
+      return Buffer.concat([unknownField(rng), bytes]);
     case 3:
       // The beginning of a group, in a group, in a group.
-      return Buffer.concat([bytes, Buffer.alloc(dice.pick([1, 100, 100_000]), 0x7b)]);
+      return Buffer.concat([bytes, Buffer.alloc(rng.pick([1, 100, 100_000]), 0x7b)]);
     case 4:
-      return dice.bytes(dice.below(200));
+      return rng.bytes(rng.below(200));
     default:
-      return garbled(dice, bytes);
+      return garbled(rng, bytes);
   }
 }
 
-function message(dice: Dice, desc: DescMessage, words: FieldWords, wrong: number, levels: number) {
+function message(rng: Rng, desc: DescMessage, words: FieldWords, wrong: number, levels: number) {
   const made = create(desc) as unknown as Record<string, unknown>;
-  const chosen = new Map(desc.oneofs.map((oneof) => [oneof.name, dice.pick(oneof.fields).name]));
+  const chosen = new Map(desc.oneofs.map((oneof) => [oneof.name, rng.pick(oneof.fields).name]));
   for (const field of desc.fields) {
-    if (dice.chance(wrong / 2) || levels > 4) continue;
-    const value = fieldValue(dice, field, words, wrong, levels);
+    if (rng.chance(wrong / 2) || levels > 4) continue;
+    const value = fieldValue(rng, field, words, wrong, levels);
     if (field.oneof === undefined) made[field.localName] = value;
     else if (chosen.get(field.oneof.name) === field.name)
       made[field.oneof.localName] = { case: field.localName, value };
@@ -43,17 +43,17 @@ function message(dice: Dice, desc: DescMessage, words: FieldWords, wrong: number
   return made as never;
 }
 
-function fieldValue(dice: Dice, field: DescField, words: FieldWords, wrong: number, levels: number): unknown {
-  const scalar = (type: ScalarType) => scalarOf(dice, type, field.name, words, wrong);
+function fieldValue(rng: Rng, field: DescField, words: FieldWords, wrong: number, levels: number): unknown {
+  const scalar = (type: ScalarType) => scalarOf(rng, type, field.name, words, wrong);
   switch (field.fieldKind) {
     case 'message':
-      return message(dice, field.message, words, wrong, levels + 1);
+      return message(rng, field.message, words, wrong, levels + 1);
     case 'list':
       if (field.listKind === 'message')
-        return dice.some(3, () => message(dice, field.message, words, wrong, levels + 1));
-      return dice.some(3, () => (field.listKind === 'scalar' ? scalar(field.scalar) : 0));
+        return rng.some(3, () => message(rng, field.message, words, wrong, levels + 1));
+      return rng.some(3, () => (field.listKind === 'scalar' ? scalar(field.scalar) : 0));
     case 'map':
-      return Object.fromEntries(dice.some(3, () => [text(dice).toWellFormed(), text(dice).toWellFormed()]));
+      return Object.fromEntries(rng.some(3, () => [text(rng).toWellFormed(), text(rng).toWellFormed()]));
     case 'scalar':
       return scalar(field.scalar);
     default:
@@ -61,35 +61,35 @@ function fieldValue(dice: Dice, field: DescField, words: FieldWords, wrong: numb
   }
 }
 
-function scalarOf(dice: Dice, type: ScalarType, name: string, words: FieldWords, wrong: number): unknown {
+function scalarOf(rng: Rng, type: ScalarType, name: string, words: FieldWords, wrong: number): unknown {
   switch (type) {
     case ScalarType.STRING: {
-      const fitting = dice.chance(wrong) ? undefined : words(name, dice);
-      return fitting ?? text(dice).toWellFormed();
+      const fitting = rng.chance(wrong) ? undefined : words(name, rng);
+      return fitting ?? text(rng).toWellFormed();
     }
     case ScalarType.BOOL:
-      return dice.chance(0.5);
+      return rng.chance(0.5);
     case ScalarType.BYTES:
-      return new Uint8Array(dice.bytes(dice.below(64)));
+      return new Uint8Array(rng.bytes(rng.below(64)));
     case ScalarType.UINT32:
-      return dice.pick([...WHOLE, 2 ** 32 - 1]);
+      return rng.pick([...WHOLE, 2 ** 32 - 1]);
     case ScalarType.INT32:
-      return dice.pick([...WHOLE, -1, -(2 ** 31)]);
+      return rng.pick([...WHOLE, -1, -(2 ** 31)]);
     case ScalarType.UINT64:
-      return dice.pick([...LONG, 2n ** 64n - 1n]);
+      return rng.pick([...LONG, 2n ** 64n - 1n]);
     case ScalarType.INT64:
-      return dice.pick([...LONG, -1n, -(2n ** 63n)]);
+      return rng.pick([...LONG, -1n, -(2n ** 63n)]);
     default:
       return 0;
   }
 }
 
-function unknownField(dice: Dice): Buffer {
-  const number = dice.pick([1, 2, 15, 1_000, 2 ** 29 - 1]);
-  const content = dice.bytes(dice.below(12));
+function unknownField(rng: Rng): Buffer {
+  const number = rng.pick([1, 2, 15, 1_000, 2 ** 29 - 1]);
+  const content = rng.bytes(rng.below(12));
   return Buffer.concat([
-    varint(number * 8 + dice.below(8)),
-    dice.chance(0.5) ? varint(dice.pick([content.length, 2 ** 31, 5])) : Buffer.alloc(0),
+    varint(number * 8 + rng.below(8)),
+    rng.chance(0.5) ? varint(rng.pick([content.length, 2 ** 31, 5])) : Buffer.alloc(0),
     content,
   ]);
 }

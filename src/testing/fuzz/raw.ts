@@ -6,8 +6,8 @@
 import { connect } from 'node:net';
 import { gzipSync } from 'node:zlib';
 import type { TestPlane } from '../plane.ts';
-import { Dice, garbled } from './dice.ts';
-import { type Door, eachOf, Finding } from './door.ts';
+import { type EntryPoint, eachOf, Finding } from './entry-point.ts';
+import { garbled, Rng } from './rng.ts';
 import { Watch } from './watch.ts';
 
 const CASES = 400;
@@ -24,15 +24,15 @@ interface Case {
   ambiguous: boolean;
 }
 
-export async function openRawFuzz(plane: TestPlane): Promise<Door> {
+export async function openRawFuzz(plane: TestPlane): Promise<EntryPoint> {
   const { token } = await plane.client.call('createToken', { body: { name: 'raw' } });
   const watch = new Watch(plane, () => plane.client.call('getMe'));
   const batch = async (seed: number) => {
-    const dice = new Dice(seed);
+    const rng = new Rng(seed);
     const { host } = new URL(plane.url);
-    const cases = Array.from({ length: CASES }, () => makeCase(dice, host, token));
+    const cases = Array.from({ length: CASES }, () => makeCase(rng, host, token));
     await eachOf(cases, AT_ONCE, async (one, i) => {
-      const wrong = await exchange(plane.url, one).then(
+      const wrong = await transaction(plane.url, one).then(
         (answer) => faultOf(one, answer),
         (error: Error) => (plane.isRunning ? error.message : 'the program ended'),
       );
@@ -46,40 +46,40 @@ export async function openRawFuzz(plane: TestPlane): Promise<Door> {
   return { name: 'raw', batch, close: async () => {} };
 }
 
-function makeCase(dice: Dice, host: string, token: string): Case {
-  const requests = Array.from({ length: dice.chance(0.2) ? 1 + dice.below(4) : 1 }, () =>
-    requestOf(dice, host, token),
+function makeCase(rng: Rng, host: string, token: string): Case {
+  const requests = Array.from({ length: rng.chance(0.2) ? 1 + rng.below(4) : 1 }, () =>
+    requestOf(rng, host, token),
   );
   let bytes: Buffer = Buffer.concat(requests.map((one) => one.bytes));
   // Only of the first one can be said what has to come of it, and only as long as it is left as it is.
-  const mangled = dice.chance(0.4);
-  if (mangled) bytes = garbled(dice, bytes.subarray(0, 64 * 1024));
-  else if (dice.chance(0.1)) bytes = bytes.subarray(0, dice.below(bytes.length + 1));
+  const mangled = rng.chance(0.4);
+  if (mangled) bytes = garbled(rng, bytes.subarray(0, 64 * 1024));
+  else if (rng.chance(0.1)) bytes = bytes.subarray(0, rng.below(bytes.length + 1));
   const pieces: Buffer[] = [];
-  const count = dice.chance(0.3) ? 1 + dice.below(5) : 1;
+  const count = rng.chance(0.3) ? 1 + rng.below(5) : 1;
   for (let left = count; left > 0; left--) {
-    const end = left === 1 ? bytes.length : dice.below(bytes.length + 1);
+    const end = left === 1 ? bytes.length : rng.below(bytes.length + 1);
     pieces.push(bytes.subarray(0, end));
     bytes = bytes.subarray(end);
   }
   return { pieces, ambiguous: !mangled && requests[0]!.ambiguous && pieces.length === 1 };
 }
 
-function requestOf(dice: Dice, host: string, token: string): { bytes: Buffer; ambiguous: boolean } {
-  const end = dice.chance(0.05) ? dice.pick(['\n', '\r', '\r\r\n']) : '\r\n';
-  const { headers, body, ambiguous } = bodyOf(dice);
+function requestOf(rng: Rng, host: string, token: string): { bytes: Buffer; ambiguous: boolean } {
+  const end = rng.chance(0.05) ? rng.pick(['\n', '\r', '\r\r\n']) : '\r\n';
+  const { headers, body, ambiguous } = bodyOf(rng);
   const lines = [
-    `Host: ${dice.chance(0.05) ? dice.pick(['', 'evil.example', `${host}, ${host}`, `${host}\t`, '[::1', 'x'.repeat(300)]) : host}`,
-    ...(dice.chance(0.9) ? [`Authorization: Bearer ${token}`] : []),
+    `Host: ${rng.chance(0.05) ? rng.pick(['', 'evil.example', `${host}, ${host}`, `${host}\t`, '[::1', 'x'.repeat(300)]) : host}`,
+    ...(rng.chance(0.9) ? [`Authorization: Bearer ${token}`] : []),
     ...headers,
   ];
-  for (const line of dice.chance(0.5) ? dice.some(4, () => oddLine(dice, host)) : []) {
-    lines.splice(dice.below(lines.length + 1), 0, line);
+  for (const line of rng.chance(0.5) ? rng.some(4, () => oddLine(rng, host)) : []) {
+    lines.splice(rng.below(lines.length + 1), 0, line);
   }
-  if (dice.chance(0.05)) lines.push(...Array.from({ length: 3_000 }, (_, i) => `X-${i}: ${i}`));
-  const target = dice.chance(0.8)
-    ? dice.pick(['/api/me', '/api/agents', '/healthz', '/', '/assets/x', '/api/actor/mailbox/send'])
-    : dice.pick([
+  if (rng.chance(0.05)) lines.push(...Array.from({ length: 3_000 }, (_, i) => `X-${i}: ${i}`));
+  const target = rng.chance(0.8)
+    ? rng.pick(['/api/me', '/api/agents', '/healthz', '/', '/assets/x', '/api/actor/mailbox/send'])
+    : rng.pick([
         '*',
         'http://evil.example/api/me',
         '//evil/api/me',
@@ -92,12 +92,12 @@ function requestOf(dice: Dice, host: string, token: string): { bytes: Buffer; am
         '/api/me#x',
         '',
       ]);
-  const method = dice.chance(0.9)
-    ? dice.pick(['GET', 'POST', 'PUT', 'DELETE', 'HEAD'])
-    : dice.pick(['CONNECT', 'TRACE', 'OPTIONS', 'PRI', 'get', 'M-SEARCH', 'X'.repeat(300), '']);
-  const version = dice.chance(0.95)
+  const method = rng.chance(0.9)
+    ? rng.pick(['GET', 'POST', 'PUT', 'DELETE', 'HEAD'])
+    : rng.pick(['CONNECT', 'TRACE', 'OPTIONS', 'PRI', 'get', 'M-SEARCH', 'X'.repeat(300), '']);
+  const version = rng.chance(0.95)
     ? 'HTTP/1.1'
-    : dice.pick(['HTTP/1.0', 'HTTP/2.0', 'HTTP/1.1 ', 'HTTP/0.9', 'http/1.1', '']);
+    : rng.pick(['HTTP/1.0', 'HTTP/2.0', 'HTTP/1.1 ', 'HTTP/0.9', 'http/1.1', '']);
   const head = [`${method} ${target} ${version}`, ...lines].join(end);
   const odd =
     lines.includes('') || end !== '\r\n' || version !== 'HTTP/1.1' || method === '' || target === '';
@@ -107,11 +107,11 @@ function requestOf(dice: Dice, host: string, token: string): { bytes: Buffer; am
   };
 }
 
-function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boolean } {
+function bodyOf(rng: Rng): { headers: string[]; body: Buffer; ambiguous: boolean } {
   const json = 'Content-Type: application/json';
   const text = Buffer.from('{"from_actor_id":"x"}');
   const chunks = () => Buffer.from(`${text.length.toString(16)}\r\n${text}\r\n0\r\n\r\n`);
-  switch (dice.below(12)) {
+  switch (rng.below(12)) {
     case 0:
       return {
         headers: [json, 'Content-Length: 4', 'Transfer-Encoding: chunked'],
@@ -127,7 +127,7 @@ function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boole
     case 2:
       return { headers: [json, 'Content-Length: 5', 'Content-Length: 21'], body: text, ambiguous: true };
     case 3: {
-      const coding = dice.pick([
+      const coding = rng.pick([
         'xchunked',
         'chunked, identity',
         'identity, chunked',
@@ -140,7 +140,7 @@ function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boole
       return { headers: [json, `Transfer-Encoding: ${coding}`], body: chunks(), ambiguous: false };
     }
     case 4: {
-      const size = dice.pick([
+      const size = rng.pick([
         'zz',
         '-1',
         '0x5',
@@ -165,7 +165,7 @@ function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boole
         ambiguous: false,
       };
     case 6: {
-      const length = dice.pick([
+      const length = rng.pick([
         '-1',
         '+5',
         '5,5',
@@ -187,7 +187,7 @@ function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boole
       };
     }
     case 8: {
-      const bytes = MIB + dice.pick([-1, 0, 1]);
+      const bytes = MIB + rng.pick([-1, 0, 1]);
       return { headers: [json, `Content-Length: ${bytes}`], body: Buffer.alloc(bytes, 32), ambiguous: false };
     }
     case 9:
@@ -203,8 +203,8 @@ function bodyOf(dice: Dice): { headers: string[]; body: Buffer; ambiguous: boole
   }
 }
 
-function oddLine(dice: Dice, host: string): string {
-  return dice.pick([
+function oddLine(rng: Rng, host: string): string {
+  return rng.pick([
     ' folded',
     '\tfolded',
     'X-A : b',
@@ -233,7 +233,7 @@ function oddLine(dice: Dice, host: string): string {
     'Trailer: Host',
     'TE: trailers',
     'X-Forwarded-For: 1, 2, 3',
-    `X-Long: ${'a'.repeat(dice.pick([1_000, 15_000, 17_000]))}`,
+    `X-Long: ${'a'.repeat(rng.pick([1_000, 15_000, 17_000]))}`,
     '',
   ]);
 }
@@ -242,7 +242,7 @@ function oddLine(dice: Dice, host: string): string {
  * Writes a case in its pieces and reads what comes back. After a moment of silence it says that this was all (earlier an answer under
  * way would be dropped), and reads on until the listener ends the connection.
  */
-function exchange(url: string, { pieces }: Case): Promise<string> {
+function transaction(url: string, { pieces }: Case): Promise<string> {
   const { hostname, port } = new URL(url);
   return new Promise((resolve, reject) => {
     const socket = connect(Number(port), hostname);

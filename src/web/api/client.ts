@@ -1,8 +1,9 @@
 /** Calls of the API with the session's token. */
-import { type CallArgs, Client, Unreachable } from '../../contract/client.ts';
-import type { Answer } from '../../contract/route.ts';
-import type { OperationId, RouteOf } from '../../contract/routes.ts';
-import { Problem } from '../../domain/problem.ts';
+
+import type { Answer } from '../../api/route.ts';
+import type { OperationId, RouteOf } from '../../api/routes.ts';
+import { type CallArgs, Client, Unreachable } from '../../client/client.ts';
+import { Problem } from '../../core/problem.ts';
 import { endsSession } from './ends-session.ts';
 import { renewing } from './renewing.ts';
 import { session } from './session.ts';

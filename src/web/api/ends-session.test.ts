@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { problems } from '../../domain/problem.ts';
+import { problems } from '../../core/problem.ts';
 import { endsSession } from './ends-session.ts';
 
 test('only the two answers about the token itself end a session', () => {

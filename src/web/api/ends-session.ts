@@ -2,7 +2,7 @@
  * Which answers end a session. In a file of its own, for pages and for the worker of their streams; without the table of
  * all messages, which no page needs.
  */
-import { Problem } from '../../domain/problem.ts';
+import { Problem } from '../../core/problem.ts';
 
 const ENDING = ['missing authorization token', 'invalid token'];
 

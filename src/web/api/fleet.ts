@@ -1,6 +1,6 @@
 /** The fleet stream's frames, put into what screens have read: each is a record as it is after a change. */
 import type { QueryClient } from '@tanstack/react-query';
-import type { Frame } from '../../contract/client.ts';
+import type { Frame } from '../../client/client.ts';
 
 type Row = Record<string, unknown>;
 
@@ -8,6 +8,7 @@ type Row = Record<string, unknown>;
 const places: Record<string, (record: Row) => { lists: unknown[][]; one?: unknown[]; id: string }> = {
   agent: () => ({ lists: [['agents']], one: ['agent'], id: 'id' }),
   review: () => ({ lists: [['reviews']], one: ['review'], id: 'id' }),
+  elicitation: () => ({ lists: [['elicitations']], one: ['elicitation'], id: 'id' }),
   run: (record) => ({ lists: [['runs', record.team_id]], one: ['run'], id: 'id' }),
   step: (record) => ({ lists: [['steps', record.run_id]], id: 'step_key' }),
   task: (record) => ({ lists: [['tasks', record.team_id]], one: ['task'], id: 'id' }),

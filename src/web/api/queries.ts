@@ -1,6 +1,6 @@
 /** What screens read, by key. The fleet stream keeps these current (`fleet.ts`), so nothing here grows stale by time. */
 import { QueryClient, queryOptions } from '@tanstack/react-query';
-import { Problem } from '../../domain/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import { type Answered, all, call, type ItemOf } from './client.ts';
 
 export const queries = new QueryClient({
@@ -19,6 +19,7 @@ export const queries = new QueryClient({
 
 export type AgentRecord = Answered<'getAgent'>;
 export type ReviewRecord = Answered<'getReview'>;
+export type ElicitationRecord = Answered<'getElicitation'>;
 export type RunRecord = Answered<'getRun'>;
 export type TeamRecord = Answered<'getTeam'>;
 export type TaskRecord = Answered<'getTask'>;
@@ -35,6 +36,15 @@ export const reviewsQuery = queryOptions({
   queryKey: ['reviews'],
   queryFn: async () => (await call('listReviews')) as unknown as ReviewRecord[],
 });
+export const elicitationsQuery = queryOptions({
+  queryKey: ['elicitations'],
+  queryFn: async () => (await call('listElicitations')) as unknown as ElicitationRecord[],
+});
+export const elicitationQuery = (elicitation_id: string) =>
+  queryOptions({
+    queryKey: ['elicitation', elicitation_id],
+    queryFn: () => call('getElicitation', { params: { elicitation_id } }),
+  });
 /** Every life of its process, newest first. */
 export const sessionsQuery = (agent_id: string) =>
   queryOptions({

@@ -3,8 +3,8 @@
  * two answers of the server end it: `missing authorization token` and `invalid token`.
  */
 import { useSyncExternalStore } from 'react';
-import type { Answer } from '../../contract/route.ts';
-import type { RouteOf } from '../../contract/routes.ts';
+import type { Answer } from '../../api/route.ts';
+import type { RouteOf } from '../../api/routes.ts';
 import { SESSION_KEY } from './session-key.ts';
 
 /** An end that moves by less than this when a token is renewed does not move. */

@@ -1,5 +1,5 @@
 /** Signing out: the token ends on the server too, and here in any case; this device is told nothing more. */
-import { Problem } from '../../domain/problem.ts';
+import { Problem } from '../../core/problem.ts';
 import { call } from './client.ts';
 import { session } from './session.ts';
 

@@ -3,11 +3,11 @@
  * what came since is read. Screens hear of changes at most once a frame, however many events there were.
  */
 import { startTransition, useCallback, useEffect, useMemo, useReducer, useRef } from 'react';
-import type { EventRecord } from '../../domain/event.ts';
+import { Transcript, type View } from '../../acp/transcript/transcript.ts';
+import type { EventRecord } from '../../core/event.ts';
 import { session } from '../api/session.ts';
 import type { AgentNews } from '../streams/connect.ts';
 import { Lines } from '../transcript/lines.ts';
-import { Transcript, type View } from '../transcript/transcript.ts';
 import { streams } from './streams.ts';
 
 /** More than this the page does not read; the rest is a download or a search away. */

@@ -7,7 +7,7 @@ import { memo, type ReactNode, useState } from 'react';
 import Markdown, { type Components } from 'react-markdown';
 import remarkGfm from 'remark-gfm';
 import remend from 'remend';
-import { MarkdownBlocks, openFence } from '../transcript/blocks.ts';
+import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from '../transcript/blocks.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 import { CodeBlock } from './code.tsx';
 import { webAddress } from './links.ts';
@@ -60,6 +60,7 @@ const TAIL_CHARS = 8_000;
 
 export function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
   const [blocks] = useState(() => new MarkdownBlocks());
+  if (isTooNested(text)) return <AsItIs text={text} />;
   blocks.update(text);
   const { finished, tail } = blocks;
   const code = grows ? openFence(tail) : null;
@@ -72,9 +73,7 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
       {code ? (
         <CodeBlock key={finished.length} text={code.code} language={code.language} />
       ) : grows && tail.length > TAIL_CHARS ? (
-        <p key={finished.length} className="my-1.5 whitespace-pre-wrap">
-          {tail}
-        </p>
+        <AsItIs key={finished.length} text={tail} />
       ) : (
         <MarkdownBlock key={finished.length} text={grows ? remend(tail) : tail} />
       )}
@@ -82,7 +81,16 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
   );
 }
 
+function AsItIs({ text }: { text: string }) {
+  return (
+    <p dir="auto" className="my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
+      {text}
+    </p>
+  );
+}
+
 const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
+  if (isTooMarked(text)) return <AsItIs text={text} />;
   return (
     <Markdown remarkPlugins={plugins} components={components} urlTransform={(url) => url}>
       {text}

@@ -2,8 +2,8 @@
  * Notifications on this very device: whether it can have them, and what to do where it cannot; turning them on and off. The
  * browser holds the subscription, the service holds the record of it; they know each other by the endpoint's fingerprint.
  */
-import { Problem } from '../../domain/problem.ts';
-import type { PushKind } from '../../domain/push.ts';
+import { Problem } from '../../core/problem.ts';
+import type { PushKind } from '../../features/notifications/rules.ts';
 import { type Answered, all, call } from '../api/client.ts';
 
 export type DeviceRecord = Answered<'createPushSubscription'>;

@@ -1,8 +1,9 @@
 /** What an open page does for notifications, beside their settings. */
 import { useEffect } from 'react';
-import type { ReviewRecord } from '../api/queries.ts';
+import type { ElicitationRecord, ReviewRecord } from '../api/queries.ts';
 
-const REVIEW = 'review-';
+/** Prefixes of notification tags. */
+const [REVIEW, ELICITATION] = ['review-', 'elicitation-'];
 
 /** Brings this device's subscription up to date with the service, once per page. */
 export function useKeptUp(user_id: string | undefined): void {
@@ -14,17 +15,22 @@ export function useKeptUp(user_id: string | undefined): void {
 }
 
 /** What is answered here need not wait for the service to say so. */
-export function useTidied(reviews: readonly ReviewRecord[]): void {
+export function useTidied(
+  reviews: readonly ReviewRecord[],
+  elicitations: readonly ElicitationRecord[],
+): void {
   useEffect(() => {
     if (!('Notification' in window) || Notification.permission !== 'granted') return;
-    void close(reviews).catch(() => {});
-  }, [reviews]);
+    const over = (prefix: string, rows: readonly { id: string; status: string }[]) =>
+      rows.flatMap(({ id, status }) => (status === 'pending' ? [] : `${prefix}${id}`));
+    const tags = new Set([...over(REVIEW, reviews), ...over(ELICITATION, elicitations)]);
+    void close(tags).catch(() => {});
+  }, [reviews, elicitations]);
 }
 
-async function close(reviews: readonly ReviewRecord[]): Promise<void> {
+async function close(tags: ReadonlySet<string>): Promise<void> {
   const worker = await navigator.serviceWorker?.getRegistration();
   for (const shown of (await worker?.getNotifications()) ?? []) {
-    const review = reviews.find(({ id }) => `${REVIEW}${id}` === shown.tag);
-    if (review && review.status !== 'pending') shown.close();
+    if (tags.has(shown.tag)) shown.close();
   }
 }

@@ -1,9 +1,12 @@
 /** Answering permission reviews. Whoever is second hears who was first: a state of the card, not an error. */
-import { type QueryClient, useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
-import { Problem } from '../../domain/problem.ts';
+import { Problem } from '../../core/problem.ts';
+import { keepAnswered } from '../api/answered.ts';
 import { call, newKey } from '../api/client.ts';
 import type { ReviewRecord } from '../api/queries.ts';
+
+const KEYS = { one: 'review', list: 'reviews' };
 
 export type Reply =
   | { type: 'option'; option_id: string }
@@ -28,7 +31,7 @@ export function useReply(): (asked: Asked, reply: Reply) => Promise<void> {
     const act = JSON.stringify([asked.review_id, reply]);
     const key = keys.current.get(act) ?? newKey();
     keys.current.set(act, key);
-    keepReview(queries, await answered(asked, reply, key));
+    keepAnswered(queries, KEYS, await answered(asked, reply, key));
   };
 }
 
@@ -59,11 +62,4 @@ async function cancelsTurn(agent_id: string): Promise<boolean> {
     if (error instanceof Problem && ['conflict', 'forbidden', 'not_found'].includes(error.kind)) return false;
     throw error;
   }
-}
-
-function keepReview(queries: QueryClient, review: ReviewRecord): void {
-  queries.setQueryData(['review', review.id], review);
-  queries.setQueryData<ReviewRecord[]>(['reviews'], (rows) =>
-    rows?.map((row) => (row.id === review.id ? review : row)),
-  );
 }

@@ -5,10 +5,10 @@
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
 import { type KeyboardEvent, type MouseEvent, memo, type Ref, useId } from 'react';
-import { visible } from '../../domain/visible.ts';
+import type { Option } from '../../acp/transcript/items.ts';
+import { visible } from '../../core/visible.ts';
 import type { AgentRecord } from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
-import type { Option } from '../transcript/items.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { hasModifier, isTyping } from '../ui/keys.ts';
@@ -18,7 +18,7 @@ import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { optionGroups, type Question, settledWords } from './question.ts';
+import { askerWords, optionGroups, type Question, settledWords } from './question.ts';
 
 export interface ReviewCardProps {
   question: Question;
@@ -198,7 +198,7 @@ function OptionButton({
 }
 
 function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'agent' | 'team'>) {
-  const { member, routed_to, team_id } = question;
+  const { member, asker, routed_to, team_id } = question;
   return (
     <p className="flex min-w-0 flex-wrap gap-x-3 text-muted text-sm">
       {agent && (
@@ -213,6 +213,11 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
         <span>
           member {member}
           {team_id !== null && ` of ${team ?? team_id}`}
+        </span>
+      )}
+      {asker !== null && (
+        <span className={cx('min-w-0 break-all', asker.unknown_session ? 'text-needs' : 'text-text')}>
+          <bdi>{askerWords(asker)}</bdi>
         </span>
       )}
       {routed_to !== null && <span>put before {routed_to}</span>}

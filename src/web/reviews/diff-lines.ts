@@ -1,5 +1,5 @@
 /** What a change does to a file, line by line, with a little of what stands around it (pure). */
-import { structuredPatch } from 'diff';
+import { structuredPatch } from 'diff/lib/patch/create.js';
 
 export interface DiffLine {
   readonly kind: 'added' | 'removed' | 'same' | 'gap';

@@ -1,7 +1,7 @@
 /** A change of one file, as lines; more of them than fit are behind a button, or where the caller says. */
 import { type ReactNode, useMemo, useState } from 'react';
-import { visible } from '../../domain/visible.ts';
-import type { Diff } from '../transcript/calls.ts';
+import type { Diff } from '../../acp/transcript/calls.ts';
+import { visible } from '../../core/visible.ts';
 import { Button } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';

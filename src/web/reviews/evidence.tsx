@@ -1,9 +1,9 @@
 /** What a question is about, in full: nobody should allow what they cannot see. */
 
-import { visible } from '../../domain/visible.ts';
+import type { Call } from '../../acp/transcript/calls.ts';
+import { visible } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
 import { Prose } from '../prose/markdown.tsx';
-import type { Call } from '../transcript/calls.ts';
 import { DiffView } from './diff-view.tsx';
 import { pathIn } from './paths.ts';
 import { commandIn } from './question.ts';

@@ -1,11 +1,20 @@
 import { expect, test } from 'vitest';
+import { readToolCall } from '../../acp/tool-calls.ts';
+import { callOf } from '../../acp/transcript/calls.ts';
+import type { Permission } from '../../acp/transcript/items.ts';
 import { reviewRecord } from '../../testing/review-record.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-import { callOf } from '../transcript/calls.ts';
-import type { Permission } from '../transcript/items.ts';
 import { diffLines } from './diff-lines.ts';
 import { pathIn } from './paths.ts';
-import { commandIn, commonOptions, optionGroups, questionIn, questionOf, settledWords } from './question.ts';
+import {
+  askerWords,
+  commandIn,
+  commonOptions,
+  optionGroups,
+  questionIn,
+  questionOf,
+  settledWords,
+} from './question.ts';
 
 const options = [
   { option_id: 'a', name: 'Allow once', kind: 'allow_once' },
@@ -21,8 +30,10 @@ const item: Permission = {
   seq: 5,
   ts: 1,
   turn: 1,
+  subagent: null,
+  asker: null,
   review_id: 'rev_1',
-  call: callOf({ toolCallId: '1', title: 'npm publish' }),
+  call: callOf(readToolCall({ toolCallId: '1', title: 'npm publish' })),
   options,
   outcome: null,
   answered_by: null,
@@ -73,7 +84,7 @@ test('many questions are answered together only with a one-time option that all 
 });
 
 test('the command is found where the agent says it', () => {
-  const command = (rawInput: unknown) => commandIn(callOf({ toolCallId: '1', rawInput }));
+  const command = (rawInput: unknown) => commandIn(callOf(readToolCall({ toolCallId: '1', rawInput })));
   expect(command({ command: 'ls -l' })).toBe('ls -l');
   expect(command({ command: ['ls', '-l'] })).toBe('ls -l');
   expect(command({ command: [1] })).toBeNull();
@@ -102,4 +113,13 @@ test('a path is short inside the folder, and whole outside it', () => {
   for (const path of ['/reposhop/b.ts', '/etc/passwd', '/repo/../etc/passwd']) {
     expect(pathIn(path, '/repo')).toBe(path);
   }
+});
+
+test('a sub-agent’s question names it, with hidden characters made visible', () => {
+  const asker = { id: 's1', name: 'explo\u202erer', unknown_session: false };
+  expect(questionOf(review({ subagent: asker })).asker).toEqual(asker);
+  expect(questionIn({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);
+  expect(askerWords(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
+  expect(askerWords({ ...asker, name: null })).toBe('asked by sub-agent s1');
+  expect(askerWords({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
 });

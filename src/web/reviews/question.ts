@@ -2,9 +2,11 @@
  * A permission review as its card shows it, whether it comes from the list of reviews or from an agent's log (pure). A review
  * that the list has is the truth about its answer; the log alone shows old ones.
  */
+import { readToolCall } from '../../acp/tool-calls.ts';
+import { type Call, callOf } from '../../acp/transcript/calls.ts';
+import type { Asker, Option, Permission } from '../../acp/transcript/items.ts';
+import { visible } from '../../core/visible.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-import { type Call, callOf } from '../transcript/calls.ts';
-import type { Option, Permission } from '../transcript/items.ts';
 
 export type Settled =
   | { readonly type: 'chosen'; readonly option: string; readonly by: string | null }
@@ -17,6 +19,8 @@ export interface Question {
   readonly agent_id: string;
   readonly team_id: string | null;
   readonly member: string | null;
+  /** The sub-agent that asks; null: the agent itself. */
+  readonly asker: Asker | null;
   /** Before whom it was put; null: everybody who may answer. */
   readonly routed_to: string | null;
   readonly call: Call;
@@ -36,8 +40,9 @@ export function questionOf(review: ReviewRecord): Question {
     agent_id: review.agent_id,
     team_id: review.team_id,
     member: review.origin_actor_id?.split('@')[0] ?? null,
+    asker: review.subagent,
     routed_to: review.routed_to,
-    call: callOf(review.tool_call),
+    call: callOf(readToolCall(review.tool_call)),
     options: review.options,
     asked_at: Date.parse(review.created_at),
     settled_at: review.answered_at === null ? null : Date.parse(review.answered_at),
@@ -71,6 +76,7 @@ export function questionIn(item: Permission, agent_id: string, review: ReviewRec
     agent_id,
     team_id: null,
     member: null,
+    asker: item.asker,
     routed_to: null,
     call: item.call,
     options: item.options,
@@ -107,6 +113,12 @@ export function settledWords({ settled, undeliverable }: Question, me: string | 
     case 'over':
       return settled.why === 'expired' ? 'No longer needed: nobody answered in time' : 'No longer needed';
   }
+}
+
+/** Who asks, if not the agent itself. */
+export function askerWords({ id, name, unknown_session }: Asker): string {
+  if (unknown_session) return `asked in an unknown session, ${visible(id)}`;
+  return `asked by sub-agent ${visible(name ?? id)}`;
 }
 
 export function isLasting({ kind }: Pick<Option, 'kind'>): boolean {

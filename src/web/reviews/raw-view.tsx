@@ -1,6 +1,6 @@
 /** Any JSON, folded until somebody wants to see it. */
 import { useState } from 'react';
-import { visible } from '../../domain/visible.ts';
+import { visible } from '../../core/visible.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 
 export function RawView({ label, value, cut = false }: { label: string; value: unknown; cut?: boolean }) {

@@ -18,7 +18,12 @@ import {
   UsersRound,
 } from 'lucide-react';
 import { useEffect, useState } from 'react';
-import { type ReviewRecord, reviewsQuery } from '../api/queries.ts';
+import {
+  type ElicitationRecord,
+  elicitationsQuery,
+  type ReviewRecord,
+  reviewsQuery,
+} from '../api/queries.ts';
 import { useSession } from '../api/session.ts';
 import { useKeptUp, useTidied } from '../push/keep.ts';
 import { cx } from '../ui/cx.ts';
@@ -51,6 +56,7 @@ const places: readonly Place[] = [
   { to: '/reader', label: 'API', icon: Braces },
 ];
 const NONE: readonly ReviewRecord[] = [];
+const NO_ELICITATIONS: readonly ElicitationRecord[] = [];
 /** What the bar at a phone's thumb holds; the rest is behind More. */
 const atThumb = ['/approvals', '/agents', '/teams'];
 
@@ -72,10 +78,14 @@ function Frame() {
   const [palette, setPalette] = useState(false);
   const [more, setMore] = useState(false);
   const { data: reviews = NONE } = useQuery({ ...reviewsQuery, enabled: session !== null });
-  const waiting = reviews.filter(({ status }) => status === 'pending').length;
+  const { data: elicitations = NO_ELICITATIONS } = useQuery({
+    ...elicitationsQuery,
+    enabled: session !== null,
+  });
+  const waiting = [...reviews, ...elicitations].filter(({ status }) => status === 'pending').length;
   useTitle(waiting);
   useKeptUp(session?.user.id);
-  useTidied(reviews);
+  useTidied(reviews, elicitations);
 
   // Signed out elsewhere, or the token ended: what was written here stays in its drafts. The address is that of the sign-in
   // page already while this one is still shown.

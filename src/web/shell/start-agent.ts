@@ -1,6 +1,6 @@
 /** A new agent, made and started from anywhere in the page. */
-import type { SentBody } from '../../contract/route.ts';
-import type { RouteOf } from '../../contract/routes.ts';
+import type { SentBody } from '../../api/route.ts';
+import type { RouteOf } from '../../api/routes.ts';
 import { call, newKey, wordsOf } from '../api/client.ts';
 import { type AgentRecord, agentQuery, queries } from '../api/queries.ts';
 import { tell } from '../ui/toast.tsx';

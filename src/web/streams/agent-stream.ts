@@ -6,7 +6,7 @@
  * It is read only as fast as pages take it. A page that takes nothing holds up the others for a moment; then they go on, and
  * the stream goes back for it once it takes again.
  */
-import { type Client, type Frame, Nudges, type StreamState } from '../../contract/client.ts';
+import { type Client, type Frame, Nudges, type StreamState } from '../../client/client.ts';
 import { Batches } from './batches.ts';
 import { bounds } from './bounds.ts';
 import type { Watch } from './watch.ts';

@@ -3,7 +3,7 @@
  * something is told to load its lists again: at the beginning, when the plane does not know the position any more, and
  * when a page did not take what it was sent. No page holds it up.
  */
-import { type Client, type Frame, Nudges, type StreamState } from '../../contract/client.ts';
+import { type Client, type Frame, Nudges, type StreamState } from '../../client/client.ts';
 import { Batches } from './batches.ts';
 import { bounds } from './bounds.ts';
 import type { ToPage } from './messages.ts';

@@ -1,5 +1,5 @@
 /** What pages and the owner of the streams say to each other. Everything can be cloned into another thread. */
-import type { Frame, StreamState } from '../../contract/client.ts';
+import type { Frame, StreamState } from '../../client/client.ts';
 
 export type ToOwner =
   /** The first word of a page. Its token counts where the owner has none yet. */

@@ -2,8 +2,8 @@
  * Owns every event stream of a browser: one of all changes, and those of the agents that visible pages have selected. It runs
  * in a worker that all pages share or, where there is none, in the page; it knows nothing of either.
  */
-import { Client } from '../../contract/client.ts';
-import { Problem } from '../../domain/problem.ts';
+import { Client } from '../../client/client.ts';
+import { Problem } from '../../core/problem.ts';
 import { endsSession } from '../api/ends-session.ts';
 import { AgentStream } from './agent-stream.ts';
 import { bounds } from './bounds.ts';

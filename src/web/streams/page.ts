@@ -2,7 +2,7 @@
  * A page's end of the streams, without the browser: what it watches, what it tells its owner, and the badge. It remembers
  * how far it was given each agent's events, so that it can go on at another owner.
  */
-import type { Frame, StreamState } from '../../contract/client.ts';
+import type { Frame, StreamState } from '../../client/client.ts';
 import { type BadgeInput, type BadgeView, idleBadge, refreshOfferedAt, step, viewOf } from './badge.ts';
 import type { ToOwner, ToPage } from './messages.ts';
 

@@ -1,5 +1,5 @@
 /** One page's interest in one agent: how far it was given the agent's events, and how much of that it has taken. */
-import type { Frame, StreamState } from '../../contract/client.ts';
+import type { Frame, StreamState } from '../../client/client.ts';
 import { bounds } from './bounds.ts';
 import type { ToPage } from './messages.ts';
 

@@ -1,6 +1,6 @@
 /**
- * A line of output as it may be shown. What an agent printed is hostile until proven dull: colours stay, whatever would move a cursor,
- * set a title or reorder text is taken out or made visible.
+ * Makes a line of an agent's output safe to show: colours stay; anything that would move a cursor, set a title or reorder text is
+ * removed or made visible.
  */
 import Anser from 'anser';
 import { bounds } from './bounds.ts';
@@ -8,7 +8,7 @@ import { inert, isDull } from './inert.ts';
 
 export interface Span {
   readonly text: string;
-  /** A name (`red`, `bright-red`) for the theme, or `#rrggbb`; null for the usual one. */
+  /** A name (`red`, `bright-red`) for the theme, or `#rrggbb`; null for the default. */
   readonly fg: string | null;
   readonly bg: string | null;
   readonly bold: boolean;
@@ -21,16 +21,17 @@ export interface Span {
 const COLOUR = /^(?:\x1b\[|\x9b)([\d;:]*)m$/;
 const COLOURS = /(?:\x1b\[|\x9b)([\d;:]*)m/g;
 const SEQUENCE =
-  // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; the same where the line ends in the middle of it.
-  /(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*(?:[0-~]|$)/g;
+  // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; each also if cut off at the end of the line. No string
+  // contains the start of another sequence, so nothing is scanned twice.
+  /(?:\x1b\[|\x9b)[0-?]*[ -/]*(?:[@-~]|$)|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x90\x98\x9c-\x9f]*(?:\x07|\x1b\\|\x9c|$)|\x1b[ -/]*(?:[0-~]|$)/g;
 
-/** What is shown of a line, without its colours: in this text one looks for words. */
+/** The text of a line as it is shown, without colours; searches look in this text. */
 export function plainText(raw: string): string {
   if (isDull(raw)) return raw;
   return inert(lastWritten(raw).text.replace(SEQUENCE, ''));
 }
 
-/** `carry`: colours that were on before the line. */
+/** `carry`: the colours that are on at the start of the line. */
 export function spansOf(raw: string, carry = ''): Span[] {
   if (carry === '' && isDull(raw)) return raw === '' ? [] : [plain(raw)];
   const { before, text } = lastWritten(raw);
@@ -49,7 +50,7 @@ export function coloursAfter(carry: string, raw: string): string {
   return colours.length > bounds.carry_chars ? '' : colours;
 }
 
-/** A carriage return begins the line anew, as progress bars do: what was written last is seen. */
+/** A carriage return starts the line over, as in progress bars, so the last version is shown. */
 function lastWritten(raw: string): { before: string; text: string } {
   let end = raw.length;
   while (raw[end - 1] === '\r') end--;

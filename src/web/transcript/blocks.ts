@@ -1,28 +1,47 @@
 /**
- * A Markdown text that grows, as blocks that are finished and a tail that is not: a finished block never changes again, so it is
- * rendered once. Where blocks end is what the parser says; it reads nothing but the tail.
+ * Splits a growing Markdown text into finished blocks and an unfinished tail. A finished block never changes again, so it is rendered
+ * once. The parser decides where blocks end, and reads only the tail.
  */
 import { fromMarkdown } from 'mdast-util-from-markdown';
+import { bounds } from './bounds.ts';
 
-/** A tail that grew by less than a fourth since it was read is not read again: reading it costs what it is long. */
+/** A tail is parsed again only after it has grown by a fourth, because the cost grows with its length. */
 const GROWTH = 4;
 
 type Parse = (source: string) => ReturnType<typeof fromMarkdown>;
 
+/** Where blocks end does not depend on inline markup, which is slow to parse if there is much of it. */
+const WITHOUT_INLINE = {
+  disable: {
+    null: [
+      ...['attention', 'autolink', 'characterEscape', 'characterReference', 'codeText', 'hardBreakEscape'],
+      ...['htmlText', 'labelEnd', 'labelStartImage', 'labelStartLink'],
+    ],
+  },
+};
+
+/** The start of a line, which opens lists and quotes. */
+const OPENING = new RegExp(
+  `^(?:[ \\t]|>|[-+*](?=[ \\t]|$)|\\d{1,9}[.)](?=[ \\t]|$)){1,${bounds.markdown_opening_chars + 1}}`,
+  'gm',
+);
+const CONTAINER = /[-+*>.)]/g;
+const INLINE = /[*_~[\]]/g;
+
 export class MarkdownBlocks {
   readonly #parse: Parse;
   #finished: readonly string[] = [];
-  /** Characters in them. */
+  /** The number of characters in them. */
   #done = 0;
   #text = '';
-  /** How much of the tail was read last. */
+  /** The length of the tail when it was last parsed. */
   #read = 0;
 
-  constructor(parse: Parse = fromMarkdown) {
+  constructor(parse: Parse = parseBlocks) {
     this.#parse = parse;
   }
 
-  /** Together with the tail, the text to the last character. */
+  /** Together with the tail, the whole text. */
   get finished(): readonly string[] {
     return this.#finished;
   }
@@ -31,7 +50,7 @@ export class MarkdownBlocks {
     return this.#text.slice(this.#done);
   }
 
-  /** `text`: all of it so far; one that does not go on from before begins anew. */
+  /** `text`: all of it so far. A text that does not continue the earlier one replaces it. */
   update(text: string): void {
     if (!text.startsWith(this.#text)) {
       this.#finished = [];
@@ -39,11 +58,11 @@ export class MarkdownBlocks {
       this.#read = 0;
     }
     this.#text = text;
-    // What a line is, is certain once it has ended.
+    // An unfinished line may still change its meaning.
     const readable = text.lastIndexOf('\n') + 1 - this.#done;
     if (readable <= 0 || readable < this.#read + this.#read / GROWTH) return;
     const source = text.slice(this.#done, this.#done + readable);
-    // Nothing can be added to a block after which another one has begun.
+    // A block cannot change once another one has started after it.
     const ends = startsOf(this.#parse(source), source).slice(1);
     this.#finish(ends, source);
     this.#read = readable - (ends.at(-1) ?? 0);
@@ -57,10 +76,38 @@ export class MarkdownBlocks {
   }
 }
 
-/** The blocks of a text that is complete. */
+/** The blocks of a complete text. */
 export function blocksOf(text: string): string[] {
-  const ends = startsOf(fromMarkdown(text), text).slice(1);
+  const ends = startsOf(parseBlocks(text), text).slice(1);
   return [...ends, text.length].map((end, at) => text.slice(ends[at - 1] ?? 0, end)).filter((block) => block);
+}
+
+function parseBlocks(source: string): ReturnType<Parse> {
+  return fromMarkdown(source, { extensions: [WITHOUT_INLINE] });
+}
+
+/**
+ * Whether there are too many lists and quotes, or too deeply nested ones, so that the text is shown unparsed: parsers
+ * take quadratic time for them, and fail at some depth.
+ */
+export function isTooNested(text: string): boolean {
+  let containers = 0;
+  for (const [opening] of text.matchAll(OPENING)) {
+    if (opening.length > bounds.markdown_opening_chars) return true;
+    containers += countOf(opening, CONTAINER);
+  }
+  return containers > bounds.markdown_containers;
+}
+
+/** Whether a block has too many emphasis and link marks, so that it is shown unparsed. Code may have any number. */
+export function isTooMarked(block: string): boolean {
+  return fenceOf(block) === null && countOf(block, INLINE) > bounds.markdown_marks;
+}
+
+function countOf(text: string, pattern: RegExp): number {
+  let count = 0;
+  for (const _ of text.matchAll(pattern)) count++;
+  return count;
 }
 
 /** Offsets at which the blocks of a source begin. */
@@ -69,7 +116,7 @@ function startsOf({ children }: ReturnType<Parse>, source: string): number[] {
   for (const [at, { position }] of children.entries()) {
     const before = children[at - 1];
     const from = position!.start.offset!;
-    // The title of a definition may go on where a paragraph seems to begin.
+    // The title of a definition may continue where a paragraph seems to begin.
     const gap = before ? source.slice(before.position!.end.offset, from) : '';
     if (before?.type === 'definition' && !/\n[ \t]*\r?\n/.test(gap)) continue;
     starts.push(lineStart(source, from));
@@ -77,7 +124,7 @@ function startsOf({ children }: ReturnType<Parse>, source: string): number[] {
   return starts;
 }
 
-/** The spaces before a block are its own: in a list or a code block they mean something. */
+/** A block includes the spaces before it, which have a meaning in lists and code blocks. */
 function lineStart(source: string, offset: number): number {
   return source.lastIndexOf('\n', offset - 1) + 1;
 }
@@ -88,14 +135,21 @@ export interface OpenFence {
   readonly code: string;
 }
 
-/** The code of a tail that is a fenced block which has not ended: it is shown as it is, without being parsed again and again. */
+/** The code of a tail that is an unfinished fenced block. It is shown as it is, instead of being parsed repeatedly. */
 export function openFence(tail: string): OpenFence | null {
-  // Whole fences only: otherwise a long one without a line end would be tried at each of its lengths.
-  const opening = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(tail);
+  const opening = fenceOf(tail);
   if (!opening) return null;
-  const [line, fence, info] = opening as unknown as [string, string, string];
-  if (fence.startsWith('`') && info.includes('`')) return null;
+  const [line, fence, info] = opening;
   const code = tail.slice(line.length);
   const closing = new RegExp(`^ {0,3}${fence[0]}{${fence.length},}[ \\t]*$`, 'm');
   return closing.test(code) ? null : { language: info.trim().split(/\s/)[0]!, code };
+}
+
+/** The opening line of a fenced block, its fence, and what follows. */
+function fenceOf(text: string): [line: string, fence: string, info: string] | null {
+  // Match whole fences only: otherwise a long unterminated one would be tried at every length.
+  const opening = /^ {0,3}(`{3,}(?!`)|~{3,}(?!~))([^\n]*)\n/.exec(text);
+  if (!opening) return null;
+  const [line, fence, info] = opening as unknown as [string, string, string];
+  return fence.startsWith('`') && info.includes('`') ? null : [line, fence, info];
 }

@@ -1,24 +1,16 @@
-/** Words of an agent as they may stand in a row, a title or a question: whatever would do something unseen is shown instead. */
+/** Makes characters with an invisible effect visible, in text of an agent. */
 
 /** Marks that reorder text, and line separators that are not `\n`. */
 const REORDERING = '\\u061c\\u200e\\u200f\\u2028\\u2029\\u202a-\\u202e\\u2066-\\u2069';
 const SPECIAL = new RegExp(`[\\0-\\x08\\x0a-\\x1f\\x7f-\\x9f${REORDERING}]`);
 const EACH_SPECIAL = new RegExp(SPECIAL, 'g');
-/** In a text of many lines, what ends them stays. */
-const EACH_IN_LINES = new RegExp(`(?!\\r?\\n)${SPECIAL.source}`, 'g');
-
-/** Text and tabs, nothing else. */
+/** Whether it contains only text and tabs. */
 export function isDull(text: string): boolean {
   return !SPECIAL.test(text);
 }
 
 export function inert(text: string): string {
   return text.replace(EACH_SPECIAL, visible);
-}
-
-/** A command, a file, a diff. */
-export function inertLines(text: string): string {
-  return text.replace(EACH_IN_LINES, visible);
 }
 
 function visible(char: string): string {

@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { EventRecord } from '../../domain/event.ts';
+import type { Fields } from '../../acp/json.ts';
+import { numbered, printed, says } from '../../acp/transcript/testing.ts';
+import type { EventRecord } from '../../core/event.ts';
 import { bounds } from './bounds.ts';
+import { findLines } from './find.ts';
 import { Lines } from './lines.ts';
-import type { Fields } from './reading.ts';
-import { numbered, printed, says } from './testing.ts';
 
 function linesOf(...events: Fields[]): Lines {
   const lines = new Lines();
@@ -122,24 +123,27 @@ describe('finding', () => {
   const lines = linesOf(printed('Fail: a.ts\n\x1b[31mFa\x1b[1mil\x1b[0m b.ts\n[ok] (1+1)\nfine\n'));
 
   test('words are found in what is shown, whatever their case and colours', () => {
-    expect(lines.find('fail').lines).toEqual([1, 2]);
-    expect(lines.find('fail', { case: true }).lines).toEqual([]);
-    expect(lines.find('Fail', { case: true }).lines).toEqual([1, 2]);
+    expect(findLines(lines, 'fail').lines).toEqual([1, 2]);
+    expect(findLines(lines, 'fail', { case: true }).lines).toEqual([]);
+    expect(findLines(lines, 'Fail', { case: true }).lines).toEqual([1, 2]);
   });
 
   test('signs are signs unless an expression is asked for', () => {
-    expect(lines.find('(1+1)').lines).toEqual([3]);
-    expect(lines.find('^f', { regex: true }).lines).toEqual([1, 2, 4]);
-    expect(lines.find('\\b[ab]\\.ts$', { regex: true }).lines).toEqual([1, 2]);
+    expect(findLines(lines, '(1+1)').lines).toEqual([3]);
+    expect(findLines(lines, '^f', { regex: true }).lines).toEqual([1, 2, 4]);
+    expect(findLines(lines, '\\b[ab]\\.ts$', { regex: true }).lines).toEqual([1, 2]);
   });
 
   test('an expression that is none says so, and nothing is found of nothing', () => {
-    expect(lines.find('(', { regex: true })).toEqual({ lines: [], error: expect.stringContaining('(') });
-    expect(lines.find('')).toEqual({ lines: [], error: null });
+    expect(findLines(lines, '(', { regex: true })).toEqual({
+      lines: [],
+      error: expect.stringContaining('('),
+    });
+    expect(findLines(lines, '')).toEqual({ lines: [], error: null });
   });
 
   test('what came later is looked through by itself', () => {
-    expect(lines.find('f', { from: 3 }).lines).toEqual([4]);
+    expect(findLines(lines, 'f', { from: 3 }).lines).toEqual([4]);
   });
 
   test('of 100,000 coloured lines every match is found', () => {
@@ -147,7 +151,7 @@ describe('finding', () => {
     log.add(
       many(100_000, (at) => `\x1b[32m${at}\x1b[0m some words that stand in a line of a log, number ${at}`),
     );
-    expect(log.find('number 2').lines).toHaveLength(11_111);
-    expect(log.find('^3 some', { regex: true }).lines).toEqual([4]);
+    expect(findLines(log, 'number 2').lines).toHaveLength(11_111);
+    expect(findLines(log, '^3 some', { regex: true }).lines).toEqual([4]);
   });
 });

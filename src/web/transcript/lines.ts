@@ -1,60 +1,44 @@
 /**
- * The output of an agent as numbered lines: the newest of them, cheap to add to, exact to copy. What a line looks like is
- * worked out for those that are shown.
+ * The output of an agent as numbered lines. Keeps the newest lines, in chunks, exactly as they were printed. Colours are parsed
+ * only for lines that are shown.
  */
-import type { EventRecord, StreamName } from '../../domain/event.ts';
-import { coloursAfter, plainText, type Span, spansOf } from './ansi.ts';
+
+import { outputText } from '../../acp/transcript/output.ts';
+import type { EventRecord, StreamName } from '../../core/event.ts';
+import { coloursAfter, type Span, spansOf } from './ansi.ts';
 import { bounds } from './bounds.ts';
 import { isDull } from './inert.ts';
-import { outputText } from './reading.ts';
 
 export interface Line {
-  /** From 1. */
+  /** Counts from 1. */
   readonly n: number;
-  /** Of the event in which it begins. */
+  /** The number of the event in which it begins. */
   readonly seq: number;
   /** Unix seconds. */
   readonly ts: number;
   readonly stream: StreamName;
   /** Without its newline. */
   readonly raw: string;
-  /** It goes on. */
+  /** It has not ended yet. */
   readonly open: boolean;
-  /** It goes on in the next line of its stream: there was no newline. */
+  /** It continues in the next line of its stream, because it is too long for one. */
   readonly unbroken: boolean;
-  /** Some of its bytes are no text. */
+  /** Some of its bytes are not text. */
   readonly binary: boolean;
-  /** Colours that were on before it. */
+  /** The colours that are on at its start. */
   readonly carry: string;
-  /** It holds nothing but text. */
+  /** It contains only text and tabs. */
   readonly dull: boolean;
-}
-
-export interface Query {
-  regex?: boolean;
-  /** Upper and lower case differ. */
-  case?: boolean;
-  /** Where to begin, for what came later. */
-  from?: number;
-  /** The last line to look at. */
-  to?: number;
-}
-
-export interface Found {
-  /** Numbers of lines. */
-  lines: number[];
-  /** Why nothing was looked for. */
-  error: string | null;
 }
 
 const CHUNK = 1024;
 
 export class Lines {
   #chunks: Line[][] = [];
-  /** Of each chunk. */
+  /** The number of characters in each chunk. */
   #chars: number[] = [];
   #all_chars = 0;
-  /** Lines that were dropped; whole chunks. */
+  /** The number of dropped lines; whole chunks are dropped. */
   #dropped = 0;
   #count = 0;
   #version = 0;
@@ -66,7 +50,7 @@ export class Lines {
     return this.#version;
   }
 
-  /** The number of the oldest line that is here. */
+  /** The number of the oldest line that is kept. */
   get first(): number {
     return this.#dropped + 1;
   }
@@ -76,7 +60,7 @@ export class Lines {
     return this.#count;
   }
 
-  /** What is no `output` is passed over. */
+  /** Ignores events that are not output. */
   add(events: readonly EventRecord[]): void {
     for (const event of events) this.#add(event);
   }
@@ -91,7 +75,7 @@ export class Lines {
     return line ? spansOf(line.raw, line.carry) : [];
   }
 
-  /** Lines from one number to another, both included, exactly as they were printed. */
+  /** The text of lines, exactly as printed. Both numbers are inclusive. */
   copy(from: number, to: number): string {
     const end = Math.min(to, this.last);
     let text = '';
@@ -101,20 +85,6 @@ export class Lines {
       if (n < end && !line.unbroken) text += '\n';
     }
     return text;
-  }
-
-  /** The lines that show what is looked for; colours do not come between letters. */
-  find(query: string, options: Query = {}): Found {
-    const lines: number[] = [];
-    if (query === '') return { lines, error: null };
-    const { pattern, error } = patternOf(query, options);
-    if (!pattern) return { lines, error };
-    const end = Math.min(options.to ?? this.last, this.last);
-    for (let n = Math.max(options.from ?? 1, this.first); n <= end; n++) {
-      const { raw, dull } = this.at(n)!;
-      if (pattern.test(dull ? raw : plainText(raw))) lines.push(n);
-    }
-    return { lines, error: null };
   }
 
   #add(event: EventRecord): void {
@@ -132,7 +102,7 @@ export class Lines {
     }
   }
 
-  /** Another process: it begins on a line of its own, and in the usual colours. */
+  /** Another process starts on a new line, and in the default colours. */
   #begin(session_id: string | null): void {
     this.#session_id = session_id;
     for (const { open } of this.#streams.values()) {
@@ -218,18 +188,5 @@ export class Lines {
       this.#all_chars -= this.#chars.shift()!;
       this.#dropped += this.#chunks.shift()!.length;
     }
-  }
-}
-
-/** What a query looks for, or why it cannot be understood. */
-export function patternOf(
-  query: string,
-  { regex = false, case: exact = false }: Query,
-): { pattern: RegExp | null; error: string | null } {
-  const source = regex ? query : query.replace(/[\\^$.*+?()[\]{}|/-]/g, '\\$&');
-  try {
-    return { pattern: new RegExp(source, exact ? '' : 'i'), error: null };
-  } catch (error) {
-    return { pattern: null, error: error instanceof Error ? error.message : String(error) };
   }
 }

@@ -2,11 +2,21 @@ import { expect, test } from 'vitest';
 import { applyToLongTexts } from '../../testing/long-input.ts';
 import { pieces } from '../screens/tasks/talk.ts';
 import { plainText } from './ansi.ts';
-import { openFence } from './blocks.ts';
+import { isTooMarked, isTooNested, MarkdownBlocks, openFence } from './blocks.ts';
+
+function blocks(text: string): MarkdownBlocks | null {
+  if (isTooNested(text)) return null;
+  const blocks = new MarkdownBlocks();
+  blocks.update(text.slice(0, 50_000));
+  return blocks;
+}
 
 test.each<[string, (text: string) => unknown]>([
   ['a line of output', plainText],
   ['an open code fence', openFence],
+  ['nesting of Markdown', isTooNested],
+  ['marks of Markdown', isTooMarked],
+  ['blocks of Markdown', blocks],
   ['addresses in a message', pieces],
 ])('%s: takes linear time whatever is repeated', (_, apply) => {
   applyToLongTexts(apply);

@@ -1,4 +1,4 @@
-/** What a turn's end and the service's notices are in words. */
+/** The text and tone of turn ends and notices. */
 import type { StopReason } from '@agentclientprotocol/sdk';
 
 export type Tone = 'plain' | 'warning' | 'failure';
@@ -17,21 +17,21 @@ const stops: Record<StopReason, Words> = {
     tone: 'warning',
   },
   refusal: {
-    text: 'The agent refused to go on. It may leave this prompt out of the conversation from here',
+    text: 'The agent refused to continue. It may leave this prompt out of the conversation from now on',
     tone: 'failure',
   },
 };
 
 export function stopWords(reason: string | null): Words {
-  if (reason === null) return { text: 'Turn ended, and no reason was told', tone: 'warning' };
+  if (reason === null) return { text: 'Turn ended; the agent gave no reason', tone: 'warning' };
   return Object.hasOwn(stops, reason)
     ? stops[reason as StopReason]
     : { text: `Turn ended: ${reason}`, tone: 'warning' };
 }
 
-/** Notices that people need do nothing about. */
+/** Notices that need no action. */
 const quiet = ['events_truncated', 'output_resumed', 'recovered', 'agent_info'];
-/** Notices after which the agent does not do what it was asked. */
+/** Notices that the agent did not do what it was asked. */
 const failures = [
   'prompt_failed',
   'turn_lost',

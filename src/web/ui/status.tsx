@@ -64,5 +64,5 @@ export function AgentStatus({ agent, className }: { agent: AgentRecord; classNam
 }
 
 export function needsYou(agent: AgentRecord): boolean {
-  return agent.pending_reviews > 0;
+  return agent.pending_reviews + agent.pending_elicitations > 0;
 }

@@ -10,6 +10,7 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
+import { needsYou } from '../../ui/status.tsx';
 import { tell } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
@@ -112,7 +113,7 @@ function useStopTurn(agent: AgentRecord) {
   const open =
     agent.protocol === 'acp' &&
     agent.status === 'running' &&
-    (agent.activity === 'working' || agent.activity === 'quiet' || agent.pending_reviews > 0);
+    (agent.activity === 'working' || agent.activity === 'quiet' || needsYou(agent));
   const cancel = useMutation({
     mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
     onSuccess: (record) => queries.setQueryData(['agent', record.id], record),

@@ -1,6 +1,6 @@
 /** What can be done to an agent from anywhere, with the list told at once. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { Problem } from '../../../domain/problem.ts';
+import { Problem } from '../../../core/problem.ts';
 import { call, newKey, wordsOf } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { tell } from '../../ui/toast.tsx';

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { LayoutGrid, List, Network, Plus } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { agentsQuery, reviewsQuery, teamsQuery } from '../../api/queries.ts';
+import { agentsQuery, elicitationsQuery, reviewsQuery, teamsQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
@@ -41,6 +41,8 @@ export function Agents() {
   // Silence is no event: what became quiet shows at the next reading.
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
   const { data: reviews = [] } = useQuery(reviewsQuery);
+  const { data: elicitations = [] } = useQuery(elicitationsQuery);
+  const asks = [...elicitations, ...reviews];
   const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
   const numbers = useMemo(() => counts(read.data ?? []), [read.data]);
   const groups = useMemo(
@@ -146,10 +148,10 @@ export function Agents() {
                   </h2>
                 )}
                 <div className={cards ? 'hidden' : 'hidden md:block'}>
-                  <AgentRows agents={group.agents} reviews={reviews} />
+                  <AgentRows agents={group.agents} asks={asks} />
                 </div>
                 <div className={cards ? '' : 'md:hidden'}>
-                  <AgentCards agents={group.agents} reviews={reviews} />
+                  <AgentCards agents={group.agents} asks={asks} />
                 </div>
               </section>
             ))

@@ -1,15 +1,16 @@
 import { Link } from '@tanstack/react-router';
-import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import type { Ask } from '../../reviews/ask.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
 import { programOf } from './order.ts';
 
-export function AgentCards({ agents, reviews }: { agents: AgentRecord[]; reviews: ReviewRecord[] }) {
+export function AgentCards({ agents, asks }: { agents: AgentRecord[]; asks: readonly Ask[] }) {
   return (
     <ul className="grid gap-2 p-2 sm:grid-cols-2 md:p-3 lg:grid-cols-3">
       {agents.map((agent) => {
-        const ask = askOf(agent, reviews);
+        const ask = askOf(agent, asks);
         return (
           <li
             key={agent.id}

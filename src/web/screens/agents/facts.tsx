@@ -1,8 +1,10 @@
 /** The small facts about an agent that rows and cards share. */
 import { Link } from '@tanstack/react-router';
 import { GitBranch } from 'lucide-react';
-import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import type { Ask } from '../../reviews/ask.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
+import { needsYou } from '../../ui/status.tsx';
 import { Ago, Clock, Duration, useNow } from '../../ui/time.tsx';
 import { useAgentAct } from './actions.ts';
 import { endOf } from './order.ts';
@@ -10,13 +12,16 @@ import { endOf } from './order.ts';
 const QUIET_MS = 10 * 60_000;
 
 /** Which agent asks what, and for how long. */
-export function askOf(agent: AgentRecord, reviews: readonly ReviewRecord[]): ReviewRecord | undefined {
-  return reviews.findLast((review) => review.agent_id === agent.id && review.status === 'pending');
+export function askOf(agent: AgentRecord, asks: readonly Ask[]): Ask | undefined {
+  return asks.findLast((ask) => ask.agent_id === agent.id && ask.status === 'pending');
 }
 
 /** In the agent's words, one line of them. */
-export function askText(review: ReviewRecord): string {
-  const { title, kind } = review.tool_call;
+export function askText(ask: Ask): string {
+  if (!('tool_call' in ask)) {
+    return (ask.message || (ask.mode === 'form' ? 'a form' : 'a link')).split('\n')[0]!.slice(0, 200);
+  }
+  const { title, kind } = ask.tool_call;
   const text = typeof title === 'string' ? title : typeof kind === 'string' ? kind : 'something';
   return text.split('\n')[0]!.slice(0, 200);
 }
@@ -52,7 +57,7 @@ export function Since({ agent }: { agent: AgentRecord }) {
     return (
       <span>
         <Duration from={agent.started_at} to={null} />
-        {agent.last_event_at !== null && !agent.pending_reviews && <Quiet since={agent.last_event_at} />}
+        {agent.last_event_at !== null && !needsYou(agent) && <Quiet since={agent.last_event_at} />}
       </span>
     );
   }
@@ -66,7 +71,7 @@ function Quiet({ since }: { since: string }) {
 }
 
 /** What is asked, or how it ended: the one line that a person reads first. */
-export function Now({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | undefined }) {
+export function Now({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
   if (ask) {
     return (
       <span className="text-needs">
@@ -82,12 +87,16 @@ export function Now({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | un
 }
 
 /** The one thing to do now. */
-export function NextStep({ agent, ask }: { agent: AgentRecord; ask: ReviewRecord | undefined }) {
+export function NextStep({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
   const act = useAgentAct(agent);
   if (ask) {
     return (
-      <Link to="/approvals" search={{ review: ask.id }} className={buttonClass('primary')}>
-        Review
+      <Link
+        to="/approvals"
+        search={'tool_call' in ask ? { review: ask.id } : { elicitation: ask.id }}
+        className={buttonClass('primary')}
+      >
+        {'tool_call' in ask ? 'Review' : 'Answer'}
         <span className="sr-only"> {agent.name}</span>
       </Link>
     );

@@ -1,11 +1,12 @@
 import { Link } from '@tanstack/react-router';
-import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+import type { AgentRecord } from '../../api/queries.ts';
+import type { Ask } from '../../reviews/ask.ts';
 import { Asks } from '../../ui/permission-mode.tsx';
 import { AgentStatus } from '../../ui/status.tsx';
 import { askOf, Branch, NextStep, NodeName, Now, Since } from './facts.tsx';
 import { programOf } from './order.ts';
 
-export function AgentRows({ agents, reviews }: { agents: AgentRecord[]; reviews: ReviewRecord[] }) {
+export function AgentRows({ agents, asks }: { agents: AgentRecord[]; asks: readonly Ask[] }) {
   return (
     <table className="w-full table-fixed border-collapse">
       <colgroup>
@@ -28,7 +29,7 @@ export function AgentRows({ agents, reviews }: { agents: AgentRecord[]; reviews:
       </thead>
       <tbody>
         {agents.map((agent) => {
-          const ask = askOf(agent, reviews);
+          const ask = askOf(agent, asks);
           return (
             <tr
               key={agent.id}

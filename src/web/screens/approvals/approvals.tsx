@@ -6,10 +6,15 @@ import { call } from '../../api/client.ts';
 import {
   type AgentRecord,
   agentsQuery,
+  type ElicitationRecord,
+  elicitationQuery,
+  elicitationsQuery,
   type ReviewRecord,
   reviewsQuery,
   teamsQuery,
 } from '../../api/queries.ts';
+import { ElicitationCard } from '../../elicitations/card.tsx';
+import { type Ask, isReview } from '../../reviews/ask.ts';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { type Question, questionOf } from '../../reviews/question.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -18,7 +23,7 @@ import { Screen } from '../../ui/screen.tsx';
 import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AnswerMany } from './many.tsx';
-import { choicesOf, recentReviews, shownReviews, type Wanted } from './shown.ts';
+import { choicesOf, recentAsks, shownAsks, type Wanted } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
@@ -27,41 +32,53 @@ export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
   const navigate = useNavigate({ from: '/approvals' });
   const read = useQuery(reviewsQuery);
+  const asked = useQuery(elicitationsQuery);
   const { data: agents = [] } = useQuery(agentsQuery);
   const { data: teamList = [] } = useQuery(teamsQuery);
   const teams = useMemo(() => new Map(teamList.map(({ id, name }) => [id, name])), [teamList]);
-  const reviews = useWithLinked(read.data, search.review);
-  const seen = useSeen(reviews, search.review);
-  const shown = useMemo(() => shownReviews(reviews, search, seen), [reviews, search, seen]);
-  const questions = useQuestions(shown);
-  const choices = useMemo(
-    () => choicesOf(reviews, search, { agents, teams }),
-    [reviews, search, agents, teams],
-  );
+  const linked = search.elicitation ?? search.review;
+  const asks = useWithLinked(read.data, asked.data, search);
+  const seen = useSeen(asks, linked);
+  const shown = useMemo(() => shownAsks(asks, search, seen), [asks, search, seen]);
+  const questionFor = useQuestions();
+  const choices = useMemo(() => choicesOf(asks, search, { agents, teams }), [asks, search, agents, teams]);
   const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
   const list = useRef<HTMLUListElement>(null);
   useStepping(list);
-  useLinked(list, search.review, shown);
+  useLinked(list, linked, shown);
 
-  const open = questions.filter(({ settled }) => settled === null);
+  const open = shown
+    .filter(isReview)
+    .map(questionFor)
+    .filter(({ settled }) => settled === null);
   const chosen = open.filter(({ review_id }) => selected.has(review_id));
-  const recent = useQuestions(useMemo(() => recentReviews(reviews, seen, RECENT), [reviews, seen]));
+  const recent = useMemo(() => recentAsks(asks, seen, RECENT), [asks, seen]);
   const toggle = (id: string) => {
     const next = new Set(selected);
     if (!next.delete(id)) next.add(id);
     setSelected(next);
   };
   const change = (next: Wanted) => {
-    void navigate({ search: (old) => ({ ...old, ...next, review: undefined }), replace: true });
+    void navigate({
+      search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
+      replace: true,
+    });
   };
   // One kind of everything needs no filter.
   const isOpen = (name: keyof Wanted) => search[name] !== undefined || choices[name].length > 2;
-  const card = (question: Question) => ({
-    question,
-    agent: agents.find(({ id }) => id === question.agent_id),
-    team: question.team_id === null ? undefined : teams.get(question.team_id),
-    named: true,
-  });
+  const agentOf = ({ agent_id }: Ask) => agents.find(({ id }) => id === agent_id);
+  const card = (ask: Ask, className?: string) =>
+    isReview(ask) ? (
+      <ReviewCard
+        question={questionFor(ask)}
+        agent={agentOf(ask)}
+        team={ask.team_id === null ? undefined : teams.get(ask.team_id)}
+        named
+        {...(className && { className })}
+      />
+    ) : (
+      <ElicitationCard elicitation={ask} agent={agentOf(ask)} named {...(className && { className })} />
+    );
   return (
     <Screen
       title="Approvals"
@@ -80,42 +97,48 @@ export function Approvals() {
     >
       <Reading read={read}>
         {() => (
-          <>
-            <ActingAlone agents={agents} />
-            {open.length === 0 && (
-              <Empty title="Nothing needs you." {...(reviews.length === 0 && { cli: 'svc reviews ls' })} />
-            )}
-            <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
-              {questions.map((question) => (
-                <li key={question.review_id} className="flex min-w-0 items-start gap-2">
-                  {open.length > 1 && (
-                    <input
-                      type="checkbox"
-                      aria-label={`Select ${question.call.title}`}
-                      checked={selected.has(question.review_id) && question.settled === null}
-                      disabled={question.settled !== null}
-                      onChange={() => toggle(question.review_id)}
-                      className="mt-3 size-6 shrink-0 max-sm:hidden"
-                    />
-                  )}
-                  <ReviewCard {...card(question)} className="flex-1" />
-                </li>
-              ))}
-            </ul>
-            <AnswerMany questions={chosen} onDone={() => setSelected(new Set())} />
-            {recent.length > 0 && (
-              <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
-                <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
-                <ul className="flex flex-col gap-1">
-                  {recent.map((question) => (
-                    <li key={question.review_id}>
-                      <ReviewCard {...card(question)} />
+          <Reading read={asked}>
+            {() => (
+              <>
+                <ActingAlone agents={agents} />
+                {shown.every(({ status }) => status !== 'pending') && (
+                  <Empty title="Nothing needs you." {...(asks.length === 0 && { cli: 'svc reviews ls' })} />
+                )}
+                <ul
+                  ref={list}
+                  aria-label="Waiting"
+                  className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4"
+                >
+                  {shown.map((ask) => (
+                    <li key={ask.id} className="flex min-w-0 items-start gap-2">
+                      {open.length > 1 && isReview(ask) && (
+                        <input
+                          type="checkbox"
+                          aria-label={`Select ${questionFor(ask).call.title}`}
+                          checked={selected.has(ask.id) && ask.status === 'pending'}
+                          disabled={ask.status !== 'pending'}
+                          onChange={() => toggle(ask.id)}
+                          className="mt-3 size-6 shrink-0 max-sm:hidden"
+                        />
+                      )}
+                      {card(ask, 'flex-1')}
                     </li>
                   ))}
                 </ul>
-              </section>
+                <AnswerMany questions={chosen} onDone={() => setSelected(new Set())} />
+                {recent.length > 0 && (
+                  <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
+                    <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
+                    <ul className="flex flex-col gap-1">
+                      {recent.map((ask) => (
+                        <li key={ask.id}>{card(ask)}</li>
+                      ))}
+                    </ul>
+                  </section>
+                )}
+              </>
             )}
-          </>
+          </Reading>
         )}
       </Reading>
     </Screen>
@@ -143,42 +166,49 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-/** The list, and the review that the address names where the list no longer holds it. */
+/** The lists, plus the item in the page's address if they no longer contain it. */
 function useWithLinked(
   reviews: readonly ReviewRecord[] | undefined,
-  review_id: string | undefined,
-): readonly ReviewRecord[] {
-  const missing =
-    reviews !== undefined && review_id !== undefined && !reviews.some(({ id }) => id === review_id);
-  const { data: linked } = useQuery({
+  elicitations: readonly ElicitationRecord[] | undefined,
+  {
+    review: review_id,
+    elicitation: elicitation_id,
+  }: { review?: string | undefined; elicitation?: string | undefined },
+): readonly Ask[] {
+  const lacks = (rows: readonly Ask[] | undefined, id: string | undefined) =>
+    rows !== undefined && id !== undefined && !rows.some((row) => row.id === id);
+  const { data: review } = useQuery({
     queryKey: ['review', review_id],
     queryFn: () => call('getReview', { params: { review_id: review_id! } }),
-    enabled: missing,
+    enabled: lacks(reviews, review_id),
+  });
+  const { data: elicitation } = useQuery({
+    ...elicitationQuery(elicitation_id ?? ''),
+    enabled: lacks(elicitations, elicitation_id),
   });
   return useMemo(() => {
-    const all = reviews ?? [];
-    return missing && linked ? [...all, linked] : all;
-  }, [reviews, missing, linked]);
+    const listed: Ask[] = [...(reviews ?? []), ...(elicitations ?? [])];
+    const linked = [review, elicitation].filter((one) => one !== undefined);
+    return [...listed, ...linked.filter(({ id }) => !listed.some((row) => row.id === id))];
+  }, [reviews, elicitations, review, elicitation]);
 }
 
 /** Those that waited while somebody looked, and the one that a link led to: they stay in sight when they are settled. */
-function useSeen(reviews: readonly ReviewRecord[], review_id: string | undefined): ReadonlySet<string> {
+function useSeen(asks: readonly Ask[], linked: string | undefined): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
-  const fresh = reviews.filter(
-    ({ id, status }) => (status === 'pending' || id === review_id) && !seen.has(id),
-  );
+  const fresh = asks.filter(({ id, status }) => (status === 'pending' || id === linked) && !seen.has(id));
   if (fresh.length > 0) setSeen(new Set([...seen, ...fresh.map(({ id }) => id)]));
   return seen;
 }
 
 /** A question stays the same object while its review does. */
-function useQuestions(reviews: readonly ReviewRecord[]): Question[] {
+function useQuestions(): (review: ReviewRecord) => Question {
   const known = useRef(new WeakMap<ReviewRecord, Question>()).current;
-  return reviews.map((review) => {
+  return (review) => {
     const question = known.get(review) ?? questionOf(review);
     known.set(review, question);
     return question;
-  });
+  };
 }
 
 /** `j` and `k` go from card to card; the digits of a card work where the focus is. */
@@ -187,7 +217,9 @@ function useStepping(list: RefObject<HTMLUListElement | null>): void {
     const onKey = (event: KeyboardEvent) => {
       const step = { j: 1, k: -1 }[event.key];
       if (!step || hasModifier(event) || isTyping(event) || !appearance().shortcuts) return;
-      const cards = [...(list.current?.querySelectorAll<HTMLElement>('[data-review]') ?? [])];
+      const cards = [
+        ...(list.current?.querySelectorAll<HTMLElement>('[data-review], [data-elicitation]') ?? []),
+      ];
       if (cards.length === 0) return;
       const at = cards.findIndex((card) => card.contains(document.activeElement));
       const next = at === -1 ? (step > 0 ? 0 : cards.length - 1) : at + step;
@@ -199,21 +231,24 @@ function useStepping(list: RefObject<HTMLUListElement | null>): void {
   }, [list]);
 }
 
-/** The review that the address names gets the focus once, when it is there. */
+/** The item in the page's address gets the focus once, when it is loaded. */
 function useLinked(
   list: RefObject<HTMLUListElement | null>,
-  review_id: string | undefined,
-  shown: readonly ReviewRecord[],
+  linked: string | undefined,
+  shown: readonly Ask[],
 ): void {
   const done = useRef<string>(undefined);
   useEffect(() => {
-    if (review_id === undefined || review_id === done.current) return;
-    if (!shown.some(({ id }) => id === review_id)) return;
-    const card = list.current?.querySelector<HTMLElement>(`[data-review="${CSS.escape(review_id)}"]`);
+    if (linked === undefined || linked === done.current) return;
+    if (!shown.some(({ id }) => id === linked)) return;
+    const id = CSS.escape(linked);
+    const card = list.current?.querySelector<HTMLElement>(
+      `[data-review="${id}"], [data-elicitation="${id}"]`,
+    );
     if (!card) return;
-    done.current = review_id;
+    done.current = linked;
     focusOn(card);
-  }, [list, review_id, shown]);
+  }, [list, linked, shown]);
 }
 
 function focusOn(card: HTMLElement): void {

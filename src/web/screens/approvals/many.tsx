@@ -1,8 +1,8 @@
 /** Many questions with one answer: only a one-time option that all of them have in the same words. */
 import { useMutation } from '@tanstack/react-query';
+import type { Option } from '../../../acp/transcript/items.ts';
 import { useReply } from '../../reviews/answer.ts';
 import { commonOptions, type Question, sameOption } from '../../reviews/question.ts';
-import type { Option } from '../../transcript/items.ts';
 import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Refused } from '../../ui/states.tsx';

@@ -1,7 +1,8 @@
 import { expect, test } from 'vitest';
+import { elicitationRecord } from '../../../testing/elicitation-record.ts';
 import { reviewRecord } from '../../../testing/review-record.ts';
 import type { ReviewRecord } from '../../api/queries.ts';
-import { choicesOf, recentReviews, shownReviews } from './shown.ts';
+import { choicesOf, recentAsks, shownAsks } from './shown.ts';
 
 const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) =>
   reviewRecord({
@@ -10,7 +11,7 @@ const review = (id: string, minute: number, fields: Partial<ReviewRecord> = {}) 
     created_at: `2026-11-22T10:${String(minute).padStart(2, '0')}:00.000Z`,
     ...fields,
   });
-const ids = (reviews: ReviewRecord[]) => reviews.map(({ id }) => id);
+const ids = (reviews: { id: string }[]) => reviews.map(({ id }) => id);
 const old = review('old', 1, { status: 'answered', answered_at: '2026-11-22T10:30:00.000Z' });
 const older = review('older', 0, { status: 'cancelled', answered_at: '2026-11-22T10:20:00.000Z' });
 const all = [
@@ -22,17 +23,27 @@ const all = [
 ];
 
 test('what waits longest comes first; what was settled while somebody looked keeps its place', () => {
-  expect(ids(shownReviews(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
-  expect(ids(shownReviews(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
-  expect(ids(recentReviews(all, new Set(), 9))).toEqual(['old', 'older']);
-  expect(ids(recentReviews(all, new Set(['old']), 9))).toEqual(['older']);
+  expect(ids(shownAsks(all, {}, new Set()))).toEqual(['a', 'b', 'c']);
+  expect(ids(shownAsks(all, {}, new Set(['old'])))).toEqual(['old', 'a', 'b', 'c']);
+  expect(ids(recentAsks(all, new Set(), 9))).toEqual(['old', 'older']);
+  expect(ids(recentAsks(all, new Set(['old']), 9))).toEqual(['older']);
 });
 
 test('filters hold together, and offer what waits and what is chosen', () => {
-  expect(ids(shownReviews(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
-  expect(ids(shownReviews(all, { kind: 'other' }, new Set()))).toEqual(['a']);
+  expect(ids(shownAsks(all, { team: 'team_1', kind: 'edit' }, new Set()))).toEqual(['b']);
+  expect(ids(shownAsks(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
   const choices = choicesOf(all, { kind: 'execute' }, names);
   expect(choices.team.map(({ label }) => label)).toEqual(['all teams', 'Shop']);
   expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
+});
+
+test('elicitations are listed among the reviews, as their own kind', () => {
+  const form = elicitationRecord({ id: 'form', created_at: '2026-11-22T10:03:30.000Z', team_id: 'team_1' });
+  const asks = [...all, form];
+  expect(ids(shownAsks(asks, {}, new Set()))).toEqual(['a', 'form', 'b', 'c']);
+  expect(ids(shownAsks(asks, { team: 'team_1' }, new Set()))).toEqual(['form', 'b']);
+  expect(ids(shownAsks(asks, { kind: 'input' }, new Set()))).toEqual(['form']);
+  const { kind } = choicesOf(asks, {}, { agents: [], teams: new Map() });
+  expect(kind.map(({ value }) => value)).toEqual(['', 'edit', 'input', 'other']);
 });

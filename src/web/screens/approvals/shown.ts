@@ -1,5 +1,6 @@
-/** Which reviews are shown, in which order (pure): what waits longest first; what was settled meanwhile keeps its place. */
-import type { AgentRecord, ReviewRecord } from '../../api/queries.ts';
+/** Which reviews and elicitations are shown, longest pending first (pure); those settled meanwhile keep their place. */
+import type { AgentRecord } from '../../api/queries.ts';
+import { type Ask, isReview } from '../../reviews/ask.ts';
 import type { Choice } from '../../ui/select.tsx';
 
 export interface Wanted {
@@ -9,45 +10,39 @@ export interface Wanted {
 }
 
 /** `seen`: those that waited while somebody looked. */
-export function shownReviews(
-  reviews: readonly ReviewRecord[],
-  wanted: Wanted,
-  seen: ReadonlySet<string>,
-): ReviewRecord[] {
-  return reviews
+export function shownAsks(asks: readonly Ask[], wanted: Wanted, seen: ReadonlySet<string>): Ask[] {
+  return asks
     .filter(({ id, status }) => status === 'pending' || seen.has(id))
     .filter(
-      (review) =>
-        (!wanted.team || review.team_id === wanted.team) &&
-        (!wanted.agent || review.agent_id === wanted.agent) &&
-        (!wanted.kind || kindOf(review) === wanted.kind),
+      (ask) =>
+        (!wanted.team || ask.team_id === wanted.team) &&
+        (!wanted.agent || ask.agent_id === wanted.agent) &&
+        (!wanted.kind || kindOf(ask) === wanted.kind),
     )
     .sort((a, b) => a.created_at.localeCompare(b.created_at) || a.id.localeCompare(b.id));
 }
 
 /** The newest decisions first. */
-export function recentReviews(
-  reviews: readonly ReviewRecord[],
-  seen: ReadonlySet<string>,
-  count: number,
-): ReviewRecord[] {
-  return reviews
+export function recentAsks(asks: readonly Ask[], seen: ReadonlySet<string>, count: number): Ask[] {
+  return asks
     .filter(({ id, status }) => status !== 'pending' && !seen.has(id))
     .sort((a, b) => (b.answered_at ?? '').localeCompare(a.answered_at ?? ''))
     .slice(0, count);
 }
 
-export function kindOf({ tool_call }: ReviewRecord): string {
+export function kindOf(ask: Ask): string {
+  if (!isReview(ask)) return 'input';
+  const { tool_call } = ask;
   return typeof tool_call.kind === 'string' ? tool_call.kind : 'other';
 }
 
-/** What there is to choose from among the reviews that wait, and what is chosen now. */
+/** Filter options: those of the pending ones, plus the current choice. */
 export function choicesOf(
-  reviews: readonly ReviewRecord[],
+  asks: readonly Ask[],
   wanted: Wanted,
   names: { agents: readonly AgentRecord[]; teams: ReadonlyMap<string, string> },
 ): Record<keyof Wanted, Choice[]> {
-  const waiting = reviews.filter(({ status }) => status === 'pending');
+  const waiting = asks.filter(({ status }) => status === 'pending');
   const list = (all: string, values: (string | null | undefined)[], nameOf: (value: string) => string) => {
     const distinct = [...new Set(values)].filter((value) => typeof value === 'string' && value !== '');
     const choices = distinct.map((value) => ({ value: value!, label: nameOf(value!) }));

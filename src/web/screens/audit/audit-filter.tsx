@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { ListFilter, X } from 'lucide-react';
 import { useEffect, useId, useState } from 'react';
-import { auditEvents } from '../../../domain/audit.ts';
+import { auditEvents } from '../../../features/audit/rules/audit.ts';
 import { usersQuery } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';

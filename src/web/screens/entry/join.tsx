@@ -12,7 +12,7 @@ import { passkeysWork } from '../../passkeys/place.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button, buttonClass } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { Door } from './door.tsx';
+import { EntryPage } from './entry-page.tsx';
 
 /** Once per page: what is rendered twice must not lose it. */
 const token = takeToken();
@@ -53,14 +53,14 @@ export function Join() {
 
   if (offered) {
     return (
-      <Door title={`You are signed in, ${username.trim()}`}>
+      <EntryPage title={`You are signed in, ${username.trim()}`}>
         <Offer onDone={goOn} />
-      </Door>
+      </EntryPage>
     );
   }
   if (token === '') {
     return (
-      <Door title="Create the root user">
+      <EntryPage title="Create the root user">
         <p className="mb-3">
           This address has lost its last part. Open the whole link that the service printed, or run
           <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine of the
@@ -69,7 +69,7 @@ export function Join() {
         <Link to="/login" search={{}} className={buttonClass()}>
           Sign in instead
         </Link>
-      </Door>
+      </EntryPage>
     );
   }
   const submit = (event: FormEvent) => {
@@ -80,7 +80,7 @@ export function Join() {
   const of_password = said?.startsWith('password must') ?? false;
   const of_username = said?.startsWith('username') ?? false;
   return (
-    <Door title="Create the root user">
+    <EntryPage title="Create the root user">
       <form onSubmit={submit} className="flex flex-col gap-3">
         <TextField
           label="PIN from the terminal"
@@ -137,6 +137,6 @@ export function Join() {
           </Link>
         )}
       </form>
-    </Door>
+    </EntryPage>
   );
 }

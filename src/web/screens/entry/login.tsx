@@ -7,10 +7,10 @@ import { session, useSession } from '../../api/session.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
-import { Door } from './door.tsx';
+import { EntryPage } from './entry-page.tsx';
 
 /** After the form: who has a password need not wait for it, nor for its failure. */
-const PasskeyDoor = lazy(() => import('../../passkeys/door.tsx').catch(() => ({ default: () => null })));
+const PasskeySignIn = lazy(() => import('../../passkeys/sign-in.tsx').catch(() => ({ default: () => null })));
 
 export function Login() {
   useScreenTitle('Sign in');
@@ -32,7 +32,7 @@ export function Login() {
     login.mutate();
   };
   return (
-    <Door title="Sign in">
+    <EntryPage title="Sign in">
       <form onSubmit={submit} className="flex flex-col gap-3">
         <TextField
           label="Username"
@@ -60,8 +60,8 @@ export function Login() {
         </Button>
       </form>
       <Suspense fallback={null}>
-        <PasskeyDoor />
+        <PasskeySignIn />
       </Suspense>
-    </Door>
+    </EntryPage>
   );
 }

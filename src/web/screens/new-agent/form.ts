@@ -111,6 +111,3 @@ const places: readonly [RegExp, keyof Draft][] = [
 export function placed(message: string): Problems {
   return { [places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form']: message };
 }
-
-/** Safe paths are named where a folder was refused for not being in one. */
-export const OUTSIDE = 'workdir path must be within allowed safe paths';

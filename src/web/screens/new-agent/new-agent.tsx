@@ -2,6 +2,7 @@
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { useNavigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, type KeyboardEvent, useEffect, useState } from 'react';
+import { Problem } from '../../../core/problem.ts';
 import { wordsOf } from '../../api/client.ts';
 import { agentsQuery, nodesQuery, presetsQuery } from '../../api/queries.ts';
 import { startNew } from '../../shell/start-agent.ts';
@@ -16,7 +17,6 @@ import {
   type Draft,
   derivedFolder,
   needsCommand,
-  OUTSIDE,
   type Problems,
   placed,
   speaksAcp,
@@ -49,6 +49,7 @@ export function NewAgent() {
       agents.map((agent) => agent.name),
     );
   const [problems, setProblems] = useState<Problems>({});
+  const [allowed, setAllowed] = useState<readonly string[]>([]);
   const tab = speaksAcp(preset) ? 'conversation' : 'output';
   // It is about to be opened.
   useEffect(() => {
@@ -57,7 +58,10 @@ export function NewAgent() {
   }, [router, tab]);
   const create = useMutation({
     mutationFn: startNew,
-    onError: (error) => setProblems(placed(wordsOf(error))),
+    onError: (error) => {
+      setProblems(placed(wordsOf(error)));
+      setAllowed((error instanceof Problem && error.allowed_paths) || []);
+    },
     onSuccess: (agent_id) => {
       forget();
       void navigate({ to: '/agents/$agent_id/$tab', params: { agent_id, tab } });
@@ -65,6 +69,7 @@ export function NewAgent() {
   });
   const change = (fields: Partial<Draft>) => {
     setProblems({});
+    setAllowed([]);
     set({ ...draft, ...fields });
   };
   const submit = (event?: FormEvent) => {
@@ -127,22 +132,23 @@ export function NewAgent() {
             {...text('workdir', '/home/ana/code/shop')}
           />
         )}
-        {problems.workdir === OUTSIDE && (
+        {allowed.length > 0 && (
           <div className="rounded-md border border-line bg-surface p-3">
-            <p>Agents may work in:</p>
+            <p>{problems.repo ? 'Repositories may lie in:' : 'Agents may work in:'}</p>
             <ul className="my-1 list-disc pl-5 font-mono text-sm">
-              {(node?.folders?.safe_paths ?? []).map((path) => (
+              {allowed.map((path) => (
                 <li key={path} className="break-all">
                   {path}
                 </li>
               ))}
-              {root && <li className="break-all">{root}</li>}
             </ul>
-            <Button
-              onClick={() => change({ where: 'worktree', repo: draft.repo || draft.workdir, workdir: '' })}
-            >
-              Use a worktree instead
-            </Button>
+            {draft.where === 'folder' && (
+              <Button
+                onClick={() => change({ where: 'worktree', repo: draft.repo || draft.workdir, workdir: '' })}
+              >
+                Use a worktree instead
+              </Button>
+            )}
           </div>
         )}
         {command_needed && command}

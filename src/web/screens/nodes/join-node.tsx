@@ -5,7 +5,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Eye, EyeOff } from 'lucide-react';
 import { useState } from 'react';
-import { NODE_ID_UNSET } from '../../../contract/node-toml.ts';
+import { NODE_ID_UNSET } from '../../../core/node-toml.ts';
 import { call } from '../../api/client.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';

@@ -43,7 +43,7 @@ interface Spec {
   tags: string[];
   summary: string;
   description?: string;
-  parameters?: Parameter[];
+  parameters?: (Parameter | { $ref: string })[];
   requestBody?: { content: Record<string, Content> };
   responses: Record<string, Answer>;
   security?: unknown[];
@@ -54,23 +54,38 @@ export interface Description {
   info: { title: string; version: string; description?: string };
   tags: { name: string }[];
   paths: Record<string, Record<string, Spec>>;
-  components: { schemas: Record<string, Schema>; responses: Record<string, Answer> };
+  components: {
+    schemas: Record<string, Schema>;
+    responses: Record<string, Answer>;
+    parameters?: Record<string, Parameter>;
+  };
 }
 
 export interface Operation {
   id: string;
   method: string;
   path: string;
-  spec: Spec;
+  /** With its parameters instead of references to them. */
+  spec: Omit<Spec, 'parameters'> & { parameters: Parameter[] };
 }
 
 const methods = ['get', 'post', 'put', 'patch', 'delete'];
 
-export function operationsOf({ paths }: Description): Operation[] {
+export function operationsOf({ paths, components }: Description): Operation[] {
+  const parameterOf = (given: Parameter | { $ref: string }) => {
+    if (!('$ref' in given)) return [given];
+    const shared = components.parameters?.[given.$ref.split('/').at(-1)!];
+    return shared ? [shared] : [];
+  };
   return Object.entries(paths).flatMap(([path, item]) =>
     Object.entries(item)
       .filter(([method]) => methods.includes(method))
-      .map(([method, spec]) => ({ id: spec.operationId, method: method.toUpperCase(), path, spec })),
+      .map(([method, spec]) => ({
+        id: spec.operationId,
+        method: method.toUpperCase(),
+        path,
+        spec: { ...spec, parameters: (spec.parameters ?? []).flatMap(parameterOf) },
+      })),
   );
 }
 

@@ -18,7 +18,7 @@ export function requestOf({ method, path, spec }: Operation, { values, body }: F
   const query = new URLSearchParams();
   const headers: Record<string, string> = {};
   let filled = path;
-  for (const { name, in: place } of spec.parameters ?? []) {
+  for (const { name, in: place } of spec.parameters) {
     const value = values[name] ?? '';
     if (place === 'path') {
       if (value === '') throw new Error(`${name} is required`);

@@ -44,7 +44,7 @@ export function TryIt({ api, operation, filled, onFill }: OperationProps) {
     <section className="flex flex-col gap-3">
       <h3 className="font-semibold text-prose">Try it</h3>
       <form onSubmit={submit} className="flex flex-col gap-3">
-        {spec.parameters && spec.parameters.length > 0 && (
+        {spec.parameters.length > 0 && (
           <div className="grid gap-3 sm:grid-cols-2">
             {spec.parameters.map((parameter) => (
               <ParameterField

@@ -1,9 +1,9 @@
 /** The end of an agent's log in few lines, live; the whole of it is on the agent's own page. */
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
-import { visible } from '../../../domain/visible.ts';
+import type { Item } from '../../../acp/transcript/items.ts';
+import { textOf } from '../../../acp/transcript/parts.ts';
+import { visible } from '../../../core/visible.ts';
 import { type AgentLog, useAgentLog } from '../../live/agent-log.ts';
-import type { Item } from '../../transcript/items.ts';
-import { textOf } from '../../transcript/parts.ts';
 import { stopWords } from '../../transcript/words.ts';
 import { Status } from '../../ui/status.tsx';
 

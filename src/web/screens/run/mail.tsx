@@ -2,7 +2,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useRef, useState } from 'react';
-import { visible } from '../../../domain/visible.ts';
+import { visible } from '../../../core/visible.ts';
 import { call, type ItemOf } from '../../api/client.ts';
 import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';

@@ -2,7 +2,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
-import { isRunOver } from '../../../domain/run.ts';
+import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { agentsQuery, type RunRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 import { Select } from '../../ui/select.tsx';

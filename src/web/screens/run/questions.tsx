@@ -1,15 +1,25 @@
 /** What agents of the run ask, above everything else: they wait for an answer, which can be given here. */
 import { useQuery } from '@tanstack/react-query';
-import { agentsQuery, type ReviewRecord } from '../../api/queries.ts';
+import { agentsQuery, type ElicitationRecord, type ReviewRecord } from '../../api/queries.ts';
+import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { questionOf } from '../../reviews/question.ts';
 
 /** Those beyond are answered once these are. */
 const SHOWN = 20;
 
-export function Questions({ reviews, team }: { reviews: readonly ReviewRecord[]; team: string | undefined }) {
+export function Questions({
+  reviews,
+  elicitations,
+  team,
+}: {
+  reviews: readonly ReviewRecord[];
+  elicitations: readonly ElicitationRecord[];
+  team: string | undefined;
+}) {
   const { data: agents = [] } = useQuery(agentsQuery);
-  if (reviews.length === 0) return null;
+  const left = Math.max(0, reviews.length - SHOWN) + Math.max(0, elicitations.length - SHOWN);
+  if (reviews.length + elicitations.length === 0) return null;
   return (
     <section aria-label="Questions that wait" className="flex flex-col gap-2">
       {reviews.slice(0, SHOWN).map((review) => (
@@ -21,7 +31,15 @@ export function Questions({ reviews, team }: { reviews: readonly ReviewRecord[];
           named
         />
       ))}
-      {reviews.length > SHOWN && <p className="text-muted">{reviews.length - SHOWN} more wait.</p>}
+      {elicitations.slice(0, SHOWN).map((elicitation) => (
+        <ElicitationCard
+          key={elicitation.id}
+          elicitation={elicitation}
+          agent={agents.find(({ id }) => id === elicitation.agent_id)}
+          named
+        />
+      ))}
+      {left > 0 && <p className="text-muted">{left} more waiting.</p>}
     </section>
   );
 }

@@ -3,8 +3,9 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
-import { isRunOver } from '../../../domain/run.ts';
+import { isRunOver } from '../../../features/runs/rules/run.ts';
 import {
+  elicitationsQuery,
   type RunRecord,
   reviewsQuery,
   runMembersQuery,
@@ -56,6 +57,8 @@ function RunScreen({ run }: { run: RunRecord }) {
   const { data: reviews = [] } = useQuery(reviewsQuery);
   const own = reviews.filter((review) => review.run_id === run_id);
   const waiting = own.filter(({ status }) => status === 'pending');
+  const { data: elicitations = [] } = useQuery(elicitationsQuery);
+  const elicited = elicitations.filter((one) => one.run_id === run_id && one.status === 'pending');
 
   // A restart takes added steps away, which nothing else tells of.
   // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
@@ -114,7 +117,7 @@ function RunScreen({ run }: { run: RunRecord }) {
             {run.error}
           </p>
         )}
-        <Questions reviews={waiting} team={team.data?.name} />
+        <Questions reviews={waiting} elicitations={elicited} team={team.data?.name} />
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
             {read.data === undefined ? (

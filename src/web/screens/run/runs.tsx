@@ -1,7 +1,7 @@
 /** The runs of all teams, newest first. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
-import { runStatuses } from '../../../domain/run.ts';
+import { runStatuses } from '../../../features/runs/rules/run.ts';
 import { type RunRecord, runsQuery, teamsQuery } from '../../api/queries.ts';
 import { buttonClass } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';

@@ -2,7 +2,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { Ellipsis } from 'lucide-react';
 import { useState } from 'react';
-import { isRunOver } from '../../../domain/run.ts';
+import { isRunOver } from '../../../features/runs/rules/run.ts';
 import { call, wordsOf } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';

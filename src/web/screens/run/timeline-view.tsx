@@ -1,6 +1,6 @@
 /** The run over time: a lane for each member, with what it did and when it waited. Long idle times are folded. */
 import { memo, useMemo } from 'react';
-import { isRunOver } from '../../../domain/run.ts';
+import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { ReviewRecord, RunRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 import { Clock, spanText, useNow } from '../../ui/time.tsx';

@@ -1,5 +1,5 @@
 /** A value of the run's, folded; as the JSON or the text that it is. */
-import { visible } from '../../../domain/visible.ts';
+import { visible } from '../../../core/visible.ts';
 import { Copy } from '../../ui/copy.tsx';
 import { pretty } from './facts.ts';
 

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
-import { Problem } from '../../../domain/problem.ts';
+import { Problem } from '../../../core/problem.ts';
 import { type Answered, call, wordsOf } from '../../api/client.ts';
 import { meQuery, passkeyPlaceQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';

@@ -2,7 +2,7 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Bell, BellOff } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { PushKind } from '../../../domain/push.ts';
+import type { PushKind } from '../../../features/notifications/rules.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
   type Ability,

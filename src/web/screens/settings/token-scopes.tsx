@@ -1,5 +1,5 @@
 /** The scopes of a new token: a checkbox for each that the user can give it. */
-import type { Scope } from '../../../domain/grant.ts';
+import type { Scope } from '../../../core/grant.ts';
 
 const meanings: Record<Scope, string> = {
   read: 'look at records, logs and streams',
@@ -43,9 +43,6 @@ export function Scopes({
           {error}
         </p>
       )}
-      <p className="text-muted text-sm">
-        To limit a token to agents or teams, use <code>svc tokens create --agent … --team …</code>.
-      </p>
     </fieldset>
   );
 }

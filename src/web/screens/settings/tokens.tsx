@@ -2,8 +2,8 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
-import type { Scope } from '../../../domain/grant.ts';
-import { grantableScopes } from '../../../domain/policy.ts';
+import type { Scope } from '../../../core/grant.ts';
+import { grantableScopes } from '../../../core/policy.ts';
 import { useActKey } from '../../api/act-key.ts';
 import { type Answered, call, type ItemOf, wordsOf } from '../../api/client.ts';
 import { tokensQuery } from '../../api/queries.ts';
@@ -19,6 +19,7 @@ import { Empty, Reading } from '../../ui/states.tsx';
 import { Ago, Clock } from '../../ui/time.tsx';
 import { OwnList, OwnRow, Used } from './own-list.tsx';
 import { Section } from './section.tsx';
+import { LimitedTo, type Limits, TokenLimits } from './token-limits.tsx';
 import { Scopes } from './token-scopes.tsx';
 
 type Token = ItemOf<'listTokens'>;
@@ -52,9 +53,8 @@ export function Tokens() {
                   name={token.name}
                   about={
                     <>
-                      {token.scopes.join(', ')}
-                      {limitsOf(token)} · made <Ago at={token.created_at} /> ·{' '}
-                      <Used at={token.last_used_at} /> ·{' '}
+                      {token.scopes.join(', ') || 'no scopes'} · <LimitsOf token={token} />
+                      made <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
                           ends <Clock at={token.expires_at} />
@@ -105,15 +105,22 @@ function Made({ token, onDone }: { token: Answered<'createToken'>; onDone: () =>
   );
 }
 
-/** What an API token is limited to, in a few words. */
-function limitsOf({ agent_ids, team_ids }: Token): string {
-  if (agent_ids === null || team_ids === null) return '';
-  const parts = [count(agent_ids.length, 'agent'), count(team_ids.length, 'team')];
-  return ` · limited to ${parts.filter((part) => part !== null).join(' and ')}`;
+function LimitsOf({ token }: { token: Token }) {
+  const limits = limitsOf(token);
+  return (
+    limits && (
+      <>
+        <LimitedTo limits={limits} /> ·{' '}
+      </>
+    )
+  );
 }
 
-function count(n: number, noun: string): string | null {
-  return n === 0 ? null : `${n} ${noun}${n === 1 ? '' : 's'}`;
+/** The limits of an API token; null: none. */
+function limitsOf({ agent_ids, team_ids }: Token): Limits | null {
+  return agent_ids === null && team_ids === null
+    ? null
+    : { agent_ids: agent_ids ?? [], team_ids: team_ids ?? [] };
 }
 
 const spans = [
@@ -134,15 +141,25 @@ function NewToken({
   const [name, setName] = useState('');
   const [span, setSpan] = useState('90');
   const [day, setDay] = useState('');
-  const offered = grantableScopes(useSession()?.user.role ?? 'user');
-  const [scopes, setScopes] = useState<Scope[]>(() => offered.filter((scope) => scope !== 'admin'));
+  const role = useSession()?.user.role ?? 'user';
+  const [limits, setLimits] = useState<Limits | null>(null);
+  // What only root may do does not concern an agent or a team.
+  const offered = grantableScopes(limits === null ? role : 'user');
+  const [picked, setPicked] = useState<Scope[]>(() =>
+    grantableScopes(role).filter((scope) => scope !== 'admin'),
+  );
+  const scopes = picked.filter((scope) => offered.includes(scope));
+  const [empty, setEmpty] = useState(false);
   // The same token is asked for however often it is tried, so its end does not move with the clock.
   const [opened_at] = useState(Date.now);
   const queries = useQueryClient();
   const keyOf = useActKey();
   const make = useMutation({
     mutationFn: () => {
-      const body = { name: name.trim(), expires_at: endOf(span, day, opened_at), scopes };
+      const body = {
+        ...{ name: name.trim(), expires_at: endOf(span, day, opened_at), scopes },
+        ...(limits && { agent_ids: [...limits.agent_ids], team_ids: [...limits.team_ids] }),
+      };
       return call('createToken', { body, idempotency_key: keyOf(body) });
     },
     onSuccess: (token) => {
@@ -150,14 +167,18 @@ function NewToken({
       onMade(token);
     },
   });
-  const wrong = placed(make.error, ['name', 'expires_at', 'scopes']);
+  const wrong = placed(make.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
   return (
     <Dialog open onClose={onClose} title="New API token">
       <ActForm
         act="Make token"
         busy={make.isPending}
         error={wrong.rest}
-        onSubmit={() => make.mutate()}
+        onSubmit={() => {
+          const nothing = limits !== null && limits.agent_ids.length + limits.team_ids.length === 0;
+          setEmpty(nothing);
+          if (!nothing) make.mutate();
+        }}
         onCancel={onClose}
       >
         <TextField
@@ -182,7 +203,15 @@ function NewToken({
             onText={setDay}
           />
         )}
-        <Scopes offered={offered} chosen={scopes} error={wrong.scopes} onChange={setScopes} />
+        <Scopes offered={offered} chosen={scopes} error={wrong.scopes} onChange={setPicked} />
+        <TokenLimits
+          chosen={limits}
+          error={empty ? 'Choose at least one agent or team.' : (wrong.agent_ids ?? wrong.team_ids)}
+          onChange={(chosen) => {
+            setLimits(chosen);
+            setEmpty(false);
+          }}
+        />
       </ActForm>
     </Dialog>
   );

@@ -1,5 +1,5 @@
 /** The columns of the board: what stands in each, and where a task can go from there (pure). */
-import type { ReviewRecord, TaskRecord } from '../../api/queries.ts';
+import type { TaskRecord } from '../../api/queries.ts';
 
 export type TaskStatus = TaskRecord['status'];
 
@@ -46,7 +46,10 @@ export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] 
 }
 
 /** How many questions of the run wait for an answer. */
-export function waitingIn(reviews: readonly ReviewRecord[], run_id: string | null): number {
+export function waitingIn(
+  questions: readonly { run_id: string | null; status: string }[],
+  run_id: string | null,
+): number {
   if (run_id === null) return 0;
-  return reviews.filter((review) => review.run_id === run_id && review.status === 'pending').length;
+  return questions.filter((one) => one.run_id === run_id && one.status === 'pending').length;
 }

@@ -10,7 +10,7 @@ import {
   useQueryClient,
 } from '@tanstack/react-query';
 import { useEffect, useMemo, useState } from 'react';
-import { Problem } from '../../../domain/problem.ts';
+import { Problem } from '../../../core/problem.ts';
 import { useActKey } from '../../api/act-key.ts';
 import { call } from '../../api/client.ts';
 import {

@@ -4,7 +4,13 @@ import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { Columns3, List, Plus } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { wordsOf } from '../../api/client.ts';
-import { reviewsQuery, type TaskRecord, type TeamRecord, teamsQuery } from '../../api/queries.ts';
+import {
+  elicitationsQuery,
+  reviewsQuery,
+  type TaskRecord,
+  type TeamRecord,
+  teamsQuery,
+} from '../../api/queries.ts';
 import type { TasksSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
@@ -144,21 +150,23 @@ function TasksOf({
 }) {
   const read = useTasksOf(teams);
   const runs = useRunsOf(read.data ?? []);
-  const { data: reviews = [] } = useQuery(reviewsQuery);
+  const { data: reviews } = useQuery(reviewsQuery);
+  const { data: elicitations } = useQuery(elicitationsQuery);
   const { moved, refusal, onMove } = useMoves();
   const moving = useMoving();
   const open_id = search.task;
   const shown = useMemo(() => {
+    const questions = [...(reviews ?? []), ...(elicitations ?? [])];
     const names = new Map(teams.map(({ id, name }) => [id, name]));
     return (read.data ?? []).map(
       (task): ShownTask => ({
         task: { ...task, status: moving.get(task.id) ?? task.status },
         team_name: teams.length > 1 ? (names.get(task.team_id) ?? null) : null,
         run: task.run_id === null ? null : (runs.get(task.run_id) ?? null),
-        waiting: waitingIn(reviews, task.run_id),
+        waiting: waitingIn(questions, task.run_id),
       }),
     );
-  }, [read.data, teams, runs, reviews, moving]);
+  }, [read.data, teams, runs, reviews, elicitations, moving]);
   const kept = useMemo(() => {
     if (open_id !== undefined || !search.q) return shown;
     const found = new Set(

@@ -1,5 +1,5 @@
 /** Somebody else saved the team meanwhile: what theirs has that mine has not, and the other way round. */
-import { diffLines } from 'diff';
+import { diffLines } from 'diff/lib/diff/line.js';
 import { useMemo } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';

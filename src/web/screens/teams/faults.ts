@@ -3,8 +3,8 @@
  * not which of a list; that is found by looking for the first that is so. Pure.
  */
 
-import type { TeamSpec } from '../../../domain/team.ts';
-import { MEMBER_ID, specFault } from '../../../domain/team-spec.ts';
+import { MEMBER_ID, specFault } from '../../../features/teams/rules/spec.ts';
+import type { TeamSpec } from '../../../features/teams/rules/team.ts';
 import { at, type Doc, isObject, type Json, listAt, type Path } from './document.ts';
 
 export interface Fault {

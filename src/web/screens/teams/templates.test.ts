@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { readSpec } from '../../../contract/team-spec.ts';
+import { readSpec } from '../../../features/teams/contract/spec.ts';
 import { blank, templates } from './templates.ts';
 
 test.each(templates.map(({ id, team }) => [id, team]))('%s is a good team', (_, team) => {

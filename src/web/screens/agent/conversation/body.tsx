@@ -1,9 +1,9 @@
 /** What a message holds: text as Markdown, and whatever else was put into it. Nothing of it is loaded from elsewhere. */
 import { File } from 'lucide-react';
+import type { Body, Part } from '../../../../acp/transcript/parts.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
 import { Address, Prose } from '../../../prose/markdown.tsx';
 import { RawView } from '../../../reviews/raw-view.tsx';
-import type { Body, Part } from '../../../transcript/parts.ts';
 
 export function BodyView({ body, grows }: { body: Body; grows: boolean }) {
   return (

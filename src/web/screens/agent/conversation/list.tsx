@@ -1,17 +1,15 @@
 /** The conversation as it scrolls: the rows in the window, the way back to what is live, and links to events. */
 import { useNavigate, useRouterState } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
-import { memo, type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
+import type { Item } from '../../../../acp/transcript/items.ts';
+import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
-import type { Item } from '../../../transcript/items.ts';
-import type { View } from '../../../transcript/transcript.ts';
 import { Button } from '../../../ui/button.tsx';
-import { cx } from '../../../ui/cx.ts';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
-import { RowView } from './row.tsx';
-import { failureNextTo, itemAt, type Row, rowsOf, sameRow, seqIn } from './rows.ts';
-import type { Folder } from './tool.tsx';
+import { RowBlock } from './row.tsx';
+import { failureNextTo, holds, itemAt, rowsOf, seqIn } from './rows.ts';
 import { useWindow } from './window.ts';
 
 export function TranscriptList({
@@ -30,8 +28,7 @@ export function TranscriptList({
   const { items, left_out } = view;
   const frame = useWindow({ left_out, total: items.length });
   const { start, live, goLive } = frame;
-  const shown = useMemo(() => items.slice(start, frame.end), [items, start, frame.end]);
-  const rows = useMemo(() => rowsOf(shown), [shown]);
+  const rows = useMemo(() => rowsOf(items, start, frame.end), [items, start, frame.end]);
   const folder = useMemo(() => ({ agent_id: agent.id, workdir: agent.workdir }), [agent.id, agent.workdir]);
   const target = useTarget(view, frame);
   useEnd(goLive);
@@ -61,7 +58,13 @@ export function TranscriptList({
             left_out > 0 && <p className="text-muted">Earlier items are in Events.</p>
           )}
           {rows.map((row) => (
-            <MemoRow key={row.key} row={row} folder={folder} agent={agent} marked={isMarked(row, target)} />
+            <RowBlock
+              key={row.key}
+              row={row}
+              folder={folder}
+              agent={agent}
+              marked={target !== null && holds(row, target) ? target : null}
+            />
           ))}
           {frame.end < items.length ? (
             <Edge key={`newer ${after}`} onSight={frame.showNewer}>
@@ -102,50 +105,6 @@ function Edge({ onSight, children }: { onSight: () => void; children: ReactNode 
       {children}
     </Button>
   );
-}
-
-interface RowProps {
-  row: Row;
-  folder: Folder;
-  agent: AgentRecord;
-  marked: boolean;
-}
-
-const MemoRow = memo(
-  function MemoRow({ row, folder, agent, marked }: RowProps) {
-    const item = row.type === 'item' ? row.item : row.reads[0]!;
-    return (
-      <div
-        id={item.key === String(item.seq) ? `e${item.seq}` : undefined}
-        data-row
-        className={cx(
-          'group relative min-w-0 rounded',
-          marked && 'bg-marked outline-2 outline-needs outline-offset-4',
-        )}
-      >
-        <RowView row={row} folder={folder} agent={agent} />
-        <a
-          href={`#e${item.seq}`}
-          title={new Date(item.ts * 1000).toLocaleString()}
-          aria-label={`Link to event ${item.seq}`}
-          className="absolute top-0 right-0 rounded bg-ground px-1 text-muted text-sm opacity-0 focus:opacity-100 group-hover:opacity-100 max-md:hidden"
-        >
-          #{item.seq}
-        </a>
-      </div>
-    );
-  },
-  (a, b) =>
-    sameRow(a.row, b.row) &&
-    a.folder === b.folder &&
-    a.marked === b.marked &&
-    // Only questions show more of the agent than its folder.
-    (a.agent === b.agent || a.row.type === 'reads' || a.row.item.kind !== 'permission'),
-);
-
-function isMarked(row: Row, seq: number | null): boolean {
-  if (seq === null) return false;
-  return row.type === 'item' ? row.item.seq === seq : row.reads.some((item) => item.seq === seq);
 }
 
 /** The item that the address names: brought into sight once it is there. Answers the number of its first event. */

@@ -1,7 +1,8 @@
 /** What is said: by people, by the agent, and by the agent to itself. */
-import { Brain, ChevronDown, ChevronRight } from 'lucide-react';
+import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
-import type { Printed, Spoken, UserMessage } from '../../../transcript/items.ts';
+import type { Printed, Relayed, Spoken, UserMessage } from '../../../../acp/transcript/items.ts';
+import { visible } from '../../../../core/visible.ts';
 import { ScrollBox } from '../../../ui/scroll-box.tsx';
 import { BodyView } from './body.tsx';
 import { Took } from './took.tsx';
@@ -63,6 +64,31 @@ export function Thought({ item }: { item: Spoken }) {
       )}
     </Folded>
   );
+}
+
+/** A message between the agent and its sub-agents. */
+export function RelayedMessage({ item }: { item: Relayed }) {
+  const line = (
+    <>
+      <MessagesSquare aria-hidden className="size-3.5" />
+      <span className="min-w-0 truncate">
+        message from <bdi>{party(item.from)}</bdi> to <bdi>{party(item.to)}</bdi>
+      </span>
+    </>
+  );
+  return (
+    <Folded line={line}>
+      {() => (
+        <div className="border-line border-l-2 pl-3">
+          <BodyView body={item.body} grows={false} />
+        </div>
+      )}
+    </Folded>
+  );
+}
+
+function party(name: string | null): string {
+  return name === null ? 'the agent' : visible(name);
 }
 
 export function PrintedLines({ item }: { item: Printed }) {

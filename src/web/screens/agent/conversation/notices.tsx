@@ -1,8 +1,8 @@
 /** Lines about the conversation itself: how a turn or a process ended, what the service says, what nobody knows. */
 import { CircleAlert, CircleX, Info } from 'lucide-react';
-import { visible } from '../../../../domain/visible.ts';
+import type { Notice, StatusChange, Stop, Unknown } from '../../../../acp/transcript/items.ts';
+import { visible } from '../../../../core/visible.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
-import type { Notice, StatusChange, Stop, Unknown } from '../../../transcript/items.ts';
 import { noticeTone, stopWords, type Tone } from '../../../transcript/words.ts';
 import { cx } from '../../../ui/cx.ts';
 import { Status } from '../../../ui/status.tsx';

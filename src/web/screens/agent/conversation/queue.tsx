@@ -2,9 +2,9 @@
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, useEffect, useId, useState } from 'react';
+import { bodyOf, textOf } from '../../../../acp/transcript/parts.ts';
 import { call, newKey } from '../../../api/client.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
-import { bodyOf, textOf } from '../../../transcript/parts.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { Refused } from '../../../ui/states.tsx';

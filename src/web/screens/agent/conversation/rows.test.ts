@@ -1,14 +1,29 @@
+import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { callOf } from '../../../transcript/calls.ts';
-import type { Item, Tool } from '../../../transcript/items.ts';
-import { failureNextTo, itemAt, PAGE, rowsOf, sameRow, seqIn, startOf } from './rows.ts';
+import { readToolCall } from '../../../../acp/tool-calls.ts';
+import { callOf } from '../../../../acp/transcript/calls.ts';
+import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
+import {
+  failureNextTo,
+  holds,
+  itemAt,
+  itemOf,
+  PAGE,
+  type Row,
+  rowsOf,
+  sameRow,
+  seqIn,
+  startOf,
+  waitingIn,
+} from './rows.ts';
 
 function tool(seq: number, kind: string, status: Tool['status'] = 'completed'): Tool {
-  const call = callOf({ toolCallId: String(seq), kind });
-  const about = { ended_ts: null, added: 0, removed: 0, turn: 1 };
+  const call = callOf(readToolCall({ toolCallId: String(seq), kind }));
+  const about = { ended_ts: null, added: 0, removed: 0, turn: 1, subagent: null };
   return { kind: 'tool', key: String(seq), seq, ts: seq, call, status, ...about };
 }
-const stop: Item = { kind: 'stop', key: '9', seq: 9, ts: 9, turn: 1, reason: 'end_turn', seconds: 1 };
+const at = { ts: 9, turn: 1, subagent: null };
+const stop: Item = { kind: 'stop', key: '9', seq: 9, ...at, reason: 'end_turn', seconds: 1 };
 
 test('reads that follow on each other are one row; what runs, failed or stands alone is its own', () => {
   const items = [
@@ -44,7 +59,7 @@ test('a window on the newest items moves on; one that somebody has opened stays,
 
 test('the failure next to an event is found, and from nowhere the first or the newest', () => {
   const status: Item = {
-    ...{ kind: 'status', key: '20', seq: 20, ts: 20, turn: null, status: 'failed' },
+    ...{ kind: 'status', key: '20', seq: 20, ts: 20, turn: null, subagent: null, status: 'failed' },
     ...{ session_id: null, exit_code: 3, exit_signal: null, reason: null },
   };
   const refused: Item = { ...stop, key: '15', seq: 15, reason: 'refusal' };
@@ -53,4 +68,87 @@ test('the failure next to an event is found, and from nowhere the first or the n
   expect([next(null, 1), next(null, -1)]).toEqual([1, 20]);
   expect([next(1, 1), next(2, 1), next(15, 1), next(20, 1)]).toEqual([15, 15, 20, null]);
   expect([next(20, -1), next(9, -1), next(1, -1)]).toEqual([15, 1, null]);
+});
+
+function head(seq: number, id: string, subagent: string | null = null): Delegation {
+  return {
+    ...{ kind: 'delegation', key: String(seq), seq, ts: seq, turn: 1, subagent, id, name: id },
+    ...{ description: null, status: 'running', stop_reason: null, tool_calls: 0, unknown_session: false },
+  };
+}
+const by = (subagent: string, item: Item): Item => ({ ...item, subagent });
+const ask = (seq: number, outcome: { type: 'withdrawn' } | null = null): Item => ({
+  ...{
+    kind: 'permission',
+    key: String(seq),
+    seq,
+    ts: seq,
+    turn: 1,
+    subagent: null,
+    review_id: 'r',
+    asker: null,
+  },
+  ...{ call: callOf(readToolCall({})), options: [], outcome, answered_by: null, settled_ts: null },
+  ...{ undeliverable: false, too_large: null },
+});
+
+/** Item numbers; those of a sub-agent in a nested list after its row. */
+function tree(rows: readonly Row[]): unknown[] {
+  return rows.map((row) => {
+    if (row.type === 'item') return row.item.seq;
+    return row.type === 'reads'
+      ? row.reads.map(({ seq }) => seq).join('+')
+      : [row.head.seq, ...tree(row.rows)];
+  });
+}
+
+test('a sub-agent’s items are below its row, with those of its own sub-agents', () => {
+  const items = [
+    tool(1, 'edit'),
+    head(2, 'a'),
+    tool(3, 'edit'),
+    by('a', tool(4, 'read')),
+    by('a', tool(5, 'read')),
+    head(6, 'b', 'a'),
+    by('a', tool(7, 'read')),
+    by('b', tool(8, 'edit')),
+    tool(9, 'edit'),
+    head(10, 'a'),
+    by('a', tool(11, 'edit')),
+  ];
+  expect(tree(rowsOf(items))).toEqual([1, [2, '4+5', [6, 8], 7], 3, 9, [10, 11]]);
+  // A window that starts later has the same rows.
+  expect(tree(rowsOf(items, 7))).toEqual([[2, [6, 8]], 9, [10, 11]]);
+  expect(tree(rowsOf(items, 0, 3))).toEqual([1, [2], 3]);
+  const [, group] = rowsOf(items);
+  expect([itemOf(group!).seq, holds(group!, 8), holds(group!, 2), holds(group!, 3)]).toEqual([
+    ...[2, true, true, false],
+  ]);
+  expect(rowsOf(items).every((row, at) => sameRow(row, rowsOf(items)[at]!))).toBe(true);
+  const changed = items.map((item) => (item.seq === 8 ? by('b', tool(8, 'edit', 'failed')) : item));
+  expect(sameRow(rowsOf(changed)[1]!, group!)).toBe(false);
+});
+
+test('a sub-agent’s pending question is found', () => {
+  const items = [head(1, 'a'), head(2, 'b', 'a'), by('b', ask(3)), by('a', ask(4, { type: 'withdrawn' }))];
+  expect(rowsOf(items).flatMap(waitingIn).map(itemOf)).toEqual([items[2]]);
+});
+
+test('every item is in exactly one place, however sub-agents are nested', () => {
+  const id = fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f', 'g');
+  const item = fc.oneof(fc.record({ id, subagent: fc.option(id) }), fc.record({ subagent: fc.option(id) }));
+  const seqs = (rows: readonly Row[]): number[] =>
+    rows.flatMap((row) => {
+      if (row.type === 'item') return [row.item.seq];
+      return row.type === 'reads' ? row.reads.map(({ seq }) => seq) : seqs(row.rows);
+    });
+  fc.assert(
+    fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (told, start) => {
+      const items = told.map((one, at) =>
+        'id' in one ? head(at, one.id, one.subagent) : { ...tool(at, 'edit'), subagent: one.subagent },
+      );
+      const wanted = items.slice(start).filter(({ kind }) => kind === 'tool');
+      expect(seqs(rowsOf(items, start)).toSorted((a, b) => a - b)).toEqual(wanted.map(({ seq }) => seq));
+    }),
+  );
 });

@@ -1,12 +1,26 @@
-/** The rows of a conversation (pure): items, and reads that follow on each other as one row. */
-import type { Item, Tool } from '../../../transcript/items.ts';
+/** The rows of a conversation (pure): items, consecutive reads as one row, and sub-agents' items below their row. */
+import type { Delegation, Item, Tool } from '../../../../acp/transcript/items.ts';
 import { noticeTone, stopWords } from '../../../transcript/words.ts';
+import { type Group, groupsOf } from './groups.ts';
 
 export type Row =
   | { readonly type: 'item'; readonly key: string; readonly item: Item }
-  | { readonly type: 'reads'; readonly key: string; readonly reads: readonly Tool[] };
+  | { readonly type: 'reads'; readonly key: string; readonly reads: readonly Tool[] }
+  | SubagentRow;
 
-export function rowsOf(items: readonly Item[]): Row[] {
+export interface SubagentRow {
+  readonly type: 'subagent';
+  readonly key: string;
+  readonly head: Delegation;
+  readonly rows: readonly Row[];
+}
+
+/** For the items from `start` to `end`; rows of sub-agents may be before. */
+export function rowsOf(items: readonly Item[], start = 0, end = items.length): Row[] {
+  return rowsIn(groupsOf(items, start, end));
+}
+
+function rowsIn(parts: readonly (Item | Group)[]): Row[] {
   const rows: Row[] = [];
   let reads: Tool[] = [];
   const close = () => {
@@ -14,16 +28,47 @@ export function rowsOf(items: readonly Item[]): Row[] {
     else for (const item of reads) rows.push({ type: 'item', key: item.key, item });
     reads = [];
   };
-  for (const item of items) {
-    if (isQuietRead(item)) {
-      reads.push(item);
+  for (const part of parts) {
+    if (part.kind !== 'group' && isQuietRead(part)) {
+      reads.push(part);
       continue;
     }
     close();
-    rows.push({ type: 'item', key: item.key, item });
+    if (part.kind !== 'group') rows.push({ type: 'item', key: part.key, item: part });
+    else {
+      const { head } = part;
+      rows.push({ type: 'subagent', key: `subagent ${head.key}`, head, rows: rowsIn(part.parts) });
+    }
   }
   close();
   return rows;
+}
+
+/** The first item of a row. */
+export function itemOf(row: Row): Item {
+  if (row.type === 'item') return row.item;
+  return row.type === 'reads' ? row.reads[0]! : row.head;
+}
+
+/** Whether the row contains the item of this event. */
+export function holds(row: Row, seq: number): boolean {
+  switch (row.type) {
+    case 'item':
+      return row.item.seq === seq;
+    case 'reads':
+      return row.reads.some((item) => item.seq === seq);
+    case 'subagent':
+      return row.head.seq === seq || row.rows.some((one) => holds(one, seq));
+  }
+}
+
+/** Unanswered questions in the row, as far as the log shows: an elicitation's answer is only in its record. */
+export function waitingIn(row: Row): Row[] {
+  if (row.type === 'subagent') return row.rows.flatMap(waitingIn);
+  if (row.type !== 'item') return [];
+  const { item } = row;
+  const waits = item.kind === 'elicitation' || (item.kind === 'permission' && item.outcome === null);
+  return waits ? [row] : [];
 }
 
 /** What runs or has failed stands for itself. */
@@ -34,6 +79,10 @@ function isQuietRead(item: Item): item is Tool {
 /** Whether both show the same: rows are made anew each time, items only when they change. */
 export function sameRow(a: Row, b: Row): boolean {
   if (a.type === 'item') return b.type === 'item' && a.item === b.item;
+  if (a.type === 'subagent') {
+    if (b.type !== 'subagent' || a.head !== b.head || a.rows.length !== b.rows.length) return false;
+    return a.rows.every((row, at) => sameRow(row, b.rows[at]!));
+  }
   return (
     b.type === 'reads' &&
     a.reads.length === b.reads.length &&

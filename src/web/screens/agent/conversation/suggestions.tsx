@@ -2,7 +2,7 @@
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
-import { visible } from '../../../../domain/visible.ts';
+import { visible } from '../../../../core/visible.ts';
 import { filesQuery } from '../../../api/queries.ts';
 import { cx } from '../../../ui/cx.ts';
 import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';

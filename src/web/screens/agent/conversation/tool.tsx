@@ -15,13 +15,15 @@ import {
   Wrench,
 } from 'lucide-react';
 import { type ReactNode, useId, useState } from 'react';
-import { visible } from '../../../../domain/visible.ts';
+import type { Call, CallContent, Diff, Terminal } from '../../../../acp/transcript/calls.ts';
+import type { Tool } from '../../../../acp/transcript/items.ts';
+import { visible } from '../../../../core/visible.ts';
+import { CodeBlock } from '../../../prose/code.tsx';
 import { Counts, DiffView } from '../../../reviews/diff-view.tsx';
 import { pathIn } from '../../../reviews/paths.ts';
 import { commandIn } from '../../../reviews/question.ts';
 import { RawView } from '../../../reviews/raw-view.tsx';
-import type { Call, CallContent, Diff } from '../../../transcript/calls.ts';
-import type { Tool } from '../../../transcript/items.ts';
+import { plainText } from '../../../transcript/ansi.ts';
 import { Status } from '../../../ui/status.tsx';
 import { PartView } from './body.tsx';
 import { Took } from './took.tsx';
@@ -149,9 +151,10 @@ function hasBody(call: Call): boolean {
 function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
   const { call } = item;
   const command = commandIn(call);
+  const is_below = call.content.some((one) => one.type === 'terminal' && one.command === command);
   return (
     <>
-      {command !== null && <p className="break-words font-mono text-sm">{visible(command)}</p>}
+      {command !== null && !is_below && <p className="break-words font-mono text-sm">{visible(command)}</p>}
       {call.locations.length > 0 && (
         <ul className="font-mono text-muted text-sm">
           {call.locations.map(({ path, line }) => (
@@ -187,10 +190,26 @@ function Content({ content, folder, done }: { content: CallContent; folder: Fold
         />
       );
     case 'terminal':
-      return <p className="text-muted">in the agent's own terminal {content.terminal_id}</p>;
+      return <TerminalView terminal={content} />;
     case 'unknown':
       return <RawView label="unrecognised content" value={content.raw.value} cut={content.raw.cut} />;
   }
+}
+
+function TerminalView({ terminal }: { terminal: Terminal }) {
+  const { terminal_id, command, text, cut, exit } = terminal;
+  const printed = text.split(/\r?\n/).map(plainText).join('\n').trimEnd();
+  return (
+    <>
+      {command !== null && <p className="break-words font-mono text-sm">{visible(command)}</p>}
+      {cut > 0 && <p className="text-muted">{cut} characters before this are not shown.</p>}
+      {printed !== '' && <CodeBlock text={printed} language="terminal" />}
+      {exit !== null && <p className="text-muted">{visible(exit)}</p>}
+      {command === null && text === '' && (
+        <p className="text-muted">in the agent's own terminal {terminal_id}</p>
+      )}
+    </>
+  );
 }
 
 function InChanges({ diff, folder }: { diff: Diff; folder: Folder }) {

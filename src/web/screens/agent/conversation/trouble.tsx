@@ -3,13 +3,14 @@ import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { KeyRound } from 'lucide-react';
 import { useState } from 'react';
-import { visible } from '../../../../domain/visible.ts';
+import type { View } from '../../../../acp/transcript/transcript.ts';
+import { visible } from '../../../../core/visible.ts';
 import { call, open } from '../../../api/client.ts';
 import { type AgentRecord, agentConfigQuery, presetsQuery } from '../../../api/queries.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
-import type { View } from '../../../transcript/transcript.ts';
 import { Button, buttonClass } from '../../../ui/button.tsx';
 import { Refused } from '../../../ui/states.tsx';
+import { needsYou } from '../../../ui/status.tsx';
 import { Ago } from '../../../ui/time.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
 import { endOf, programOf } from '../../agents/order.ts';
@@ -22,7 +23,7 @@ const STDERR_LINES = 20;
 export function Trouble({ agent }: { agent: AgentRecord }) {
   if (isStarting(agent)) return null;
   if (agent.status === 'failed') return <Broken agent={agent} />;
-  const unready = agent.status === 'running' && agent.activity === 'needs_you' && agent.pending_reviews === 0;
+  const unready = agent.status === 'running' && agent.activity === 'needs_you' && !needsYou(agent);
   return unready ? <Unready agent={agent} /> : null;
 }
 
@@ -39,11 +40,7 @@ export function NowLine({ agent, view }: { agent: AgentRecord; view: View }) {
         view.working &&
         turn && (
           <p>
-            {view.stopping
-              ? 'Stopping… '
-              : agent.pending_reviews > 0
-                ? 'Waits for an answer · '
-                : 'Working… '}
+            {view.stopping ? 'Stopping… ' : needsYou(agent) ? 'Waiting for an answer · ' : 'Working… '}
             <Took from={turn.started_ts} to={null} />
           </p>
         )

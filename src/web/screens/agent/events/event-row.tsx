@@ -1,7 +1,7 @@
 /** One event: a line, and on demand all of it. */
 import { ArrowLeft, ArrowRight, ChevronRight } from 'lucide-react';
 import { memo, type Ref } from 'react';
-import type { EventRecord } from '../../../../domain/event.ts';
+import type { EventRecord } from '../../../../core/event.ts';
 import { Copy } from '../../../ui/copy.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { Clock } from '../../../ui/time.tsx';

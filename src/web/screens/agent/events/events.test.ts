@@ -9,7 +9,7 @@ import {
   says,
   told,
   wants,
-} from '../../../transcript/testing.ts';
+} from '../../../../acp/transcript/testing.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
 import { jsonOf, summaryOf } from './summary.ts';
 
@@ -53,6 +53,20 @@ describe('an event in one line', () => {
     ['an error', told('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
     ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
     ['a message', says('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
+    [
+      'a message of a sub-agent',
+      says('Hi', {}, { subagent: 's1\u202e' }),
+      'agent_message_chunk',
+      'from_agent',
+      'sub-agent s1⟦U+202E⟧ · Hi',
+    ],
+    [
+      'a message in an unknown session',
+      says('Hi', {}, { subagent: 's1', unknown_session: true }),
+      'agent_message_chunk',
+      'from_agent',
+      'unknown session s1 · Hi',
+    ],
     ['a question', wants('rev_1', { title: 'Run it' }), 'session/request_permission', 'from_agent', 'Run it'],
     ['an answer', answers({ result: { stopReason: 'end_turn' } }), 'answer to ?', 'from_agent', 'end_turn'],
   ])('%s', (_, fields, what, direction, text) => {

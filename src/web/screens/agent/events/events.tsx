@@ -2,7 +2,7 @@
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { type EventType, eventTypes } from '../../../../domain/event.ts';
+import { type EventType, eventTypes } from '../../../../core/event.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';

@@ -1,5 +1,5 @@
 /** A stretch of a log that a page holds: without gaps, bounded, and open to one side or both (pure). */
-import type { EventRecord } from '../../../../domain/event.ts';
+import type { EventRecord } from '../../../../core/event.ts';
 
 /** So many events at once; the rest is read again where somebody goes there. */
 export const EVENTS_MAX = 5_000;

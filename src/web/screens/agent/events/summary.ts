@@ -1,7 +1,14 @@
 /** What an event is in one line (pure). Everything in it comes from an agent: control characters are taken out or shown. */
-import type { EventRecord } from '../../../../domain/event.ts';
+import { type Fields, fieldsOf } from '../../../../acp/json.ts';
+import {
+  rawOf,
+  rawText,
+  firstRecords as recordsOf,
+  shortOrNull as wordOf,
+} from '../../../../acp/transcript/bounded.ts';
+import type { EventRecord } from '../../../../core/event.ts';
+import { visible } from '../../../../core/visible.ts';
 import { plainText } from '../../../transcript/ansi.ts';
-import { type Fields, fieldsOf, rawOf, rawText, recordsOf, wordOf } from '../../../transcript/reading.ts';
 
 const TEXT_MAX = 300;
 
@@ -20,7 +27,7 @@ export function summaryOf(event: EventRecord): Summary {
     case 'status':
       return told(wordOf(event.status) ?? '', statusText(event));
     case 'acp_event':
-      return { ...message(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
+      return { ...spoken(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
     case 'error':
       return told(wordOf(event.code) ?? '', wordOf(event.error) ?? '');
     default:
@@ -58,6 +65,15 @@ function statusText({ previous_status, reason, exit_code, exit_signal }: EventRe
   return parts.filter(Boolean).join(' · ');
 }
 
+/** For a sub-agent, names it. */
+function spoken(event: EventRecord): Omit<Summary, 'direction'> {
+  const said = message(event);
+  const id = wordOf(event.subagent);
+  if (id === null) return said;
+  const by = `${event.unknown_session === true ? 'unknown session' : 'sub-agent'} ${id}`;
+  return { ...said, text: `${line(visible(by))} · ${said.text}` };
+}
+
 function message(event: EventRecord): Omit<Summary, 'direction'> {
   const payload = fieldsOf(event.payload);
   const method = wordOf(payload.method) ?? wordOf(event.method);
@@ -76,22 +92,23 @@ function answerText({ result, error }: Fields): string {
 }
 
 function updateText(update: Fields): string {
-  const { content, title, status, entries } = update;
+  const { content, title, status, state, stopReason, entries } = update;
   if (Array.isArray(entries))
     return recordsOf(entries)
       .map((entry) => wordOf(entry.content))
       .join(' · ');
-  const words = [wordOf(title), wordOf(status), wordOf(fieldsOf(content).text)];
+  const parts = Array.isArray(content) ? recordsOf(content) : [fieldsOf(content)];
+  const words = [title, status, state, stopReason, ...parts.map(({ text }) => text)].map(wordOf);
   const text = words.filter((word) => word !== null).join(' · ');
   return text === '' ? shortly(update) : text;
 }
 
-function paramsText({ prompt, toolCall, ...rest }: Fields): string {
+function paramsText({ prompt, toolCall, title, ...rest }: Fields): string {
   if (Array.isArray(prompt))
     return recordsOf(prompt)
       .map((part) => wordOf(part.text) ?? wordOf(part.type))
       .join(' ');
-  return wordOf(fieldsOf(toolCall).title) ?? shortly(rest);
+  return wordOf(fieldsOf(toolCall).title) ?? wordOf(title) ?? shortly(rest);
 }
 
 function shortly(value: unknown): string {

@@ -1,6 +1,6 @@
 /** A stretch of an agent's log: read in pages where somebody is, and followed live where it reaches the end. */
 import { useCallback, useEffect, useRef, useState } from 'react';
-import type { EventRecord, EventType } from '../../../../domain/event.ts';
+import type { EventRecord, EventType } from '../../../../core/event.ts';
 import { call } from '../../../api/client.ts';
 import { streams } from '../../../live/streams.ts';
 import { nothing, type Stretch, withNewer, withOlder } from './stretch.ts';

@@ -1,7 +1,7 @@
 /** The output's own find: the browser's sees only the lines that are on the screen. */
 import { CaseSensitive, ChevronDown, ChevronUp, Regex, X } from 'lucide-react';
 import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useRef } from 'react';
-import type { Found } from '../../../transcript/lines.ts';
+import type { Found } from '../../../transcript/find.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
 import { inputClass } from '../../../ui/field.tsx';

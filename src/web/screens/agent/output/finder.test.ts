@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'vitest';
+import { numbered, printed } from '../../../../acp/transcript/testing.ts';
 import type { Span } from '../../../transcript/ansi.ts';
 import { Lines } from '../../../transcript/lines.ts';
-import { numbered, printed } from '../../../transcript/testing.ts';
 import { Finder, matchesIn, piecesOf, step } from './finder.ts';
 
 function printing() {

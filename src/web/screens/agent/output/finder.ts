@@ -1,7 +1,8 @@
 /** Looking for words in output that goes on: what was looked at once is not looked at again, except lines that have grown. */
 import type { Span } from '../../../transcript/ansi.ts';
 import { bounds } from '../../../transcript/bounds.ts';
-import type { Found, Lines } from '../../../transcript/lines.ts';
+import { type Found, findLines } from '../../../transcript/find.ts';
+import type { Lines } from '../../../transcript/lines.ts';
 
 export interface Wanted {
   readonly text: string;
@@ -41,7 +42,7 @@ export class Finder {
       if (this.#lines.at(n)?.open) this.#open.add(n);
     }
     const { text, regex, exact } = this.#wanted;
-    return this.#lines.find(text, { regex, case: exact, from, to });
+    return findLines(this.#lines, text, { regex, case: exact, from, to });
   }
 }
 
@@ -56,7 +57,7 @@ export function matchesIn(text: string, pattern: RegExp): [number, number][] {
   const all: [number, number][] = [];
   for (const match of text.matchAll(new RegExp(pattern, `${pattern.flags}g`))) {
     if (match[0] !== '') all.push([match.index, match.index + match[0].length]);
-    if (all.length >= bounds.parts) break;
+    if (all.length >= bounds.matches) break;
   }
   return all;
 }

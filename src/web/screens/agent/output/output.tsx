@@ -5,7 +5,7 @@ import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } fro
 import type { AgentRecord } from '../../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
-import { patternOf } from '../../../transcript/lines.ts';
+import { patternOf } from '../../../transcript/find.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';

@@ -1,6 +1,7 @@
 /** What the output's find has found, current with the lines; typing goes before looking. */
 import { useDeferredValue, useMemo } from 'react';
-import type { Found, Lines } from '../../../transcript/lines.ts';
+import type { Found } from '../../../transcript/find.ts';
+import type { Lines } from '../../../transcript/lines.ts';
 import { Finder, type Wanted } from './finder.ts';
 
 const nothing: Found = { lines: [], error: null };

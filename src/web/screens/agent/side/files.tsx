@@ -1,10 +1,10 @@
 /** The files that an agent changed, each a way into Changes. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
-import { visible } from '../../../../domain/visible.ts';
+import type { Turn } from '../../../../acp/transcript/items.ts';
+import { visible } from '../../../../core/visible.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { Counts } from '../../../reviews/diff-view.tsx';
-import type { Turn } from '../../../transcript/items.ts';
 
 const SHOWN = 12;
 const AGAIN_MS = 10_000;

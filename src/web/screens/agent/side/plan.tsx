@@ -1,6 +1,7 @@
 /** What the agent means to do, as it said last. */
-import { visible } from '../../../../domain/visible.ts';
-import type { Plan as PlanOf } from '../../../transcript/settings.ts';
+
+import type { Plan as PlanOf } from '../../../../acp/transcript/settings.ts';
+import { visible } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 
 const marks: Record<string, { mark: string; word: string; className: string }> = {

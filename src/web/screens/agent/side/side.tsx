@@ -1,9 +1,10 @@
 /** Beside a conversation: its plan, the files it changed, its budget, and what can be set. On a phone a line, and a sheet. */
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
-import { visible } from '../../../../domain/visible.ts';
+import type { View } from '../../../../acp/transcript/transcript.ts';
+import { PREVIEW } from '../../../../acp/v2/version.ts';
+import { visible } from '../../../../core/visible.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
-import type { View } from '../../../transcript/transcript.ts';
 import { Dialog } from '../../../ui/dialog.tsx';
 import { Branch, NodeName } from '../../agents/facts.tsx';
 import { programOf } from '../../agents/order.ts';
@@ -86,6 +87,7 @@ const Details = memo(
         {view.agent && (
           <p className="text-muted text-sm">
             {view.agent.title ?? view.agent.name} {view.agent.version}
+            {view.protocol_version === PREVIEW && `, ACP version ${PREVIEW} (preview)`}
           </p>
         )}
       </div>
@@ -93,7 +95,7 @@ const Details = memo(
   },
   (a, b) =>
     a.agent === b.agent &&
-    (['title', 'plan', 'turns', 'usage', 'modes', 'config_options', 'agent'] as const).every(
-      (key) => a.view[key] === b.view[key],
-    ),
+    (
+      ['title', 'plan', 'turns', 'usage', 'modes', 'config_options', 'agent', 'protocol_version'] as const
+    ).every((key) => a.view[key] === b.view[key]),
 );

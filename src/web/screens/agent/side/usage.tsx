@@ -1,5 +1,5 @@
 /** How full the agent's context is, and what it has cost, as it says. */
-import type { Usage } from '../../../transcript/settings.ts';
+import type { Usage } from '../../../../acp/transcript/settings.ts';
 
 export function UsageGauge({ usage }: { usage: Usage | null }) {
   if (usage === null || usage.size <= 0) return null;

@@ -1,8 +1,9 @@
 /** What took its time in an agent's life, as bars of a few lanes (pure). */
-import { isFinal } from '../../../../domain/agent.ts';
-import type { StatusChange } from '../../../transcript/items.ts';
-import { toolSpans, waitSpans } from '../../../transcript/spans.ts';
-import type { View } from '../../../transcript/transcript.ts';
+
+import type { StatusChange } from '../../../../acp/transcript/items.ts';
+import { toolSpans, waitSpans } from '../../../../acp/transcript/spans.ts';
+import type { View } from '../../../../acp/transcript/transcript.ts';
+import { isFinal } from '../../../../features/agents/rules.ts';
 import { noticeTone, stopWords } from '../../../transcript/words.ts';
 
 export const lanes = ['sessions', 'turns', 'tools', 'waits', 'troubles'] as const;

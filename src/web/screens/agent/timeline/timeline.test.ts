@@ -1,5 +1,4 @@
 import { describe, expect, test } from 'vitest';
-import type { EventRecord } from '../../../../domain/event.ts';
 import {
   calls,
   changes,
@@ -10,8 +9,9 @@ import {
   stops,
   told,
   wants,
-} from '../../../transcript/testing.ts';
-import { Transcript } from '../../../transcript/transcript.ts';
+} from '../../../../acp/transcript/testing.ts';
+import { Transcript } from '../../../../acp/transcript/transcript.ts';
+import type { EventRecord } from '../../../../core/event.ts';
 import { type Entry, entriesOf } from './entries.ts';
 import { rowsOf, scaleOf } from './scale.ts';
 

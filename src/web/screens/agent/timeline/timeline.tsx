@@ -2,9 +2,9 @@
 import { Link } from '@tanstack/react-router';
 import { ZoomIn, ZoomOut } from 'lucide-react';
 import { useLayoutEffect, useMemo, useRef, useState } from 'react';
+import type { View } from '../../../../acp/transcript/transcript.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
-import type { View } from '../../../transcript/transcript.ts';
 import { IconButton } from '../../../ui/button.tsx';
 import { Empty, Failed, Skeleton } from '../../../ui/states.tsx';
 import { Clock, spanText, useNow } from '../../../ui/time.tsx';

@@ -1,0 +1,42 @@
+/** Requests for agents whose node is away, on the real program and in network namespaces. */
+import { type AwayState, askAway } from '../../src/testing/away.ts';
+import { hasNamespaces } from '../../src/testing/namespaces.ts';
+import { median } from '../figure.ts';
+import { type FaultRow, ms, Tally } from './row.ts';
+
+const ANSWER_MS_MAX = 2_000;
+const ROW_MS_MAX = 600_000;
+const states: readonly AwayState[] = ['stopped', 'killed', 'partitioned', 'closed port', 'black hole'];
+
+export const away: FaultRow = {
+  number: 49,
+  fault:
+    'stop, restart and delete, one after the other, for an agent whose node is stopped, killed, cut off (all packets are ' +
+    'dropped), or was never reachable (a closed port, a black hole)',
+  promised: '502 within 2 s, each time',
+  usual: 100,
+  run: async (n) => {
+    const tally = new Tally();
+    if (!hasNamespaces()) {
+      tally.must(false, 'needs root, and network namespaces');
+      return tally.outcome();
+    }
+    const phases = ['connected', 'suspect', 'unreachable'] as const;
+    const answers = await askAway(
+      { n, phases, within_ms: 10 * ANSWER_MS_MAX },
+      AbortSignal.timeout(ROW_MS_MAX),
+    );
+    for (const { state, asked, status, ms: took_ms } of answers) {
+      tally.case(status === 502, `${state}: ${status} for ${asked}`);
+      tally.must(took_ms <= ANSWER_MS_MAX, `${state}: ${asked} is answered after ${ms(took_ms)}`);
+    }
+    for (const state of states) {
+      const took = answers.filter((answer) => answer.state === state).map((answer) => answer.ms);
+      tally.must(took.length === n, `${state}: ${took.length} of ${n} requests`);
+      tally.measure(
+        `${state}: ${took.length} answers, median ${ms(median(took))}, slowest ${ms(Math.max(...took))}`,
+      );
+    }
+    return tally.outcome();
+  },
+};

@@ -1,0 +1,40 @@
+/** Malformed input at every entry point, as `npm run fuzz` sends it. */
+import { entryPointNames, Finding } from '../../src/testing/fuzz/entry-point.ts';
+import { openEntryPoints } from '../../src/testing/fuzz/entry-points.ts';
+import { forgetPeak, peakMib, rssMib } from '../machine.ts';
+import { type FaultRow, Tally } from './row.ts';
+
+export const malformed: FaultRow = {
+  number: 35,
+  fault: 'malformed JSON, HTTP, gRPC and ACP; depth 10,000; `__proto__` as a key and as a header',
+  promised: '400, never 500, never an end',
+  usual: 10,
+  run: async (n, seed) => {
+    const tally = new Tally();
+    const { plane, entries, close } = await openEntryPoints(entryPointNames);
+    try {
+      const before_mib = rssMib(plane.pid);
+      forgetPeak(plane.pid);
+      for (const entry of entries) {
+        let cases = 0;
+        try {
+          for (let done = 0; done < n; done++) cases += await entry.batch(seed + done);
+        } catch (error) {
+          if (!(error instanceof Finding)) throw error;
+          tally.must(false, `${entry.name}: ${error.message.slice(0, 1_000)}`);
+        }
+        tally.n += cases;
+        tally.measure(`${entry.name}: ${cases} cases`);
+      }
+      tally.must(plane.isRunning, 'the plane ended');
+      if (plane.isRunning) {
+        tally.measure(
+          `resident ${before_mib.toFixed(0)} MiB before, ${peakMib(plane.pid).toFixed(0)} MiB at most`,
+        );
+      }
+    } finally {
+      await close();
+    }
+    return tally.outcome();
+  },
+};

@@ -1,0 +1,66 @@
+/** The reference of all commands, from the program that parses them. */
+import { PassThrough } from 'node:stream';
+import type { Command } from 'commander';
+import type { Context, Local } from '../../src/cli/context.ts';
+import { exitCodes } from '../../src/cli/failure.ts';
+import { program } from '../../src/cli/main.ts';
+import { page, table } from './page.ts';
+
+const HELP_COLUMNS = 110;
+
+const exitMeanings: Record<keyof typeof exitCodes, string> = {
+  ok: 'success',
+  failed: 'the command failed',
+  usage: 'the arguments are wrong',
+  bad_end: 'what the command waited for failed or was cancelled',
+  unauthenticated: 'you are not signed in, or only root may do this',
+  unreachable: "the agent's node does not answer",
+  timeout: 'the time given by `--timeout` passed',
+  interrupted: 'interrupted by Ctrl-C',
+};
+
+export function cliPage(): string {
+  const svc = program(context());
+  const groups = visible(svc).flatMap((command) => [
+    `## svc ${command.name()}`,
+    ...leaves(command).map((leaf) => `\`\`\`text\n${helpOf(leaf)}\n\`\`\``),
+  ]);
+  const codes = Object.entries(exitCodes).map(([name, value]) => [
+    String(value),
+    exitMeanings[name as keyof typeof exitCodes],
+  ]);
+  return page('Command line', 'This page shows the help of every `svc` command.', 'src/cli/main.ts', [
+    'Data goes to stdout and messages to stderr. `--json` prints JSON, one object per line with `-f`. `svc completion` sets up completion in your shell.',
+    '## Exit codes',
+    table(['Code', 'Meaning'], codes),
+    ...groups,
+  ]);
+}
+
+/** Commands without subcommands, depth first. */
+function leaves(command: Command): Command[] {
+  const below = visible(command);
+  return below.length === 0 ? [command] : below.flatMap(leaves);
+}
+
+function visible(command: Command): Command[] {
+  return command
+    .createHelp()
+    .visibleCommands(command)
+    .filter((each) => each.name() !== 'help');
+}
+
+/** What `--help` prints. */
+function helpOf(command: Command): string {
+  let text = '';
+  command.configureOutput({ writeOut: (part) => (text += part), getOutHelpWidth: () => HELP_COLUMNS });
+  command.outputHelp();
+  return text.trim();
+}
+
+/** Nothing is run, so the program needs no environment. */
+function context(): Context {
+  const stream = new PassThrough();
+  const io = { env: {}, cwd: '/', home: '/', stdin: stream, stdout: stream, stderr: stream };
+  return { io: { ...io, signal: new AbortController().signal }, local: { version: '' } as Local };
+}

@@ -1,0 +1,20 @@
+/** Markdown of the generated reference pages. */
+
+/** `intro`: one sentence that says what the page is for. `source`: the file that the page is generated from. */
+export function page(title: string, intro: string, source: string, parts: readonly string[]): string {
+  const origin = `This page is generated from \`${source}\` by \`npm run generate\`; do not edit it.`;
+  return `${[`# ${title}`, intro, origin, ...parts].join('\n\n')}\n`;
+}
+
+export function table(head: readonly string[], rows: readonly (readonly string[])[]): string {
+  const line = (cells: readonly string[]) => `| ${cells.map(cell).join(' | ')} |`;
+  return [line(head), `|${'---|'.repeat(head.length)}`, ...rows.map(line)].join('\n');
+}
+
+export function code(text: string): string {
+  return `\`${text}\``;
+}
+
+function cell(text: string): string {
+  return text.replaceAll('|', '\\|').replaceAll('\n', ' ');
+}

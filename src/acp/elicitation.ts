@@ -1,0 +1,222 @@
+/**
+ * Parses an agent's request for input (`elicitation/create`) into a form or URL that the UI can show in full. The form's
+ * schema is ACP's restricted JSON Schema: a flat object of strings, numbers, booleans and choices. Keywords with an
+ * unexpected value are ignored, because the agent checks the answer too; anything that cannot be shown is rejected.
+ */
+import { CLIENT_METHODS } from '@agentclientprotocol/sdk';
+import { limits } from '../base/limits.ts';
+import { isRecord } from './json.ts';
+import { isId, textOf } from './message.ts';
+import type { ReceivedRequest } from './state.ts';
+
+const textFormats = ['email', 'uri', 'date', 'date-time'] as const;
+
+export interface FormChoice {
+  value: string;
+  title: string;
+  description: string | null;
+}
+
+export interface FormField {
+  name: string;
+  type: 'text' | 'number' | 'integer' | 'boolean' | 'choice' | 'choices';
+  title: string | null;
+  description: string | null;
+  required: boolean;
+  /** Only for `text`. */
+  format: (typeof textFormats)[number] | null;
+  /** Inclusive. `text`: length in characters; number: value; `choices`: how many. */
+  min: number | null;
+  max: number | null;
+  /** Only for `text`: a regular expression. The agent checks it; svc never runs it. */
+  pattern: string | null;
+  /** Only for `choice` and `choices`; in the agent's order. */
+  choices: FormChoice[];
+  default: string | number | boolean | string[] | null;
+}
+
+export interface Form {
+  title: string | null;
+  description: string | null;
+  /** In the agent's order. */
+  fields: FormField[];
+}
+
+export interface Elicitation {
+  mode: 'form' | 'url';
+  message: string;
+  /** Null for a URL. */
+  form: Form | null;
+  /** `http` or `https`, normalized and therefore ASCII; null for a form. */
+  url: string | null;
+  /** The agent's id for a URL elicitation, which it uses to report completion. */
+  acp_id: string | null;
+  tool_call_id: string | null;
+}
+
+export type ElicitationEvent =
+  | { kind: 'input_requested'; asking: ReceivedRequest; elicitation: Elicitation }
+  | { kind: 'input_unreadable'; asking: ReceivedRequest; reason: string }
+  | { kind: 'input_completed'; acp_id: string };
+
+/** Parses a request; null for any other method. */
+export function elicitationRequest(
+  method: string,
+  asking: ReceivedRequest,
+  params: unknown,
+): ElicitationEvent | null {
+  if (method !== CLIENT_METHODS.elicitation_create) return null;
+  try {
+    return { kind: 'input_requested', asking, elicitation: readElicitation(params) };
+  } catch (error) {
+    if (!(error instanceof Unreadable)) throw error;
+    return { kind: 'input_unreadable', asking, reason: error.message };
+  }
+}
+
+/** Parses the report that a URL elicitation is complete; empty for other notifications, and without a usable id. */
+export function elicitationCompletion(method: string, params: unknown): ElicitationEvent[] {
+  if (method !== CLIENT_METHODS.elicitation_complete || !isRecord(params)) return [];
+  const acp_id = acpIdOf(params.elicitationId);
+  return acp_id === null ? [] : [{ kind: 'input_completed', acp_id }];
+}
+
+/** Why a request cannot be shown to people; sent to the agent and logged. */
+class Unreadable extends Error {}
+
+function readElicitation(params: unknown): Elicitation {
+  if (!isRecord(params)) throw new Unreadable('it has no parameters');
+  const { mode = 'form', message = '', elicitationId } = params;
+  if (typeof message !== 'string') throw new Unreadable('its message is not a string');
+  if (message.length > limits.elicitation_message_chars_max) throw new Unreadable('its message is too long');
+  const common = { message, tool_call_id: textOf(params, 'toolCallId') };
+  if (mode === 'form') {
+    return { ...common, mode, form: readForm(params.requestedSchema), url: null, acp_id: null };
+  }
+  if (mode !== 'url') throw new Unreadable('its mode is neither form nor url');
+  return { ...common, mode, form: null, url: readUrl(params.url), acp_id: acpIdOf(elicitationId) };
+}
+
+function acpIdOf(value: unknown): string | null {
+  return typeof value === 'string' && isId(value) ? value : null;
+}
+
+function readUrl(value: unknown): string {
+  if (typeof value !== 'string' || !URL.canParse(value)) throw new Unreadable('it has no valid URL');
+  const { protocol, username, password, href } = new URL(value);
+  if (protocol !== 'https:' && protocol !== 'http:') {
+    throw new Unreadable('its URL is neither https nor http');
+  }
+  // Anything before an @ can pass for the host.
+  if (username !== '' || password !== '') throw new Unreadable('its URL has a username or password');
+  if (href.length > limits.elicitation_url_chars_max) throw new Unreadable('its URL is too long');
+  return href;
+}
+
+function readForm(schema: unknown): Form {
+  if (!isRecord(schema)) throw new Unreadable('its form has no schema');
+  if (JSON.stringify(schema).length > limits.elicitation_form_chars_max) {
+    throw new Unreadable('its form is too large');
+  }
+  const { type = 'object', properties = {}, required } = schema;
+  if (type !== 'object' || !isRecord(properties)) throw new Unreadable('its schema is not an object schema');
+  const entries = Object.entries(properties);
+  if (entries.length > limits.elicitation_fields_max) throw new Unreadable('its form has too many fields');
+  const names = new Set<unknown>(Array.isArray(required) ? required : []);
+  const fields = entries.map(([name, property]) => readField(name, property, names.has(name)));
+  return { ...labelsOf(schema), fields };
+}
+
+function readField(name: string, property: unknown, required: boolean): FormField {
+  const called = JSON.stringify(name.slice(0, limits.name_chars_max));
+  if (name === '__proto__' || name.length > limits.name_chars_max) {
+    throw new Unreadable(`field ${called} has a name that cannot be used`);
+  }
+  const shape = isRecord(property) ? readShape(property) : null;
+  if (shape === null) throw new Unreadable(`field ${called} cannot be shown`);
+  return { name, ...labelsOf(property), required, ...nothing, ...shape };
+}
+
+const nothing = { format: null, min: null, max: null, pattern: null, choices: [], default: null };
+type Shape = Pick<FormField, 'type'> & Partial<FormField>;
+
+/** Null if it cannot be shown as a field. */
+function readShape(property: Record<string, unknown>): Shape | null {
+  const { type, default: preset, minimum, maximum } = property;
+  switch (type) {
+    case 'boolean':
+      return { type, default: typeof preset === 'boolean' ? preset : null };
+    case 'number':
+    case 'integer':
+      return { type, ...between(minimum, maximum), default: numberOf(preset) };
+    case 'string':
+      return readText(property);
+    case 'array':
+      return readChoices(property);
+    default:
+      return null;
+  }
+}
+
+function readText(property: Record<string, unknown>): Shape | null {
+  const { default: preset, minLength, maxLength, format, pattern } = property;
+  const text = typeof preset === 'string' ? preset : null;
+  if (isGiven(property.enum) || isGiven(property.oneOf)) {
+    const choices = choicesOf(property.enum, property.oneOf);
+    if (choices === null) return null;
+    const known = choices.some(({ value }) => value === text);
+    return { type: 'choice', choices, default: known ? text : null };
+  }
+  return {
+    type: 'text',
+    ...between(minLength, maxLength),
+    format: textFormats.find((one) => one === format) ?? null,
+    pattern: typeof pattern === 'string' ? pattern : null,
+    default: text,
+  };
+}
+
+function readChoices({ items, default: preset, minItems, maxItems }: Record<string, unknown>): Shape | null {
+  if (!isRecord(items)) return null;
+  const choices = choicesOf(items.enum, items.anyOf ?? items.oneOf);
+  if (choices === null) return null;
+  const values = choices.map(({ value }) => value);
+  const chosen = Array.isArray(preset) ? values.filter((value) => preset.includes(value)) : null;
+  return { type: 'choices', ...between(minItems, maxItems), choices, default: chosen };
+}
+
+/** Null if there are no choices, too many, or one that is not a string. */
+function choicesOf(values: unknown, titled: unknown): FormChoice[] | null {
+  const offered = isGiven(titled) ? titled : values;
+  if (!Array.isArray(offered) || offered.length === 0) return null;
+  if (offered.length > limits.elicitation_choices_max) return null;
+  // A repeated value is the same choice.
+  const choices = new Map<string, FormChoice>();
+  for (const one of offered) {
+    const value = isRecord(one) ? one.const : one;
+    if (typeof value !== 'string') return null;
+    const { title, description } = labelsOf(one);
+    if (!choices.has(value)) choices.set(value, { value, title: title ?? value, description });
+  }
+  return [...choices.values()];
+}
+
+function labelsOf(value: unknown): { title: string | null; description: string | null } {
+  const { title, description } = isRecord(value) ? value : {};
+  return {
+    title: typeof title === 'string' ? title : null,
+    description: typeof description === 'string' ? description : null,
+  };
+}
+
+function between(min: unknown, max: unknown): Pick<FormField, 'min' | 'max'> {
+  return { min: numberOf(min), max: numberOf(max) };
+}
+
+function numberOf(value: unknown): number | null {
+  return typeof value === 'number' && Number.isFinite(value) ? value : null;
+}
+
+function isGiven(value: unknown): boolean {
+  return value !== undefined && value !== null;
+}

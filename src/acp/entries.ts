@@ -1,0 +1,208 @@
+/**
+ * Reads an `acp_event` of an agent's log into a typed value, for the CLI and the web UI alike. Never throws, whatever the form
+ * of the message; one that is too large for an event has no payload, only its method.
+ */
+import type { EventRecord } from '../core/event.ts';
+import { type Fields, fieldsOf, isRecord, numberOf, stringOf } from './json.ts';
+import type { AgentMethod, ClientMethod } from './methods.ts';
+import { type OfferedOption, readOption, readToolCall, type ToolCall } from './tool-calls.ts';
+import { readUpdate, type Update } from './updates.ts';
+import { calledIn, plainPermission, plainUpdate } from './v2/reading.ts';
+
+/** A message from the service to the agent. */
+export type SentEntry =
+  | { kind: 'prompt'; blocks: readonly unknown[] }
+  | { kind: 'cancel' }
+  | { kind: 'set_mode'; mode_id: string | null }
+  | { kind: 'set_option'; option_id: string | null; value: unknown }
+  | { kind: 'sign_in'; method_id: string | null }
+  /** The answer to a request of the agent; one of the two ids is set if people could answer. */
+  | {
+      kind: 'answer';
+      review_id: string | null;
+      elicitation_id: string | null;
+      /** Null: the service itself. */
+      answered_by: string | null;
+      result: Fields;
+    }
+  | { kind: 'other' };
+
+/** A message from the agent to the service. */
+export type ReceivedEntry =
+  /** `raw`: the update in the form of ACP v1. */
+  | { kind: 'update'; update: Update; raw: Fields }
+  | {
+      kind: 'permission_request';
+      /** Null if the request created no review. */
+      review_id: string | null;
+      call: ToolCall;
+      /** A report of the same call that comes with the request. */
+      called: ToolCall | null;
+      options: readonly OfferedOption[];
+    }
+  /** A form or URL, for `readElicitation`. `elicitation_id` is null if the request was rejected. */
+  | { kind: 'elicitation'; elicitation_id: string | null }
+  | { kind: 'elicitation_complete' }
+  /** The agent withdraws one of its requests. */
+  | { kind: 'withdrawal'; request_id: unknown }
+  | {
+      kind: 'response';
+      result: unknown;
+      stop_reason: string | null;
+      /** The message of the error, empty if it has none; null: no error. */
+      failure: string | null;
+    }
+  | { kind: 'other' };
+
+/** `id`: of the request; undefined for a notification. */
+interface Envelope {
+  id: unknown;
+  /** Null for a response. */
+  method: string | null;
+  params: unknown;
+}
+
+/** Reads an event with the direction `to_agent`. */
+export function readSent(event: EventRecord): Envelope & SentEntry {
+  const envelope = envelopeOf(event);
+  const { method, params } = envelope;
+  return { ...envelope, ...(method === null ? readAnswer(event) : readSentParams(method, fieldsOf(params))) };
+}
+
+function readSentParams(method: string, params: Fields): SentEntry {
+  const { prompt, modeId, configId, value, methodId } = params;
+  switch (method as AgentMethod) {
+    case 'session/prompt':
+      return { kind: 'prompt', blocks: Array.isArray(prompt) ? prompt : [] };
+    case 'session/cancel':
+      return { kind: 'cancel' };
+    case 'session/set_mode':
+      return { kind: 'set_mode', mode_id: stringOf(modeId) };
+    case 'session/set_config_option':
+      return { kind: 'set_option', option_id: stringOf(configId), value };
+    case 'authenticate':
+    case 'auth/login':
+      return { kind: 'sign_in', method_id: stringOf(methodId) };
+    default:
+      return { kind: 'other' };
+  }
+}
+
+/** Reads an event with the direction `from_agent`. */
+export function readReceived(event: EventRecord): Envelope & ReceivedEntry {
+  const envelope = envelopeOf(event);
+  const { id = event.response_to, method, params } = envelope;
+  const entry = method === null ? readResponse(event) : readReceivedParams(event, method, fieldsOf(params));
+  return { ...envelope, id, ...entry };
+}
+
+function readReceivedParams(event: EventRecord, method: string, params: Fields): ReceivedEntry {
+  switch (method as ClientMethod) {
+    case 'session/update': {
+      const raw = plainUpdate(fieldsOf(params.update));
+      return { kind: 'update', update: readUpdate(raw), raw };
+    }
+    case 'session/request_permission':
+      return readPermissionRequest(event, params);
+    case 'elicitation/create':
+      return { kind: 'elicitation', elicitation_id: stringOf(event.elicitation_id) };
+    case 'elicitation/complete':
+      return { kind: 'elicitation_complete' };
+    case '$/cancel_request':
+      return { kind: 'withdrawal', request_id: params.requestId };
+    default:
+      return { kind: 'other' };
+  }
+}
+
+function envelopeOf({ payload, method: of_event }: EventRecord): Envelope {
+  const { id, method, params } = fieldsOf(payload);
+  return { id, method: stringOf(method) ?? stringOf(of_event), params };
+}
+
+function readResponse({ payload }: EventRecord): ReceivedEntry {
+  const { result, error } = fieldsOf(payload);
+  const stop_reason = stringOf(fieldsOf(result).stopReason);
+  return { kind: 'response', result, stop_reason, failure: failureOf(error) };
+}
+
+function readAnswer({ payload, review_id, elicitation_id, answered_by }: EventRecord): SentEntry {
+  return {
+    kind: 'answer',
+    review_id: stringOf(review_id),
+    elicitation_id: stringOf(elicitation_id),
+    answered_by: stringOf(answered_by),
+    result: fieldsOf(fieldsOf(payload).result),
+  };
+}
+
+function readPermissionRequest({ review_id }: EventRecord, params: Fields): ReceivedEntry {
+  const { toolCall, options } = plainPermission(params);
+  const called = calledIn(params);
+  return {
+    kind: 'permission_request',
+    review_id: stringOf(review_id),
+    call: readToolCall(toolCall),
+    called: called && readToolCall(called),
+    options: Array.isArray(options) ? options.flatMap((option) => readOption(option) ?? []) : [],
+  };
+}
+
+/** What a request for a form or URL says, from its params. */
+export function readElicitation(params: unknown) {
+  const { message, url, requestedSchema } = fieldsOf(params);
+  return {
+    message: stringOf(message) ?? '',
+    url: stringOf(url),
+    field_names: Object.keys(fieldsOf(fieldsOf(requestedSchema).properties)),
+  };
+}
+
+function failureOf(error: unknown): string | null {
+  return isRecord(error) ? (stringOf(error.message) ?? '') : null;
+}
+
+/** Who sent a message, if not the agent itself. */
+export interface Author {
+  /** The id of the sub-agent. */
+  id: string;
+  /** It sent the message in a session that the agent did not announce. */
+  unknown_session: boolean;
+  /** The session that scopes the ids of its tool calls; '' for the agent's, which sub-agents without a session share. */
+  scope: string;
+}
+
+/** Null for the agent itself. */
+export function authorOf({ payload, subagent, unknown_session }: EventRecord): Author | null {
+  const id = stringOf(subagent);
+  if (id === null) return null;
+  const { sessionId } = fieldsOf(fieldsOf(payload).params);
+  return { id, unknown_session: unknown_session === true, scope: sessionId === id ? id : '' };
+}
+
+/** The end of a turn that the service marked on a frame of ACP v2; null for other frames. */
+export function markedTurnEnd({ turn_ended }: EventRecord) {
+  if (!isRecord(turn_ended)) return null;
+  return { prompt_id: stringOf(turn_ended.prompt_id), stop_reason: stringOf(turn_ended.stop_reason) };
+}
+
+/** How an event ends the turn of this prompt; null if it does not. In ACP v2 another frame than the response ends it. */
+export function turnEndOf(
+  event: EventRecord,
+  prompt_id: string,
+): { stop_reason: string | null; failure: string | null } | null {
+  if (event.type !== 'acp_event' || event.direction !== 'from_agent') return null;
+  const { result, error } = fieldsOf(event.payload);
+  const failure = failureOf(error);
+  const marked = markedTurnEnd(event);
+  if (marked !== null) {
+    return marked.prompt_id === prompt_id ? { stop_reason: marked.stop_reason, failure } : null;
+  }
+  if (event.response_to !== prompt_id || event.accepted) return null;
+  return { stop_reason: stringOf(fieldsOf(result).stopReason), failure };
+}
+
+/** The size in bytes of a message that is too large for an event; null for one that is there. */
+export function tooLarge({ payload, size }: EventRecord): number | null {
+  return isRecord(payload) ? null : numberOf(size);
+}

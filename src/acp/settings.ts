@@ -1,0 +1,59 @@
+/** What an agent reports about itself and its session, as far as the plane, the CLI and the web UI read it alike. */
+import { type Fields, fieldsOf, isRecord, numberOf, recordsOf, stringOf } from './json.ts';
+
+export interface AgentInfo {
+  name: string;
+  title: string | null;
+  version: string | null;
+}
+
+export interface PlanEntry {
+  content: string;
+  /** ACP's `PlanEntryStatus`, or any other value that the agent sent. */
+  status: string;
+  priority: string | null;
+}
+
+export interface Cost {
+  amount: number;
+  currency: string;
+}
+
+/** The settings in the result of opening a session or setting an option. Null: not mentioned. */
+export interface ReportedSettings {
+  modes: { current_id: string; available: readonly Fields[] } | null;
+  config_options: readonly Fields[] | null;
+  commands: readonly Fields[] | null;
+}
+
+/** Null if the agent does not introduce itself. */
+export function readAgentInfo(info: unknown): AgentInfo | null {
+  if (!isRecord(info)) return null;
+  return { name: stringOf(info.name) ?? '', title: stringOf(info.title), version: stringOf(info.version) };
+}
+
+export function readPlanEntry({ content, status, priority }: Fields): PlanEntry {
+  return {
+    content: stringOf(content) ?? '',
+    status: stringOf(status) ?? 'pending',
+    priority: stringOf(priority),
+  };
+}
+
+/** Null without an amount. */
+export function readCost(cost: unknown): Cost | null {
+  const { amount, currency } = fieldsOf(cost);
+  const number = numberOf(amount);
+  return number === null ? null : { amount: number, currency: stringOf(currency) ?? '' };
+}
+
+export function readSettings(result: unknown): ReportedSettings {
+  const { modes, configOptions, availableCommands } = fieldsOf(result);
+  const { currentModeId, availableModes } = fieldsOf(modes);
+  const current_id = stringOf(currentModeId);
+  return {
+    modes: current_id === null ? null : { current_id, available: recordsOf(availableModes) },
+    config_options: Array.isArray(configOptions) ? recordsOf(configOptions) : null,
+    commands: Array.isArray(availableCommands) ? recordsOf(availableCommands) : null,
+  };
+}

@@ -1,0 +1,93 @@
+/** How agents report the work of their sub-agents: announcements of sessions, and tool calls that launch one. */
+import { type Fields, fieldsOf, isRecord, stringOf } from './json.ts';
+
+/** ACP's states of a session's work; also `unknown` if none was reported. */
+export const subagentStatuses = ['running', 'requires_action', 'idle', 'unknown'] as const;
+export type SubagentStatus = (typeof subagentStatuses)[number];
+
+export interface SubagentWork {
+  status: SubagentStatus;
+  /** Only for `idle`: ACP's `StopReason`, `error`, or any other value the agent sent. */
+  stop_reason: string | null;
+}
+
+/** A `subagent_update`. Undefined: not mentioned; null: cleared. */
+export interface Announcement {
+  ids: readonly (string | null)[];
+  name: string | null | undefined;
+  description: string | null | undefined;
+  work: SubagentWork | undefined;
+}
+
+/** A tool call, as far as it tells about the sub-agent that it launches. Null: not mentioned. */
+export interface Launch {
+  id: string | null;
+  /** The kind of the sub-agent, which Claude, OpenCode and Qwen name in the input of the call. */
+  name: string | null;
+  description: string | null;
+  title: string | null;
+  work: SubagentWork | null;
+}
+
+export const unreportedWork: SubagentWork = { status: 'unknown', stop_reason: null };
+
+const ended = (stop_reason: string | null): SubagentWork => ({ status: 'idle', stop_reason });
+const running: SubagentWork = { status: 'running', stop_reason: null };
+
+/** Work states in drafts of the protocol. */
+const drafts = new Map<unknown, SubagentWork>([
+  ['completed', ended('end_turn')],
+  ['failed', ended('error')],
+  ['cancelled', ended('cancelled')],
+]);
+
+/** Drafts of the protocol say `subagentSessionId`, `name` and `task`. */
+export function readAnnouncement(update: Fields): Announcement {
+  const { sessionId, subagentSessionId, title = update.name, description = update.task, state } = update;
+  return {
+    ids: [stringOf(sessionId), stringOf(subagentSessionId)],
+    name: title === undefined ? undefined : named(title),
+    description: description === undefined ? undefined : named(description),
+    work: state === undefined ? undefined : readWork(state),
+  };
+}
+
+/** `call`: an update, or the tool call of a permission request. */
+export function readLaunch({ toolCallId, rawInput, title, status }: Fields): Launch {
+  const { subagent_type, description } = fieldsOf(rawInput);
+  return {
+    id: stringOf(toolCallId),
+    name: named(subagent_type),
+    description: named(description),
+    title: named(title),
+    work: readCallWork(status),
+  };
+}
+
+/** The tool call that launched the author of a message, as marked by Claude's adapter or by Qwen. */
+export function readLaunchers(about: unknown): (string | null)[] {
+  const meta = fieldsOf(fieldsOf(about)._meta);
+  return [stringOf(fieldsOf(meta.claudeCode).parentToolUseId), stringOf(meta.parentToolCallId)];
+}
+
+/** The kind of a sub-agent that is known only from marks on its messages. */
+export function readMarkedName(about: Fields): string | null {
+  return named(fieldsOf(about._meta).subagentType);
+}
+
+function readWork(state: unknown): SubagentWork {
+  const status = isRecord(state) ? state.state : state;
+  if (status === 'running' || status === 'requires_action') return { status, stop_reason: null };
+  if (status === 'idle') return ended(named(fieldsOf(state).stopReason));
+  return drafts.get(status) ?? unreportedWork;
+}
+
+function readCallWork(status: unknown): SubagentWork | null {
+  if (status === 'pending' || status === 'in_progress') return running;
+  return status === 'completed' || status === 'failed' ? drafts.get(status)! : null;
+}
+
+/** Null for an empty text. */
+function named(value: unknown): string | null {
+  return stringOf(value) || null;
+}

@@ -1,0 +1,70 @@
+/** What a transcript keeps of an agent's values: short texts, the first entries of a list, JSON up to a size. Nothing throws. */
+import { type Fields, headOf, recordsOf } from '../json.ts';
+import { bounds } from './bounds.ts';
+
+/** A title or a name, shortened. */
+export function shortText(text: string): string {
+  return headOf(text, bounds.word_chars);
+}
+
+export function shortOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? shortText(value) : null;
+}
+
+/** A record of texts, each of them shortened. */
+export function shortTexts<T extends { [K in keyof T]: string | null }>(record: T): T {
+  return Object.fromEntries(Object.entries(record).map(([key, text]) => [key, shortOrNull(text)])) as T;
+}
+
+/** The first records in a list. */
+export function firstRecords(value: unknown): Fields[] {
+  return Array.isArray(value) ? recordsOf(value.slice(0, bounds.parts)) : [];
+}
+
+/** Any JSON, to be shown folded. */
+export interface Raw {
+  /** The value itself; of one that is too large, the first characters of its JSON. */
+  value: unknown;
+  cut: boolean;
+  /** The number of characters in it. */
+  chars: number;
+}
+
+export function rawOf(value: unknown, max: number = bounds.text_chars): Raw {
+  const chars = weigh(value, max);
+  if (chars <= max) return { value, cut: false, chars };
+  return { value: headOf(jsonOf(value), max), cut: true, chars: max };
+}
+
+/** As people read it. */
+export function rawText({ value, cut }: Raw): string {
+  return cut ? String(value) : jsonOf(value, 2);
+}
+
+/** About as many characters as its JSON has; counts no further than a little over `max`. */
+export function weigh(value: unknown, max: number): number {
+  let chars = 0;
+  // Not recursive, because JSON may nest as deep as it is long.
+  const left = [value];
+  while (left.length > 0 && chars <= max) {
+    const next = left.pop();
+    if (typeof next === 'string') chars += next.length + 2;
+    else if (typeof next !== 'object' || next === null) chars += 8;
+    else {
+      for (const [key, inner] of Object.entries(next)) {
+        chars += key.length + 4;
+        left.push(inner);
+      }
+    }
+  }
+  return chars;
+}
+
+/** Empty for a value that nests too deep to be written. */
+function jsonOf(value: unknown, indent?: number): string {
+  try {
+    return JSON.stringify(value, null, indent) ?? '';
+  } catch {
+    return '';
+  }
+}

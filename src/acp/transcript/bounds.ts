@@ -1,0 +1,29 @@
+/** How much of an agent's log a transcript keeps, because a log has no limit. */
+const KI = 1024;
+
+export const bounds = {
+  /** Items of a transcript; the oldest are dropped first. */
+  items: 20_000,
+  /** Characters in all items together. */
+  items_chars: 64 * KI * KI,
+  /** Text of one message, one file of a diff, one JSON value. */
+  text_chars: 256 * KI,
+  /** An image or a sound, as base64. */
+  media_chars: 2 * KI * KI,
+  /** Everything that one message or one tool call shows. */
+  body_chars: 4 * KI * KI,
+  /** Blocks of a message, contents of a tool call, locations, options, entries of a plan, commands. */
+  parts: 1_000,
+  /** A title, a name, a description. */
+  word_chars: 4 * KI,
+  /** Consecutive output of the agent that is not a message. */
+  output_chars: 64 * KI,
+  turns: 10_000,
+  sessions: 1_000,
+  /** Requests of the service that have no answer yet. */
+  asked: 1_000,
+  /** Sub-agents of one session, and concurrent authors. */
+  subagents: 1_000,
+  /** Changes beyond which a diff is not counted line by line. */
+  diff_edits: 1_000,
+} as const;

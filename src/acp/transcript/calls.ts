@@ -1,0 +1,183 @@
+/** Tool calls as a transcript shows them: each report is merged into what is known, with the lines that a diff adds and removes. */
+// Not the whole package: it would add all its algorithms to the web UI.
+import { diffLines } from 'diff/lib/diff/line.js';
+import { headOf } from '../json.ts';
+import { type Content, type Location, readContent, type ToolCall } from '../tool-calls.ts';
+import { type Raw, rawOf, shortOrNull, shortText } from './bounded.ts';
+import { bounds } from './bounds.ts';
+import { charsOf, type Part, partOf } from './parts.ts';
+
+export interface Diff {
+  readonly type: 'diff';
+  readonly path: string;
+  /** Null for a new file. */
+  readonly old: string | null;
+  readonly new: string;
+  readonly added: number;
+  readonly removed: number;
+  /** The texts are incomplete, and the counts are those of the part that is here. */
+  readonly cut: boolean;
+}
+
+/** The output of a command of the agent. */
+export interface Terminal {
+  readonly type: 'terminal';
+  readonly terminal_id: string;
+  readonly command: string | null;
+  /** The end of the output. */
+  readonly text: string;
+  /** Number of characters before that. */
+  readonly cut: number;
+  /** How it ended; null while it runs. */
+  readonly exit: string | null;
+}
+
+export type CallContent =
+  | { readonly type: 'content'; readonly part: Part }
+  | Diff
+  | Terminal
+  | { readonly type: 'unknown'; readonly raw: Raw };
+
+export interface Call {
+  readonly id: string;
+  readonly title: string;
+  /** ACP's `ToolKind`, or any other value that the agent sent. */
+  readonly tool_kind: string;
+  readonly locations: readonly Location[];
+  readonly content: readonly CallContent[];
+  /** The number of contents that were left out because there are too many. */
+  readonly content_cut: number;
+  readonly raw_input: Raw | null;
+  readonly raw_output: Raw | null;
+}
+
+/** `before`: the same call, as earlier reports described it. */
+export function callOf(report: ToolCall, before?: Call): Call {
+  const { title, tool_kind, locations } = report;
+  const id = before?.id ?? shortOrNull(report.id) ?? '';
+  return {
+    id,
+    title: shortOrNull(title) ?? before?.title ?? id,
+    tool_kind: shortOrNull(tool_kind) ?? before?.tool_kind ?? 'other',
+    locations: locations ? locations.slice(0, bounds.parts).map(shortLocation) : (before?.locations ?? []),
+    ...contentOf(report.content, before),
+    raw_input: rawAfter(report.raw_input, before?.raw_input),
+    raw_output: rawAfter(report.raw_output, before?.raw_output),
+  };
+}
+
+/** Appends content. */
+export function callWith(call: Call, content: unknown): Call {
+  const more = contentItems(content, []);
+  const chars = [...call.content, ...more].reduce((sum, one) => sum + charsOfContent(one), 0);
+  const fits = chars <= bounds.body_chars && call.content.length < bounds.parts && call.content_cut === 0;
+  if (!fits) return { ...call, content_cut: call.content_cut + more.length };
+  return { ...call, content: [...call.content, ...more] };
+}
+
+export function charsOfCall({ title, locations, content, raw_input, raw_output }: Call): number {
+  const paths = locations.reduce((sum, { path }) => sum + path.length, 0);
+  const contents = content.reduce((sum, one) => sum + charsOfContent(one), 0);
+  return title.length + paths + contents + (raw_input?.chars ?? 0) + (raw_output?.chars ?? 0);
+}
+
+/** The number of lines that its diffs add and remove. */
+export function changesOf({ content }: Call): { added: number; removed: number } {
+  const diffs = content.filter((one) => one.type === 'diff');
+  return {
+    added: diffs.reduce((sum, { added }) => sum + added, 0),
+    removed: diffs.reduce((sum, { removed }) => sum + removed, 0),
+  };
+}
+
+function rawAfter(value: unknown, before: Raw | null | undefined): Raw | null {
+  return value === undefined || value === null ? (before ?? null) : rawOf(value);
+}
+
+function shortLocation({ path, line }: Location): Location {
+  return { path: shortText(path), line };
+}
+
+function contentOf(reported: unknown, before?: Call): Pick<Call, 'content' | 'content_cut'> {
+  if (!Array.isArray(reported)) {
+    return { content: before?.content ?? [], content_cut: before?.content_cut ?? 0 };
+  }
+  const all = contentItems(reported, before?.content ?? []);
+  const content: CallContent[] = [];
+  let room: number = bounds.body_chars;
+  for (const next of all) {
+    room -= charsOfContent(next);
+    if (room < 0) break;
+    content.push(next);
+  }
+  return { content, content_cut: Math.max(reported.length, all.length) - content.length };
+}
+
+function contentItems(reported: unknown, before: readonly CallContent[]): CallContent[] {
+  return readContent(reported)
+    .slice(0, bounds.parts)
+    .map((one, at) => contentItem(one, before[at]));
+}
+
+/** `before`: the content in the same position, because agents send the whole list again with each update. */
+function contentItem(one: Content, before: CallContent | undefined): CallContent {
+  if (one.type === 'content') return { type: 'content', part: shortened(partOf(one.block)) };
+  if (one.type === 'terminal') return newTerminal(shortText(one.terminal_id));
+  if (one.type === 'diff' && one.new_text !== null) {
+    return diffOf(shortText(one.path), one.old_text, one.new_text, before);
+  }
+  return { type: 'unknown', raw: rawOf(one.raw) };
+}
+
+export function newTerminal(terminal_id: string): Terminal {
+  return { type: 'terminal', terminal_id, command: null, text: '', cut: 0, exit: null };
+}
+
+function shortened(part: Part): Part {
+  return part.type === 'text' ? { ...part, text: headOf(part.text, bounds.text_chars) } : part;
+}
+
+function diffOf(path: string, from: string | null, to: string, before: CallContent | undefined): Diff {
+  const old = from === null ? null : headOf(from, bounds.text_chars);
+  const new_text = headOf(to, bounds.text_chars);
+  const is_known =
+    before?.type === 'diff' && before.path === path && before.old === old && before.new === new_text;
+  if (is_known) return before;
+  const cut = new_text.length < to.length || (old?.length ?? 0) < (from?.length ?? 0);
+  return { type: 'diff', path, old, new: new_text, ...lineChanges(old ?? '', new_text), cut };
+}
+
+/** The number of changed lines. Changed line endings do not count. */
+export function lineChanges(before: string, after: string): { added: number; removed: number } {
+  const [from, to] = [lined(before), lined(after)];
+  const changes = diffLines(from, to, { maxEditLength: bounds.diff_edits });
+  // The texts have too little in common: all lines count as changed.
+  if (!changes) return { added: linesIn(to), removed: linesIn(from) };
+  let [added, removed] = [0, 0];
+  for (const change of changes) {
+    if (change.added) added += change.count;
+    if (change.removed) removed += change.count;
+  }
+  return { added, removed };
+}
+
+function lined(text: string): string {
+  return text === '' ? '' : `${text.replaceAll('\r\n', '\n').replace(/\n$/, '')}\n`;
+}
+
+function linesIn(text: string): number {
+  return text.split('\n').length - 1;
+}
+
+function charsOfContent(content: CallContent): number {
+  switch (content.type) {
+    case 'content':
+      return charsOf(content.part);
+    case 'diff':
+      return content.path.length + (content.old?.length ?? 0) + content.new.length;
+    case 'terminal':
+      return content.terminal_id.length + content.text.length;
+    case 'unknown':
+      return content.raw.chars;
+  }
+}

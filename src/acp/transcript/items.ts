@@ -1,0 +1,197 @@
+/** The items of a transcript: messages, tool calls, permission requests, notices and other parts of a conversation. */
+import type { AgentStatus } from '../../features/agents/rules.ts';
+import type { Raw } from './bounded.ts';
+import type { Call } from './calls.ts';
+import type { Body } from './parts.ts';
+
+interface Base {
+  /** Stays the same while the item changes. */
+  readonly key: string;
+  /** The number of its first event. */
+  readonly seq: number;
+  /** Unix seconds. */
+  readonly ts: number;
+  /** The number of the turn that it belongs to. */
+  readonly turn: number | null;
+  /** The sub-agent that it comes from; null for the agent itself. */
+  readonly subagent: string | null;
+}
+
+export interface UserMessage extends Base {
+  readonly kind: 'user_message';
+  readonly body: Body;
+  /** Null for a message that only the agent reports as the user's. */
+  readonly prompt_id: string | null;
+  /** Its size in bytes if the event is too large to contain it. */
+  readonly too_large: number | null;
+}
+
+/** A message or a thought of the agent, which grows until `ended_ts`. */
+export interface Spoken extends Base {
+  readonly kind: 'agent_message' | 'thought';
+  readonly body: Body;
+  /** The agent's id for it. */
+  readonly message_id: string | null;
+  readonly ended_ts: number | null;
+}
+
+/** `cancelled`: the turn was cancelled before the call ended. `unfinished`: the turn ended, and the agent reported no end of the call. */
+export type ToolStatus = 'pending' | 'in_progress' | 'completed' | 'failed' | 'cancelled' | 'unfinished';
+
+export interface Tool extends Base {
+  readonly kind: 'tool';
+  readonly call: Call;
+  readonly status: ToolStatus;
+  readonly ended_ts: number | null;
+  /** The number of lines that its diffs add and remove. */
+  readonly added: number;
+  readonly removed: number;
+}
+
+export interface Option {
+  readonly option_id: string;
+  /** Chosen by the agent. */
+  readonly name: string;
+  readonly kind: string;
+}
+
+export type Outcome =
+  | { readonly type: 'selected'; readonly option_id: string; readonly option: Option | null }
+  | { readonly type: 'cancelled' }
+  /** The agent withdrew the request. */
+  | { readonly type: 'withdrawn' }
+  /** The agent's session ended. */
+  | { readonly type: 'gone' };
+
+/** The sub-agent that asks. */
+export interface Asker {
+  readonly id: string;
+  /** Chosen by the agent. */
+  readonly name: string | null;
+  /** It asks in a session that the agent did not announce. */
+  readonly unknown_session: boolean;
+}
+
+/** A sub-agent at work; its items have its id in `subagent`. The row's own `subagent` is the parent. */
+export interface Delegation extends Base {
+  readonly kind: 'delegation';
+  readonly id: string;
+  readonly name: string | null;
+  readonly description: string | null;
+  /** ACP's state of the sub-agent's work. */
+  readonly status: 'running' | 'requires_action' | 'idle' | 'unknown';
+  readonly stop_reason: string | null;
+  /** In this turn. */
+  readonly tool_calls: number;
+  readonly unknown_session: boolean;
+}
+
+/** A message between the agent and its sub-agents; null for the agent itself. */
+export interface Relayed extends Base {
+  readonly kind: 'relayed';
+  readonly from: string | null;
+  readonly to: string | null;
+  readonly body: Body;
+}
+
+export interface Permission extends Base {
+  readonly kind: 'permission';
+  readonly review_id: string;
+  readonly asker: Asker | null;
+  readonly call: Call;
+  /** Verbatim, in the agent's order. */
+  readonly options: readonly Option[];
+  /** Null while it is pending according to the log. */
+  readonly outcome: Outcome | null;
+  /** Null for the service itself. */
+  readonly answered_by: string | null;
+  readonly settled_ts: number | null;
+  /** The answer did not reach the agent. */
+  readonly undeliverable: boolean;
+  /** Its size in bytes if the event is too large to contain it; the review has more of it. */
+  readonly too_large: number | null;
+}
+
+/** A form or URL that the agent asks for. Its record contains the rest. */
+export interface Elicited extends Base {
+  readonly kind: 'elicitation';
+  readonly elicitation_id: string;
+}
+
+/** The end of a turn. */
+export interface Stop extends Base {
+  readonly kind: 'stop';
+  /** ACP's `StopReason`, or any other value that the agent sent; null if it sent none. */
+  readonly reason: string | null;
+  /** Seconds since the prompt; null if unknown. */
+  readonly seconds: number | null;
+}
+
+/** The status of the agent changed. */
+export interface StatusChange extends Base {
+  readonly kind: 'status';
+  readonly status: AgentStatus;
+  readonly session_id: string | null;
+  readonly exit_code: number | null;
+  readonly exit_signal: string | null;
+  readonly reason: string | null;
+}
+
+/** A notice of the service or the agent. */
+export interface Notice extends Base {
+  readonly kind: 'notice';
+  readonly code: string;
+  readonly text: string;
+  /** The other fields of its event. */
+  readonly details: Raw;
+}
+
+/** A message of a kind that is not known. */
+export interface Unknown extends Base {
+  readonly kind: 'unknown';
+  readonly label: string;
+  readonly raw: Raw;
+  /** Its size in bytes if the event is too large to contain it. */
+  readonly too_large: number | null;
+}
+
+/** Output of the agent that is not a message of the protocol. */
+export interface Printed extends Base {
+  readonly kind: 'output';
+  readonly text: string;
+  readonly lines: number;
+  readonly cut: number;
+}
+
+export type Item =
+  | UserMessage
+  | Spoken
+  | Tool
+  | Permission
+  | Elicited
+  | Delegation
+  | Relayed
+  | Stop
+  | StatusChange
+  | Notice
+  | Unknown
+  | Printed;
+
+export interface Turn {
+  readonly n: number;
+  readonly prompt_id: string;
+  readonly prompt_seq: number;
+  readonly started_ts: number;
+  readonly ended_ts: number | null;
+  /** Null while the turn is open, and if the agent reported none. */
+  readonly stop_reason: string | null;
+  /** When it was cancelled; null if it was not. */
+  readonly cancelled_ts: number | null;
+}
+
+/** One session of the agent: from the start to the end of its process. */
+export interface Session {
+  readonly session_id: string;
+  readonly first_seq: number;
+  readonly started_ts: number;
+}

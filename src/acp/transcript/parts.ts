@@ -1,0 +1,122 @@
+/** Content blocks as a message shows them: text that grows by chunks, images, links, embedded files. */
+import { type Fields, fieldsOf, headOf, numberOf, stringOf } from '../json.ts';
+import { type Raw, rawOf, shortOrNull } from './bounded.ts';
+import { bounds } from './bounds.ts';
+
+export type Part =
+  | { readonly type: 'text'; readonly text: string }
+  /** `data`: base64; null if it is too large, or only its address is known. */
+  | {
+      readonly type: 'image' | 'audio';
+      readonly mime_type: string;
+      readonly data: string | null;
+      readonly uri: string | null;
+    }
+  | {
+      readonly type: 'link';
+      readonly uri: string;
+      readonly name: string;
+      readonly title: string | null;
+      readonly mime_type: string | null;
+      readonly size: number | null;
+    }
+  /** `text` is null for a file that is not text. */
+  | {
+      readonly type: 'resource';
+      readonly uri: string;
+      readonly mime_type: string | null;
+      readonly text: string | null;
+    }
+  | { readonly type: 'unknown'; readonly raw: Raw };
+
+export interface Body {
+  readonly parts: readonly Part[];
+  /** The number of characters in the parts. */
+  readonly chars: number;
+  /** The number of characters of text among them. */
+  readonly text_chars: number;
+  /** The number of characters that were left out because the message is too long. */
+  readonly cut: number;
+}
+
+export const emptyBody: Body = { parts: [], chars: 0, text_chars: 0, cut: 0 };
+
+export function bodyOf(blocks: unknown): Body {
+  const list: unknown[] = Array.isArray(blocks) ? blocks : [];
+  return list.reduce<Body>(appended, emptyBody);
+}
+
+/** Appends a content block. Text continues the text before it. */
+export function appended(body: Body, block: unknown): Body {
+  const part = partOf(block);
+  const chars = charsOf(part);
+  if (part.type === 'text') return withText(body, part.text);
+  if (body.parts.length >= bounds.parts || body.chars + chars > bounds.body_chars) {
+    return { ...body, cut: body.cut + chars };
+  }
+  return { ...body, parts: [...body.parts, part], chars: body.chars + chars };
+}
+
+function withText(body: Body, added: string): Body {
+  const last = body.parts.at(-1);
+  const continues = last?.type === 'text';
+  // Once something was left out, later text would be in the wrong place.
+  const has_room = body.cut === 0 && (continues || body.parts.length < bounds.parts);
+  const room = has_room ? Math.max(0, bounds.text_chars - body.text_chars) : 0;
+  const text = headOf(added, room);
+  const cut = body.cut + added.length - text.length;
+  if (text === '') return cut === body.cut ? body : { ...body, cut };
+  const parts: Part[] = continues
+    ? [...body.parts.slice(0, -1), { type: 'text', text: last.text + text }]
+    : [...body.parts, { type: 'text', text }];
+  const { length } = text;
+  return { parts, chars: body.chars + length, text_chars: body.text_chars + length, cut };
+}
+
+/** All text in it. */
+export function textOf({ parts }: Body): string {
+  return parts.map((part) => (part.type === 'text' ? part.text : '')).join('');
+}
+
+export function partOf(block: unknown): Part {
+  const { type, text, data, uri, name, title, mimeType, size, resource } = fieldsOf(block);
+  const [address, mime_type] = [shortOrNull(uri), shortOrNull(mimeType)];
+  if (type === 'text' && typeof text === 'string') return { type, text };
+  if ((type === 'image' || type === 'audio') && mime_type !== null) {
+    return { type, mime_type, data: mediaOf(data), uri: address };
+  }
+  if (type === 'resource_link' && address !== null) {
+    const label = { name: shortOrNull(name) ?? address, title: shortOrNull(title) };
+    return { type: 'link', uri: address, ...label, mime_type, size: numberOf(size) };
+  }
+  if (type === 'resource') return resourceOf(fieldsOf(resource)) ?? { type: 'unknown', raw: rawOf(block) };
+  return { type: 'unknown', raw: rawOf(block) };
+}
+
+function resourceOf({ uri, mimeType, text }: Fields): Part | null {
+  const address = shortOrNull(uri);
+  if (address === null) return null;
+  const content = typeof text === 'string' ? headOf(text, bounds.text_chars) : null;
+  return { type: 'resource', uri: address, mime_type: shortOrNull(mimeType), text: content };
+}
+
+function mediaOf(data: unknown): string | null {
+  const base64 = stringOf(data);
+  return base64 !== null && base64 !== '' && base64.length <= bounds.media_chars ? base64 : null;
+}
+
+export function charsOf(part: Part): number {
+  switch (part.type) {
+    case 'text':
+      return part.text.length;
+    case 'image':
+    case 'audio':
+      return part.data?.length ?? 0;
+    case 'link':
+      return part.uri.length + part.name.length;
+    case 'resource':
+      return part.uri.length + (part.text?.length ?? 0);
+    case 'unknown':
+      return part.raw.chars;
+  }
+}

@@ -1,0 +1,127 @@
+/** Messages and thoughts, which arrive in chunks: the item that each chunk belongs to, and when it ends. */
+
+import type { Voice } from '../updates.ts';
+import { bounds } from './bounds.ts';
+import type { ItemList } from './item-list.ts';
+import type { Spoken } from './items.ts';
+import { appended, type Body, bodyOf, emptyBody } from './parts.ts';
+
+/** Where an item belongs: its key, its first event, and its author. */
+export interface Where {
+  key: string;
+  seq: number;
+  ts: number;
+  turn: number | null;
+  subagent: string | null;
+}
+
+export class Speech {
+  readonly #items: ItemList;
+  /** The item that the author continues. */
+  #at: number | null = null;
+  /** The current part of each message that has an id, since anything else came in between. */
+  readonly #by_id = new Map<string, number>();
+  /** The locations of all parts of a message with an id. */
+  readonly #parts = new Map<string, number[]>();
+
+  constructor(items: ItemList) {
+    this.#items = items;
+  }
+
+  chunk(voice: Voice, message_id: string | null, block: unknown, where: Where): void {
+    const at = this.#find(voice, message_id);
+    const before = at === undefined ? undefined : (this.#items.get(at) as Spoken | undefined);
+    const body = appended(before?.body ?? emptyBody, block);
+    if (!before && isEmpty(body)) return;
+    if (this.#at !== null && this.#at !== at) this.#end(this.#at, where.ts);
+    if (before) {
+      this.#items.replace(at!, { ...before, body, ended_ts: null }, body.chars);
+      this.#at = at!;
+      return;
+    }
+    this.#add(voice, message_id, body, where);
+  }
+
+  /** Replaces the message's earlier chunks; `blocks`: null to leave them. */
+  whole(voice: Voice, message_id: string | null, blocks: readonly unknown[] | null, where: Where): void {
+    if (blocks === null) return;
+    let body = bodyOf(blocks);
+    let is_there = false;
+    for (const at of this.#parts.get(`${voice} ${message_id}`) ?? []) {
+      const item = this.#items.get(at) as Spoken | undefined;
+      if (!item) continue;
+      this.#items.replace(at, { ...item, body }, body.chars);
+      // The whole message stays at its first part.
+      body = emptyBody;
+      is_there = true;
+    }
+    if (is_there) return;
+    if (isEmpty(body)) return;
+    if (this.#at !== null) this.#end(this.#at, where.ts);
+    this.#add(voice, message_id, body, where);
+  }
+
+  /** Something else follows, so later chunks start a new item. */
+  pause(ts: number): void {
+    if (this.#at !== null) this.#end(this.#at, ts);
+    this.#at = null;
+    this.#by_id.clear();
+  }
+
+  #add(voice: Voice, message_id: string | null, body: Body, where: Where): void {
+    this.#at = this.#items.add({ kind: voice, ...where, body, message_id, ended_ts: null }, body.chars);
+    if (message_id === null) return;
+    const key = `${voice} ${message_id}`;
+    if (this.#by_id.size >= bounds.parts) this.#by_id.clear();
+    this.#by_id.set(key, this.#at);
+    if (this.#parts.size >= bounds.parts) this.#parts.clear();
+    this.#parts.set(key, [...(this.#parts.get(key) ?? []), this.#at]);
+  }
+
+  #find(voice: Voice, message_id: string | null): number | undefined {
+    if (message_id !== null) return this.#by_id.get(`${voice} ${message_id}`);
+    const current = this.#at === null ? undefined : (this.#items.get(this.#at) as Spoken | undefined);
+    const continues = current?.kind === voice && current.message_id === null;
+    return continues ? this.#at! : undefined;
+  }
+
+  #end(at: number, ts: number): void {
+    const item = this.#items.get(at) as Spoken | undefined;
+    if (item) this.#items.replace(at, { ...item, ended_ts: ts }, item.body.chars);
+  }
+}
+
+/** Concurrent authors: the agent and its sub-agents, each of which continues its own message. */
+export class Voices {
+  readonly #items: ItemList;
+  readonly #all = new Map<string | null, Speech>();
+
+  constructor(items: ItemList) {
+    this.#items = items;
+  }
+
+  /** `subagent`: null for the agent itself. */
+  of(subagent: string | null, ts: number): Speech {
+    if (this.#all.size > bounds.subagents) {
+      this.pause(ts);
+      this.begin();
+    }
+    const speech = this.#all.get(subagent) ?? new Speech(this.#items);
+    this.#all.set(subagent, speech);
+    return speech;
+  }
+
+  /** Pauses all authors. */
+  pause(ts: number): void {
+    for (const speech of this.#all.values()) speech.pause(ts);
+  }
+
+  /** The agent was restarted and may reuse ids. */
+  begin(): void {
+    this.#all.clear();
+  }
+}
+
+function isEmpty({ parts, cut }: Body): boolean {
+  return parts.length === 0 && cut === 0;
+}

@@ -1,0 +1,258 @@
+import { expect, test } from 'vitest';
+import type { Fields } from '../json.ts';
+import type { Item } from './items.ts';
+import { textOf } from './parts.ts';
+import { toolSpans, waitSpans } from './spans.ts';
+import {
+  calls,
+  changes,
+  ended,
+  fromAgent,
+  only,
+  options,
+  prompts,
+  says,
+  stops,
+  update,
+  viewOf,
+} from './testing.ts';
+import type { View } from './transcript.ts';
+
+/** An update in the session of a sub-agent. */
+const of = (subagent: string, fields: Fields, more: Fields = {}) =>
+  fromAgent(
+    { method: 'session/update', params: { sessionId: subagent, update: fields } },
+    { subagent, ...more },
+  );
+const chunk = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+const announce = (sessionId: string, more: Fields = {}) => ({
+  sessionUpdate: 'subagent_update',
+  sessionId,
+  state: { state: 'running' },
+  ...more,
+});
+const call = (toolCallId: string, more: Fields = {}) => ({
+  sessionUpdate: 'tool_call',
+  toolCallId,
+  title: toolCallId,
+  ...more,
+});
+/** Marked with the tool call that launched the sub-agent. */
+const marked = (subagent: string, fields: Fields) => update(fields, { subagent });
+
+/** Each item with its sub-agent. */
+function course({ items }: View): string[] {
+  return items.map((item) => `${item.subagent ?? '-'} ${word(item)}`);
+}
+
+function word(item: Item): string {
+  if ('body' in item) return textOf(item.body);
+  if (item.kind === 'tool') return item.call.title;
+  return item.kind === 'delegation' ? `<${item.name ?? item.id}>` : item.kind;
+}
+
+test('concurrent messages of sub-agents are kept apart, each in one piece', () => {
+  const view = viewOf(
+    prompts('go'),
+    update(announce('s1', { title: 'explorer' })),
+    says('I '),
+    of('s1', chunk('its ')),
+    says('wait'),
+    of('s1', call('c1')),
+    of('s1', chunk('more')),
+    says('.'),
+    of('s1', chunk(' words')),
+  );
+  expect(course(view)).toEqual(['- go', '- <explorer>', '- I wait.', 's1 its ', 's1 c1', 's1 more words']);
+});
+
+test('a row shows what is currently known about its sub-agent', () => {
+  const view = viewOf(
+    update(announce('s1', { title: 'a', description: 'Find it' })),
+    of('s1', call('c1')),
+    of('s1', call('c2')),
+    of('s1', { sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'completed' }),
+    update(announce('s1', { title: 'b', state: { state: 'idle', stopReason: 'end_turn' } })),
+  );
+  expect(only(view, 'delegation')).toMatchObject([
+    { id: 's1', name: 'b', description: 'Find it', status: 'idle', stop_reason: 'end_turn', tool_calls: 2 },
+  ]);
+});
+
+test('a sub-agent that works in another turn has another row there, with its own count', () => {
+  const view = viewOf(
+    prompts('one', 'p1'),
+    update(announce('s1', { title: 'explorer' })),
+    of('s1', call('c1')),
+    stops('end_turn', 'p1'),
+    prompts('two', 'p2'),
+    of('s1', call('c2')),
+    of('s1', call('c3')),
+  );
+  expect(only(view, 'delegation').map(({ turn, name, tool_calls }) => [turn, name, tool_calls])).toEqual([
+    [1, 'explorer', 1],
+    [2, 'explorer', 2],
+  ]);
+});
+
+test('a nested sub-agent is inside its parent, whichever comes first in a turn', () => {
+  const view = viewOf(
+    prompts('one', 'p1'),
+    update(announce('s1', { title: 'outer' })),
+    of('s1', announce('s2', { title: 'inner' })),
+    stops('end_turn', 'p1'),
+    prompts('two', 'p2'),
+    of('s2', chunk('again')),
+  );
+  expect(course(view)).toEqual([
+    ...['- one', '- <outer>', 's1 <inner>', '- stop'],
+    ...['- two', '- <outer>', 's1 <inner>', 's2 again'],
+  ]);
+});
+
+test('calls with the same id in two sessions are kept apart; marked calls use the agent’s ids', () => {
+  const view = viewOf(
+    update(announce('s1')),
+    calls('c1', { title: 'mine' }),
+    of('s1', call('c1', { title: 'its' })),
+    of('s1', { sessionUpdate: 'tool_call_update', toolCallId: 'c1', status: 'failed' }),
+    changes('c1', { status: 'completed' }),
+    marked('c9', call('c2')),
+    changes('c2', { status: 'completed' }),
+  );
+  expect(only(view, 'tool').map(({ call, subagent, status }) => [call.title, subagent, status])).toEqual([
+    ['mine', null, 'completed'],
+    ['its', 's1', 'failed'],
+    ['c2', 'c9', 'completed'],
+  ]);
+});
+
+test('one launched by a tool call gets its name and its end from that call', () => {
+  const rawInput = { subagent_type: 'Explore', description: 'Find it' };
+  const view = viewOf(
+    calls('c1', { title: 'Task', kind: 'think', rawInput }),
+    marked('c1', chunk('found')),
+    changes('c1', { status: 'completed' }),
+  );
+  expect(only(view, 'delegation')).toMatchObject([
+    { id: 'c1', name: 'Explore', description: 'Find it', status: 'idle', stop_reason: 'end_turn' },
+  ]);
+  const unknown = viewOf(marked('c1', { ...chunk('x'), _meta: { subagentType: 'coder' } }));
+  expect(only(unknown, 'delegation')).toMatchObject([{ name: 'coder', status: 'running' }]);
+  expect(viewOf(calls('c1', { rawInput })).items.map(({ kind }) => kind)).toEqual(['tool']);
+});
+
+test('a sub-agent’s mode, plan and usage are not the agent’s; those of an unknown session are labelled', () => {
+  const mode = { sessionUpdate: 'current_mode_update', currentModeId: 'yolo' };
+  const view = viewOf(
+    update(announce('s1')),
+    of('s1', mode),
+    of('s1', { sessionUpdate: 'plan', entries: [{ content: 'x' }] }),
+    marked('c1', { sessionUpdate: 'usage_update', used: 1, size: 2 }),
+    of('s9', mode, { unknown_session: true }),
+    of('s9', announce('s8'), { unknown_session: true }),
+  );
+  expect(view).toMatchObject({ modes: null, plan: null, usage: null });
+  expect(course(view)).toEqual(['- <s1>', '- <s9>', 's9 unknown']);
+  expect(only(view, 'delegation')[1]).toMatchObject({ id: 's9', name: null, unknown_session: true });
+});
+
+test('only its maker reports on a sub-agent, and none contains itself', () => {
+  const view = viewOf(
+    update(announce('s1', { title: 'mine' })),
+    of('s1', announce('s2', { title: 'inner' })),
+    of('s2', announce('s1', { title: 'taken' })),
+    update(announce('s2', { title: 'taken' })),
+    of('s3', announce('s3')),
+    of('s4', announce('s5')),
+    of('s5', announce('s4', { title: 'above' })),
+  );
+  const heads = only(view, 'delegation').map(({ id, name, subagent }) => [id, name, subagent]);
+  expect(heads).toEqual([
+    ['s1', 'mine', null],
+    ['s2', 'inner', 's1'],
+    ['s4', null, null],
+    ['s5', null, 's4'],
+  ]);
+});
+
+test('questions and timeline entries name the sub-agent', () => {
+  const asks = (subagent: string, more: Fields = {}) =>
+    fromAgent(
+      {
+        ...{ id: 1, method: 'session/request_permission' },
+        params: { sessionId: subagent, toolCall: call('c1', { title: 'Write' }), options },
+      },
+      { subagent, review_id: `rev ${subagent}`, ...more },
+    );
+  const view = viewOf(
+    update(announce('s1', { title: 'explorer\u202e' })),
+    asks('s1'),
+    asks('s9', { unknown_session: true }),
+    of('s1', call('c2')),
+    calls('c3'),
+  );
+  expect(only(view, 'permission').map(({ asker }) => asker)).toEqual([
+    { id: 's1', name: 'explorer\u202e', unknown_session: false },
+    { id: 's9', name: null, unknown_session: true },
+  ]);
+  expect(waitSpans(view.items).map(({ label }) => label)).toEqual([
+    'explorer⟦U+202E⟧: Write',
+    'unknown session s9: Write',
+  ]);
+  expect(toolSpans(view.items).map(({ label }) => label)).toEqual(['explorer⟦U+202E⟧: c2', 'c3']);
+});
+
+test('messages between agent and sub-agents name both; chunks and later versions update the same message', () => {
+  const message = (more: Fields = {}) => ({
+    ...{
+      sessionUpdate: 'session_message',
+      messageId: 'm1',
+      senderSessionId: 'main',
+      recipientSessionId: 's1',
+    },
+    content: [{ type: 'text', text: 'Please look' }],
+    ...more,
+  });
+  const more = {
+    sessionUpdate: 'session_message_chunk',
+    messageId: 'm1',
+    content: { type: 'text', text: '.' },
+  };
+  const view = viewOf(
+    update(announce('s1', { title: 'explorer' })),
+    update(message()),
+    update(more),
+    of('s1', message({ content: [{ type: 'text', text: 'a' }] })),
+    of('s1', message({ content: [{ type: 'text', text: 'b' }] })),
+    of('s1', message({ content: undefined, recipientMessageId: 'x' })),
+    of('s1', message({ messageId: 'm2', senderSessionId: 's1', recipientSessionId: 'main' })),
+  );
+  const told = only(view, 'relayed').map(({ subagent, from, to, body }) => [
+    subagent,
+    from,
+    to,
+    textOf(body),
+  ]);
+  expect(told).toEqual([
+    [null, null, 'explorer', 'Please look.'],
+    ['s1', null, 'explorer', 'b'],
+    ['s1', 'explorer', null, 'Please look'],
+  ]);
+});
+
+test('when the process ends, no sub-agent is working any more', () => {
+  const view = viewOf(update(announce('s1')), of('s1', chunk('so far')), ended('failed'));
+  expect(only(view, 'delegation')).toMatchObject([{ status: 'unknown' }]);
+  expect(only(view, 'agent_message')[0]!.ended_ts).not.toBeNull();
+});
+
+test('replayed updates set names but add no rows', () => {
+  const view = viewOf(
+    update(announce('s1', { title: 'explorer' }), { replay: true }),
+    of('s1', chunk('old'), { replay: true }),
+    prompts('go'),
+    of('s1', chunk('new')),
+  );
+  expect(course(view)).toEqual(['- go', '- <explorer>', 's1 new']);
+});

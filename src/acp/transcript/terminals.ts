@@ -1,0 +1,75 @@
+/** Output of the agent's commands, which is sent separately from the tool calls that show it. */
+import { fieldsOf, isRecord, numberOf, stringOf } from '../json.ts';
+import type { Update } from '../updates.ts';
+import { shortOrNull, shortText } from './bounded.ts';
+import { bounds } from './bounds.ts';
+import { newTerminal, type Terminal } from './calls.ts';
+
+interface Known {
+  shown: Terminal;
+  /** Chunks may end in the middle of a character. */
+  decoder: TextDecoder;
+}
+
+export class Terminals {
+  readonly #known = new Map<string, Known>();
+
+  /** The agent was restarted and may reuse ids. */
+  begin(): void {
+    this.#known.clear();
+  }
+
+  /** The output so far. */
+  of(terminal_id: string): Terminal {
+    return this.#of(terminal_id).shown;
+  }
+
+  /** Returns the id of the terminal. */
+  update({
+    terminal_id: id,
+    command,
+    output,
+    exit_status,
+    data,
+  }: Extract<Update, { kind: 'terminal' }>): string {
+    const terminal_id = shortText(id ?? '');
+    const known = this.#of(terminal_id);
+    if (command !== undefined) known.shown = { ...known.shown, command: shortOrNull(command) };
+    if (exit_status !== undefined) known.shown = { ...known.shown, exit: exitOf(exit_status) };
+    if (output !== undefined) {
+      known.decoder = new TextDecoder();
+      known.shown = { ...known.shown, text: '', cut: 0 };
+    }
+    append(known, data ?? fieldsOf(output).data);
+    return terminal_id;
+  }
+
+  #of(terminal_id: string): Known {
+    const before = this.#known.get(terminal_id);
+    if (before) return before;
+    if (this.#known.size >= bounds.parts) this.#known.clear();
+    const known = { shown: newTerminal(terminal_id), decoder: new TextDecoder() };
+    this.#known.set(terminal_id, known);
+    return known;
+  }
+}
+
+function append(known: Known, data: unknown): void {
+  const all = known.shown.text + known.decoder.decode(bytesOf(data), { stream: true });
+  const text = all.slice(-bounds.text_chars);
+  known.shown = { ...known.shown, text, cut: known.shown.cut + all.length - text.length };
+}
+
+function bytesOf(base64: unknown): Uint8Array<ArrayBuffer> {
+  try {
+    return Uint8Array.from(atob(stringOf(base64) ?? ''), (char) => char.charCodeAt(0));
+  } catch {
+    return new Uint8Array();
+  }
+}
+
+function exitOf(status: unknown): string | null {
+  if (!isRecord(status)) return null;
+  const code = numberOf(status.exitCode);
+  return shortOrNull(status.signal) ?? (code === null ? 'ended' : `exit code ${code}`);
+}

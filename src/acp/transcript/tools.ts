@@ -1,0 +1,210 @@
+/** Tool calls and permission requests as items that change: each report is merged into the earlier ones. */
+import type { ReceivedEntry } from '../entries.ts';
+import type { Fields } from '../json.ts';
+import { readOutcome, readToolCall, type ToolCall } from '../tool-calls.ts';
+import type { Update } from '../updates.ts';
+import { shortText, shortTexts } from './bounded.ts';
+import { bounds } from './bounds.ts';
+import { type Call, callOf, callWith, changesOf, charsOfCall } from './calls.ts';
+import type { ItemList } from './item-list.ts';
+import type { Asker, Outcome, Permission, Tool, ToolStatus } from './items.ts';
+import type { Where } from './speech.ts';
+import { Terminals } from './terminals.ts';
+
+type CallUpdate = Extract<Update, { kind: 'tool_call' }>;
+
+const open: readonly ToolStatus[] = ['pending', 'in_progress'];
+const reportable: readonly string[] = [
+  'pending',
+  'in_progress',
+  'completed',
+  'failed',
+  'cancelled',
+] satisfies ToolStatus[];
+
+/** A permission request with the id of the agent's request. */
+export interface PermissionRequest extends Extract<ReceivedEntry, { kind: 'permission_request' }> {
+  readonly review_id: string;
+  readonly request_id: unknown;
+  /** Its size if the event is too large to contain it. */
+  readonly too_large: number | null;
+  readonly asker: Asker | null;
+}
+
+export class Tools {
+  readonly #items: ItemList;
+  readonly #by_id = new Map<string, number>();
+  readonly #open = new Set<number>();
+  readonly #by_review = new Map<string, number>();
+  /** Pending permission requests, with the ids of the agent's requests. */
+  readonly #waiting = new Map<number, unknown>();
+  readonly #terminals = new Terminals();
+  /** The calls that show each terminal. */
+  readonly #by_terminal = new Map<string, number>();
+
+  constructor(items: ItemList) {
+    this.#items = items;
+  }
+
+  /** The agent was restarted and may reuse ids. */
+  begin(): void {
+    this.#by_id.clear();
+    this.#by_terminal.clear();
+    this.#terminals.begin();
+  }
+
+  /** Whether an update would add an item. `scope`: the session that scopes its id; '' for the agent's. */
+  isNew(update: CallUpdate, scope: string): boolean {
+    return this.#find(update, scope) === undefined;
+  }
+
+  update(update: CallUpdate, scope: string, where: Where): void {
+    const { how, call } = update;
+    const at = this.#find(update, scope);
+    const before = at === undefined ? undefined : (this.#items.get(at) as Tool);
+    const after = how === 'appends' ? appended(before?.call, call) : callOf(call, before?.call);
+    this.#put(this.#withTerminals(after), call.status, { at, before }, scope, where);
+  }
+
+  /** Terminals are shown in the calls that refer to them. */
+  terminal(update: Extract<Update, { kind: 'terminal' }>): void {
+    const at = this.#by_terminal.get(this.#terminals.update(update));
+    const item = at === undefined ? undefined : (this.#items.get(at) as Tool | undefined);
+    if (!item) return;
+    const call = this.#withTerminals(item.call);
+    this.#items.replace(at!, { ...item, call }, charsOfCall(call));
+  }
+
+  #withTerminals(call: Call): Call {
+    if (!call.content.some(({ type }) => type === 'terminal')) return call;
+    const content = call.content.map((one) =>
+      one.type === 'terminal' ? this.#terminals.of(one.terminal_id) : one,
+    );
+    return { ...call, content };
+  }
+
+  #put(
+    call: Call,
+    reported: string | null,
+    { at, before }: { at: number | undefined; before: Tool | undefined },
+    scope: string,
+    where: Where,
+  ): void {
+    const status = statusAfter(reported, before?.status);
+    const is_open = open.includes(status);
+    const ended_ts = is_open ? null : before?.status === status ? before.ended_ts : where.ts;
+    const about = { call, status, ended_ts, ...changesOf(call) };
+    const chars = charsOfCall(call);
+    if (before) this.#items.replace(at!, { ...before, ...about }, chars);
+    const place = before ? at! : this.#items.add({ kind: 'tool', ...where, ...about }, chars);
+    this.#by_id.set(keyOf(call.id, scope), place);
+    for (const one of call.content) {
+      if (one.type === 'terminal') this.#by_terminal.set(one.terminal_id, place);
+    }
+    if (is_open) this.#open.add(place);
+    else this.#open.delete(place);
+    this.#forget();
+  }
+
+  /** Ends all open calls; later reports of them still count. */
+  end(status: 'cancelled' | 'unfinished', ts: number): void {
+    for (const at of this.#open) {
+      const item = this.#items.get(at) as Tool | undefined;
+      if (item) this.#items.replace(at, { ...item, status, ended_ts: ts }, charsOfCall(item.call));
+    }
+    this.#open.clear();
+  }
+
+  asks(request: PermissionRequest, scope: string, where: Where): void {
+    const { review_id, request_id, call: asked, asker, too_large } = request;
+    const known = this.#byId(keyOf(shortText(asked.id ?? ''), scope));
+    const call = callOf(asked, known?.call);
+    const options = request.options.slice(0, bounds.parts).map(shortTexts);
+    const settled = { outcome: null, answered_by: null, settled_ts: null, undeliverable: false };
+    const about = { review_id, asker, call, options, ...settled, too_large };
+    const item: Permission = { kind: 'permission', ...where, ...about };
+    const at = this.#items.add(item, charsOfCall(call));
+    this.#by_review.set(review_id, at);
+    this.#waiting.set(at, request_id);
+    this.#forget();
+  }
+
+  answered(review_id: string, by: string | null, result: Fields, ts: number): void {
+    const at = this.#by_review.get(review_id);
+    if (at === undefined) return;
+    this.#settle(at, outcomeOf(result, this.#items.get(at) as Permission | undefined), by, ts);
+  }
+
+  /** Handles the withdrawal of a request. The agent may have used its id more than once, so it withdraws all of them. */
+  withdrawn(request_id: unknown, ts: number): void {
+    for (const [at, id] of this.#waiting) {
+      if (id === request_id) this.#settle(at, { type: 'withdrawn' }, null, ts);
+    }
+  }
+
+  /** The process ended, so all pending requests are void. */
+  gone(ts: number): void {
+    for (const at of this.#waiting.keys()) this.#settle(at, { type: 'gone' }, null, ts);
+  }
+
+  undeliverable(review_id: string): void {
+    const at = this.#by_review.get(review_id);
+    const item = at === undefined ? undefined : (this.#items.get(at) as Permission | undefined);
+    if (item) this.#items.replace(at!, { ...item, undeliverable: true }, charsOfCall(item.call));
+  }
+
+  #settle(at: number, outcome: Outcome, answered_by: string | null, settled_ts: number): void {
+    this.#waiting.delete(at);
+    const item = this.#items.get(at) as Permission | undefined;
+    if (!item) return;
+    this.#items.replace(at, { ...item, outcome, answered_by, settled_ts }, charsOfCall(item.call));
+  }
+
+  /** A call that begins after its end is another call with the same id. */
+  #find({ how, call }: CallUpdate, scope: string): number | undefined {
+    const id = keyOf(shortText(call.id ?? ''), scope);
+    const known = this.#byId(id);
+    const begins_again = how === 'begins' && known && !open.includes(known.status);
+    return known && !begins_again ? this.#by_id.get(id) : undefined;
+  }
+
+  #byId(id: string): Tool | undefined {
+    const at = this.#by_id.get(id);
+    return at === undefined ? undefined : (this.#items.get(at) as Tool | undefined);
+  }
+
+  /** Forgets dropped items. */
+  #forget(): void {
+    const maps = [this.#by_id, this.#by_review, this.#by_terminal];
+    const known = maps.reduce((sum, { size }) => sum + size, this.#waiting.size + this.#open.size);
+    if (known < 4 * bounds.items) return;
+    const { dropped } = this.#items;
+    for (const map of maps) {
+      for (const [key, at] of map) if (at < dropped) map.delete(key);
+    }
+    for (const at of this.#waiting.keys()) if (at < dropped) this.#waiting.delete(at);
+    for (const at of this.#open) if (at < dropped) this.#open.delete(at);
+  }
+}
+
+function keyOf(id: string, scope: string): string {
+  return scope === '' ? id : `${scope} ${id}`;
+}
+
+function appended(before: Call | undefined, { id, content }: ToolCall): Call {
+  return callWith(before ?? callOf(readToolCall({ toolCallId: id })), content);
+}
+
+/** After a cancel only an end counts: a cancelled agent may still report progress. */
+function statusAfter(reported: string | null, before: ToolStatus | undefined): ToolStatus {
+  if (reported === null || !reportable.includes(reported)) return before ?? 'pending';
+  const status = reported as ToolStatus;
+  return before === 'cancelled' && open.includes(status) ? before : status;
+}
+
+function outcomeOf(result: Fields, asked: Permission | undefined): Outcome {
+  const { outcome, option_id } = readOutcome(result);
+  if (outcome !== 'selected' || option_id === null) return { type: 'cancelled' };
+  const option = asked?.options.find((one) => one.option_id === option_id) ?? null;
+  return { type: 'selected', option_id, option };
+}

@@ -1,0 +1,555 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { oddFrames } from '../../testing/acp-scenarios.ts';
+import { Driven } from '../../tools/demo-agent/testing.ts';
+import { type Fields, fieldsOf } from '../json.ts';
+import { bounds } from './bounds.ts';
+import type { Item } from './items.ts';
+import { textOf } from './parts.ts';
+import {
+  answers,
+  asks,
+  calls,
+  cancels,
+  changes,
+  decides,
+  ended,
+  fromAgent,
+  numbered,
+  only,
+  options,
+  printed,
+  prompts,
+  says,
+  stops,
+  thinks,
+  toAgent,
+  told,
+  update,
+  viewOf,
+  wants,
+} from './testing.ts';
+import { Transcript, type View } from './transcript.ts';
+
+/** Items in a word each. */
+function course({ items }: View): string[] {
+  return items.map(word);
+}
+
+function word(item: Item): string {
+  if ('body' in item) return `${item.kind} ${textOf(item.body)}`;
+  if (item.kind === 'tool') return `tool ${item.call.title} ${item.status}`;
+  return item.kind;
+}
+
+describe('what is said', () => {
+  test('chunks of one message are one item, which begins with the first and ends when something else comes', () => {
+    const view = viewOf(prompts('go'), thinks('hm'), thinks('m'), says('I '), says('will'), calls('c1'));
+    expect(course(view)).toEqual([
+      'user_message go',
+      'thought hmm',
+      'agent_message I will',
+      'tool c1 pending',
+    ]);
+    expect(view.items[1]).toMatchObject({ ts: 2, ended_ts: 4, turn: 1, seq: 2 });
+    expect(view.items[2]).toMatchObject({ ts: 4, ended_ts: 6 });
+  });
+
+  test('another message id is another message, and one that comes in between does not cut the first in two', () => {
+    const [one, two] = [{ messageId: '1' }, { messageId: '2' }];
+    const view = viewOf(says('a', one), says('x', two), says('b', one), says('y', two), says('without'));
+    expect(course(view)).toEqual(['agent_message ab', 'agent_message xy', 'agent_message without']);
+  });
+
+  test('what a message says after a tool stands after the tool, whatever its id is', () => {
+    const id = { messageId: '1' };
+    const view = viewOf(says('before', id), calls('c1'), says('after', id));
+    expect(course(view)).toEqual(['agent_message before', 'tool c1 pending', 'agent_message after']);
+  });
+
+  test('an update of a tool that is there does not cut a message in two', () => {
+    const view = viewOf(calls('c1'), says('one '), changes('c1', { status: 'completed' }), says('two'));
+    expect(course(view)).toEqual(['tool c1 completed', 'agent_message one two']);
+  });
+
+  test('what is printed beside the protocol is one block, and does not cut a message in two', () => {
+    const view = viewOf(says('one '), printed('a\nb\n'), printed('c\n'), says('two'), printed('d\n'));
+    expect(course(view)).toEqual(['agent_message one two', 'output']);
+    expect(view.items[1]).toMatchObject({ text: 'a\nb\nc\nd\n', lines: 4 });
+  });
+
+  test('what is printed to stderr is output alone', () => {
+    expect(viewOf(printed('warning\n', { stream: 'stderr' })).items).toEqual([]);
+  });
+
+  test('a prompt keeps its images, links and files', () => {
+    const prompt = [
+      { type: 'text', text: 'see ' },
+      { type: 'image', mimeType: 'image/png', data: 'AAAA' },
+      { type: 'resource_link', uri: 'file:///a', name: 'a', size: 3 },
+      { type: 'resource', resource: { uri: 'file:///b', text: 'inside' } },
+      { type: 'made_up', x: 1 },
+    ];
+    const [item] = only(viewOf(asks('session/prompt', { prompt })), 'user_message');
+    expect(item?.body.parts).toEqual([
+      { type: 'text', text: 'see ' },
+      { type: 'image', mime_type: 'image/png', data: 'AAAA', uri: null },
+      { type: 'link', uri: 'file:///a', name: 'a', title: null, mime_type: null, size: 3 },
+      { type: 'resource', uri: 'file:///b', mime_type: null, text: 'inside' },
+      { type: 'unknown', raw: { value: { type: 'made_up', x: 1 }, cut: false, chars: expect.any(Number) } },
+    ]);
+  });
+
+  test('what an agent repeats of the prompt is not shown; what somebody else said to it is', () => {
+    const echo = (text: string) =>
+      update({ sessionUpdate: 'user_message_chunk', content: { type: 'text', text } });
+    const view = viewOf(
+      prompts('fix the test'),
+      echo('fix '),
+      echo('the test'),
+      echo('a reminder'),
+      echo(' of it'),
+    );
+    expect(course(view)).toEqual(['user_message fix the test', 'user_message a reminder of it']);
+    expect(view.items[1]).toMatchObject({ prompt_id: null });
+  });
+
+  test('replayed parts of an old conversation are not shown twice; what they say of settings counts', () => {
+    const replay = { replay: true };
+    const view = viewOf(
+      says('once'),
+      says('once', {}, replay),
+      update({ sessionUpdate: 'session_info_update', title: 'T' }, replay),
+    );
+    expect(course(view)).toEqual(['agent_message once']);
+    expect(view.title).toBe('T');
+  });
+
+  test('a text that is too long is cut, and says by how much', () => {
+    const chunk = 'x'.repeat(bounds.text_chars / 2 + 10);
+    const [item] = only(viewOf(says(chunk), says(chunk), says('more')), 'agent_message');
+    expect(item?.body.text_chars).toBe(bounds.text_chars);
+    expect(item?.body.cut).toBe(24);
+  });
+
+  test('a message that is too large for an event leaves a mark', () => {
+    const view = viewOf(
+      asks('session/prompt'),
+      fromAgent(null, { method: 'session/update', truncated: true, size: 2_000_000 }),
+      toAgent(
+        { payload: null },
+        { payload: null, method: 'session/prompt', truncated: true, size: 3_000_000 },
+      ),
+    );
+    expect(view.items[1]).toMatchObject({ kind: 'unknown', label: 'session/update', too_large: 2_000_000 });
+    expect(view.items[2]).toMatchObject({ kind: 'user_message', too_large: 3_000_000 });
+  });
+});
+
+describe('turns', () => {
+  test('a turn goes from its prompt to its stop, with the reason of the agent', () => {
+    const view = viewOf(prompts('one'), says('a'), stops('max_tokens'), prompts('two', 'prm_2'));
+    expect(view.turns).toEqual([
+      {
+        n: 1,
+        prompt_id: 'prm_1',
+        prompt_seq: 1,
+        started_ts: 1,
+        ended_ts: 3,
+        stop_reason: 'max_tokens',
+        cancelled_ts: null,
+      },
+      expect.objectContaining({ n: 2, prompt_id: 'prm_2', ended_ts: null }),
+    ]);
+    expect(only(view, 'stop')).toEqual([
+      { kind: 'stop', key: '3', seq: 3, ts: 3, turn: 1, subagent: null, reason: 'max_tokens', seconds: 2 },
+    ]);
+    expect(view.working).toBe(true);
+  });
+
+  test('a turn that was cancelled stops until the agent says that it has', () => {
+    expect(viewOf(prompts('one'), cancels())).toMatchObject({ working: true, stopping: true });
+    const after = viewOf(prompts('one'), cancels(), stops('cancelled'));
+    expect(after).toMatchObject({ working: false, stopping: false });
+    expect(after.turns[0]).toMatchObject({ cancelled_ts: 2, stop_reason: 'cancelled' });
+  });
+
+  test('a prompt that failed ends its turn, and its notice says why', () => {
+    const view = viewOf(
+      prompts('one'),
+      answers({ error: { code: -32603, message: 'no' } }),
+      told('prompt_failed', { prompt_id: 'prm_1' }),
+    );
+    expect(course(view)).toEqual(['user_message one', 'notice']);
+    expect(view.working).toBe(false);
+    expect(view.items[1]).toMatchObject({
+      code: 'prompt_failed',
+      text: 'prompt_failed happened',
+      details: { value: { prompt_id: 'prm_1' } },
+    });
+  });
+
+  test('the end of the process ends what goes on: the turn, its tools, the questions that wait', () => {
+    const view = viewOf(
+      prompts('one'),
+      calls('c1'),
+      wants('rev_1'),
+      ended('failed', { exit_code: 137, reason: 'exit_code' }),
+    );
+    expect(course(view)).toEqual(['user_message one', 'tool c1 unfinished', 'permission', 'status']);
+    expect(only(view, 'permission')[0]).toMatchObject({ outcome: { type: 'gone' }, settled_ts: 4 });
+    expect(view.items[3]).toMatchObject({ status: 'failed', exit_code: 137, reason: 'exit_code' });
+    expect(view.working).toBe(false);
+  });
+
+  test('another session is another life: nothing of the one before goes on', () => {
+    const transcript = new Transcript();
+    transcript.take(numbered([prompts('one'), calls('c1'), { ...says('new'), session_id: 'ses_2' }]));
+    expect(transcript.view.sessions).toEqual([
+      { session_id: 'ses_1', first_seq: 1, started_ts: 1 },
+      { session_id: 'ses_2', first_seq: 3, started_ts: 3 },
+    ]);
+    expect(course(transcript.view)).toContain('tool c1 unfinished');
+    expect(transcript.view.working).toBe(false);
+  });
+
+  test('a log that is read from its middle shows the end of a turn whose beginning it does not have', () => {
+    const view = viewOf(says('last words'), stops('end_turn'));
+    expect(course(view)).toEqual(['agent_message last words', 'stop']);
+    expect(view.items[1]).toMatchObject({ reason: 'end_turn', seconds: null });
+  });
+});
+
+describe('tools', () => {
+  test('a tool is one row, and an update changes what it tells and nothing else', () => {
+    const view = viewOf(
+      calls('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
+      changes('c1', { status: 'in_progress', title: 'Edit a' }),
+      changes('c1', { status: 'completed', title: null, rawOutput: 'done' }),
+    );
+    expect(view.items).toHaveLength(1);
+    expect(only(view, 'tool')[0]).toMatchObject({
+      status: 'completed',
+      ts: 1,
+      ended_ts: 3,
+      call: {
+        title: 'Edit a',
+        tool_kind: 'edit',
+        locations: [{ path: '/a', line: 3 }],
+        raw_input: { value: { x: 1 } },
+        raw_output: { value: 'done' },
+      },
+    });
+  });
+
+  test('an update of a tool that was never told is a row as well', () => {
+    expect(course(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
+  });
+
+  test('a call that begins again after its end is another row', () => {
+    const view = viewOf(calls('c1'), changes('c1', { status: 'failed' }), calls('c1'), calls('c1'));
+    expect(course(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
+  });
+
+  test('a diff tells how many lines it adds and removes, and one that is repeated stays the same object', () => {
+    const content = [{ type: 'diff', path: '/a', oldText: 'one\ntwo\n', newText: 'one\r\n2\nthree' }];
+    const before = viewOf(calls('c1', { content }));
+    const after = viewOf(calls('c1', { content }), changes('c1', { status: 'completed', content }));
+    expect(only(before, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
+    expect(only(after, 'tool')[0]).toMatchObject({ added: 2, removed: 1 });
+    const transcript = new Transcript();
+    transcript.take(numbered([calls('c1', { content })]));
+    const [first] = only(transcript.view, 'tool');
+    transcript.take(numbered([changes('c1', { content: structuredClone(content) })], 2));
+    expect(only(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
+  });
+
+  test('content is text, diff or terminal; any other is kept as it is', () => {
+    const content = [
+      { type: 'content', content: { type: 'text', text: 'out' } },
+      { type: 'terminal', terminalId: 't1' },
+      { type: 'diff', path: '/new', newText: 'a\nb\n' },
+      { type: 'made_up' },
+    ];
+    expect(only(viewOf(calls('c1', { content })), 'tool')[0]?.call.content).toMatchObject([
+      { type: 'content', part: { type: 'text', text: 'out' } },
+      { type: 'terminal', terminal_id: 't1' },
+      { type: 'diff', path: '/new', old: null, added: 2, removed: 0 },
+      { type: 'unknown', raw: { value: { type: 'made_up' } } },
+    ]);
+  });
+
+  test('a cancel marks unfinished tools at once, and an end that is told later still counts', () => {
+    const cancelled = [
+      prompts('go'),
+      calls('c1'),
+      calls('c2'),
+      changes('c2', { status: 'completed' }),
+      cancels(),
+    ];
+    expect(course(viewOf(...cancelled)).slice(1)).toEqual(['tool c1 cancelled', 'tool c2 completed']);
+    const busy = viewOf(...cancelled, changes('c1', { status: 'in_progress', title: 'still here' }));
+    expect(course(busy)[1]).toBe('tool still here cancelled');
+    const late = viewOf(...cancelled, stops('cancelled'), changes('c1', { status: 'failed' }));
+    expect(course(late)[1]).toBe('tool c1 failed');
+  });
+
+  test('a tool whose end is never told is unfinished once its turn is over', () => {
+    const view = viewOf(prompts('go'), calls('c1', { status: 'in_progress' }), stops('end_turn'));
+    expect(only(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
+  });
+});
+
+describe('questions', () => {
+  const call = {
+    toolCallId: 'c1',
+    title: 'npm publish',
+    kind: 'execute',
+    rawInput: { command: 'npm publish' },
+  };
+
+  test('options are the agent’s own, in its order, of whatever kind', () => {
+    const [asked] = only(viewOf(wants('rev_1', call)), 'permission');
+    expect(asked).toMatchObject({
+      review_id: 'rev_1',
+      outcome: null,
+      call: { title: 'npm publish', tool_kind: 'execute', raw_input: { value: { command: 'npm publish' } } },
+      options: options.map(({ optionId, name, kind }) => ({ option_id: optionId, name, kind })),
+    });
+  });
+
+  test('what a question does not say of its tool is known from the tool', () => {
+    const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), wants('rev_1'));
+    expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
+  });
+
+  test('an answer tells the option, who chose it and when', () => {
+    const view = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'selected', optionId: 'y' }));
+    expect(only(view, 'permission')[0]).toMatchObject({
+      outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
+      answered_by: 'ana',
+      settled_ts: 2,
+    });
+  });
+
+  test('a question is cancelled by an answer that says so, and withdrawn by the agent', () => {
+    const cancelled = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'cancelled' }, null));
+    expect(only(cancelled, 'permission')[0]).toMatchObject({
+      outcome: { type: 'cancelled' },
+      answered_by: null,
+    });
+    const withdrawn = viewOf(
+      wants('rev_1'),
+      fromAgent({ method: '$/cancel_request', params: { requestId: 7 } }),
+    );
+    expect(only(withdrawn, 'permission')[0]?.outcome).toEqual({ type: 'withdrawn' });
+  });
+
+  test('an answer that did not reach the agent is marked', () => {
+    const view = viewOf(
+      wants('rev_1'),
+      decides('rev_1', { outcome: 'selected', optionId: 'y' }),
+      told('review_undeliverable', { review_id: 'rev_1' }),
+    );
+    expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
+  });
+
+  test('a question that is too large for an event can still be answered by its review', () => {
+    const large = fromAgent(null, {
+      method: 'session/request_permission',
+      review_id: 'rev_1',
+      truncated: true,
+      size: 5_000_000,
+    });
+    expect(only(viewOf(large), 'permission')[0]).toMatchObject({ review_id: 'rev_1', too_large: 5_000_000 });
+  });
+});
+
+describe('what an agent says of itself', () => {
+  test('the last plan counts, and how much of it is done', () => {
+    const plan = (...states: string[]) =>
+      update({ sessionUpdate: 'plan', entries: states.map((status) => ({ content: 'x', status })) });
+    const view = viewOf(plan('pending'), plan('completed', 'in_progress', 'pending'));
+    expect(view.plan).toMatchObject({ done: 1, total: 3 });
+    expect(view.items).toEqual([]);
+  });
+
+  test('modes, options, commands, usage and title are as they were told last', () => {
+    const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'no mode'] };
+    const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };
+    const view = viewOf(
+      asks('session/new', {}, 'r1'),
+      answers({ result: { sessionId: 's', modes, configOptions: [option] } }, 'r1'),
+      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      answers({ result: {} }, 'r2'),
+      update({ sessionUpdate: 'available_commands_update', availableCommands: [{ name: 'test' }, {}] }),
+      update({ sessionUpdate: 'usage_update', used: 1, size: 10, cost: { amount: 0.4, currency: 'USD' } }),
+      update({ sessionUpdate: 'session_info_update', title: 'Flaky test' }),
+    );
+    expect(view).toMatchObject({
+      modes: { currentModeId: 'auto', availableModes: [{ id: 'ask', name: 'Ask' }] },
+      config_options: [option],
+      commands: [{ name: 'test' }],
+      usage: { used: 1, size: 10, cost: { amount: 0.4, currency: 'USD' } },
+      title: 'Flaky test',
+    });
+    expect(view.items).toEqual([]);
+  });
+
+  test('a setting that the agent refuses is a notice', () => {
+    const view = viewOf(
+      asks('session/set_mode', { modeId: 'auto' }, 'r2'),
+      answers({ error: { code: 1, message: 'not now' } }, 'r2'),
+    );
+    expect(view.items).toMatchObject([{ kind: 'notice', code: 'refused', text: 'not now' }]);
+    expect(view.modes).toBeNull();
+  });
+});
+
+describe('a request for input', () => {
+  test('is an item that names its record; its completion adds no item', () => {
+    const create = { id: 1, method: 'elicitation/create', params: { mode: 'url' } };
+    const view = viewOf(
+      says('one'),
+      fromAgent(create, { elicitation_id: 'eli_1' }),
+      fromAgent({ method: 'elicitation/complete', params: { elicitationId: 'e' } }),
+      says('two'),
+    );
+    expect(view.items.map(({ kind }) => kind)).toEqual(['agent_message', 'elicitation', 'agent_message']);
+    expect(only(view, 'elicitation')).toMatchObject([{ elicitation_id: 'eli_1' }]);
+  });
+});
+
+describe('what is not known', () => {
+  test('an unknown update, notification or request is a folded item with all of it', () => {
+    const view = viewOf(
+      update({ sessionUpdate: 'made_up_update', anything: [1] }),
+      fromAgent({ method: '_made_up/notification', params: { x: 1 } }),
+      fromAgent({ id: 1, method: 'elicitation/create', params: { mode: 'form' } }),
+    );
+    expect(view.items).toMatchObject([
+      { kind: 'unknown', label: 'made_up_update', raw: { value: { anything: [1] } } },
+      { kind: 'unknown', label: '_made_up/notification', raw: { value: { x: 1 } } },
+      { kind: 'unknown', label: 'elicitation/create', raw: { value: { mode: 'form' } } },
+    ]);
+  });
+
+  test('an unknown value that is too large is cut', () => {
+    const huge = { sessionUpdate: 'made_up', text: 'x'.repeat(bounds.text_chars + 1) };
+    const [item] = only(viewOf(update(huge)), 'unknown');
+    expect(item?.raw.cut).toBe(true);
+    expect(String(item?.raw.value)).toHaveLength(bounds.text_chars);
+  });
+});
+
+test('frames that do not survive being read and written again are shown like any others', () => {
+  const view = viewOf(...oddFrames('s').map((frame) => fromAgent(JSON.parse(frame))));
+  expect(course(view)).toEqual(['agent_message integerswritingkeyscafé 😀 / A \0 \ud800']);
+});
+
+describe('a stream', () => {
+  test('an event that comes again changes nothing', () => {
+    const transcript = new Transcript();
+    const events = numbered([says('a'), says('b')]);
+    transcript.take(events);
+    const { view } = transcript;
+    transcript.take(events);
+    expect(transcript.view).toBe(view);
+  });
+
+  test('after a reset the log goes on at its head, and no two items have one key', () => {
+    const transcript = new Transcript();
+    transcript.take(numbered([says('a'), calls('c1'), says('b')]));
+    transcript.take(numbered([{ ...told('reset', { head: 1 }), session_id: null }]));
+    transcript.take(numbered([calls('c2'), says('c')], 2));
+    expect(course(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
+    expect(transcript.view.last_seq).toBe(3);
+    const keys = transcript.view.items.map(({ key }) => key);
+    expect(new Set(keys).size).toBe(keys.length);
+  });
+
+  test('a picture that was taken never changes, and holds what did not change as it was', () => {
+    const transcript = new Transcript();
+    transcript.take(numbered([prompts('go'), says('one'), calls('c1'), says('two')]));
+    const before = transcript.view;
+    const copy = structuredClone(before);
+    transcript.take(numbered([says('three'), changes('c1', { status: 'completed' })], 5));
+    expect(before).toEqual(copy);
+    const after = transcript.view;
+    expect(after.items[0]).toBe(before.items[0]);
+    expect(after.items[1]).toBe(before.items[1]);
+    expect(after.items[3]).not.toBe(before.items[3]);
+  });
+
+  test('only so many items are held, the newest, and tools among them still change', () => {
+    const transcript = new Transcript();
+    const many = Array.from({ length: bounds.items + 10 }, (_, at) => calls(`c${at}`));
+    transcript.take(numbered(many));
+    transcript.take(numbered([changes('c0', { title: 'too late' })], many.length + 1));
+    transcript.take(numbered([changes(`c${many.length - 1}`, { title: 'last' })], many.length + 2));
+    const { items, left_out } = transcript.view;
+    expect(items.length).toBeLessThanOrEqual(bounds.items);
+    expect(items.length + left_out).toBe(many.length + 1);
+    expect(items.at(-2)).toMatchObject({ call: { title: 'last' } });
+  });
+});
+
+describe('the demo agent', () => {
+  let dir: string;
+  let demo: Driven;
+
+  beforeEach(async () => {
+    dir = await mkdtemp(join(tmpdir(), 'svc-transcript-'));
+    demo = new Driven({ state_dir: join(dir, 'state') });
+  });
+
+  afterEach(async () => {
+    await demo.close();
+    await rm(dir, { recursive: true });
+  });
+
+  /** What it wrote, with what it was asked and answered. */
+  function events(): Fields[] {
+    const frames = demo.output
+      .split('\n')
+      .filter((line) => line !== '')
+      .map((line) => JSON.parse(line) as Fields);
+    const end = frames.find(({ result }) => 'stopReason' in fieldsOf(result))!;
+    return [
+      prompts('Fix the flaky test', end.id),
+      ...frames.flatMap((frame) =>
+        frame.method === 'session/request_permission'
+          ? [
+              fromAgent(frame, { review_id: 'rev_1' }),
+              decides('rev_1', { outcome: 'selected', optionId: 'demo-once' }),
+            ]
+          : [fromAgent(frame)],
+      ),
+    ];
+  }
+
+  test('a turn of it is a message, a thought, a plan, tools with a diff, an answered question and a stop', async () => {
+    await demo.prompt(await demo.open(dir), 'Fix the flaky test');
+    const view = viewOf(...events());
+    expect(view.items.map(({ kind }) => kind)).toEqual([
+      'user_message',
+      'agent_message',
+      'thought',
+      'tool',
+      'tool',
+      'permission',
+      'agent_message',
+      'stop',
+    ]);
+    expect(textOf(only(view, 'agent_message')[0]!.body)).toContain('Fix the flaky test');
+    expect(only(view, 'tool').map(({ status }) => status)).toEqual(['completed', 'completed']);
+    expect(only(view, 'tool')[1]?.added).toBeGreaterThan(0);
+    expect(only(view, 'permission')[0]?.outcome).toMatchObject({ type: 'selected', option_id: 'demo-once' });
+    expect(view.plan?.done).toBe(view.plan?.total);
+    expect(view.usage?.size).toBeGreaterThan(0);
+    expect(view.commands.length).toBeGreaterThan(0);
+    expect(view.working).toBe(false);
+  });
+});

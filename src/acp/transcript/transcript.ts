@@ -1,0 +1,286 @@
+/**
+ * An agent's event log as a conversation. Takes events in order, in batches of any size with the same result. A `view` never
+ * changes, and parts that are the same as in an earlier view are the same objects.
+ */
+import type { EventRecord } from '../../core/event.ts';
+import { type AgentStatus, isFinal } from '../../features/agents/rules.ts';
+import {
+  authorOf,
+  markedTurnEnd,
+  type ReceivedEntry,
+  readReceived,
+  readSent,
+  type SentEntry,
+  tooLarge,
+} from '../entries.ts';
+import { fieldsOf, headOf, isRecord, numberOf, stringOf } from '../json.ts';
+import type { AgentMethod } from '../methods.ts';
+import { shortOrNull, shortText } from './bounded.ts';
+import { bounds } from './bounds.ts';
+import type { Item, Printed, Session, Turn } from './items.ts';
+import { outputText } from './output.ts';
+import { bodyOf, textOf } from './parts.ts';
+import { afterAnswer, afterUpdate, noSettings, type Settings } from './settings.ts';
+import { UpdateWriter } from './updates.ts';
+import { Writer } from './writer.ts';
+
+export interface View extends Settings {
+  readonly items: readonly Item[];
+  /** The number of older items that were dropped. */
+  readonly left_out: number;
+  readonly turns: readonly Turn[];
+  readonly sessions: readonly Session[];
+  /** A turn is open. */
+  readonly working: boolean;
+  /** The open turn was cancelled, and the agent has not ended it yet. */
+  readonly stopping: boolean;
+  readonly last_seq: number;
+}
+
+/** A request of the service without an answer. */
+interface SentRequest {
+  method: string;
+  /** The mode that it sets. */
+  mode_id: string | null;
+}
+
+type Sent<K extends SentEntry['kind']> = Extract<ReturnType<typeof readSent>, { kind: K }>;
+type Received<K extends ReceivedEntry['kind']> = Extract<ReturnType<typeof readReceived>, { kind: K }>;
+
+/** A rejection of these methods produces no event of its own. */
+const silently_rejected: readonly string[] = [
+  'authenticate',
+  'auth/login',
+  'session/set_mode',
+  'session/set_config_option',
+] satisfies AgentMethod[];
+
+export class Transcript {
+  readonly #writer = new Writer();
+  readonly #updates = new UpdateWriter(this.#writer);
+  #settings = noSettings;
+  #session_id: string | null = null;
+  readonly #requests = new Map<unknown, SentRequest>();
+  #view: View | null = null;
+
+  get view(): View {
+    const { items, turns, sessions, last_seq } = this.#writer;
+    const { open } = turns;
+    this.#view ??= {
+      ...this.#settings,
+      items: items.copy,
+      left_out: items.dropped,
+      turns: turns.all,
+      sessions,
+      working: open !== null,
+      stopping: open !== null && open.cancelled_ts !== null,
+      last_seq,
+    };
+    return this.#view;
+  }
+
+  /** Events that were taken before are not taken again. */
+  take(events: readonly EventRecord[]): void {
+    for (const event of events) {
+      if (!this.#writer.isNew(event)) continue;
+      this.#view = null;
+      this.#take(event);
+    }
+  }
+
+  #take(event: EventRecord): void {
+    const { session_id } = event;
+    if (typeof session_id === 'string' && session_id !== this.#session_id) {
+      this.#session_id = session_id;
+      this.#requests.clear();
+      this.#writer.begin(session_id, event);
+    }
+    switch (event.type) {
+      case 'acp_event':
+        if (event.direction === 'to_agent') this.#sent(event);
+        else {
+          this.#received(event);
+          this.#markedEnd(event);
+        }
+        break;
+      case 'output':
+        this.#output(event);
+        break;
+      case 'status':
+        this.#status(event);
+        break;
+      case 'error':
+        this.#error(event);
+        break;
+      default:
+        this.#writer.unknown(event, shortOrNull(fieldsOf(event).type) ?? 'event', event);
+    }
+  }
+
+  // --- to the agent ---------------------------------------------------------------------------------------------------
+
+  #sent(event: EventRecord): void {
+    const entry = readSent(event);
+    const { id, method } = entry;
+    if (method !== null && id !== undefined) {
+      this.#keepRequest(id, { method, mode_id: entry.kind === 'set_mode' ? entry.mode_id : null });
+    }
+    if (entry.kind === 'prompt') this.#prompt(event, entry);
+    else if (entry.kind === 'cancel') this.#cancel(event.ts);
+    else if (entry.kind === 'answer' && entry.review_id !== null) {
+      this.#writer.tools.answered(entry.review_id, entry.answered_by, entry.result, event.ts);
+    }
+  }
+
+  #keepRequest(id: unknown, request: SentRequest): void {
+    this.#requests.set(id, request);
+    const [oldest] = this.#requests.keys();
+    if (this.#requests.size > bounds.asked) this.#requests.delete(oldest);
+  }
+
+  #prompt(event: EventRecord, { id, blocks }: Sent<'prompt'>): void {
+    const writer = this.#writer;
+    const body = bodyOf(blocks);
+    writer.endTurn(null, 'unfinished', event.ts);
+    const prompt_id = shortOrNull(id) ?? '';
+    writer.turns.begin(prompt_id, event.seq, event.ts);
+    this.#updates.prompted(textOf(body));
+    const about = { body, prompt_id, too_large: tooLarge(event) };
+    writer.add({ kind: 'user_message', ...writer.where(event), ...about }, body.chars);
+  }
+
+  #cancel(ts: number): void {
+    const { voices, tools, turns } = this.#writer;
+    voices.pause(ts);
+    tools.end('cancelled', ts);
+    turns.cancel(ts);
+  }
+
+  // --- from the agent -------------------------------------------------------------------------------------------------
+
+  #received(event: EventRecord): void {
+    const entry = readReceived(event);
+    switch (entry.kind) {
+      case 'response':
+        this.#response(event, entry);
+        return;
+      case 'update':
+        if (!isRecord(event.payload)) break;
+        this.#update(event, entry);
+        return;
+      case 'permission_request':
+        if (entry.review_id === null) break;
+        this.#permissionRequest(event, entry, entry.review_id);
+        return;
+      case 'elicitation': {
+        const { elicitation_id } = entry;
+        if (elicitation_id === null) break;
+        this.#writer.add({ kind: 'elicitation', ...this.#writer.where(event), elicitation_id }, 0);
+        return;
+      }
+      case 'elicitation_complete':
+        return;
+      case 'withdrawal':
+        this.#writer.tools.withdrawn(entry.request_id, event.ts);
+        return;
+      case 'other':
+    }
+    this.#writer.unknown(event, entry.method ?? '', entry.params);
+  }
+
+  #update(event: EventRecord, { update, raw }: Received<'update'>): void {
+    const settings = afterUpdate(this.#settings, update);
+    if (settings === null) {
+      this.#updates.write(event, update, raw);
+      return;
+    }
+    // A sub-agent has its own mode and plan. Nothing from an unannounced session is trusted.
+    if (authorOf(event) === null) this.#settings = settings;
+    else if (event.unknown_session === true) {
+      this.#writer.unknown(event, shortOrNull(raw.sessionUpdate) ?? '', raw);
+    }
+  }
+
+  #permissionRequest(event: EventRecord, entry: Received<'permission_request'>, review_id: string): void {
+    const { tools, subagents } = this.#writer;
+    const where = this.#writer.enter(event);
+    this.#writer.pause(where);
+    const scope = authorOf(event)?.scope ?? '';
+    if (entry.called) {
+      const update = { kind: 'tool_call', how: 'changes', call: entry.called } as const;
+      tools.update(update, scope, { ...where, key: `${where.key} call` });
+    }
+    const asker = subagents.asker(where.subagent, event.unknown_session === true);
+    const about = { review_id, request_id: entry.id, too_large: tooLarge(event), asker };
+    tools.asks({ ...entry, ...about }, scope, where);
+  }
+
+  #response(event: EventRecord, { id, result, stop_reason, failure }: Received<'response'>): void {
+    const request = this.#requests.get(id);
+    this.#requests.delete(id);
+    // The turn ends with another event, or is marked on this one.
+    if (event.accepted || markedTurnEnd(event)) return;
+    if (request?.method === 'session/prompt' || stop_reason !== null) {
+      // A notice says what went wrong.
+      if (failure !== null) this.#writer.endTurn(null, 'unfinished', event.ts);
+      else this.#writer.stop(this.#writer.where(event), shortOrNull(stop_reason));
+      return;
+    }
+    if (!request) return;
+    const { method, mode_id } = request;
+    if (isRecord(result)) this.#settings = afterAnswer(this.#settings, method, mode_id, result);
+    if (failure !== null && silently_rejected.includes(method)) {
+      this.#writer.notice(event, 'refused', shortText(failure), { method });
+    }
+  }
+
+  /** In ACP version 2 the turn is not ended by the response to the prompt but by another frame. */
+  #markedEnd(event: EventRecord): void {
+    const end = markedTurnEnd(event);
+    if (end === null) return;
+    const reason = shortOrNull(end.stop_reason);
+    // A notice says what went wrong.
+    const failed = reason === 'error' || isRecord(fieldsOf(event.payload).error);
+    const where = this.#writer.where(event);
+    // The frame may be an item too.
+    if (failed) this.#writer.endTurn(reason, 'unfinished', event.ts);
+    else this.#writer.stop({ ...where, key: `${where.key} end` }, reason);
+  }
+
+  // --- of the service -------------------------------------------------------------------------------------------------
+
+  #output(event: EventRecord): void {
+    if (event.stream !== 'stdout') return;
+    const { items } = this.#writer;
+    const { text } = outputText(event);
+    const lines = text.split('\n').length - (text.endsWith('\n') ? 1 : 0);
+    const last = items.get(items.end - 1);
+    const before = last?.kind === 'output' ? last : undefined;
+    const kept = headOf(text, Math.max(0, bounds.output_chars - (before?.text.length ?? 0)));
+    const about = {
+      text: (before?.text ?? '') + kept,
+      lines: (before?.lines ?? 0) + lines,
+      cut: (before?.cut ?? 0) + text.length - kept.length,
+    };
+    // Output between the chunks of a message does not end the message.
+    if (!before) items.add({ kind: 'output', ...this.#writer.where(event), ...about }, about.text.length);
+    else items.replace(items.end - 1, { ...before, ...about } as Printed, about.text.length);
+  }
+
+  #status(event: EventRecord): void {
+    const { session_id, ts } = event;
+    const status = event.status as AgentStatus;
+    if (isFinal(status)) this.#writer.endProcess(status === 'cancelled' ? 'cancelled' : 'unfinished', ts);
+    const [exit_code, exit_signal] = [numberOf(event.exit_code), shortOrNull(event.exit_signal)];
+    const about = { status, session_id, exit_code, exit_signal, reason: shortOrNull(event.reason) };
+    this.#writer.add({ kind: 'status', ...this.#writer.where(event), ...about }, 0);
+  }
+
+  #error(event: EventRecord): void {
+    const { type, agent_id, session_id, seq, ts, code, error, ...details } = event;
+    if (code === 'turn_lost') this.#writer.endTurn(null, 'unfinished', ts);
+    if (code === 'review_undeliverable') this.#writer.tools.undeliverable(stringOf(details.review_id) ?? '');
+    if (code === 'reset') this.#writer.reset(seq);
+    this.#writer.notice(event, shortOrNull(code) ?? 'error', shortOrNull(error) ?? '', details);
+  }
+}

@@ -1,0 +1,126 @@
+/** Adds items to a transcript: knows the current turn, the authors, and where each event's item belongs. */
+import type { EventRecord } from '../../core/event.ts';
+import { authorOf, tooLarge } from '../entries.ts';
+import { numberOf } from '../json.ts';
+import { rawOf, shortOrNull } from './bounded.ts';
+import { bounds } from './bounds.ts';
+import { ItemList } from './item-list.ts';
+import type { Item, Session } from './items.ts';
+import { RelayedMessages } from './relayed.ts';
+import { Voices, type Where } from './speech.ts';
+import { Subagents } from './subagents.ts';
+import { Tools } from './tools.ts';
+import { Turns } from './turns.ts';
+
+/** Errors of one connection, which repeat the number of another event. */
+const connection_codes: readonly unknown[] = ['reset', 'events_truncated'];
+
+export class Writer {
+  readonly items = new ItemList();
+  readonly voices = new Voices(this.items);
+  readonly subagents = new Subagents(this.items);
+  readonly relayed = new RelayedMessages(this.items);
+  readonly tools = new Tools(this.items);
+  readonly turns = new Turns();
+  #sessions: readonly Session[] = [];
+  #last_seq = 0;
+  /** How often the log started over. */
+  #resets = 0;
+  /** The number of keys that were made for errors of a connection. */
+  #connection_keys = 0;
+
+  get sessions(): readonly Session[] {
+    return this.#sessions;
+  }
+
+  get last_seq(): number {
+    return this.#last_seq;
+  }
+
+  /** Whether the event is new. Events that were taken before are not taken again. */
+  isNew(event: EventRecord): boolean {
+    const seq = numberOf(event.seq);
+    if (seq === null || (seq <= this.#last_seq && !isOfConnection(event))) return false;
+    this.#last_seq = Math.max(seq, this.#last_seq);
+    return true;
+  }
+
+  /** Starts another session of the agent, in which ids may be used again. */
+  begin(session_id: string, { seq, ts }: EventRecord): void {
+    this.endProcess('unfinished', ts);
+    this.tools.begin();
+    this.voices.begin();
+    this.subagents.begin();
+    this.relayed.begin();
+    const session = { session_id, first_seq: seq, started_ts: ts };
+    this.#sessions = [...this.#sessions.slice(1 - bounds.sessions), session];
+  }
+
+  /** The process is gone, so nothing that it was doing will end. */
+  endProcess(tools: 'cancelled' | 'unfinished', ts: number): void {
+    this.endTurn(null, tools, ts);
+    this.tools.gone(ts);
+    this.subagents.over();
+  }
+
+  /** The log starts over: its events are numbered again, and their items get other keys. */
+  reset(seq: number): void {
+    this.#last_seq = seq;
+    this.#resets++;
+  }
+
+  endTurn(stop_reason: string | null, tools: 'cancelled' | 'unfinished', ts: number): void {
+    this.voices.pause(ts);
+    this.tools.end(tools, ts);
+    this.turns.end(stop_reason, ts);
+  }
+
+  /** Ends the turn with an item. */
+  stop(where: Where, reason: string | null): void {
+    const started_ts = this.turns.open?.started_ts;
+    this.endTurn(reason, reason === 'cancelled' ? 'cancelled' : 'unfinished', where.ts);
+    const seconds = started_ts === undefined ? null : where.ts - started_ts;
+    this.add({ kind: 'stop', ...where, reason, seconds }, 0);
+  }
+
+  /** Where the item of an event belongs. */
+  where(event: EventRecord): Where {
+    const { seq, ts, subagent } = event;
+    const own = isOfConnection(event) ? `${seq}+${++this.#connection_keys}` : String(seq);
+    const key = this.#resets === 0 ? own : `${this.#resets}:${own}`;
+    return { key, seq, ts, turn: this.turns.open?.n ?? null, subagent: shortOrNull(subagent) };
+  }
+
+  /** The same; an item of a sub-agent belongs below the row of the sub-agent. */
+  enter(event: EventRecord): Where {
+    const where = this.where(event);
+    this.subagents.enter(where, authorOf(event)?.unknown_session ?? false);
+    return where;
+  }
+
+  /** The author's next text is a new message. */
+  pause({ subagent, ts }: Where): void {
+    this.voices.of(subagent, ts).pause(ts);
+  }
+
+  /** `chars`: the size of the item. */
+  add(item: Item, chars: number): void {
+    this.pause(item);
+    this.items.add(item, chars);
+  }
+
+  notice(event: EventRecord, code: string, text: string, details: Record<string, unknown>): void {
+    const raw = rawOf(details, bounds.word_chars);
+    const item: Item = { kind: 'notice', ...this.where(event), code, text, details: raw };
+    this.items.add(item, text.length + raw.chars);
+  }
+
+  unknown(event: EventRecord, label: string, value: unknown): void {
+    const raw = rawOf(value ?? null);
+    this.add({ kind: 'unknown', ...this.enter(event), label, raw, too_large: tooLarge(event) }, raw.chars);
+  }
+}
+
+function isOfConnection({ type, code }: EventRecord): boolean {
+  return type === 'error' && connection_codes.includes(code);
+}

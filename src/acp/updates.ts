@@ -1,0 +1,150 @@
+/**
+ * Reads a `session/update` into a typed value, for the fold, the CLI and the web UI alike. Fields of an unexpected type count
+ * as missing, and kinds that are not known stay as they are. `plainUpdate` first translates an update of ACP v2.
+ */
+import type { SessionUpdate as V1 } from '@agentclientprotocol/sdk';
+import type { SessionUpdate as V2 } from '@agentclientprotocol/sdk/experimental/v2';
+import { type Fields, numberOf, recordsOf, stringOf } from './json.ts';
+import { type Cost, type ReportedSettings, readCost, readSettings } from './settings.ts';
+import { type Announcement, readAnnouncement } from './subagent-reports.ts';
+import { readToolCall, type ToolCall } from './tool-calls.ts';
+import { messageBlocks } from './v2/reading.ts';
+
+/** Tool calls of v1, and everything that only v2 or a draft of the protocol has. */
+type UpdateName =
+  | V1['sessionUpdate']
+  | Extract<V2['sessionUpdate'], string>
+  | 'subagent_update'
+  | 'session_message'
+  | 'session_message_chunk';
+
+export type Voice = 'agent_message' | 'thought';
+
+export type Update =
+  /** A part of a message. */
+  | { kind: 'chunk'; voice: Voice; message_id: string | null; block: unknown }
+  /** A whole message, which replaces its chunks; `blocks` is null if they stay. */
+  | { kind: 'message'; voice: Voice; message_id: string | null; blocks: readonly Fields[] | null }
+  /** What the agent repeats of the user's messages. */
+  | { kind: 'user_message'; blocks: readonly unknown[] }
+  /** Between the agent and its sub-agents; `blocks` is null if a whole message has no list of them. */
+  | {
+      kind: 'session_message';
+      message_id: string | null;
+      from: string | null;
+      to: string | null;
+      is_chunk: boolean;
+      blocks: readonly unknown[] | null;
+    }
+  /** `begins`: a new call, even if its id was used before. `appends`: the content is added to the call's. */
+  | { kind: 'tool_call'; how: 'begins' | 'changes' | 'appends'; call: ToolCall }
+  /** The output of a command, which tool calls refer to. Undefined: not mentioned. */
+  | {
+      kind: 'terminal';
+      terminal_id: string | null;
+      command: unknown;
+      output: unknown;
+      exit_status: unknown;
+      data: unknown;
+    }
+  | { kind: 'plan'; entries: readonly Fields[] }
+  | { kind: 'commands'; commands: readonly Fields[] }
+  | { kind: 'mode'; mode_id: string | null }
+  | { kind: 'settings'; settings: ReportedSettings }
+  /** Undefined: not mentioned. */
+  | { kind: 'title'; title: string | null | undefined }
+  | { kind: 'usage'; used: number | null; size: number | null; cost: Cost | null }
+  | { kind: 'subagent'; announcement: Announcement }
+  /** The state of the session's work. */
+  | { kind: 'work' }
+  | { kind: 'notice'; severity: string | null; title: string | null; description: string | null }
+  /** The agent summarizes its context. */
+  | { kind: 'compaction'; status: string | null; error: string | null }
+  | { kind: 'compaction_summary' }
+  | { kind: 'unknown' };
+
+/** `update`: of ACP v1, or of v2 after `plainUpdate`. */
+export function readUpdate(update: Fields): Update {
+  const { sessionUpdate, content, messageId } = update;
+  const message_id = stringOf(messageId);
+  switch (sessionUpdate as UpdateName) {
+    case 'agent_message_chunk':
+      return { kind: 'chunk', voice: 'agent_message', message_id, block: content };
+    case 'agent_thought_chunk':
+      return { kind: 'chunk', voice: 'thought', message_id, block: content };
+    case 'agent_message':
+      return { kind: 'message', voice: 'agent_message', message_id, blocks: messageBlocks(update) };
+    case 'agent_thought':
+      return { kind: 'message', voice: 'thought', message_id, blocks: messageBlocks(update) };
+    case 'user_message':
+      return { kind: 'user_message', blocks: messageBlocks(update) ?? [] };
+    case 'user_message_chunk':
+      return { kind: 'user_message', blocks: [content] };
+    case 'session_message':
+      return sessionMessage(update, false, Array.isArray(content) ? content : null);
+    case 'session_message_chunk':
+      return sessionMessage(update, true, [content]);
+    case 'tool_call':
+      return { kind: 'tool_call', how: 'begins', call: readToolCall(update) };
+    case 'tool_call_update':
+      return { kind: 'tool_call', how: 'changes', call: readToolCall(update) };
+    case 'tool_call_content_chunk':
+      return { kind: 'tool_call', how: 'appends', call: readToolCall({ ...update, content: [content] }) };
+    case 'terminal_update':
+    case 'terminal_output_chunk':
+      return terminal(update);
+    default:
+      return readReport(update);
+  }
+}
+
+/** Updates about the session itself. */
+function readReport(update: Fields): Update {
+  switch (update.sessionUpdate as UpdateName) {
+    case 'plan':
+      return { kind: 'plan', entries: recordsOf(update.entries) };
+    case 'available_commands_update':
+      return { kind: 'commands', commands: recordsOf(update.availableCommands) };
+    case 'current_mode_update':
+      return { kind: 'mode', mode_id: stringOf(update.currentModeId) };
+    case 'config_option_update':
+      return { kind: 'settings', settings: readSettings(update) };
+    case 'session_info_update':
+      return { kind: 'title', title: update.title === undefined ? undefined : stringOf(update.title) };
+    case 'usage_update': {
+      const { used, size, cost } = update;
+      return { kind: 'usage', used: numberOf(used), size: numberOf(size), cost: readCost(cost) };
+    }
+    case 'subagent_update':
+      return { kind: 'subagent', announcement: readAnnouncement(update) };
+    case 'state_update':
+      return { kind: 'work' };
+    case 'notice': {
+      const { severity, title, description } = update;
+      const texts = { title: stringOf(title), description: stringOf(description) };
+      return { kind: 'notice', severity: stringOf(severity), ...texts };
+    }
+    case 'compaction_update':
+      return { kind: 'compaction', status: stringOf(update.status), error: stringOf(update.error) };
+    case 'compaction_summary_chunk':
+      return { kind: 'compaction_summary' };
+    default:
+      return { kind: 'unknown' };
+  }
+}
+
+function sessionMessage(update: Fields, is_chunk: boolean, blocks: readonly unknown[] | null): Update {
+  return {
+    kind: 'session_message',
+    message_id: stringOf(update.messageId),
+    from: stringOf(update.senderSessionId),
+    to: stringOf(update.recipientSessionId),
+    is_chunk,
+    blocks,
+  };
+}
+
+function terminal({ terminalId, command, output, exitStatus, data }: Fields): Update {
+  const terminal_id = stringOf(terminalId);
+  return { kind: 'terminal', terminal_id, command, output, exit_status: exitStatus, data };
+}

@@ -1,0 +1,83 @@
+/**
+ * Diffs of ACP v2 in the format of v1 (pure). v2 names the files that change and may give a patch; v1 has the old and
+ * the new text of one file. The converted texts contain only the lines in the patch.
+ */
+import { type Fields, isRecord, recordsOf } from '../json.ts';
+import { type PatchedFile, readPatch } from './patch.ts';
+
+/** Between two parts of a file. */
+const GAP = '⋯';
+const NOWHERE = '/dev/null';
+/** Files beyond these are not shown one by one. */
+const FILES_MAX = 1_000;
+
+/** Converts the content of a tool call; anything but a v2 diff is unchanged. */
+export function plainContent(content: unknown): unknown {
+  if (!Array.isArray(content)) return content;
+  return content.flatMap((one: unknown) => (isChanges(one) ? diffsOf(one) : [one]));
+}
+
+function isChanges(one: unknown): one is Fields {
+  return (
+    isRecord(one) && one.type === 'diff' && Array.isArray(one.changes) && one.changes.length <= FILES_MAX
+  );
+}
+
+/** One for each file: first those of the patch, then the rest. An unreadable patch is shown as text after them. */
+function diffsOf({ changes, patch }: Fields): Fields[] {
+  const text = isRecord(patch) && patch.format === 'git_patch' ? textIn(patch) : '';
+  const files = filesIn(text);
+  const rest = recordsOf(changes);
+  const patched = (files ?? []).flatMap((file) => {
+    if (file.hunks.length === 0) return [];
+    const name = nameOf(file);
+    const at = rest.findIndex((change) => isOf(name, textIn(change, 'path')));
+    const [change] = at < 0 ? [] : rest.splice(at, 1);
+    const oldText = file.old_name === NOWHERE ? null : linesOf(file, '-');
+    return {
+      type: 'diff',
+      path: textIn(change ?? { path: name }, 'path'),
+      oldText,
+      newText: linesOf(file, '+'),
+    };
+  });
+  const unread = files === null ? [{ type: 'content', content: { type: 'text', text } }] : [];
+  return [...patched, ...rest.map(unpatched), ...unread];
+}
+
+function textIn(record: Fields, key = 'text'): string {
+  const text = record[key];
+  return typeof text === 'string' ? text : '';
+}
+
+/** Null for text that is not a patch. */
+function filesIn(text: string): PatchedFile[] | null {
+  if (text.trim() === '') return [];
+  const files = readPatch(text);
+  return files && files.length <= FILES_MAX ? files : null;
+}
+
+/** Patches use relative paths, changes absolute ones. */
+function isOf(name: string, path: string): boolean {
+  return name !== '' && (path === name || path.endsWith(`/${name}`));
+}
+
+function nameOf({ old_name, new_name }: PatchedFile): string {
+  return new_name === NOWHERE ? old_name : new_name;
+}
+
+/** The lines of one side of a hunk. */
+function linesOf({ hunks }: PatchedFile, side: '-' | '+'): string {
+  const places = hunks.map((lines) =>
+    lines.flatMap((line) => (line.startsWith(' ') || line.startsWith(side) ? [`${line.slice(1)}\n`] : [])),
+  );
+  return places.map((lines) => lines.join('')).join(`${GAP}\n`);
+}
+
+/** Describes the change of a file whose lines are not given. */
+function unpatched(change: Fields): Fields {
+  const [from, to, what] = [textIn(change, 'oldPath'), textIn(change, 'path'), textIn(change, 'operation')];
+  const named = from === '' ? to : `${from} → ${to}`;
+  const path = ['add', 'modify', 'move'].includes(what) ? named : `${named} (${what})`;
+  return { type: 'diff', path, oldText: what === 'add' ? null : '', newText: '' };
+}

@@ -1,0 +1,305 @@
+import { AGENT_METHODS, CLIENT_METHODS } from '@agentclientprotocol/sdk';
+import { expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from '../message.ts';
+import { currentMode, modeSetting } from '../modes.ts';
+import { beginning } from '../state.ts';
+import { type FoldedFrame, foldFrame } from './fold.ts';
+import { toV2 } from './wire.ts';
+
+type RpcError = { code: number; message: string };
+
+/** A session's conversation in v2. The service's messages are translated as they are when sent to an agent. */
+class Talk {
+  last: FoldedFrame = { state: beginning, replay: false, source: null, events: [], accepted: false };
+
+  get state() {
+    return this.last.state;
+  }
+
+  get events() {
+    return this.last.events;
+  }
+
+  ask(method: string, params: object = {}, id: RequestId = `q${this.state.asked_count + 1}`): this {
+    const said: Message = { kind: 'request', id, method, params };
+    return this.#take('to_agent', this.state.protocol_version === 2 ? toV2(said) : said);
+  }
+
+  answers(result: unknown, error?: RpcError): this {
+    const { id } = this.state.asked.at(-1)!;
+    return this.#take('from_agent', { kind: 'response', id, ...(error ? { error } : { result }) });
+  }
+
+  asks(params: object, id: RequestId = 1): this {
+    const method = CLIENT_METHODS.session_request_permission;
+    return this.#take('from_agent', { kind: 'request', id, method, params });
+  }
+
+  update(sessionUpdate: string, more: object = {}, sessionId = 's'): this {
+    const params = { sessionId, update: { sessionUpdate, ...more } };
+    return this.#take('from_agent', { kind: 'notification', method: CLIENT_METHODS.session_update, params });
+  }
+
+  is(state: string, more: object = {}): this {
+    return this.update('state_update', { state, ...more });
+  }
+
+  echoes(): this {
+    return this.update('user_message', { messageId: 'm1', content: [] });
+  }
+
+  accepts(): this {
+    return this.answers({ messageId: 'm1' });
+  }
+
+  cancel(): this {
+    return this.#take('to_agent', { kind: 'notification', method: AGENT_METHODS.session_cancel, params: {} });
+  }
+
+  #take(direction: 'from_agent' | 'to_agent', message: Message): this {
+    this.last = foldFrame(this.state, direction, message);
+    return this;
+  }
+}
+
+const hello = {
+  protocolVersion: 2,
+  info: { name: 'a', title: 'A', version: '1' },
+  capabilities: { session: { prompt: { image: {}, audio: null }, mcp: { stdio: {} } } },
+  authMethods: [{ methodId: 'key', name: 'Key', type: 'agent' }],
+};
+const offered = () => new Talk().ask(AGENT_METHODS.initialize, { protocolVersion: 2 });
+const begun = () => offered().answers(hello);
+const ready = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's' });
+const prompted = () => ready().ask(AGENT_METHODS.session_prompt, {}, 'prm_1');
+const ended = (stop_reason: string | null, error: RpcError | null = null) =>
+  expect.objectContaining({ kind: 'turn_ended', prompt_id: 'prm_1', stop_reason, error });
+
+test('an agent that chooses version 2 reports its name and capabilities', () => {
+  const talk = begun();
+  expect(talk.events).toContainEqual({ kind: 'initialized' });
+  expect(talk.state).toMatchObject({
+    protocol_version: 2,
+    agent: { name: 'a', title: 'A', version: '1' },
+    capabilities: { load: false, resume: true, image: true, audio: false, embedded_context: false },
+    mcp_stdio: true,
+    auth_methods: [{ id: 'key', name: 'Key', description: null, type: 'agent' }],
+  });
+});
+
+test('an agent that chooses version 1 gets version 1', () => {
+  const talk = offered().answers({ protocolVersion: 1, agentCapabilities: {} });
+  expect(talk.events).toContainEqual({ kind: 'initialized' });
+  expect(talk.state).toMatchObject({ protocol_version: 1 });
+});
+
+test.each([
+  ['another version', { ...hello, protocolVersion: 3 }, 'ACP version 3, this service versions 1 and 2'],
+  ['no version', {}, 'no version of ACP, this service versions 1 and 2'],
+])('an agent that chooses %s fails', (_what, result, message) => {
+  const talk = offered().answers(result);
+  expect(talk.state).toMatchObject({ phase: 'failed', protocol_version: null });
+  const failed = { kind: 'failed', code: 'acp_version_unsupported', message: `the agent speaks ${message}` };
+  expect(talk.events).toContainEqual(failed);
+});
+
+test('an agent that chooses a version that it was not offered fails', () => {
+  const talk = new Talk().ask(AGENT_METHODS.initialize, { protocolVersion: 1 }).answers(hello);
+  expect(talk.state).toMatchObject({ phase: 'failed', protocol_version: null });
+});
+
+test('an agent that repeats version 2 but has no sessions in it fails', () => {
+  const talk = offered().answers({ protocolVersion: 2, agentCapabilities: { loadSession: true } });
+  expect(talk.state).toMatchObject({ phase: 'failed', asked: [] });
+  expect(talk.events).toContainEqual(
+    expect.objectContaining({ kind: 'failed', code: 'acp_sessions_unsupported' }),
+  );
+  expect(talk.events).not.toContainEqual({ kind: 'initialized' });
+});
+
+test('signing in uses the method name of version 2', () => {
+  const talk = begun()
+    .ask(AGENT_METHODS.session_new)
+    .answers(null, { code: AUTH_REQUIRED, message: 'sign in' });
+  expect(talk.state.phase).toBe('auth_required');
+  talk.ask(AGENT_METHODS.authenticate, { methodId: 'key' });
+  expect(talk.state).toMatchObject({ phase: 'authenticating', asked: [{ method: 'authenticate' }] });
+  expect(talk.answers({}).events).toContainEqual({ kind: 'authenticated' });
+});
+
+test('opening a session returns its options and commands, and the mode is one of the options', () => {
+  const options = [
+    { value: 'ask', name: 'Ask' },
+    { value: 'auto', name: 'Auto' },
+  ];
+  const mode = {
+    configId: 'how',
+    name: 'Mode',
+    category: 'mode',
+    type: 'select',
+    currentValue: 'auto',
+    options,
+  };
+  const availableCommands = [{ type: 'command', name: 'plan', description: 'Plans' }];
+  const talk = begun().ask(AGENT_METHODS.session_new);
+  talk.answers({ sessionId: 's', configOptions: [mode], availableCommands });
+  expect(talk.events).toContainEqual({ kind: 'opened', method: AGENT_METHODS.session_new });
+  expect(talk.state).toMatchObject({ phase: 'ready', commands: availableCommands, modes: null });
+  expect(talk.state.config_options).toEqual([expect.objectContaining({ id: 'how', currentValue: 'auto' })]);
+  expect(currentMode(talk.state)).toBe('auto');
+  expect(modeSetting(talk.state, 'ask')).toMatchObject({ params: { configId: 'how', value: 'ask' } });
+  expect(modeSetting(talk.state, 'other')).toBe(null);
+  talk.ask(AGENT_METHODS.session_set_config_option, { configId: 'how', value: 'ask' });
+  talk.answers({ configOptions: [{ ...mode, currentValue: 'ask' }] });
+  expect(currentMode(talk.state)).toBe('ask');
+  talk.update('config_option_update', { configOptions: [mode] });
+  expect(currentMode(talk.state)).toBe('auto');
+});
+
+test('an agent without an option for modes has no mode to set', () => {
+  expect(modeSetting(ready().state, 'ask')).toBe(null);
+});
+
+test('a turn ends when the agent becomes idle, not when it accepts the prompt', () => {
+  const talk = prompted().accepts();
+  expect(talk.last).toMatchObject({ accepted: true, events: [] });
+  expect(talk.state.turn).toEqual({ prompt_id: 'prm_1' });
+  talk.echoes().is('running').is('requires_action').is('running');
+  expect(talk.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
+  talk.is('idle', { stopReason: 'end_turn' });
+  expect(talk.events).toContainEqual(ended('end_turn'));
+  expect(talk.state).toMatchObject({ turn: null, asked: [], work: { busy: false } });
+});
+
+test('a repeated idle state ends nothing', () => {
+  const talk = prompted().accepts().is('running').is('idle', { stopReason: 'end_turn' });
+  talk.is('idle', { stopReason: 'end_turn', background: [] });
+  expect(talk.events).toEqual([]);
+  talk.ask(AGENT_METHODS.session_prompt, {}, 'prm_2').is('idle', { stopReason: 'end_turn' });
+  talk.accepts().is('idle', { stopReason: 'end_turn' });
+  expect(talk.events).toEqual([]);
+  expect(talk.state.turn).toEqual({ prompt_id: 'prm_2' });
+  talk.is('running').is('idle', { stopReason: 'max_tokens' });
+  expect(talk.events).toContainEqual(
+    expect.objectContaining({ prompt_id: 'prm_2', stop_reason: 'max_tokens' }),
+  );
+});
+
+test('a turn that finishes before the agent accepts the prompt ends on acceptance', () => {
+  const talk = prompted().is('running').echoes().is('idle', { stopReason: 'refusal' });
+  expect(talk.events).toEqual([]);
+  expect(talk.state.turn).not.toBe(null);
+  expect(talk.accepts().events).toContainEqual(ended('refusal'));
+  expect(talk.last.accepted).toBe(false);
+  expect(talk.state.turn).toBe(null);
+});
+
+test('work without a prompt does not end the turn of a prompt sent meanwhile', () => {
+  const talk = prompted().is('running').is('idle', { stopReason: 'end_turn' });
+  talk.accepts().echoes();
+  expect(talk.state.turn).not.toBe(null);
+  expect(talk.is('running').is('idle', { stopReason: 'end_turn' }).events).toContainEqual(ended('end_turn'));
+});
+
+test('work without a prompt keeps the agent busy until it is idle', () => {
+  const talk = ready().is('running');
+  expect(talk.state).toMatchObject({ turn: null, work: { busy: true } });
+  expect(talk.is('running').events).toEqual([]);
+  expect(talk.is('idle').events).toEqual([{ kind: 'idle' }]);
+  expect(talk.state.work.busy).toBe(false);
+  expect(talk.is('idle').events).toEqual([]);
+});
+
+test('an idle sub-agent does not end the turn', () => {
+  const talk = prompted().accepts().is('running');
+  talk.update('state_update', { state: 'idle', stopReason: 'end_turn' }, 'child');
+  expect(talk.state).toMatchObject({ turn: { prompt_id: 'prm_1' }, work: { busy: true } });
+});
+
+test('a cancelled turn ends as soon as the agent is idle', () => {
+  const talk = prompted().accepts().cancel().is('idle', { stopReason: 'cancelled' });
+  expect(talk.events).toContainEqual(ended('cancelled'));
+  const untaken = prompted().cancel().answers(null, rpcErrors.requestCancelled);
+  expect(untaken.events).toContainEqual(ended('cancelled'));
+});
+
+test('a rejected prompt, or work that fails, ends the turn with the reason', () => {
+  const error = { code: -32603, message: 'no model' };
+  expect(prompted().answers(null, error).events).toContainEqual(ended(null, error));
+  const failed = prompted().accepts().is('running').is('idle', { stopReason: 'error', error });
+  expect(failed.events).toContainEqual(ended('error', error));
+  const signed_out = { code: AUTH_REQUIRED, message: 'sign in' };
+  const talk = prompted().accepts().is('running').is('idle', { stopReason: 'error', error: signed_out });
+  expect(talk.state.phase).toBe('auth_required');
+});
+
+const options = [{ optionId: 'once', name: 'Once', kind: 'allow_once' }];
+
+test('a permission request has its own title and everything known about the call', () => {
+  const toolCall = { toolCallId: 'c1', title: 'rm -r build', kind: 'execute', content: [] };
+  const talk = prompted().asks({
+    ...{ sessionId: 's', title: 'Run this?', description: 'It cleans up.', options },
+    subject: { type: 'tool_call', toolCall },
+  });
+  const [asked] = talk.events;
+  const text = (text: string) => ({ type: 'content', content: { type: 'text', text } });
+  expect(asked).toMatchObject({
+    kind: 'permission_requested',
+    permission: {
+      options: [{ option_id: 'once' }],
+      tool_call: { ...toolCall, title: 'Run this?', content: [text('It cleans up.'), text('rm -r build')] },
+    },
+  });
+  expect(talk.state.acting.requested).toBe(true);
+});
+
+test.each([
+  [
+    { type: 'command', command: 'ls', cwd: '/w' },
+    { kind: 'execute', rawInput: { command: 'ls', cwd: '/w' } },
+  ],
+  [{ type: '_new', what: 1 }, { rawInput: { type: '_new', what: 1 } }],
+  [undefined, {}],
+])('a permission for %o shows what it is for', (subject, tool_call) => {
+  const talk = prompted().asks({ sessionId: 's', title: 'May I?', subject, options });
+  const permission = expect.objectContaining({ tool_call: { title: 'May I?', ...tool_call } });
+  expect(talk.events).toContainEqual(expect.objectContaining({ kind: 'permission_requested', permission }));
+});
+
+test('acting without asking is observed, unless the act was cancelled', () => {
+  const call = { toolCallId: 'c1', title: 'Write', kind: 'edit' };
+  const cancelled = prompted().update('tool_call_update', { ...call, status: 'cancelled' });
+  expect(cancelled.state.acting).toMatchObject({ unasked: null, calls: [] });
+  const done = prompted().update('tool_call_update', { ...call, status: 'in_progress' });
+  done.update('tool_call_update', { toolCallId: 'c1', status: 'completed' });
+  expect(done.state.acting.unasked).toBe('Write');
+});
+
+test('plan, usage and title are stored as in version 1', () => {
+  const entries = [{ content: 'Look', priority: 'high', status: 'pending' }];
+  const talk = prompted().update('plan_update', { plan: { type: 'items', planId: 'p', entries } });
+  talk.update('usage_update', { used: 1, size: 2 }).update('session_info_update', { title: 'T' });
+  expect(talk.state).toMatchObject({ plan: entries, usage: { used: 1, size: 2 }, title: 'T' });
+  const { state } = talk;
+  talk.update('plan_update', { plan: { type: '_graph', planId: 'p' } }).update('_other');
+  expect(talk.state).toBe(state);
+});
+
+test('error details of an end are bounded', () => {
+  const talk = prompted().is('running').echoes();
+  talk.is('idle', { stopReason: 'x'.repeat(limits.acp_text_chars_max + 1) });
+  expect(talk.state.work.end?.stop_reason).toHaveLength(limits.acp_text_chars_max);
+});
+
+test('servers and options are sent in the form of version 2', () => {
+  const request = (method: string, params: object): Message => ({ kind: 'request', id: 1, method, params });
+  const server = { name: 'svc', command: 'svc', args: ['mcp'], env: [] };
+  expect(toV2(request(AGENT_METHODS.session_new, { cwd: '/w', mcpServers: [server] }))).toMatchObject({
+    params: { mcpServers: [{ type: 'stdio', name: 'svc', command: '/usr/bin/env', args: ['svc', 'mcp'] }] },
+  });
+  const set = (value: unknown) =>
+    toV2(request(AGENT_METHODS.session_set_config_option, { configId: 'o', value }));
+  expect(set('a')).toMatchObject({ params: { configId: 'o', type: 'id', value: 'a' } });
+  expect(set(true)).toMatchObject({ params: { type: 'boolean', value: true } });
+});

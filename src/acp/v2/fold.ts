@@ -1,0 +1,209 @@
+/**
+ * What a frame changes, in the version of ACP that its session uses (pure). A frame of v2 is folded as the equivalent
+ * frames of v1. v1 has no equivalent for when a turn ends; `work.ts` decides that.
+ */
+import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import { type Direction, type Folded, fold } from '../fold.ts';
+import { type Fields, fieldsOf, isRecord, recordsOf } from '../json.ts';
+import { type Message, readError, rpcErrors, textOf } from '../message.ts';
+import type { AcpState } from '../state.ts';
+import { plainPermission, plainUpdate, type UpdateKind, withPlainOptions } from './reading.ts';
+import { PREVIEW } from './version.ts';
+import { fromV2 } from './wire.ts';
+import { busy, type End, idle, type Work, withPrompt } from './work.ts';
+
+type Response = Message & { kind: 'response' };
+
+export interface FoldedFrame extends Folded {
+  /** The agent accepted a prompt, and its turn continues. */
+  accepted: boolean;
+}
+
+/** Folds a frame from the log. */
+export function foldFrame(state: AcpState, direction: Direction, message: Message): FoldedFrame {
+  return { accepted: false, ...foldEither(state, direction, message) };
+}
+
+function foldEither(
+  state: AcpState,
+  direction: Direction,
+  message: Message,
+): Folded & { accepted?: boolean } {
+  if (state.protocol_version === PREVIEW) {
+    return direction === 'to_agent' ? foldSent(state, message) : foldReceived(state, message);
+  }
+  const result = direction === 'from_agent' ? introduction(state, message) : null;
+  return result ? introduced(state, message as Response, result) : fold(state, direction, message);
+}
+
+// --- the beginning ----------------------------------------------------------------------------------------------------
+
+/** The result of an agent that was offered v2 and chose it; null for every other message. */
+function introduction({ asked }: AcpState, message: Message): Fields | null {
+  if (message.kind !== 'response' || !isRecord(message.result)) return null;
+  const { method, value } = asked.find(({ id }) => id === message.id) ?? {};
+  const is_offered = method === AGENT_METHODS.initialize && value === String(PREVIEW);
+  return is_offered && message.result.protocolVersion === PREVIEW ? message.result : null;
+}
+
+function introduced(before: AcpState, message: Response, result: Fields): Folded {
+  const { session } = fieldsOf(result.capabilities);
+  const folded = fold(before, 'from_agent', { ...message, result: plainIntroduction(result, session) });
+  const { mcp } = fieldsOf(session);
+  const mcp_stdio = isRecord(fieldsOf(mcp).stdio);
+  const state: AcpState = { ...folded.state, protocol_version: PREVIEW, mcp_stdio };
+  if (isRecord(session)) return { ...folded, state };
+  const failed = {
+    kind: 'failed' as const,
+    code: 'acp_sessions_unsupported',
+    message: `the agent speaks ACP version ${PREVIEW} and does not say that it has sessions`,
+  };
+  const others = folded.events.filter(({ kind }) => kind !== 'initialized');
+  return { ...folded, state: { ...state, phase: 'failed' }, events: [failed, ...others] };
+}
+
+function plainIntroduction({ info, authMethods }: Fields, session: unknown): Fields {
+  const takes = fieldsOf(fieldsOf(session).prompt);
+  return {
+    protocolVersion: PROTOCOL_VERSION,
+    agentInfo: info,
+    agentCapabilities: {
+      // In v2 every agent with sessions can resume them.
+      sessionCapabilities: { resume: {} },
+      promptCapabilities: {
+        image: isRecord(takes.image),
+        audio: isRecord(takes.audio),
+        embeddedContext: isRecord(takes.embeddedContext),
+      },
+    },
+    authMethods: recordsOf(authMethods).map(({ methodId, ...method }) => ({ ...method, id: methodId })),
+  };
+}
+
+// --- from the service -------------------------------------------------------------------------------------------------
+
+function foldSent(before: AcpState, message: Message): Folded {
+  const folded = fold(before, 'to_agent', fromV2(message));
+  if (message.kind === 'request' && message.method === AGENT_METHODS.session_prompt) {
+    return withWork(folded, withPrompt(before.work));
+  }
+  const cancels = message.kind === 'notification' && message.method === AGENT_METHODS.session_cancel;
+  return cancels ? withWork(folded, { ...before.work, cancelled: true }) : folded;
+}
+
+// --- from the agent ---------------------------------------------------------------------------------------------------
+
+function foldReceived(state: AcpState, message: Message): Folded & { accepted?: boolean } {
+  const { kind } = message;
+  if (kind === 'response') return receiveResponse(state, message);
+  const params = fieldsOf(message.params);
+  if (kind === 'request') {
+    const asks = message.method === CLIENT_METHODS.session_request_permission && isRecord(message.params);
+    return fold(state, 'from_agent', asks ? { ...message, params: plainPermission(params) } : message);
+  }
+  if (message.method !== CLIENT_METHODS.session_update || !isRecord(params.update)) {
+    return fold(state, 'from_agent', message);
+  }
+  const { update } = params;
+  // The agent may also report on the sessions of its sub-agents.
+  const is_own = state.acp_session_id === null || params.sessionId === state.acp_session_id;
+  switch (is_own ? (update.sessionUpdate as UpdateKind) : null) {
+    case 'state_update':
+      return afterStateUpdate(state, update);
+    case 'user_message':
+    case 'user_message_chunk':
+      if (state.turn === null || state.work.echoed) break;
+      return fold({ ...state, work: { ...state.work, echoed: true } }, 'from_agent', message);
+  }
+  return fold(state, 'from_agent', {
+    ...message,
+    params: { ...params, update: endedCall(plainUpdate(update)) },
+  });
+}
+
+/** A cancelled call did not act, like a failed one. */
+function endedCall(update: Fields): Fields {
+  return update.status === 'cancelled' ? { ...update, status: 'failed' } : update;
+}
+
+function receiveResponse(state: AcpState, message: Response): Folded & { accepted?: boolean } {
+  const asked = state.asked.find(({ id }) => id === message.id);
+  switch (asked?.method) {
+    case AGENT_METHODS.session_prompt:
+      return promptAnswered(state, message);
+    case AGENT_METHODS.session_new:
+    case AGENT_METHODS.session_resume:
+    case AGENT_METHODS.session_set_config_option:
+      return sessionAnswered(state, message);
+    default:
+      return fold(state, 'from_agent', message);
+  }
+}
+
+function promptAnswered(state: AcpState, message: Response): Folded & { accepted?: boolean } {
+  const { work } = state;
+  if (message.error) {
+    const was_cancelled = work.cancelled && message.error.code === rpcErrors.requestCancelled.code;
+    return was_cancelled
+      ? endTurn(state, message.id, { stop_reason: 'cancelled', error: null })
+      : fold(state, 'from_agent', message);
+  }
+  if (work.end !== null) return endTurn(state, message.id, work.end);
+  return {
+    state: withoutChange(state, { ...work, accepted: true }),
+    replay: false,
+    source: null,
+    events: [],
+    accepted: true,
+  };
+}
+
+function sessionAnswered(state: AcpState, message: Response): Folded {
+  if (!isRecord(message.result)) return fold(state, 'from_agent', message);
+  const result = withPlainOptions(message.result);
+  const folded = fold(state, 'from_agent', { ...message, result });
+  if (!Array.isArray(result.availableCommands)) return folded;
+  const { availableCommands } = result;
+  const update = { sessionUpdate: 'available_commands_update', availableCommands };
+  return { ...folded, state: fold(folded.state, 'from_agent', updateOf(update)).state };
+}
+
+function updateOf(update: Fields): Message {
+  return { kind: 'notification', method: CLIENT_METHODS.session_update, params: { update } };
+}
+
+function afterStateUpdate(state: AcpState, update: Fields): Folded {
+  const same: Folded = { state, replay: false, source: null, events: [] };
+  const { turn, work } = state;
+  if (update.state === 'running' || update.state === 'requires_action') {
+    return withWork(same, busy(work, turn !== null));
+  }
+  if (update.state !== 'idle') return same;
+  if (turn === null) {
+    return work.busy ? { ...withWork(same, { ...work, busy: false }), events: [{ kind: 'idle' }] } : same;
+  }
+  const end = endOf(update);
+  const { work: after, ends } = idle(work, end);
+  const rested = withWork(same, after);
+  return ends ? endTurn(rested.state, turn.prompt_id, end) : rested;
+}
+
+function endOf(update: Fields): End {
+  const stop_reason = textOf(update, 'stopReason');
+  if (stop_reason !== 'error') return { stop_reason, error: null };
+  return { stop_reason, error: readError(fieldsOf(update.error)) };
+}
+
+/** Ends a turn the way v1 does: by the response to the prompt. */
+function endTurn(state: AcpState, id: Response['id'], { stop_reason, error }: End): Folded {
+  const result = stop_reason === null ? {} : { stopReason: stop_reason };
+  return fold(state, 'from_agent', { kind: 'response', id, result, ...(error && { error }) });
+}
+
+function withWork(folded: Folded, work: Work): Folded {
+  return { ...folded, state: withoutChange(folded.state, work) };
+}
+
+function withoutChange(state: AcpState, work: Work): AcpState {
+  return state.work === work ? state : { ...state, work };
+}

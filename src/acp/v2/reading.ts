@@ -1,0 +1,89 @@
+/**
+ * Translates an agent's messages from ACP v2 into the form of v1 (pure), so that readers handle both versions alike. It looks
+ * only at the form of a message, so a reader that starts in the middle of a log need not know the version. Anything
+ * without an equivalent in v1 is unchanged. Only types are imported from the SDK, to keep the CLI's start fast.
+ */
+import type { SessionUpdate } from '@agentclientprotocol/sdk/experimental/v2';
+import { type Fields, fieldsOf, isRecord, recordsOf } from '../json.ts';
+
+export type UpdateKind = Extract<SessionUpdate['sessionUpdate'], string>;
+
+/** The `update` of a `session/update`. */
+export function plainUpdate(update: Fields): Fields {
+  switch (update.sessionUpdate) {
+    case 'plan_update': {
+      const plan = fieldsOf(update.plan);
+      return plan.type === 'items' ? { sessionUpdate: 'plan', entries: plan.entries } : update;
+    }
+    case 'config_option_update':
+      return withPlainOptions(update);
+    case 'tool_call_update':
+      return plainCall(update);
+    default:
+      return update;
+  }
+}
+
+/** The result of opening a session or setting an option. */
+export function withPlainOptions(result: Fields): Fields {
+  const { configOptions } = result;
+  return Array.isArray(configOptions) ? { ...result, configOptions: configOptions.map(plainOption) } : result;
+}
+
+function plainOption(option: unknown): unknown {
+  if (!isRecord(option) || option.id !== undefined || option.configId === undefined) return option;
+  const { configId, ...rest } = option;
+  return { id: configId, ...rest };
+}
+
+/** `null` resets a field to its initial value. */
+function plainCall(update: Fields): Fields {
+  const { kind, status, content, locations } = update;
+  return {
+    ...update,
+    ...(kind === null && { kind: 'other' }),
+    ...(status === null && { status: 'pending' }),
+    ...(content === null && { content: [] }),
+    ...(locations === null && { locations: [] }),
+  };
+}
+
+/**
+ * The params of a `session/request_permission`. Its title becomes the call's, because people are shown that one; other
+ * texts of the agent come before the call's content.
+ */
+export function plainPermission(params: Fields): Fields {
+  const { title, description, subject } = params;
+  if (params.toolCall !== undefined || typeof title !== 'string') return params;
+  const call = callOf(fieldsOf(subject));
+  const texts = [description, call.title === title ? null : call.title].filter(
+    (text) => typeof text === 'string',
+  );
+  const shown = texts.map((text) => ({ type: 'content', content: { type: 'text', text } }));
+  const content = [...shown, ...(Array.isArray(call.content) ? call.content : [])];
+  const { subject: _subject, description: _description, title: _title, ...rest } = params;
+  return { ...rest, toolCall: { ...call, title, ...(content.length > 0 && { content }) } };
+}
+
+/** The tool call that a `session/request_permission` is about, as an update of that call; null without one. */
+export function calledIn({ toolCall, subject }: Fields): Fields | null {
+  if (toolCall !== undefined || !isRecord(subject) || subject.type !== 'tool_call') return null;
+  return isRecord(subject.toolCall) ? plainCall(subject.toolCall) : null;
+}
+
+function callOf(subject: Fields): Fields {
+  const { type, toolCall, command, cwd, toolCallId } = subject;
+  if (type === 'tool_call') return isRecord(toolCall) ? plainCall(toolCall) : {};
+  if (type === 'command') {
+    const id = typeof toolCallId === 'string' ? { toolCallId } : {};
+    return { ...id, kind: 'execute', rawInput: { command, cwd } };
+  }
+  // Nobody can decide about something that is not shown.
+  return type === undefined ? {} : { rawInput: subject };
+}
+
+/** The blocks of a whole message; null for an update that does not change them. */
+export function messageBlocks({ content }: Fields): Fields[] | null {
+  if (content === null) return [];
+  return Array.isArray(content) ? recordsOf(content) : null;
+}

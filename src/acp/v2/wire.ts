@@ -1,0 +1,38 @@
+/** Translates the service's messages, which are composed as ACP v1, into v2 (pure); and back. */
+import { type McpServer, AGENT_METHODS as V1 } from '@agentclientprotocol/sdk';
+import type { AGENT_METHODS as V2 } from '@agentclientprotocol/sdk/experimental/v2';
+import { isRecord, recordsOf } from '../json.ts';
+import type { Message } from '../message.ts';
+
+const LOGIN = 'auth/login' satisfies (typeof V2)['auth_login'];
+
+export function toV2(message: Message): Message {
+  if (message.kind !== 'request' || !isRecord(message.params)) return message;
+  const { method, params } = message;
+  switch (method) {
+    case V1.authenticate:
+      return { ...message, method: LOGIN };
+    case V1.session_new:
+    case V1.session_resume:
+      return { ...message, params: { ...params, mcpServers: recordsOf(params.mcpServers).map(serverOf) } };
+    case V1.session_set_config_option: {
+      const type = typeof params.value === 'boolean' ? 'boolean' : 'id';
+      return { ...message, params: { ...params, type } };
+    }
+    default:
+      return message;
+  }
+}
+
+/** A request of the service, read back from the log. */
+export function fromV2(message: Message): Message {
+  const is_login = message.kind === 'request' && message.method === LOGIN;
+  return is_login ? { ...message, method: V1.authenticate } : message;
+}
+
+/** v2 requires absolute paths of programs: env(1) finds the others on the agent's PATH. */
+function serverOf(server: Record<string, unknown>): Record<string, unknown> {
+  const { command, args = [] } = server as Extract<McpServer, { command: string }>;
+  if (command.startsWith('/')) return { type: 'stdio', ...server };
+  return { type: 'stdio', ...server, command: '/usr/bin/env', args: [command, ...args] };
+}

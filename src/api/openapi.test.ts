@@ -1,0 +1,89 @@
+import { readFileSync } from 'node:fs';
+import { expect, test } from 'vitest';
+import { API_VERSION, openapi } from './openapi.ts';
+import type { Route } from './route.ts';
+import { operationIds, routes } from './routes.ts';
+
+const description = openapi() as {
+  info: { version: string };
+  paths: Record<string, Record<string, { operationId: string; responses: Record<string, unknown> }>>;
+};
+
+test('openapi.json matches the route table; run `npm run generate` if this fails', () => {
+  const committed = readFileSync(new URL('../../openapi.json', import.meta.url), 'utf8');
+  expect(committed).toBe(`${JSON.stringify(description, null, 2)}\n`);
+});
+
+test('every operation has a unique id', () => {
+  const described = operationsOf(({ method }) => method !== 'head').map(({ operationId }) => operationId);
+  expect(described.sort()).toEqual([...operationIds].sort());
+  expect(description.info.version).toBe(API_VERSION);
+});
+
+test('every reference resolves', () => {
+  const references = [...JSON.stringify(description).matchAll(/"\$ref":"([^"]+)"/g)].map(([, path]) => path!);
+  expect(references.length).toBeGreaterThan(0);
+  expect(references.filter((path) => lookUp(path) === undefined)).toEqual([]);
+});
+
+test('what two operations repeat is a component', () => {
+  const operations = operationsOf(() => true) as unknown as { parameters: object[]; responses: object }[];
+  const failures = operations.flatMap(({ responses }) =>
+    Object.entries(responses).flatMap(([status, response]) => (Number(status) >= 400 ? [response] : [])),
+  );
+  const inline = [...failures, ...operations.flatMap(({ parameters }) => parameters)]
+    .filter((part) => !('$ref' in part))
+    .map((part) => JSON.stringify(part));
+  const shared = [...JSON.stringify(description).matchAll(/"\$ref":"(#[^"]+)"/g)]
+    .filter(([, path]) => !path!.startsWith('#/components/schemas/'))
+    .map(([, path]) => JSON.stringify(lookUp(path!)));
+  expect(inline.filter((part) => shared.includes(part))).toEqual([]);
+});
+
+test('every operation lists its success response, token errors and fixed errors', () => {
+  for (const { operationId, responses } of operationsOf(({ method }) => method !== 'head')) {
+    const route = routes[operationId as keyof typeof routes];
+    expect(Object.keys(responses)).toEqual(expect.arrayContaining(Object.keys(route.answers)));
+    if (route.action !== 'session.open') expect(responses).toHaveProperty('401');
+    expect(responses).toHaveProperty('500');
+  }
+});
+
+test('HEAD of every stream has the headers and errors of GET, and no body', () => {
+  const heads = operationsOf(({ method }) => method === 'head');
+  const streams = operationIds.filter((id) => (routes[id] as Route).raw === 'sse');
+  expect(heads.map(({ operationId }) => operationId)).toEqual(streams.map((id) => `${id}Head`));
+  const answers = heads.flatMap(({ responses }) => Object.values(responses).map(resolved));
+  expect(JSON.stringify(answers)).not.toContain('"content"');
+  const { responses } = heads.find(({ path }) => path === '/api/agents/{agent_id}/events')!;
+  expect(Object.keys(responses)).toEqual(expect.arrayContaining(['200', '401', '404']));
+  const { headers } = responses[200] as { headers: Record<string, unknown> };
+  const fixed = ['Content-Type', 'Cache-Control', 'X-Accel-Buffering'].map((name) => resolved(headers[name]));
+  expect(fixed).toEqual([
+    { schema: { type: 'string', const: 'text/event-stream' } },
+    { schema: { type: 'string', const: 'no-cache' } },
+    { schema: { type: 'string', const: 'no' } },
+  ]);
+  expect(resolved(responses[401])).toMatchObject({
+    description: '`missing authorization token`, `invalid token`',
+  });
+  expect(resolved(responses[404])).toMatchObject({ description: '`agent not found`' });
+});
+
+function lookUp(path: string): unknown {
+  const keys = path.slice(2).split('/');
+  return keys.reduce<unknown>((at, key) => (at as Record<string, unknown> | undefined)?.[key], description);
+}
+
+function resolved(part: unknown): unknown {
+  const { $ref } = part as { $ref?: string };
+  return $ref === undefined ? part : lookUp($ref);
+}
+
+function operationsOf(wanted: (operation: { method: string }) => boolean) {
+  return Object.entries(description.paths)
+    .flatMap(([path, methods]) =>
+      Object.entries(methods).map(([method, operation]) => ({ path, method, ...operation })),
+    )
+    .filter(wanted);
+}

@@ -1,0 +1,92 @@
+/**
+ * Finds the fields of a request that its route does not know, by walking the route's Zod schema along with the value.
+ * Objects that allow any field (records, loose and foreign objects) have no unknown fields.
+ */
+import { z } from 'zod';
+import { limits } from '../base/limits.ts';
+
+type FieldPath = readonly PropertyKey[];
+
+/** The field that holds the version that an update is based on. It changes nothing. */
+const PRECONDITION = 'version';
+
+/**
+ * Paths of the unknown fields in the order of the value; list items share paths. Returns at most
+ * `limits.ignored_fields_max` + 1 paths, so that callers can see that there are more.
+ */
+export function unknownFields(schema: z.ZodType, value: unknown): FieldPath[] {
+  const found = new Map<string, FieldPath>();
+  walk(schema, value, [], found);
+  return [...found.values()];
+}
+
+/** Whether an update has no field that changes something. False if the value is not an object: validation reports that. */
+export function changesNothing(schema: z.ZodType, value: unknown): boolean {
+  if (!isObject(value)) return false;
+  const whole = outermost(schema, value);
+  if (!(whole instanceof z.ZodObject)) return Object.keys(value).length === 0;
+  return !Object.keys(value).some((key) => key !== PRECONDITION && Object.hasOwn(whole.shape, key));
+}
+
+/**
+ * The value of `X-Ignored-Fields`: paths separated by commas. Names are cut to 64 characters and percent-encoded except for
+ * letters, digits and `-_.!~*'()`. A final `...` means that there are more.
+ *
+ * @param fields paths in the body
+ * @param parameters names of query parameters, shown as `?name`
+ */
+export function ignoredFieldsHeader(fields: readonly FieldPath[], parameters: readonly string[]): string {
+  const names = [...fields.map(nameOf), ...parameters.map((parameter) => `?${encoded(parameter)}`)];
+  const shown = names.slice(0, limits.ignored_fields_max);
+  return (shown.length < names.length ? [...shown, '...'] : shown).join(', ');
+}
+
+function nameOf(path: FieldPath): string {
+  return path
+    .map((part, at) => (typeof part === 'number' ? '[]' : (at > 0 ? '.' : '') + encoded(String(part))))
+    .join('');
+}
+
+function encoded(name: string): string {
+  return encodeURIComponent(name.slice(0, limits.ignored_field_chars_max).toWellFormed());
+}
+
+function walk(schema: z.ZodType, value: unknown, path: FieldPath, found: Map<string, FieldPath>): void {
+  if (found.size > limits.ignored_fields_max || typeof value !== 'object' || value === null) return;
+  const whole = outermost(schema, value);
+  if (whole instanceof z.ZodArray && Array.isArray(value)) {
+    for (const item of value) walk(whole.element as z.ZodType, item, [...path, 0], found);
+  } else if (whole instanceof z.ZodRecord && isObject(value)) {
+    for (const [key, item] of Object.entries(value))
+      walk(whole.valueType as z.ZodType, item, [...path, key], found);
+  } else if (whole instanceof z.ZodObject && isObject(value)) {
+    for (const [key, item] of Object.entries(value)) {
+      const here = [...path, key];
+      if (Object.hasOwn(whole.shape, key)) walk(whole.shape[key] as z.ZodType, item, here, found);
+      else if (!isOpen(whole) && found.size <= limits.ignored_fields_max) found.set(nameOf(here), here);
+    }
+  }
+}
+
+/** Unwraps defaults, transforms and unions to the schema that has the fields of the value. */
+function outermost(schema: z.ZodType, value: unknown): z.ZodType {
+  if (schema instanceof z.ZodPipe) return outermost(schema.in as z.ZodType, value);
+  if (schema instanceof z.ZodUnion) {
+    const options = schema.options as z.ZodType[];
+    const taken = options.find((option) => option.safeParse(value).success);
+    return taken ? outermost(taken, value) : schema;
+  }
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    return outermost(schema.unwrap() as z.ZodType, value);
+  }
+  return schema;
+}
+
+/** Whether the object allows any field: loose, or defined by another specification. */
+function isOpen(whole: z.ZodObject): boolean {
+  return whole.def.catchall !== undefined || whole.meta()?.foreign === true;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,41 @@
+/**
+ * Cuts lists and objects that have more entries than their schema allows, before anything looks at each of them: a body of
+ * 1 MiB can have 80,000 entries, and to check them all takes seconds. One entry too many is left, so that validation
+ * refuses the value with the message that it has for that.
+ */
+import { z } from 'zod';
+
+/** The value itself where nothing is over its limit, otherwise a copy. Alternatives (`z.union`) are left as they are. */
+export function withinLimits(schema: z.ZodType, value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value;
+  const whole = unwrapped(schema);
+  if (Array.isArray(value)) {
+    if (!(whole instanceof z.ZodArray)) return value;
+    const max = whole._zod.bag.maximum;
+    const kept = typeof max === 'number' && value.length > max ? value.slice(0, max + 1) : value;
+    const items = kept.map((item) => withinLimits(whole.element as z.ZodType, item));
+    return items.some((item, n) => item !== kept[n]) ? items : kept;
+  }
+  const fields = value as Record<string, unknown>;
+  if (whole instanceof z.ZodRecord) {
+    const max = whole.meta()?.maxProperties;
+    const keys = Object.keys(fields);
+    if (typeof max !== 'number' || keys.length <= max) return value;
+    return Object.fromEntries(keys.slice(0, max + 1).map((key) => [key, fields[key]]));
+  }
+  if (!(whole instanceof z.ZodObject)) return value;
+  const changed = Object.entries(whole.shape).flatMap(([key, field]) => {
+    if (!Object.hasOwn(fields, key)) return [];
+    const cut = withinLimits(field as z.ZodType, fields[key]);
+    return cut === fields[key] ? [] : [[key, cut] as const];
+  });
+  return changed.length === 0 ? value : { ...fields, ...Object.fromEntries(changed) };
+}
+
+function unwrapped(schema: z.ZodType): z.ZodType {
+  if (schema instanceof z.ZodPipe) return unwrapped(schema.in as z.ZodType);
+  if (schema instanceof z.ZodOptional || schema instanceof z.ZodNullable || schema instanceof z.ZodDefault) {
+    return unwrapped(schema.unwrap() as z.ZodType);
+  }
+  return schema;
+}

@@ -1,0 +1,24 @@
+/** Closes the file descriptors that a process inherited from its parent. */
+import { closeSync, readdirSync, readFileSync } from 'node:fs';
+import { hasProc } from './proc.ts';
+
+/** O_CLOEXEC, as /proc shows it on every Linux that Node supports. */
+const CLOSE_ON_EXEC = 0o2000000;
+
+/**
+ * Closes inherited descriptors above stderr that child processes would inherit too. Terminals and editors leak
+ * descriptors, and a descriptor of a folder bypasses every mount. Node sets close-on-exec only on the lowest inherited
+ * descriptors. Those that Node opens have the flag and stay open. Idempotent. Does nothing outside Linux.
+ */
+export function closeInherited(): void {
+  if (!hasProc) return;
+  for (const name of readdirSync('/proc/self/fd')) {
+    if (Number(name) <= 2) continue;
+    try {
+      const flags = /^flags:\s*([0-7]+)$/m.exec(readFileSync(`/proc/self/fdinfo/${name}`, 'latin1'))?.[1];
+      if (flags !== undefined && (Number.parseInt(flags, 8) & CLOSE_ON_EXEC) === 0) closeSync(Number(name));
+    } catch {
+      // The descriptor that readdir used to list the folder.
+    }
+  }
+}

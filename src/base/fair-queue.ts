@@ -1,0 +1,144 @@
+/** A queue that shares turns fairly, so that slow tasks of one owner do not block those of others. */
+
+export interface FairQueueLimits {
+  /** The number of tasks that run at a time, in total. */
+  running: number;
+  running_per_owner: number;
+  running_per_place: number;
+  /** The number of tasks that wait at a time, in total. */
+  waiting: number;
+  waiting_per_owner: number;
+  waiting_per_place: number;
+}
+
+export interface Turn {
+  /** The id of the user who owns the task. */
+  owner: string;
+  /** The folder or repository that the task uses. */
+  place: string;
+}
+
+interface Share {
+  running: number;
+  waiting: number;
+  /** The number of the last turn that it got. */
+  served: number;
+}
+
+interface Waiting {
+  owner: Share;
+  place: Share;
+  start(): void;
+}
+
+/**
+ * Runs limited numbers of tasks at a time: in total, for each owner and for each place. A free turn goes to the owner with
+ * the fewest running tasks, and among equals to the owner, then the place, that has waited longest for one.
+ */
+export class FairQueue {
+  readonly #limits: FairQueueLimits;
+  readonly #full: () => Error;
+  readonly #owners = new Map<string, Share>();
+  readonly #places = new Map<string, Share>();
+  readonly #waiting: Waiting[] = [];
+  #running = 0;
+  #turns = 0;
+
+  /** `full` creates the error for tasks that may not even wait. */
+  constructor(bounds: FairQueueLimits, full: () => Error) {
+    this.#limits = bounds;
+    this.#full = full;
+  }
+
+  /** Runs the task when its turn comes. Throws the error of `full` if too many tasks wait already. */
+  async run<T>({ owner, place }: Turn, work: () => Promise<T>): Promise<T> {
+    const shares = { owner: shareOf(this.#owners, owner), place: shareOf(this.#places, place) };
+    try {
+      await this.#wait(shares);
+      try {
+        return await work();
+      } finally {
+        this.#running--;
+        shares.owner.running--;
+        shares.place.running--;
+        this.#startNext();
+      }
+    } finally {
+      forget(this.#owners, owner);
+      forget(this.#places, place);
+    }
+  }
+
+  #wait(shares: Pick<Waiting, 'owner' | 'place'>): Promise<void> {
+    const { waiting, waiting_per_owner, waiting_per_place } = this.#limits;
+    const { owner, place } = shares;
+    // No need to check the queue: a waiting task that could run now would already be running.
+    if (this.#mayRun(shares)) {
+      this.#begin(shares);
+      return Promise.resolve();
+    }
+    const is_full =
+      this.#waiting.length >= waiting ||
+      owner.waiting >= waiting_per_owner ||
+      place.waiting >= waiting_per_place;
+    if (is_full) return Promise.reject(this.#full());
+    owner.waiting++;
+    place.waiting++;
+    return new Promise((start) => {
+      this.#waiting.push({ ...shares, start });
+    });
+  }
+
+  #startNext(): void {
+    for (let next = this.#next(); next; next = this.#next()) {
+      this.#waiting.splice(this.#waiting.indexOf(next), 1);
+      next.owner.waiting--;
+      next.place.waiting--;
+      this.#begin(next);
+      next.start();
+    }
+  }
+
+  #next(): Waiting | undefined {
+    let best: Waiting | undefined;
+    for (const one of this.#waiting) {
+      if (this.#mayRun(one) && (!best || isBefore(one, best))) best = one;
+    }
+    return best;
+  }
+
+  #mayRun({ owner, place }: Pick<Waiting, 'owner' | 'place'>): boolean {
+    const { running, running_per_owner, running_per_place } = this.#limits;
+    return this.#running < running && owner.running < running_per_owner && place.running < running_per_place;
+  }
+
+  #begin({ owner, place }: Pick<Waiting, 'owner' | 'place'>): void {
+    this.#running++;
+    owner.running++;
+    place.running++;
+    this.#turns++;
+    owner.served = this.#turns;
+    place.served = this.#turns;
+  }
+}
+
+function isBefore(one: Waiting, other: Waiting): boolean {
+  return (
+    (one.owner.running - other.owner.running ||
+      one.owner.served - other.owner.served ||
+      one.place.served - other.place.served) < 0
+  );
+}
+
+function shareOf(shares: Map<string, Share>, name: string): Share {
+  const known = shares.get(name);
+  if (known) return known;
+  const made = { running: 0, waiting: 0, served: 0 };
+  shares.set(name, made);
+  return made;
+}
+
+function forget(shares: Map<string, Share>, name: string): void {
+  const share = shares.get(name);
+  if (share && share.running === 0 && share.waiting === 0) shares.delete(name);
+}

@@ -1,0 +1,6 @@
+/** Formats an argv as one command line, quoting words for a POSIX shell where needed. For display only. */
+export function showArgv(argv: readonly string[]): string {
+  return argv
+    .map((word) => (/^[A-Za-z0-9_%+,./:=@-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(' ');
+}

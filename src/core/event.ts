@@ -1,0 +1,47 @@
+/** Numbered entries of an agent's log, as `interface.md` §3.1 defines them. */
+export const eventTypes = ['output', 'status', 'acp_event', 'error'] as const;
+export type EventType = (typeof eventTypes)[number];
+
+export const streamNames = ['stdout', 'stderr'] as const;
+export type StreamName = (typeof streamNames)[number];
+
+/** An event before it is appended; the log adds `agent_id` and `seq`. */
+export type EventBody =
+  | {
+      type: 'output';
+      session_id: string;
+      ts_ms: number;
+      stream: StreamName;
+      /** Position of the first byte in the output of its session's stream. */
+      offset: number;
+      bytes: Uint8Array;
+      /** The line continues in the next event of the stream. */
+      partial: boolean;
+    }
+  | {
+      type: 'status' | 'error';
+      session_id: string | null;
+      ts_ms: number;
+      /** Additional fields of the frame, with their names on the wire. */
+      fields: Record<string, unknown>;
+    }
+  | {
+      type: 'acp_event';
+      session_id: string;
+      ts_ms: number;
+      /** Fields beside `payload`. */
+      fields: Record<string, unknown>;
+      /** The message as received: JSON in one line. */
+      payload: string;
+    };
+
+/** A stored event as `GET …/log` and SSE frames show it. */
+export interface EventRecord {
+  type: EventType;
+  agent_id: string;
+  session_id: string | null;
+  seq: number;
+  /** Unix seconds with a millisecond fraction. */
+  ts: number;
+  [field: string]: unknown;
+}

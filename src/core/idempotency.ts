@@ -1,0 +1,31 @@
+/** `Idempotency-Key`: repeating a request returns the first response; a different request with the same key is rejected. */
+import type { Caller } from '../features/accounts/rules.ts';
+
+export interface StoredAnswer {
+  status: number;
+  /** Absent for responses without a body. */
+  body?: unknown;
+  location: string | null;
+  /** Headers beyond those of every response, such as `x-warning`. */
+  headers?: Readonly<Record<string, string>>;
+}
+
+/** The first request with a key. The caller must call exactly one of the two methods. */
+export interface FirstAttempt {
+  /** Stores the response. `secret`: the body contains a secret and must be encrypted. */
+  keep(answer: StoredAnswer, options: { secret: boolean }): Promise<void>;
+  /** Frees the key after a request that failed and changed nothing. */
+  release(): Promise<void>;
+}
+
+export interface Idempotency {
+  /**
+   * Returns the first response if there is one; waits while the first request is in progress. Throws
+   * `problems.idempotencyReused()` for a different request with the same key.
+   */
+  begin(
+    caller: Caller,
+    key: string,
+    request_hash: Uint8Array,
+  ): Promise<{ stored: StoredAnswer } | { first: FirstAttempt }>;
+}

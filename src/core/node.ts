@@ -1,0 +1,274 @@
+/** The interface `Node`, through which the plane uses a machine that runs agents, and the types of its calls. */
+import type { StreamName } from './event.ts';
+import type { Cleanup, Exit, Launch, Leftover, StreamSizes } from './session.ts';
+
+/** The id of the node that is part of every plane. */
+export const MAIN_NODE = 'main';
+export const NODE_ID = /^[A-Za-z0-9._-]{1,64}$/;
+
+/**
+ * A machine that runs agents. Three providers pass the same tests: `node/` (this machine), `link/plane/remote-node.ts`
+ * (another machine) and `testing/simulated-node`. A node handles files and processes; it knows no teams, ACP or users.
+ *
+ * Every command is idempotent by a key: start, stop and forget by session id, input by absolute offset, worktrees by agent
+ * id. Calls throw `Problem`s (`bad_gateway` if the node cannot be reached).
+ */
+export interface Node {
+  readonly id: string;
+
+  /**
+   * Attaches a sink: calls `sink.snapshot` once with every session on the node's disk, then `fact` and `wake` as things
+   * happen. A later attach replaces the earlier one. Resolves when `snapshot` has received the sessions.
+   */
+  attach(sink: NodeSink): Promise<void>;
+  detach(): Promise<void>;
+
+  /**
+   * Resolves when the node has just answered. Throws `node_unreachable` if the node does not answer within
+   * `limits.node_answer_ms`, immediately if an earlier answer is overdue, and immediately if there is no connection.
+   */
+  reach(): Promise<void>;
+
+  /**
+   * Resolves when the process runs or has ended; a failed spawn counts as an end and does not throw. For a session that the
+   * node does not have yet, throws the Problems of `folders.resolve` for its workdir.
+   */
+  start(launch: Launch): Promise<SessionView>;
+  /**
+   * Sends TERM and CONT to the process tree, and KILL after the grace period. Resolves when two scans found the tree empty,
+   * or with the survivors. Throws `node_unreachable` if the node closes first: the state of the tree is then unknown.
+   */
+  stop(session_id: string, grace_ms: number): Promise<StopReport>;
+  /** Writes stdin bytes at an absolute offset and skips bytes that are already there. Returns the journal's new length. */
+  input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number>;
+  /**
+   * Reads up to `max` bytes of a spool from `from`; empty at its current end. Throws the `output_lost` Problem if the bytes
+   * are gone. The result may be a view of `into`, which must hold `max` bytes.
+   */
+  read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array>;
+  /** Everything before these offsets, and all facts up to `fact`, is committed; the node may free the disk space. */
+  committed(session_id: string, offsets: StreamSizes, fact: number): void;
+  /**
+   * The first `max` bytes of a session's step output; null if it left none that is a readable regular file.
+   */
+  stepOutput(session_id: string, max: number): Promise<Uint8Array | null>;
+  /** The final status is committed: the node may delete the session's directory. */
+  forget(session_id: string): Promise<void>;
+  /**
+   * Deletes what the node keeps for all agents of a user, or of a team's runs (the private state directories of presets).
+   * Idempotent.
+   */
+  forgetOwner(owner_id: string): Promise<void>;
+
+  readonly folders: Folders;
+  health(): Promise<NodeHealth>;
+  /**
+   * Looks up programs as agents on the node would find them, in the order of the questions. Runs `version_argv` as an agent
+   * would if the program is found, and changes nothing itself. Throws `invalid` for an invalid question.
+   */
+  probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]>;
+}
+
+export interface NodeSink {
+  snapshot(sessions: SessionView[]): Promise<void>;
+  fact(fact: SessionFact): void;
+  /** There may be more to read in this session. Carries no data; a lost wake costs latency. */
+  wake(session_id: string): void;
+}
+
+/** The state of a session on a node's disk. */
+export interface SessionView {
+  session_id: string;
+  launch: Omit<Launch, 'env' | 'actor_token' | 'step_input'> & { env_keys: string[] };
+  phase: 'starting' | 'running' | 'ended';
+  pid: number | null;
+  /** Unix milliseconds by the node's clock; for display only. */
+  started_at_ms: number | null;
+  /** Present when `phase` is `ended` and both spools are complete. */
+  end: SessionEnd | null;
+  stdin_bytes: number;
+  /** Facts that are not committed yet, oldest first. */
+  facts: SessionFact[];
+}
+
+export interface SessionEnd {
+  exit: Exit;
+  /** Final lengths of both spools: when these are committed, so is the last byte. */
+  sizes: StreamSizes;
+  cleanup: Cleanup | null;
+  leftovers: Leftover[];
+  ended_at_ms: number;
+}
+
+/** Something that happened to a session. `number` counts from 1 per session; the plane keeps a cursor. */
+export interface SessionFact {
+  session_id: string;
+  number: number;
+  at_ms: number;
+  body:
+    | { kind: 'started'; pid: number; started_at_ms: number }
+    | { kind: 'ended'; end: SessionEnd }
+    /** A warning. The name of the kind is part of session folders and of the link protocol. */
+    | { kind: 'trouble'; code: WarningCode; error: string; details: Record<string, unknown> }
+    /** From a node that is newer than the plane: counted, otherwise ignored. */
+    | { kind: 'unknown' };
+}
+
+export const warningCodes = [
+  'output_paused',
+  'output_resumed',
+  'output_truncated',
+  'pump_restarted',
+  'feeder_restarted',
+] as const;
+export type WarningCode = (typeof warningCodes)[number];
+
+export interface StopReport {
+  /** Null while a process survives. */
+  cleanup: Cleanup | null;
+  survivors: number[];
+}
+
+export interface NodeHealth {
+  version: string;
+  uptime_seconds: number;
+  sessions_live: number;
+  disk: { path: string; free_bytes: number; total_bytes: number; starts_allowed: boolean };
+}
+
+/** A program that agents may run, and the signs that somebody is signed in to it. */
+export interface ProgramQuestion {
+  /** A name without a slash, looked up on the PATH of agents. */
+  program: string;
+  /** Command that prints the version as its first line on stdout. */
+  version_argv: readonly string[];
+  /** Names of variables that agents may get from the node. */
+  env: readonly string[];
+  /** Files or folders below the HOME of agents. */
+  files: readonly string[];
+}
+
+export interface ProgramFinding {
+  /** Null if it does not exist or agents may not run it. */
+  path: string | null;
+  /** Null also if it printed no version in time. */
+  version: string | null;
+  /** The requested names that have a value. Never the value. */
+  env_set: string[];
+  /** The requested paths that exist. */
+  files_found: string[];
+}
+
+/** Workdirs, worktrees and git on a node. Returned paths are real and absolute. */
+export interface Folders {
+  /**
+   * Checks a `use_existing` workdir: it must be absolute, exist, and be inside the safe paths after resolving links. With `to_make`, returns
+   * where a new worktree would be: the folder may be missing, and creating it may still fail.
+   */
+  resolve(workdir: string, options?: { to_make?: boolean }): Promise<ResolvedWorkdir>;
+  /** Creates the workdir of a `create_worktree` agent, or finds it again by `agent_id`. */
+  createWorktree(request: WorktreeRequest): Promise<Worktree>;
+  /** Removes a worktree without unsaved work, or any worktree with `force`; otherwise keeps it and returns the reason. */
+  removeWorktree(
+    worktree: Worktree,
+    options: { force: boolean } & OwnerOfTurn,
+  ): Promise<{ removed: boolean; kept_because: string | null }>;
+  changes(worktree: ChangesRequest): Promise<Changes>;
+  change(worktree: ChangesRequest, path: string): Promise<FileChange>;
+  /** All changes as a patch for `git apply`. Throws `patch_too_large` above `limits.patch_bytes_max`. */
+  patch(worktree: ChangesRequest): Promise<Uint8Array>;
+  /** The best matches among the files below a workdir that git tracks or would track. Search words may come in any order. */
+  files(workdir: string, words: string, turn?: OwnerOfTurn): Promise<FoundFiles>;
+}
+
+export interface ResolvedWorkdir {
+  path: string;
+  /** It is below this node's worktree root, so it belongs to an agent; the plane decides whether the caller may use it. */
+  below_worktree_root: boolean;
+  /** The id of the agent for which the node created the folder; null: none, or not known. */
+  claimed_by: string | null;
+}
+
+/** Users get turns on a node by themselves, so that slow folders of one do not hold up the others. */
+export interface OwnerOfTurn {
+  /** The id of the agent's owner; absent: the folder gets turns of its own. */
+  owner?: string | undefined;
+}
+
+export interface WorktreeRequest extends OwnerOfTurn {
+  agent_id: string;
+  name: string;
+  /** Null: derive it from the node's default root. */
+  workdir: string | null;
+  /** Null: an empty folder. */
+  repo: string | null;
+  /** Commit-ish to start from; null: HEAD. */
+  ref: string | null;
+  /** Folder for derived workdirs that the registry sets for this node; absent or null: the node's own. */
+  root?: string | null;
+  /** The plane's database already says that `workdir` is this agent's worktree. */
+  recorded?: boolean | undefined;
+}
+
+export interface Worktree {
+  workdir: string;
+  repo: string | null;
+  branch: string | null;
+  /** Commit that the branch started from. */
+  base: string | null;
+}
+
+export interface ChangesRequest extends OwnerOfTurn {
+  workdir: string;
+  /** Commit to compare with; null: HEAD. */
+  base: string | null;
+}
+
+export const changeStatuses = [
+  'added',
+  'modified',
+  'deleted',
+  'renamed',
+  'copied',
+  'type_changed',
+  'untracked',
+  'conflicted',
+] as const;
+
+export interface ChangedFile {
+  path: string;
+  /** Old path of a rename. */
+  from: string | null;
+  status: (typeof changeStatuses)[number];
+  /** Null for binary files. */
+  additions: number | null;
+  deletions: number | null;
+}
+
+export interface Changes {
+  git: boolean;
+  branch: string | null;
+  base: string | null;
+  head: string | null;
+  files: ChangedFile[];
+  truncated: boolean;
+}
+
+export interface FoundFiles {
+  git: boolean;
+  /** Relative to the workdir, best match first. */
+  paths: string[];
+  truncated: boolean;
+}
+
+export interface FileChange extends ChangedFile {
+  /** Unified diff; empty for binary files. */
+  diff: string;
+  truncated: boolean;
+}

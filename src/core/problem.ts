@@ -1,0 +1,331 @@
+/**
+ * Errors that a client may see: a stable code, a message and a kind. Any layer can throw one; `api/status.ts` maps the
+ * kind to a status. Any other error becomes a 500 without details.
+ */
+import type { PendingKind } from '../features/agents/rules.ts';
+
+export const problemKinds = [
+  'invalid',
+  'unauthenticated',
+  'forbidden',
+  'not_found',
+  'method_not_allowed',
+  'conflict',
+  'too_large',
+  'unsupported_media_type',
+  'misdirected',
+  'rate_limited',
+  'bad_gateway',
+  'unavailable',
+] as const;
+export type ProblemKind = (typeof problemKinds)[number];
+
+/** An error with a stable code and a message for the client. */
+export class Problem extends Error {
+  readonly kind: ProblemKind;
+  readonly code: string;
+  readonly retry_after_s: number | undefined;
+  /** For a rejected path: the folders that are allowed, absolute; undefined if the caller may not know them. */
+  readonly allowed_paths: readonly string[] | undefined;
+  /** The request that is kept until the agent's node answers; absent: the request is dropped. */
+  readonly pending: PendingKind | undefined;
+
+  constructor(
+    kind: ProblemKind,
+    code: string,
+    message: string,
+    options: { retry_after_s?: number; allowed_paths?: readonly string[]; pending?: PendingKind } = {},
+  ) {
+    super(message);
+    this.name = 'Problem';
+    this.kind = kind;
+    this.code = code;
+    this.retry_after_s = options.retry_after_s;
+    this.allowed_paths = options.allowed_paths;
+    this.pending = options.pending;
+  }
+}
+
+/**
+ * Adds the allowed folders to the error for a rejected path; returns any other error unchanged. Callers who may create
+ * agents on a node may see its allowed folders.
+ */
+export function withAllowedPaths(
+  error: unknown,
+  { safe_paths, repo_roots }: { safe_paths: readonly string[]; repo_roots: readonly string[] },
+): unknown {
+  if (!(error instanceof Problem) || error.allowed_paths !== undefined) return error;
+  const allowed = new Map([
+    [problems.workdirNotSafe().code, safe_paths],
+    [problems.repoNotSafe().code, [...safe_paths, ...repo_roots]],
+  ]).get(error.code);
+  if (allowed === undefined) return error;
+  return new Problem(error.kind, error.code, error.message, { allowed_paths: [...new Set(allowed)] });
+}
+
+/** Whether the node cannot be reached now, so that the work stays queued. */
+export function isOutOfReach(error: unknown): boolean {
+  if (!(error instanceof Problem)) return false;
+  return error.kind === 'bad_gateway' || error.code === problems.internalGrpcUnavailable().code;
+}
+
+/** A 400 for one field: `<field path> <what is wrong>`. */
+export function invalid(message: string, code = 'invalid_request'): Problem {
+  return new Problem('invalid', code, message);
+}
+
+/** The request has a field, given by its path, that the route does not know. For routes that create secrets. */
+export function unknownField(path: string): Problem {
+  return invalid(`unknown field "${path}"`, 'unknown_field');
+}
+
+/** The caller asked to act as an actor that they may not act as. */
+export function notAllowedAs(actor_id: string): Problem {
+  return new Problem('forbidden', 'not_allowed', `not allowed to act as ${actor_id}`);
+}
+
+/** The API token does not have the scope that the call needs. */
+export function lacksScope(scope: string): Problem {
+  return new Problem('forbidden', 'token_lacks_scope', `token lacks scope ${scope}`);
+}
+
+// Lets bundlers drop the unused problems.
+/* @__NO_SIDE_EFFECTS__ */
+function fixed(kind: ProblemKind, code: string, message: string): () => Problem {
+  return () => new Problem(kind, code, message);
+}
+
+/** Every fixed message, defined once. */
+export const problems = {
+  missingToken: fixed('unauthenticated', 'missing_authorization_token', 'missing authorization token'),
+  invalidToken: fixed('unauthenticated', 'invalid_token', 'invalid token'),
+  rootRequired: fixed('unauthenticated', 'root_required', 'root required'),
+  rootAlreadyInitialized: fixed('unauthenticated', 'root_already_initialized', 'root already initialized'),
+  invalidJoinToken: fixed('unauthenticated', 'invalid_join_token', 'invalid join token'),
+  joinTokenExpired: fixed('unauthenticated', 'join_token_expired', 'join token expired'),
+  invalidPin: fixed('unauthenticated', 'invalid_pin', 'invalid pin'),
+  invalidLogin: fixed('unauthenticated', 'invalid_login', 'invalid username or password'),
+  invalidPasskey: fixed('unauthenticated', 'invalid_passkey', 'passkey was not accepted'),
+  passwordRequired: fixed('forbidden', 'password_required', 'current password is required'),
+  notAllowed: fixed('forbidden', 'not_allowed', 'not allowed'),
+  tokenLimited: fixed('forbidden', 'token_limited', 'token is limited to certain agents or teams'),
+  actorUnauthorized: fixed('unauthenticated', 'unauthorized', 'unauthorized'),
+
+  notFound: fixed('not_found', 'not_found', 'not found'),
+  agentNotFound: fixed('not_found', 'agent_not_found', 'agent not found'),
+  teamNotFound: fixed('not_found', 'team_not_found', 'team not found'),
+  runNotFound: fixed('not_found', 'run_not_found', 'run not found'),
+  stepNotFound: fixed('not_found', 'step_not_found', 'step not found'),
+  taskNotFound: fixed('not_found', 'task_not_found', 'task not found'),
+  conversationNotFound: fixed('not_found', 'conversation_not_found', 'conversation not found'),
+  triggerNotFound: fixed('not_found', 'trigger_not_found', 'trigger not found'),
+  messageNotFound: fixed('not_found', 'message_not_found', 'message not found'),
+  promptNotFound: fixed('not_found', 'prompt_not_found', 'prompt not found'),
+  reviewNotFound: fixed('not_found', 'permission_review_not_found', 'permission review not found'),
+  elicitationNotFound: fixed('not_found', 'elicitation_not_found', 'elicitation not found'),
+  sessionNotFound: fixed('not_found', 'session_not_found', 'session not found'),
+  userNotFound: fixed('not_found', 'user_not_found', 'user not found'),
+  tokenNotFound: fixed('not_found', 'token_not_found', 'token not found'),
+  passkeyNotFound: fixed('not_found', 'passkey_not_found', 'passkey not found'),
+  nodeNotFound: fixed('not_found', 'agent_node_not_found', 'agent node not found'),
+  pushNotFound: fixed('not_found', 'push_subscription_not_found', 'push subscription not found'),
+  outputLost: fixed('not_found', 'output_lost', 'output is no longer kept'),
+  fileNotFound: fixed('not_found', 'file_not_found', 'file not found'),
+
+  patchTooLarge: fixed('too_large', 'patch_too_large', 'patch is too large; fetch the changes in git'),
+
+  bodyNotJson: fixed('invalid', 'invalid_json', 'request body is not valid JSON'),
+  nothingToChange: fixed('invalid', 'nothing_to_change', 'nothing to change'),
+  invalidCursor: fixed('invalid', 'invalid_cursor', 'invalid cursor'),
+  invalidLimit: fixed('invalid', 'invalid_limit', 'limit must be an integer from 1 to 200'),
+  rangeNotSatisfiable: fixed('invalid', 'range_not_satisfiable', 'range is not satisfiable'),
+  invalidLastEventId: fixed('invalid', 'invalid_last_event_id', 'invalid last event id'),
+  nameRequired: fixed('invalid', 'name_required', 'name is required'),
+  titleRequired: fixed('invalid', 'title_required', 'title is required'),
+  textRequired: fixed('invalid', 'text_required', 'text is required'),
+  textOrPayload: fixed('invalid', 'text_or_payload', 'text and payload must not both be given'),
+  routeInvalid: fixed('invalid', 'route_invalid', 'route must be one of: broadcast, to_leader, to_member'),
+  leaderRequired: fixed(
+    'invalid',
+    'leader_required',
+    'route=to_leader requires a leader member in spec.members',
+  ),
+  recipientRequired: fixed('invalid', 'to_actor_id_required', 'to_actor_id is required when route=to_member'),
+  replyElsewhere: fixed('invalid', 'reply_elsewhere', 'reply_to must be a message of the conversation'),
+  assigneeUnknown: fixed('invalid', 'assignee_unknown', 'assignee_member_id must reference a defined member'),
+  commandRequired: fixed('invalid', 'command_required', 'command is required'),
+  promptNeedsAcp: fixed('invalid', 'prompt_needs_acp', 'prompt needs an agent that speaks ACP'),
+  agentNotAcp: fixed('invalid', 'agent_not_acp', 'agent does not speak ACP'),
+  agentSpeaksAcp: fixed('invalid', 'agent_speaks_acp', 'agent speaks ACP: send a prompt'),
+  optionIdRequired: fixed('invalid', 'option_id_required', 'option_id is required'),
+  unknownOption: fixed('invalid', 'unknown_option_id', 'unknown option_id'),
+  workerReviewToWorker: fixed(
+    'invalid',
+    'worker_review_to_worker',
+    'worker-originated permission review cannot route to worker',
+  ),
+  ownReview: fixed('invalid', 'own_review', 'a leader cannot decide on its own permission review'),
+  optionMismatch: fixed('invalid', 'option_id_mismatch', 'option_id does not match the decision'),
+  unknownAuthMethod: fixed('invalid', 'unknown_method_id', 'unknown method_id'),
+  workdirRequired: fixed('invalid', 'workdir_required', 'workdir is required'),
+  workdirNotAbsolute: fixed('invalid', 'workdir_not_absolute', 'workdir must be absolute'),
+  workdirNotSafe: fixed('invalid', 'workdir_not_safe', 'workdir path must be within allowed safe paths'),
+  workdirMissing: fixed('invalid', 'workdir_missing', 'workdir does not exist'),
+  repoNotSafe: fixed('invalid', 'worktree_repo_not_safe', 'worktree_repo must be within allowed safe paths'),
+  expiryPassed: fixed('invalid', 'expiry_passed', 'expires_at must be in the future'),
+  passkeyNotValid: fixed('invalid', 'passkey_not_valid', 'passkey is not valid'),
+  usernameInvalid: fixed(
+    'invalid',
+    'username_invalid',
+    'username must be 1 to 64 of a-z, 0-9, ".", "_" and "-"',
+  ),
+  teamNameRequired: fixed('invalid', 'team_name_required', 'team name is required'),
+  versionRequired: fixed('invalid', 'version_required', 'version is required'),
+  specNotObject: fixed('invalid', 'spec_invalid', 'spec must be an object'),
+  membersNotArray: fixed('invalid', 'spec_invalid', 'spec.members must be an array'),
+  membersEmpty: fixed('invalid', 'spec_invalid', 'spec.members must not be empty'),
+  specMemberIdRequired: fixed('invalid', 'spec_invalid', 'spec.members[].member_id is required'),
+  leaderUndefined: fixed('invalid', 'spec_invalid', 'spec.leader_member_id must reference a defined member'),
+  needsEmpty: fixed('invalid', 'spec_invalid', 'spec.steps[].depends_on entries must be non-empty strings'),
+  needsUndefined: fixed('invalid', 'spec_invalid', 'spec.steps[].depends_on must reference a defined step'),
+  stepCycle: fixed('invalid', 'spec_invalid', 'spec.steps must not contain a dependency cycle'),
+  stepKeyRequired: fixed('invalid', 'step_key_required', 'step_key is required'),
+  memberIdRequired: fixed('invalid', 'member_id_required', 'member_id is required'),
+  memberUndefined: fixed('invalid', 'member_undefined', 'member_id must reference a defined member'),
+  stepNeedsUndefined: fixed('invalid', 'depends_on_undefined', 'depends_on must reference a defined step'),
+  errorTextRequired: fixed('invalid', 'error_text_required', 'error_text is required'),
+  pushEndpointInvalid: fixed('invalid', 'push_endpoint_invalid', 'endpoint must be an https URL'),
+  pushEndpointRefused: fixed('invalid', 'push_endpoint_refused', 'endpoint address is not allowed'),
+  pushKeysInvalid: fixed(
+    'invalid',
+    'push_keys_invalid',
+    'keys must be a P-256 public key and a secret of 16 bytes',
+  ),
+  nodeIdReserved: fixed('invalid', 'node_id_reserved', 'agent node id is reserved'),
+  grpcTargetInvalid: fixed('invalid', 'grpc_target_invalid', 'grpc_target must be https://<host>:<port>'),
+  grpcTargetRefused: fixed('invalid', 'grpc_target_refused', 'grpc_target address is not allowed'),
+
+  taskChanged: fixed('conflict', 'task_changed', 'task changed concurrently; reload and retry'),
+  taskHasRun: fixed('conflict', 'task_has_run', 'task has an active run'),
+  tooManyMessages: fixed('conflict', 'too_many_messages', 'too many messages in the conversation'),
+  agentAlreadyRunning: fixed('conflict', 'agent_already_running', 'agent is already running'),
+  agentNotRunning: fixed('conflict', 'agent_not_running', 'agent is not running'),
+  agentRunning: fixed('conflict', 'agent_running', 'agent is running'),
+  baseMissing: fixed(
+    'conflict',
+    'base_missing',
+    "the workdir's repository does not have the commit that the worktree was made from: its .git was replaced or removed",
+  ),
+  agentNoStdin: fixed('conflict', 'agent_no_stdin', 'agent has no stdin'),
+  stdinLost: fixed('conflict', 'stdin_lost', 'input state was lost in a restore; restart the agent'),
+  tooMuchMail: fixed('conflict', 'too_much_mail', 'too many mailbox messages in the run'),
+  tooManyTriggers: fixed('conflict', 'too_many_triggers', 'too many triggers in the run'),
+  runOver: fixed('conflict', 'run_over', 'run is over'),
+  tooManyPrompts: fixed('conflict', 'too_many_prompts', 'too many prompts are waiting'),
+  promptSent: fixed('conflict', 'prompt_sent', 'prompt is already sent'),
+  noTurn: fixed('conflict', 'no_turn', 'no turn is running'),
+  acpNotReady: fixed('conflict', 'acp_not_ready', 'agent is not ready yet'),
+  acpSilent: fixed('conflict', 'acp_silent', 'agent has not answered yet'),
+  acpFailed: fixed('conflict', 'acp_failed', 'agent cannot be talked to'),
+  noSignIn: fixed('conflict', 'no_sign_in', 'agent is not waiting for a sign-in'),
+  reviewCancelled: fixed('conflict', 'review_over', 'permission review is already cancelled'),
+  elicitationCancelled: fixed('conflict', 'elicitation_over', 'elicitation is already cancelled'),
+  userHasAgents: fixed('conflict', 'user_has_agents', 'user has agents'),
+  userHasTeams: fixed('conflict', 'user_has_teams', 'user has teams'),
+  teamExists: fixed('conflict', 'team_name_exists', 'team name already exists'),
+  teamChanged: fixed('conflict', 'team_changed', 'team definition changed concurrently; reload and retry'),
+  teamHasRuns: fixed('conflict', 'team_has_active_runs', 'team has active runs'),
+  runCompleted: fixed('conflict', 'run_completed', 'completed run cannot be resumed; use restart'),
+  stepExists: fixed('conflict', 'step_exists', 'step already exists for run'),
+  tooManySteps: fixed('conflict', 'too_many_steps', 'run has too many steps'),
+  nodeExists: fixed('conflict', 'agent_node_exists', 'agent node id or name already exists'),
+  nodeAnswers: fixed(
+    'conflict',
+    'agent_node_answers',
+    'agent node answers; delete it without forget to stop its agents',
+  ),
+  nodeHasAgents: fixed('conflict', 'agent_node_has_agents', 'agent node has active agents'),
+  bootstrapConfigured: fixed(
+    'conflict',
+    'bootstrap_token_configured',
+    'bootstrap token is set in the configuration',
+  ),
+  pushKeyChanged: fixed('conflict', 'push_key_changed', 'push keys have changed; subscribe again'),
+  pushTaken: fixed('conflict', 'push_taken', 'push subscription belongs to another user'),
+  tooManyPush: fixed('conflict', 'too_many_push_subscriptions', 'too many push subscriptions'),
+  passkeyRegistrationOver: fixed(
+    'conflict',
+    'passkey_registration_over',
+    'passkey registration has ended; start again',
+  ),
+  tooManyPasskeys: fixed('conflict', 'too_many_passkeys', 'too many passkeys'),
+  tooManyTokens: fixed('conflict', 'too_many_tokens', 'too many tokens'),
+  usernameTaken: fixed('conflict', 'username_taken', 'username already exists'),
+  lastRoot: fixed('conflict', 'last_root', 'the last root user can be neither deleted nor demoted'),
+  idempotencyReused: fixed(
+    'conflict',
+    'idempotency_key_reused',
+    'idempotency key reused with a different request',
+  ),
+
+  actorCallTooLarge: fixed('too_large', 'actor_call_too_large', 'the call is too large'),
+  actorResultTooLarge: fixed('too_large', 'actor_result_too_large', 'the result is too large'),
+  payloadTooLarge: fixed('too_large', 'payload_too_large', 'payload is too large'),
+  bodyTooLarge: fixed('too_large', 'body_too_large', 'request body is too large'),
+  unsupportedMediaType: fixed(
+    'unsupported_media_type',
+    'unsupported_media_type',
+    'content type must be application/json',
+  ),
+  methodNotAllowed: fixed('method_not_allowed', 'method_not_allowed', 'method not allowed'),
+  unknownHost: fixed('misdirected', 'unknown_host', 'unknown host'),
+  stepInputTooLarge: fixed('invalid', 'step_input_too_large', 'the input of the step is over 3 MiB'),
+  outputsTooLarge: fixed('too_large', 'outputs_too_large', 'the outputs of the run are over 32 MiB'),
+  noStepFolder: fixed('unavailable', 'no_step_folder', 'no folder for step data'),
+  diskSpace: fixed('unavailable', 'disk_space', 'not enough disk space'),
+  tooManyWaiting: fixed('rate_limited', 'too_many_waiting', 'too many callers are waiting for mail'),
+  tooManyAgentWaits: fixed('rate_limited', 'too_many_agent_waits', 'too many callers are waiting for agents'),
+  tooManyActorCalls: fixed('rate_limited', 'too_many_actor_calls', 'too many calls at once'),
+  tooManyFolderJobs: fixed(
+    'unavailable',
+    'too_many_folder_jobs',
+    "too many requests wait for agents' folders; try again later",
+  ),
+  tooManyPatches: fixed(
+    'rate_limited',
+    'too_many_patches',
+    'too many patches are being sent; try again later',
+  ),
+  draining: fixed('unavailable', 'draining', 'service is shutting down'),
+  internalGrpcUnavailable: fixed(
+    'unavailable',
+    'internal_grpc_unavailable',
+    'internal grpc client not available',
+  ),
+  nodeUnreachable: fixed('bad_gateway', 'node_unreachable', 'failed to connect to remote node'),
+  nodeUnauthorized: fixed('bad_gateway', 'unauthorized', 'unauthorized'),
+  upcallFailed: fixed('unavailable', 'upcall_failed', 'internal server error'),
+  targetRefused: fixed('bad_gateway', 'grpc_target_refused', 'grpc_target address is not allowed'),
+  nodeTooOld: fixed('bad_gateway', 'version_skew', 'the node does not support this call; upgrade svc on it'),
+  certificateVerifyFailed: fixed('bad_gateway', 'certificate_verify_failed', 'certificate verify failed'),
+} as const;
+
+/** The node does not allow the worktree root that the registry sets. */
+export function worktreeRootNotSafe(root: string, node_id: string): Problem {
+  const message = `default_worktree_root ${root} of agent node ${node_id} must be within the safe_paths of that node`;
+  return invalid(message, 'worktree_root_not_safe');
+}
+
+/** A stop left processes running. */
+export function agentProcessesSurvived(pids: readonly number[]): Problem {
+  return new Problem('conflict', 'agent_processes_survived', `agent processes survived: ${pids.join(', ')}`);
+}
+
+/** The node that answers at the target has another id than the registry says. */
+export function nodeIdMismatch(registered: string, said: string): Problem {
+  return new Problem(
+    'bad_gateway',
+    'node_id_mismatch',
+    `node id mismatch: registered ${registered}, node says ${said}`,
+  );
+}

@@ -1,0 +1,315 @@
+/**
+ * Redacts the values of secrets in an agent's output (pure): each becomes `[redacted:NAME]`, even if it spans two reads.
+ * The first match wins; of matches that begin at the same position, the longest. Whitespace around a value is ignored, and
+ * values shorter than `redact_bytes_min` bytes are not redacted, because they would match ordinary text. Also matches a
+ * value as escaped in a JSON string, and a value that terminal escape sequences interrupt; those stay, before the mark.
+ */
+import { limits } from '../base/limits.ts';
+import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
+
+export interface Secret {
+  name: string;
+  value: string;
+}
+
+interface Pattern {
+  bytes: Buffer;
+  mark: Buffer;
+}
+
+/** A mark with its preceding sequences. It ends at `out_end` and replaced text that was `more` bytes longer than it is. */
+interface Edit {
+  out_end: number;
+  more: number;
+}
+
+/** The result of redacting some bytes. */
+export interface Redacted {
+  bytes: Uint8Array;
+  /** How many bytes at the end are not in `bytes` because a secret may begin in them. */
+  held: number;
+  /** How many input bytes the first `count` output bytes represent; a mark counts once it is complete. */
+  given(count: number): number;
+}
+
+export interface RedactOptions {
+  /** How many of the first given bytes are already in an earlier output. They may be the beginning of a secret. */
+  shown?: number;
+  /** The stream ends here: hold nothing back. */
+  last: boolean;
+}
+
+/** Longer windows do not give notably longer strides. */
+const WINDOW_MAX = 32;
+const BLOCKS = 4096;
+
+export class Redactor {
+  readonly #secrets: readonly Secret[];
+  #search: Search | null = null;
+
+  private constructor(secrets: readonly Secret[]) {
+    this.#secrets = secrets;
+  }
+
+  /** Null if there is nothing to redact. */
+  static of(secrets: readonly Secret[]): Redactor | null {
+    const known = new Map<string, string>();
+    for (const { name, value } of secrets) {
+      const bare = withoutEscapes(value).trim();
+      if (Buffer.byteLength(bare) < limits.redact_bytes_min) continue;
+      for (const form of [bare, JSON.stringify(bare).slice(1, -1)]) {
+        if (!known.has(form)) known.set(form, name);
+      }
+    }
+    return known.size === 0 ? null : new Redactor([...known].map(([value, name]) => ({ name, value })));
+  }
+
+  /** Redacts bytes of a stream. The caller must pass held-back bytes again, with what follows them. */
+  take(given: Uint8Array, { shown = 0, last }: RedactOptions): Redacted {
+    const data = asBuffer(given);
+    const source = new Source(data, this.#made(), last);
+    const parts: Buffer[] = [];
+    const edits: Edit[] = [];
+    let out = 0;
+    const add = (part: Buffer) => {
+      parts.push(part);
+      out += part.length;
+    };
+    let copied = shown;
+    let open = source.open(0);
+    for (let found = source.find(0); found; found = source.find(found.end)) {
+      // A match that begins earlier, or at the same position and is longer, is still possible.
+      if (open <= found.at) break;
+      if (found.at > copied) add(data.subarray(copied, found.at));
+      const out_from = out;
+      // Before the mark: the end of a sequence could form a secret with the text that follows.
+      for (const sequence of source.sequences(found.at, found.end)) add(sequence);
+      add(found.mark);
+      edits.push({ out_end: out, more: found.end - Math.max(found.at, shown) - (out - out_from) });
+      copied = found.end;
+      if (open < found.end) open = source.open(found.end);
+    }
+    if (open > copied) add(data.subarray(copied, open));
+    return {
+      bytes: edits.length === 0 ? data.subarray(shown, Math.max(open, shown)) : Buffer.concat(parts, out),
+      held: data.length - open,
+      given: (count) =>
+        edits.reduce((sum, { out_end, more }) => (out_end <= count ? sum + more : sum), count),
+    };
+  }
+
+  /** Whether a beginning of a secret is short enough to show if nothing follows. */
+  isHarmless(beginning: Uint8Array): boolean {
+    return this.#made().isHarmless(asBuffer(beginning));
+  }
+
+  /** How many bytes at the end may have been shown as a harmless beginning of a secret. */
+  shownAtEnd(bytes: Uint8Array): number {
+    const data = asBuffer(bytes);
+    const search = this.#made();
+    for (let count = Math.min(limits.redact_shown_bytes_max, data.length); count > 0; count--) {
+      const end = data.subarray(data.length - count);
+      if (search.begins(end, 0) && search.isHarmless(end)) return count;
+    }
+    return 0;
+  }
+
+  text(text: string): string {
+    const bare = withoutEscapes(text);
+    if (!this.#secrets.some(({ value }) => text.includes(value) || bare.includes(value))) return text;
+    return Buffer.from(this.take(Buffer.from(text), { last: true }).bytes).toString();
+  }
+
+  /** Redacts the strings of valid JSON, however they are escaped. Everything else stays as it is, byte for byte. */
+  json(json: string): string {
+    const escaped = json.includes('\\');
+    if (!escaped && !this.#secrets.some(({ value }) => json.includes(value))) return json;
+    let result = '';
+    let copied = 0;
+    for (let from = json.indexOf('"'); from >= 0; ) {
+      const to = stringEnd(json, from);
+      const literal = json.slice(from, to);
+      const plain = literal.includes('\\') ? (JSON.parse(literal) as string) : literal.slice(1, -1);
+      const rest = this.text(plain);
+      if (rest !== plain) {
+        result += json.slice(copied, from) + JSON.stringify(rest);
+        copied = to;
+      }
+      from = json.indexOf('"', to);
+    }
+    return copied === 0 ? json : result + json.slice(copied);
+  }
+
+  /** Built on first use: most agents are idle most of the time. */
+  #made(): Search {
+    this.#search ??= new Search(
+      this.#secrets.map(({ name, value }) => ({
+        bytes: Buffer.from(value),
+        mark: Buffer.from(`[redacted:${name}]`),
+      })),
+    );
+    return this.#search;
+  }
+}
+
+interface Found {
+  at: number;
+  end: number;
+  mark: Buffer;
+}
+
+/**
+ * Bytes of a stream, searched both as they are and without escape sequences: sequences may interrupt a secret, and the end
+ * of a sequence may be the beginning of a secret. Positions refer to the bytes as they are.
+ */
+class Source {
+  readonly #data: Buffer;
+  readonly #bare: Unescaped | null;
+  readonly #search: Search;
+  readonly #last: boolean;
+
+  constructor(data: Buffer, search: Search, last: boolean) {
+    this.#data = data;
+    this.#bare = unescaped(data, last);
+    this.#search = search;
+    this.#last = last;
+  }
+
+  /** The first secret at or after a position; of those that begin at the same position, the longest. */
+  find(from: number): Found | null {
+    const whole = this.#found(this.#search.find(this.#data, from), null);
+    const bare = this.#bare;
+    if (bare === null) return whole;
+    const interrupted = this.#found(this.#search.find(bare.bytes, bare.index(from)), bare);
+    if (whole === null || interrupted === null) return whole ?? interrupted;
+    if (whole.at !== interrupted.at) return whole.at < interrupted.at ? whole : interrupted;
+    return whole.end > interrupted.end ? whole : interrupted;
+  }
+
+  #found(found: (Pattern & { at: number }) | null, bare: Unescaped | null): Found | null {
+    if (found === null) return null;
+    const { at, bytes, mark } = found;
+    if (bare === null) return { at, end: at + bytes.length, mark };
+    return { at: bare.origin(at), end: bare.origin(at + bytes.length - 1) + 1, mark };
+  }
+
+  /** The first position at or after `from` where a secret or a sequence is incomplete; the end if all are complete. */
+  open(from: number): number {
+    const { length } = this.#data;
+    if (this.#last) return length;
+    const whole = this.#search.open(this.#data, from);
+    const bare = this.#bare;
+    if (bare === null) return whole;
+    const index = this.#search.open(bare.bytes, bare.index(from));
+    const interrupted = index < bare.bytes.length ? bare.origin(index) : bare.end;
+    // A sequence is never cut in two: its end would be taken for text.
+    return Math.max(from, Math.min(whole < length ? bare.outside(whole) : length, interrupted));
+  }
+
+  /** Escape sequences that begin between two positions. */
+  sequences(from: number, to: number): Buffer[] {
+    return this.#bare?.between(from, to) ?? [];
+  }
+}
+
+/** Multi-pattern search (Wu and Manber, 1994): its cost hardly depends on the number of patterns. */
+class Search {
+  /** Longest first. */
+  readonly #patterns: readonly Pattern[];
+  readonly #longest: number;
+  readonly #window: number;
+  /** Indexed by the hash of two bytes: how far the window may move if it ends with them. */
+  readonly #strides: Uint8Array;
+  /** The patterns whose window ends with two bytes of that hash. */
+  readonly #ending = new Map<number, Pattern[]>();
+  readonly #first = new Uint8Array(256);
+
+  constructor(patterns: Pattern[]) {
+    this.#patterns = patterns.toSorted((a, b) => b.bytes.length - a.bytes.length);
+    this.#longest = this.#patterns[0]!.bytes.length;
+    const window = Math.min(this.#patterns.at(-1)!.bytes.length, WINDOW_MAX);
+    this.#window = window;
+    this.#strides = new Uint8Array(BLOCKS).fill(window - 1);
+    for (const pattern of this.#patterns) {
+      const { bytes } = pattern;
+      this.#first[bytes[0]!] = 1;
+      for (let i = 1; i < window; i++) {
+        const block = blockOf(bytes[i - 1]!, bytes[i]!);
+        this.#strides[block] = Math.min(this.#strides[block]!, window - 1 - i);
+      }
+      const last = blockOf(bytes[window - 2]!, bytes[window - 1]!);
+      this.#ending.set(last, [...(this.#ending.get(last) ?? []), pattern]);
+    }
+  }
+
+  find(data: Buffer, from: number): (Pattern & { at: number }) | null {
+    const strides = this.#strides;
+    const end = data.length;
+    for (let at = from + this.#window - 1; at < end; ) {
+      const block = blockOf(data[at - 1]!, data[at]!);
+      const stride = strides[block]!;
+      if (stride > 0) {
+        at += stride;
+        continue;
+      }
+      const start = at - this.#window + 1;
+      for (const pattern of this.#ending.get(block) ?? []) {
+        const { bytes } = pattern;
+        if (bytes.length <= end - start && same(bytes, data, start, bytes.length)) {
+          return { ...pattern, at: start };
+        }
+      }
+      at++;
+    }
+    return null;
+  }
+
+  /** The first position at or after `from` where an unfinished pattern begins; the end if there is none. */
+  open(data: Buffer, from: number): number {
+    const end = data.length;
+    for (let at = Math.max(from, end - this.#longest + 1); at < end; at++) {
+      if (this.#first[data[at]!] === 1 && this.begins(data, at)) return at;
+    }
+    return end;
+  }
+
+  /** Whether the bytes from `at` to the end are a proper prefix of a pattern. */
+  begins(data: Buffer, at: number): boolean {
+    const length = data.length - at;
+    return this.#patterns.some(({ bytes }) => bytes.length > length && same(bytes, data, at, length));
+  }
+
+  isHarmless(beginning: Buffer): boolean {
+    const { length } = beginning;
+    if (length > limits.redact_shown_bytes_max) return false;
+    return this.#patterns.every(
+      ({ bytes }) => 2 * length <= bytes.length || !same(bytes, beginning, 0, length),
+    );
+  }
+}
+
+function blockOf(one: number, next: number): number {
+  return ((one << 4) ^ next) & (BLOCKS - 1);
+}
+
+/** Whether the first `length` bytes of a pattern are at `at`. */
+function same(pattern: Buffer, data: Buffer, at: number, length: number): boolean {
+  if (data[at] !== pattern[0] || (length > 1 && data[at + 1] !== pattern[1])) return false;
+  return data.compare(pattern, 0, length, at, at + length) === 0;
+}
+
+/** The index after the closing quote of the JSON string that begins at `from`. */
+function stringEnd(json: string, from: number): number {
+  for (let at = from + 1; ; at++) {
+    const quote = json.indexOf('"', at);
+    if (quote < 0) return json.length;
+    let first = quote;
+    while (json[first - 1] === '\\') first--;
+    if ((quote - first) % 2 === 0) return quote + 1;
+    at = quote;
+  }
+}
+
+function asBuffer(bytes: Uint8Array): Buffer {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+}

@@ -1,0 +1,50 @@
+/**
+ * Makes text safe to show to people who decide on it (pure): characters that are hidden or imitate others are replaced by
+ * their code points, such as `⟦U+202E⟧`.
+ */
+
+/**
+ * Characters without a fixed appearance (controls, format and bidi characters, private use, unassigned), characters that
+ * renderers leave out, blanks other than the space, and three symbols that render as nothing. An emoji is matched first
+ * and as a whole, so the joiners and variation selectors in it stay.
+ */
+const EMOJI_OR_HIDDEN =
+  /\p{RGI_Emoji}|([[\p{C}\p{Z}\p{Default_Ignorable_Code_Point}\u2800\ufffc\u{1d159}]--[\t\n ]])/gv;
+
+const WORD = /[\p{L}\p{M}\p{N}_]+/gv;
+
+/**
+ * In a word with Latin letters: letters, marks and digits of a script that is not written together with Latin (Unicode
+ * Technical Standard 39, section 5.2, "highly restrictive", which allows Chinese, Japanese and Korean).
+ */
+const FOREIGN =
+  /[[\p{L}\p{M}\p{N}]--[\p{scx=Latin}\p{scx=Han}\p{scx=Hiragana}\p{scx=Katakana}\p{scx=Bopomofo}\p{scx=Hangul}\p{scx=Common}\p{scx=Inherited}]]/gv;
+
+/** Letters and digits in a special form, such as fullwidth or mathematical. Superscripts are in other categories. */
+const STYLED = /[[\p{Lu}\p{Ll}\p{Nl}\p{Nd}]--\p{ASCII}]/gv;
+
+const PLAIN = /^[\t\n -~]*$/;
+
+/**
+ * Replaces every character that is invisible or blank, every letter or digit that is a variant of an ASCII one, and in
+ * words with Latin letters those of other scripts. Line ends become `\n`; tabs and spaces stay. Not detected: words
+ * entirely of letters that resemble ASCII, lookalikes within the Latin script, and punctuation.
+ */
+export function visible(text: string): string {
+  const lines = text.replaceAll('\r\n', '\n');
+  if (PLAIN.test(lines)) return lines;
+  return lines
+    .replace(WORD, plainWord)
+    .replace(EMOJI_OR_HIDDEN, (emoji, hidden?: string) => (hidden === undefined ? emoji : nameOf(hidden)));
+}
+
+function plainWord(word: string): string {
+  const unstyled = word.replace(STYLED, (one) =>
+    /^[A-Za-z0-9]$/.test(one.normalize('NFKC')) ? nameOf(one) : one,
+  );
+  return /\p{Script=Latin}/v.test(word) ? unstyled.replace(FOREIGN, nameOf) : unstyled;
+}
+
+function nameOf(character: string): string {
+  return `⟦U+${character.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0')}⟧`;
+}

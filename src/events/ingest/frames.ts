@@ -1,0 +1,229 @@
+/**
+ * Splits the stdout of an agent that speaks ACP into frames and output (pure). A frame is a whole line, so bytes wait here
+ * until their line ends; a line that gets too long becomes output and is reported. Redacts secrets in output. Frames are
+ * redacted where they are shown, because replies to the agent must use its exact values.
+ */
+import { isUtf8 } from 'node:buffer';
+import { type Message, readMessage } from '../../acp/message.ts';
+import { limits } from '../../base/limits.ts';
+import type { Redactor } from '../../core/redaction.ts';
+import { cut } from './framing.ts';
+import type { WaitingLine, WaitingLines } from './waiting-lines.ts';
+
+export type Piece =
+  /** `text`: one line of JSON; null if it is too large for an event: then its bytes precede it as output. */
+  | { kind: 'frame'; message: Message; text: string | null; size: number }
+  | { kind: 'output'; bytes: Uint8Array; partial: boolean }
+  | { kind: 'too_large' };
+
+export interface Frames {
+  /** The raw bytes of the pieces, starting where the previous ones ended. */
+  bytes: Uint8Array;
+  pieces: Piece[];
+  /** The current line is too long and not finished. */
+  spilling: boolean;
+}
+
+export interface FrameSizes {
+  /** Maximum size of a line that can be a frame. */
+  frame_bytes_max: number;
+  /** Maximum size of a frame whose payload is shown in full. */
+  payload_bytes_max: number;
+}
+
+const NEWLINE = 0x0a;
+const NOTHING = new Uint8Array();
+const usual: FrameSizes = {
+  frame_bytes_max: limits.acp_frame_bytes_max,
+  payload_bytes_max: limits.acp_payload_bytes_max,
+};
+
+/** Where a cutter's unfinished line counts, and who is told when it had to be dropped. */
+export interface WaitingPlace {
+  lines: WaitingLines;
+  owner: string;
+  dropped(): void;
+}
+
+export class FrameCutter implements WaitingLine {
+  /** Grows by doubling: a line may arrive in very many pieces. */
+  #waiting = NOTHING;
+  #waiting_bytes = 0;
+  #spilling: boolean;
+  readonly #sizes: FrameSizes;
+  readonly #redactor: () => Redactor | null;
+  readonly #place: WaitingPlace | null;
+  /** Whether the line that begins now had to be dropped: it is too long, unless it ends at once. */
+  #is_dropped = false;
+  #drops = 0;
+
+  constructor(
+    spilling: boolean,
+    redactor: () => Redactor | null,
+    { sizes = usual, place = null }: { sizes?: FrameSizes; place?: WaitingPlace | null } = {},
+  ) {
+    this.#place = place;
+    this.#spilling = spilling;
+    this.#redactor = redactor;
+    this.#sizes = sizes;
+  }
+
+  /** Bytes taken that are not in a piece yet. */
+  get waiting_bytes(): number {
+    return this.#waiting_bytes;
+  }
+
+  get owner(): string {
+    return this.#place?.owner ?? '';
+  }
+
+  /** How often the bytes that waited were dropped. After each time they have to be read again. */
+  get drops(): number {
+    return this.#drops;
+  }
+
+  /** Bytes that were dropped have not been taken again yet. */
+  get is_dropped(): boolean {
+    return this.#is_dropped;
+  }
+
+  /** There is no memory for the bytes that wait: when they are taken again they are output, as of a line that is too long. */
+  drop(): void {
+    this.#waiting = NOTHING;
+    this.#waiting_bytes = 0;
+    this.#is_dropped = true;
+    this.#drops++;
+    this.#place?.dropped();
+  }
+
+  /** It takes nothing any more. */
+  close(): void {
+    this.#waiting = NOTHING;
+    this.#waiting_bytes = 0;
+    this.#count();
+  }
+
+  /** Null if all bytes wait for more. `last`: the stream ends. The result may be a view of `chunk`; waiting bytes never are. */
+  take(chunk: Uint8Array, { last }: { last: boolean }): Frames | null {
+    const is_dropped = this.#is_dropped && chunk.length > 0;
+    this.#is_dropped = false;
+    const taken = this.#take(chunk, last, is_dropped);
+    // Only now, because it may have to be dropped for that.
+    this.#count();
+    return taken;
+  }
+
+  #take(chunk: Uint8Array, last: boolean, is_dropped: boolean): Frames | null {
+    const ends = last ? chunk.length : chunk.lastIndexOf(NEWLINE) + 1;
+    if (ends > 0 || last) return this.#lines(chunk, ends, last);
+    const fits = this.#waiting_bytes + chunk.length <= this.#sizes.frame_bytes_max;
+    if (fits && !this.#spilling && !is_dropped) {
+      this.#keep(chunk);
+      return null;
+    }
+    return this.#spill(chunk);
+  }
+
+  #count(): void {
+    this.#place?.lines.set(this, this.#waiting.length);
+  }
+
+  #lines(chunk: Uint8Array, ends: number, last: boolean): Frames | null {
+    const all = this.#with(chunk.subarray(0, ends));
+    const { pieces, used } = this.#split(all, last);
+    this.#keep(all.subarray(used));
+    this.#keep(chunk.subarray(ends));
+    if (used === 0) return null;
+    this.#spilling = false;
+    return { bytes: all.subarray(0, used), pieces, spilling: false };
+  }
+
+  #spill(chunk: Uint8Array): Frames | null {
+    const all = this.#with(chunk);
+    const pieces: Piece[] = this.#spilling ? [] : [{ kind: 'too_large' }];
+    const used = this.#plain(all, false, pieces);
+    this.#keep(all.subarray(used));
+    this.#spilling = true;
+    return used === 0 ? null : { bytes: all.subarray(0, used), pieces, spilling: true };
+  }
+
+  /** `used`: bytes processed; the rest waits, because it may begin a secret that continues in the next line. */
+  #split(bytes: Uint8Array, last: boolean): { pieces: Piece[]; used: number } {
+    const { frame_bytes_max, payload_bytes_max } = this.#sizes;
+    const redactor = this.#redactor();
+    const pieces: Piece[] = [];
+    let plain_from = 0;
+    let rest_of_long_line = this.#spilling;
+    for (let from = 0; from < bytes.length; ) {
+      const newline = bytes.indexOf(NEWLINE, from);
+      const to = newline < 0 ? bytes.length : newline + 1;
+      const size = to - from;
+      const too_long = size > frame_bytes_max;
+      if (too_long && !rest_of_long_line) {
+        this.#plain(bytes.subarray(plain_from, from), true, pieces);
+        pieces.push({ kind: 'too_large' });
+        plain_from = from;
+      }
+      const text = rest_of_long_line || too_long ? null : lineText(bytes.subarray(from, to));
+      const message = text === null ? null : readMessage(text);
+      rest_of_long_line = false;
+      if (message) {
+        const large = size > payload_bytes_max;
+        const ends = last && to === bytes.length;
+        // A large frame is output as it is, except that secrets in it are redacted.
+        const shown = large && redactor ? redactor.json(text!) : text!;
+        if (shown === text) this.#plain(bytes.subarray(plain_from, large ? to : from), true, pieces, ends);
+        else {
+          this.#plain(bytes.subarray(plain_from, from), true, pieces);
+          this.#plain(Buffer.from(newline < 0 ? shown : `${shown}\n`), true, pieces, ends);
+        }
+        // A carriage return is whitespace between JSON tokens, but would end a line of the SSE stream.
+        pieces.push({ kind: 'frame', message, text: large ? null : text!.replaceAll('\r', ' '), size });
+        plain_from = to;
+      }
+      from = to;
+    }
+    const rest = bytes.subarray(plain_from);
+    const held = last || !redactor ? 0 : redactor.take(rest, { last }).held;
+    const used = bytes.length - held;
+    this.#plain(bytes.subarray(plain_from, used), true, pieces, last);
+    return { pieces, used };
+  }
+
+  /** Adds output to `pieces`; returns how many bytes. `whole`: nothing may wait. `last`: the stream ends here. */
+  #plain(bytes: Uint8Array, whole: boolean, pieces: Piece[], last = false): number {
+    const redacted = this.#redactor()?.take(bytes, { last: whole });
+    const shown = redacted?.bytes ?? bytes;
+    const { used, ends, partial } = cut(shown, { more: false, last });
+    let at = 0;
+    for (const [i, end] of ends.entries()) {
+      pieces.push({ kind: 'output', bytes: shown.subarray(at, end), partial: partial[i]! });
+      at = end;
+    }
+    return redacted?.given(used) ?? used;
+  }
+
+  #with(more: Uint8Array): Uint8Array {
+    if (this.#waiting_bytes === 0) return more;
+    const bytes = Buffer.concat([this.#waiting.subarray(0, this.#waiting_bytes), more]);
+    this.#waiting = NOTHING;
+    this.#waiting_bytes = 0;
+    return bytes;
+  }
+
+  #keep(bytes: Uint8Array): void {
+    const [kept, length] = [this.#waiting, this.#waiting_bytes + bytes.length];
+    if (length > kept.length) {
+      this.#waiting = Buffer.allocUnsafeSlow(Math.max(length, 2 * kept.length));
+      this.#waiting.set(kept.subarray(0, this.#waiting_bytes));
+    }
+    this.#waiting.set(bytes, this.#waiting_bytes);
+    this.#waiting_bytes = length;
+  }
+}
+
+/** The line as text; null if it cannot be JSON. */
+function lineText(line: Uint8Array): string | null {
+  if (!isUtf8(line)) return null;
+  return Buffer.from(line.buffer, line.byteOffset, line.length).toString().trim();
+}

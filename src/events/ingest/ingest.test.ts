@@ -1,0 +1,309 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { systemClock } from '../../base/clock.ts';
+import { silentLog } from '../../base/log.ts';
+import type { StreamName } from '../../core/event.ts';
+import type { Node, SessionEnd, SessionFact } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
+import { Redactor } from '../../core/redaction.ts';
+import type { StreamSizes } from '../../core/session.ts';
+import type { IngestBatch, Store } from '../../store/store.ts';
+import { Ingest } from './ingest.ts';
+import type { IngestOptions, SessionCursor } from './source.ts';
+
+/** A session's spools and everything that was committed of them, in memory. */
+function world(
+  spools: Record<StreamName, string | null>,
+  commit: (batch: IngestBatch) => Promise<void> = async () => {},
+  redactor: Redactor | null = null,
+  hold_ms = 1_000_000,
+) {
+  const stored: string[] = [];
+  const raw: Uint8Array[] = [];
+  const rebased: StreamName[] = [];
+  let over = () => {};
+  const ended = new Promise<void>((resolve) => (over = resolve));
+  const node = {
+    async read(_session: string, stream: StreamName, from: number, max: number) {
+      const spool = spools[stream];
+      if (spool === null || from > spool.length) throw problems.outputLost();
+      return Buffer.from(spool.slice(from, from + max), 'latin1');
+    },
+    committed() {},
+  } as unknown as Node;
+  const store = {
+    async ingest(batch: IngestBatch) {
+      await commit(batch);
+      stored.push(Buffer.from(batch.bytes).toString());
+      raw.push(Buffer.from(batch.bytes));
+    },
+  } as unknown as Store;
+  const cursor: SessionCursor = {
+    session_id: 'ses_1',
+    agent_id: 'agt_1',
+    owner_id: 'usr_1',
+    fact: 1,
+    acp: null,
+    redactor: () => redactor,
+    streams: {
+      stdout: { offset: 9, base: 0, tail: Buffer.from('committed'), output: 9 },
+      stderr: { offset: 0, base: 0, tail: new Uint8Array(), output: 0 },
+    },
+  };
+  const options: IngestOptions = {
+    ...{ node, store, clock: systemClock, log: silentLog, hold_ms },
+    load: async () => cursor,
+    settle: async (_session, fact) => {
+      if (fact.body.kind === 'ended') over();
+    },
+    frames: () => Promise.reject(new Error('no frames are expected')),
+    rebase: async (_session, stream) => {
+      rebased.push(stream);
+      if (rebased.length > 10) throw new Error('rebased repeatedly');
+    },
+  };
+  const again = () => new Ingest(options);
+  return { ingest: again(), again, cursor, stored, raw, rebased, ended, spools };
+}
+
+function end(sizes: StreamSizes): SessionFact {
+  const exit = { exit_code: 0, exit_signal: null, reason: null, message: null };
+  const end: SessionEnd = { exit, sizes, cleanup: 'swept', leftovers: [], ended_at_ms: 0 };
+  return { session_id: 'ses_1', number: 2, at_ms: 0, body: { kind: 'ended', end } };
+}
+
+test('reads a truncated spool to its last byte before the session ends', async () => {
+  const { ingest, stored, rebased, ended } = world({ stdout: 'anew\n', stderr: '' });
+  ingest.follow('ses_1', [end({ stdout: 5, stderr: 0 })]);
+  await ended;
+  expect(rebased).toEqual(['stdout']);
+  expect(stored).toEqual(['anew\n']);
+  await ingest.close();
+});
+
+test('reports an unreadable spool once while the session runs', async () => {
+  const { ingest, stored, rebased, ended, spools } = world({ stdout: null, stderr: 'first\n' });
+  ingest.follow('ses_1');
+  await expect.poll(() => stored).toEqual(['first\n']);
+  expect(rebased).toEqual(['stdout']);
+  spools.stderr += 'last\n';
+  ingest.follow('ses_1', [end({ stdout: 9, stderr: 11 })]);
+  await ended;
+  expect(stored).toEqual(['first\n', 'last\n']);
+  await ingest.close();
+});
+
+test('reads ahead during a commit, and retries failed commits in order', async () => {
+  const text = 'a line of output\n'.repeat(200_000);
+  const size = 'committed'.length + text.length;
+  let committed = 'committed'.length;
+  let fails = true;
+  let under_way = 0;
+  let most = 0;
+  const { ingest, stored, ended } = world({ stdout: `committed${text}`, stderr: '' }, async (batch) => {
+    most = Math.max(most, ++under_way);
+    await nextTurn();
+    under_way--;
+    if (fails && committed > size / 2) {
+      fails = false;
+      throw new Error('no space');
+    }
+    if (batch.from !== committed) throw new Error('stale');
+    committed = batch.to;
+  });
+  ingest.follow('ses_1', [end({ stdout: size, stderr: 0 })]);
+  await ended;
+  expect(stored.join('') === text).toBe(true);
+  expect(fails).toBe(false);
+  expect(most).toBe(2);
+  await ingest.close();
+});
+
+const SECRET = { name: 'KEY', value: 'k3y-of-mine\nin two lines' };
+
+/** Everything committed of stdout: each piece with its position in the stream and in the output. */
+function committing(redactor: Redactor, hold_ms?: number) {
+  const places: { from: number; to: number; output_from: number; size: number }[] = [];
+  const made = world(
+    { stdout: 'committed', stderr: '' },
+    async ({ from, to, output_from, bytes }) => {
+      places.push({ from, to, output_from: output_from!, size: bytes.length });
+    },
+    redactor,
+    hold_ms,
+  );
+  return { ...made, places };
+}
+
+test('redacts a secret that is written in pieces, and offsets count the bytes written', async () => {
+  const { ingest, stored, ended, spools, places } = committing(Redactor.of([SECRET])!);
+  let written = 'committed';
+  const say = (text: string) => {
+    written += text;
+    spools.stdout = written;
+  };
+  say('the key: k3y-of-');
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.join('')).toBe('the key: ');
+  say('mine\nin two');
+  ingest.wake('ses_1');
+  say(' lines');
+  ingest.wake('ses_1');
+  await expect.poll(() => stored.join('')).toBe('the key: [redacted:KEY]');
+  say('.\nk3y-of-mine\nin two lin');
+  ingest.follow('ses_1', [end({ stdout: written.length, stderr: 0 })]);
+  await ended;
+  // At the end, the beginning of a secret cannot be completed any more.
+  expect(stored.join('')).toBe('the key: [redacted:KEY].\nk3y-of-mine\nin two lin');
+  let [at, output] = [9, 9];
+  for (const place of places) {
+    expect(place).toMatchObject({ from: at, output_from: output });
+    at = place.to;
+    output += place.size;
+  }
+  expect(at).toBe(written.length);
+  await ingest.close();
+});
+
+test('shows a harmless beginning of a secret if nothing follows, and still redacts its rest', async () => {
+  const { ingest, stored, ended, spools } = committing(Redactor.of([SECRET])!, 200);
+  spools.stdout = 'committed[Y/n]? k3y-';
+  ingest.follow('ses_1');
+  await expect.poll(() => stored.join(''), { timeout: 20_000 }).toBe('[Y/n]? k3y-');
+  spools.stdout += 'of-mine\nin two lines, and k3';
+  ingest.follow('ses_1', [end({ stdout: spools.stdout.length, stderr: 0 })]);
+  await ended;
+  expect(stored.join('')).toBe('[Y/n]? k3y-[redacted:KEY], and k3');
+  await ingest.close();
+});
+
+test('commits held-back bytes before it gives up the rest of a stream', async () => {
+  const { ingest, stored, ended, spools, rebased } = committing(Redactor.of([SECRET])!);
+  spools.stdout = 'committedthe k3y-of-mine';
+  ingest.follow('ses_1', [end({ stdout: 1_000, stderr: 0 })]);
+  await ended;
+  expect(stored.join('')).toBe('the k3y-of-mine');
+  expect(rebased).toEqual(['stdout']);
+  await ingest.close();
+});
+
+test('the committed output does not depend on how a stream arrives or is read', async () => {
+  const secrets = [SECRET, { name: 'ONE', value: 'one-two3' }, { name: 'FOUR', value: 'one-two3-four' }];
+  const redactor = Redactor.of(secrets)!;
+  const part = fc.oneof(
+    fc.constantFrom(...secrets.map(({ value }) => value), 'one-', 'k3y-', '\n', 'é', 'other words '),
+    fc.string({ maxLength: 4 }),
+  );
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(part, { maxLength: 20 }),
+      fc.array(fc.tuple(fc.nat(12), fc.boolean())),
+      async (parts, steps) => {
+        const whole = parts.join('');
+        const spool = Buffer.from(`committed${whole}`);
+        const { spools, ...made } = committing(redactor);
+        const cursor = made.cursor.streams;
+        let size = 9;
+        let ingest = made.ingest;
+        for (const [more, killed] of steps) {
+          size = Math.min(size + more, spool.length);
+          spools.stdout = spool.toString('latin1', 0, size);
+          ingest.follow('ses_1');
+          await nextTurn();
+          if (!killed) continue;
+          await ingest.close();
+          ingest = made.again();
+        }
+        spools.stdout = spool.toString('latin1');
+        ingest.follow('ses_1', [end({ stdout: spool.length, stderr: 0 })]);
+        await made.ended;
+        await ingest.close();
+        const expected = redactor.take(Buffer.from(whole), { last: true }).bytes;
+        expect(Buffer.concat(made.raw).toString()).toBe(Buffer.from(expected).toString());
+        expect(cursor.stdout.offset).toBe(spool.length);
+        expect(cursor.stdout.output).toBe(9 + expected.length);
+      },
+    ),
+    { numRuns: 150 },
+  );
+});
+
+/** Sessions that speak ACP, whose stdout is what was written to it so far. */
+function conversations(owners: Record<string, string>, waiting_bytes_max: number) {
+  const spools = new Map(Object.keys(owners).map((id) => [id, '']));
+  const told = new Map(Object.keys(owners).map((id) => [id, '']));
+  const kinds = new Map<string, Set<string>>(Object.keys(owners).map((id) => [id, new Set()]));
+  const options: IngestOptions = {
+    ...{ clock: systemClock, log: silentLog, waiting_bytes_max },
+    store: {} as Store,
+    node: {
+      async read(id: string, stream: StreamName, from: number, max: number) {
+        await nextTurn();
+        const bytes = Buffer.from(stream === 'stdout' ? spools.get(id)!.slice(from, from + max) : '');
+        return bytes;
+      },
+      committed() {},
+    } as unknown as Node,
+    load: async (session_id) => ({
+      ...{ session_id, agent_id: session_id, owner_id: owners[session_id]!, fact: 1 },
+      ...{ acp: { spilling: false }, redactor: () => null },
+      streams: {
+        stdout: { offset: 0, base: 0, tail: new Uint8Array(), output: 0 },
+        stderr: { offset: 0, base: 0, tail: new Uint8Array(), output: 0 },
+      },
+    }),
+    settle: async () => {},
+    async frames({ session_id, from, pieces }) {
+      await nextTurn();
+      expect(from).toBe(told.get(session_id)!.length);
+      for (const piece of pieces) {
+        kinds.get(session_id)!.add(piece.kind);
+        if (piece.kind === 'too_large') continue;
+        const text = piece.kind === 'frame' ? `${piece.text}\n` : Buffer.from(piece.bytes).toString();
+        told.set(session_id, told.get(session_id)! + text);
+      }
+    },
+    rebase: () => Promise.reject(new Error('nothing is lost')),
+  };
+  const ingest = new Ingest(options);
+  const write = (id: string, text: string) => {
+    spools.set(id, spools.get(id)! + text);
+    ingest.follow(id);
+  };
+  return { ingest, write, spools, told, kinds, options };
+}
+
+test('lines that never end take bounded memory; the others lose nothing, and every byte is told once', async () => {
+  const owners = { a1: 'alice', a2: 'alice', a3: 'alice', a4: 'alice', b1: 'bob' };
+  const { ingest, write, spools, told, kinds } = conversations(owners, 1_500_000);
+  const message = (size: number) => `{"jsonrpc":"2.0","method":"x","params":{"x":"${'y'.repeat(size)}"}}`;
+  write('b1', message(300_000));
+  for (const id of ['a1', 'a2', 'a3', 'a4']) write(id, message(700_000));
+  // What fits waits; the others' bytes become output although their agents say nothing more.
+  await expect.poll(() => [...kinds].filter(([, found]) => found.has('too_large')).length).toBeGreaterThan(1);
+  expect([...kinds.get('b1')!]).toEqual([]);
+  for (const id of Object.keys(owners)) write(id, '\n');
+  await expect
+    .poll(() => [...told.values()].map((text) => text.length))
+    .toEqual([...spools.values()].map((text) => text.length));
+  expect([...kinds.get('b1')!]).toEqual(['frame']);
+  for (const id of Object.keys(owners)) expect(told.get(id) === spools.get(id)).toBe(true);
+  await ingest.close();
+});
+
+test('a session that ends while its line is dropped is still read to its last byte', async () => {
+  const { ingest, told, spools, options } = conversations({ a1: 'alice' }, 200_000);
+  let over = () => {};
+  const ended = new Promise<void>((resolve) => (over = resolve));
+  options.settle = async (_id, fact) => {
+    if (fact.body.kind === 'ended') over();
+  };
+  await ingest.close();
+  const again = new Ingest(options);
+  spools.set('a1', `{"jsonrpc":"2.0","x":"${'y'.repeat(600_000)}`);
+  again.follow('a1', [{ ...end({ stdout: spools.get('a1')!.length, stderr: 0 }), session_id: 'a1' }]);
+  await ended;
+  expect(told.get('a1') === spools.get('a1')).toBe(true);
+  await again.close();
+});

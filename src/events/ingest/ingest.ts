@@ -1,0 +1,53 @@
+/**
+ * Reads the output of a node's sessions and commits it: bytes become events together with the new offset. There is one
+ * reader per session, woken without data. It passes on the facts of a session in order; its end only after the last byte is
+ * committed. It makes no decisions about agents: `settle` and `rebase` are transactions of the caller.
+ */
+import { limits } from '../../base/limits.ts';
+import type { SessionFact } from '../../core/node.ts';
+import { ReadBuffers } from './read-buffers.ts';
+import { SessionReader } from './session-reader.ts';
+import type { IngestOptions } from './source.ts';
+import type { ReaderOptions } from './stream-reader.ts';
+import { WaitingLines } from './waiting-lines.ts';
+
+export class Ingest {
+  readonly #options: ReaderOptions;
+  readonly #readers = new Map<string, SessionReader>();
+  #closing = false;
+
+  constructor(options: IngestOptions) {
+    const lines = new WaitingLines(options.waiting_bytes_max ?? limits.acp_waiting_bytes_max);
+    this.#options = { ...options, buffers: new ReadBuffers(), lines };
+  }
+
+  /**
+   * Follows a session from its committed cursor, starting with facts that are already known. For a session that is already
+   * followed, it only wakes the reader. Throws if a node reports more sessions or facts than the limits allow.
+   */
+  follow(session_id: string, facts: readonly SessionFact[] = []): void {
+    if (this.#closing) return;
+    let reader = this.#readers.get(session_id);
+    if (!reader) {
+      if (this.#readers.size >= limits.ingest_sessions_max) throw new Error('too many sessions');
+      reader = new SessionReader(this.#options, session_id, () => this.#readers.delete(session_id));
+      this.#readers.set(session_id, reader);
+    }
+    for (const fact of facts) reader.add(fact);
+    reader.wake();
+  }
+
+  fact(fact: SessionFact): void {
+    this.follow(fact.session_id, [fact]);
+  }
+
+  wake(session_id: string): void {
+    this.#readers.get(session_id)?.wake();
+  }
+
+  /** Stops reading after the commits in progress; the next plane reads the rest. */
+  async close(): Promise<void> {
+    this.#closing = true;
+    await Promise.all([...this.#readers.values()].map((reader) => reader.close()));
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * Reads one session until its end is committed: both streams in parallel, and the session's facts in order.
+ *
+ *     load cursor ──▶ facts ──▶ read streams ──(nothing left)──▶ wait for a wake ──▶ facts …
+ *          ▲            │             │
+ *          │            └─(end: every byte is committed)──▶ done
+ *          └──(any error: wait, and load the cursor again)
+ */
+import { sleep, Wake } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { streamNames } from '../../core/event.ts';
+import type { SessionEnd, SessionFact } from '../../core/node.ts';
+import { isOutOfReach } from '../../core/problem.ts';
+import type { SessionCursor } from './source.ts';
+import { type ReaderOptions, StreamReader } from './stream-reader.ts';
+
+export class SessionReader {
+  readonly #options: ReaderOptions;
+  readonly #id: string;
+  readonly #wake = new Wake();
+  readonly #stop = new AbortController();
+  /** Facts that are not handled yet, in order. */
+  readonly #facts: SessionFact[] = [];
+  readonly #streams: readonly StreamReader[];
+  readonly #done: Promise<void>;
+  #cursor: SessionCursor | null = null;
+
+  constructor(options: ReaderOptions, session_id: string, onDone: () => void) {
+    this.#options = options;
+    this.#id = session_id;
+    const session = {
+      facts: this.#facts,
+      wake: () => this.#wake.notify(),
+      onCommitted: (cursor: SessionCursor) => this.#confirm(cursor),
+    };
+    this.#streams = streamNames.map((name) => new StreamReader(options, session, name));
+    this.#done = this.#run().finally(() => {
+      for (const stream of this.#streams) stream.close();
+      onDone();
+    });
+  }
+
+  /** Adds a fact, unless it is known. Throws if there are too many. */
+  add(fact: SessionFact): void {
+    if (this.#facts.some((known) => known.number === fact.number)) return;
+    if (this.#facts.length >= limits.ingest_facts_max) throw new Error('too many facts of one session');
+    this.#facts.push(fact);
+    this.#facts.sort((a, b) => a.number - b.number);
+  }
+
+  wake(): void {
+    this.#wake.notify();
+  }
+
+  /** Resolves after the commits in progress. */
+  close(): Promise<void> {
+    this.#stop.abort();
+    return this.#done;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let retry_ms = 0;
+    while (!signal.aborted) {
+      try {
+        this.#cursor ??= await this.#load();
+        if (!this.#cursor) return;
+        const ended = await this.#catchUp(this.#cursor);
+        retry_ms = 0;
+        if (ended) return;
+        await this.#wake.wait(this.#holdMs(), signal);
+      } catch (error) {
+        // Nothing is lost: the bytes stay in the spool, and the cursor is loaded from the database again.
+        await Promise.allSettled(this.#streams.map((stream) => stream.committed()));
+        this.#cursor = null;
+        if (isOutOfReach(error)) {
+          // The node sends a wake when it is reachable again.
+          await this.#wake.wait(undefined, signal);
+          continue;
+        }
+        retry_ms = Math.min(Math.max(retry_ms * 2, limits.ingest_retry_ms), limits.ingest_retry_ms_max);
+        this.#options.log.warn(
+          { session_id: this.#id, err: errorMessage(error), retry_ms },
+          'cannot commit output; trying again',
+        );
+        await sleep(retry_ms, signal);
+      }
+    }
+  }
+
+  async #load(): Promise<SessionCursor | null> {
+    const cursor = await this.#options.load(this.#id);
+    if (!cursor) return null;
+    this.#forgetFacts(cursor.fact);
+    for (const stream of this.#streams) stream.reset(cursor);
+    return cursor;
+  }
+
+  /** Reads and handles facts until nothing is left to do; true if the session is over. */
+  async #catchUp(cursor: SessionCursor): Promise<boolean> {
+    for (let progress = true; progress && !this.#stop.signal.aborted; ) {
+      // Facts first: an agent must be shown as running before its first byte.
+      if (await this.#settleFacts(cursor)) return true;
+      if (cursor.fact === 0 && this.#facts.length === 0) return false;
+      const end = endOf(this.#facts);
+      progress = await this.#readStreams();
+      if (end && !progress) {
+        // The end counts bytes that the spools no longer have: report them as lost instead of waiting.
+        for (const stream of this.#streams) await stream.giveUpLost(end.sizes[stream.name]);
+        progress = true;
+      }
+    }
+    for (const stream of this.#streams) await stream.committed();
+    return false;
+  }
+
+  /** Reads both streams in parallel, to save a round trip. */
+  async #readStreams(): Promise<boolean> {
+    const reads = await Promise.allSettled(this.#streams.map((stream) => stream.readOn()));
+    let progress = false;
+    for (const read of reads) {
+      if (read.status === 'rejected') throw read.reason;
+      progress ||= read.value;
+    }
+    return progress;
+  }
+
+  /** Handles pending facts; the end only once the last byte is committed. True if the session is over. */
+  async #settleFacts(cursor: SessionCursor): Promise<boolean> {
+    for (let fact = this.#facts[0]; fact; fact = this.#facts[0]) {
+      const end = endOf([fact]);
+      if (end && !this.#streams.every((stream) => stream.isComplete(end.sizes[stream.name]))) return false;
+      await this.#options.settle(this.#id, fact);
+      cursor.fact = fact.number;
+      this.#forgetFacts(fact.number);
+      this.#confirm(cursor);
+      if (end) return true;
+    }
+    return false;
+  }
+
+  /** Milliseconds until bytes that are held back may be committed; undefined: wait for a wake. */
+  #holdMs(): number | undefined {
+    const ms = Math.min(...this.#streams.map((stream) => stream.holdMs()));
+    // A timer may fire a little early.
+    return Number.isFinite(ms) ? ms + 1 : undefined;
+  }
+
+  /** Tells the node what is committed, so that it may free it. */
+  #confirm({ streams: { stdout, stderr }, fact }: SessionCursor): void {
+    const sizes = { stdout: stdout.offset - stdout.base, stderr: stderr.offset - stderr.base };
+    this.#options.node.committed(this.#id, sizes, fact);
+  }
+
+  #forgetFacts(up_to: number): void {
+    while (this.#facts[0] && this.#facts[0].number <= up_to) this.#facts.shift();
+  }
+}
+
+/** The session's end, if the last of these facts reports it. */
+function endOf(facts: readonly SessionFact[]): SessionEnd | null {
+  const fact = facts.at(-1);
+  return fact?.body.kind === 'ended' ? fact.body.end : null;
+}
+
+function errorMessage(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}

@@ -1,0 +1,341 @@
+/**
+ * Reads one stream of a session and commits it piece by piece. A piece that is read while the one before it is being committed
+ * continues after that one; the cursor moves when a commit is done.
+ *
+ * It redacts the session's secrets before it commits. If the bytes read end with what may be the beginning of a secret,
+ * it does not commit those; it reads them again with what follows.
+ */
+import { limits } from '../../base/limits.ts';
+import type { StreamName } from '../../core/event.ts';
+import type { SessionFact } from '../../core/node.ts';
+import { Problem } from '../../core/problem.ts';
+import type { Redactor } from '../../core/redaction.ts';
+import type { IngestBatch } from '../../store/store.ts';
+import { FrameCutter } from './frames.ts';
+import { cut } from './framing.ts';
+import type { ReadBuffers } from './read-buffers.ts';
+import type { FrameBatch, IngestOptions, SessionCursor, StreamCursor } from './source.ts';
+import type { WaitingLines } from './waiting-lines.ts';
+
+export type ReaderOptions = IngestOptions & { buffers: ReadBuffers; lines: WaitingLines };
+
+/** What the streams of a session share. */
+export interface SessionState {
+  /** Facts that are not handled yet, in order. */
+  facts: readonly SessionFact[];
+  wake(): void;
+  /** A commit is done, and the cursor has moved. */
+  onCommitted(cursor: SessionCursor): void;
+}
+
+/** Bytes that were read and cut, ready to be committed. */
+interface Piece {
+  to: number;
+  tail: Uint8Array;
+  output: number;
+  commit(): Promise<unknown>;
+}
+
+/** The end of the bytes that are being committed; the next read continues there. */
+interface Pending extends Pick<StreamCursor, 'offset' | 'tail' | 'output'> {
+  /** Resolves when they are committed and the cursor has moved. */
+  done: Promise<void>;
+}
+
+/** Where bytes begin: the offset, and the committed bytes right before it. */
+interface Start {
+  from: number;
+  before: Uint8Array;
+  output: number;
+}
+
+/** A chunk as it may be stored. */
+interface Shown {
+  bytes: Uint8Array;
+  /** How many bytes of the chunk the first `count` shown bytes represent. */
+  given(count: number): number;
+  /** How many bytes at the end may begin a secret. */
+  beginning: number;
+}
+
+/** A possible beginning of a secret at the end of the bytes read. */
+interface Held {
+  /** Where the stream ended at that time. */
+  end: number;
+  since: number;
+  /** Too short to reveal the secret: it is committed if nothing follows for a while. */
+  is_harmless: boolean;
+}
+
+export class StreamReader {
+  readonly name: StreamName;
+  readonly #options: ReaderOptions;
+  readonly #session: SessionState;
+  #cursor!: SessionCursor;
+  /** The spool's bytes before the offset are known to match the committed ones. */
+  #verified = false;
+  /** The last read was full, so there is more to read. */
+  #busy = false;
+  /** Bytes being committed while the stream is read on. */
+  #pending: Pending | null = null;
+  /** The spool is shorter than the reported end, which no longer applies. */
+  #lost = false;
+  #held: Held | null = null;
+  /** How many committed bytes at the end may be the harmless beginning of a secret. */
+  #shown = 0;
+  /** Holds nothing back, because no more bytes will come. */
+  #released = false;
+  /** For the stdout of an agent that speaks ACP. */
+  #frames: FrameCutter | null = null;
+
+  constructor(options: ReaderOptions, session: SessionState, name: StreamName) {
+    this.#options = options;
+    this.#session = session;
+    this.name = name;
+  }
+
+  /** Continues from a cursor that was loaded. Must be called before anything else, and not during a commit. */
+  reset(cursor: SessionCursor): void {
+    this.#cursor = cursor;
+    this.#verified = false;
+    this.#held = null;
+    this.#shown = cursor.redactor()?.shownAtEnd(this.#committed.tail) ?? 0;
+    this.#cutFramesFrom(cursor.acp?.spilling ?? false);
+  }
+
+  close(): void {
+    this.#frames?.close();
+  }
+
+  /** Whether all bytes of a stream with this size are committed, or known to be lost. */
+  isComplete(size: number): boolean {
+    const { offset, base } = this.#committed;
+    return this.#lost || offset - base === size;
+  }
+
+  /** Waits for the commit in progress; throws if it fails. */
+  async committed(): Promise<void> {
+    const pending = this.#pending;
+    this.#pending = null;
+    await pending?.done;
+  }
+
+  /** Milliseconds until held-back bytes may be committed; 0: now. Infinite if more bytes must come first. */
+  holdMs(): number {
+    if (!this.#held?.is_harmless) return Number.POSITIVE_INFINITY;
+    const hold_ms = this.#options.hold_ms ?? limits.redact_hold_ms;
+    return Math.max(0, this.#held.since + hold_ms - performance.now());
+  }
+
+  /**
+   * Commits the next piece; false if nothing more is known to be there. For a stream that writes continuously, it reads ahead
+   * while the last piece is being committed.
+   */
+  async readOn(): Promise<boolean> {
+    const { buffers } = this.#options;
+    const cursor = this.#cursor;
+    const buffer = this.#busy ? buffers.take() : undefined;
+    let done = Promise.resolve();
+    try {
+      const held_end = this.#held?.end;
+      const piece = await this.#next(buffer);
+      const before = this.#pending;
+      if (piece === null || piece === 'lost') {
+        await this.committed();
+        if (piece === 'lost') await this.#rebase();
+        // A frame longer than a read waits for its end; held-back bytes may be part of the read.
+        const grew = this.#held !== null && this.#held.end !== held_end && this.#hasEnded();
+        return piece === 'lost' || this.#busy || grew;
+      }
+      const { to, tail, output } = piece;
+      done = piece.commit().then(() => {
+        const { base } = cursor.streams[this.name];
+        cursor.streams[this.name] = { offset: to, base, tail, output };
+        this.#session.onCommitted(cursor);
+      });
+      this.#pending = { offset: to, tail, output, done };
+      await before?.done;
+      const full = this.#busy;
+      if (!full) await this.committed();
+      // A wake follows anything written after a read that reached the end.
+      return full || this.#session.facts.length > 0;
+    } finally {
+      const give = () => buffers.give(buffer);
+      done.then(give, give);
+    }
+  }
+
+  /** The session's end counts `size` bytes, and no more can be read: gives up bytes that the spool no longer has. */
+  async giveUpLost(size: number): Promise<void> {
+    if (this.isComplete(size)) return;
+    if (this.#held && !this.#released) {
+      this.#released = true;
+      return;
+    }
+    if (this.#frames) {
+      // They are in the spool, and are read again first.
+      if (this.#frames.is_dropped) return;
+      await this.#commitUnfinishedFrame(this.#frames);
+    }
+    await this.#rebase();
+    this.#lost = true;
+  }
+
+  get #committed(): StreamCursor {
+    return this.#cursor.streams[this.name];
+  }
+
+  #cutFramesFrom(spilling: boolean): void {
+    const { owner_id, acp, redactor } = this.#cursor;
+    this.#frames?.close();
+    this.#frames = null;
+    if (acp === null || this.name !== 'stdout') return;
+    const place = { lines: this.#options.lines, owner: owner_id, dropped: () => this.#session.wake() };
+    this.#frames = new FrameCutter(spilling, redactor, { place });
+  }
+
+  /** Commits an incomplete frame whose end never came as output. */
+  async #commitUnfinishedFrame(frames: FrameCutter): Promise<void> {
+    const { offset, base, tail, output } = this.#committed;
+    const piece = this.#cutFrames(frames, { from: offset, before: tail, output }, new Uint8Array(), true);
+    if (!piece) return;
+    await piece.commit();
+    this.#cursor.streams[this.name] = { offset: piece.to, base, tail: piece.tail, output: piece.output };
+  }
+
+  async #rebase(): Promise<void> {
+    await this.#options.rebase(this.#cursor.session_id, this.name);
+    const state = this.#committed;
+    state.base = state.offset;
+    state.tail = new Uint8Array();
+    this.#held = null;
+    this.#shown = 0;
+    this.#cutFramesFrom(false);
+  }
+
+  /** Reads what follows; null if there is nothing to commit, `lost` if the spool does not match the committed bytes. */
+  async #next(buffer: Uint8Array | undefined): Promise<Piece | null | 'lost'> {
+    const { base } = this.#committed;
+    const { offset, tail, output } = this.#pending ?? this.#committed;
+    const frames = this.#frames;
+    const drops = frames?.drops;
+    const from = offset - base + (frames?.waiting_bytes ?? 0);
+    const max = frames ? limits.acp_read_bytes : limits.ingest_read_bytes;
+    const check = this.#verified ? 0 : Math.min(tail.length, from);
+    const read = await this.#read(from - check, max + check, buffer);
+    // The bytes before these were dropped meanwhile.
+    if (frames?.drops !== drops) return this.#next(buffer);
+    if (!read || !sameBytes(read.subarray(0, check), lastOf(tail, check))) return 'lost';
+    this.#verified = true;
+    const chunk = read.subarray(check);
+    const full = chunk.length === max;
+    this.#busy = full;
+    const last = this.#isLast(from + chunk.length);
+    const start = { from: offset, before: tail, output };
+    if (frames) {
+      const piece = this.#cutFrames(frames, start, chunk, last);
+      return piece ?? (frames.drops === drops ? null : this.#next(buffer));
+    }
+    const redactor = this.#cursor.redactor();
+    const shown = redactor
+      ? this.#redact(redactor, start, chunk, last)
+      : { bytes: chunk, given: (count: number) => count, beginning: 0 };
+    return this.#cutLines(start, chunk, shown, { more: full, last });
+  }
+
+  /** Redacts a chunk and notes what is held back. */
+  #redact(redactor: Redactor, start: Start, chunk: Uint8Array, last: boolean): Shown {
+    const shown = this.#shown;
+    const data = shown === 0 ? chunk : Buffer.concat([lastOf(start.before, shown), chunk]);
+    const redacted = redactor.take(data, { shown, last: last || this.#released });
+    const { held } = redacted;
+    if (held === 0) {
+      this.#held = null;
+      return { ...redacted, beginning: 0 };
+    }
+    const end = start.from + chunk.length;
+    const since = this.#held?.end === end ? this.#held.since : performance.now();
+    const is_harmless = redactor.isHarmless(lastOf(data, held));
+    this.#held = { end, since, is_harmless };
+    if (!is_harmless || this.holdMs() > 0) return { ...redacted, beginning: 0 };
+    this.#held = null;
+    return { ...redactor.take(data, { shown, last: true }), beginning: held };
+  }
+
+  #cutLines(
+    start: Start,
+    chunk: Uint8Array,
+    shown: Shown,
+    { more, last }: { more: boolean; last: boolean },
+  ): Piece | null {
+    if (shown.bytes.length === 0) return null;
+    const { used, ends, partial, is_text } = cut(shown.bytes, { more, last });
+    if (used === 0) return null;
+    const given = shown.given(used);
+    this.#shown = Math.max(0, shown.beginning - (chunk.length - given));
+    const batch: IngestBatch = {
+      ...this.#rangeOf(start, chunk.subarray(0, given)),
+      stream: this.name,
+      bytes: shown.bytes.subarray(0, used),
+      output_from: start.output,
+      ends,
+      partial,
+      is_text,
+    };
+    const output = start.output + used;
+    return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.store.ingest(batch) };
+  }
+
+  #cutFrames(frames: FrameCutter, start: Start, chunk: Uint8Array, last: boolean): Piece | null {
+    const taken = frames.take(chunk, { last });
+    if (!taken) return null;
+    const { bytes, pieces, spilling } = taken;
+    const batch: FrameBatch = { ...this.#rangeOf(start, bytes), pieces, spilling };
+    // The transaction for frames counts the output itself.
+    const { output } = start;
+    return { to: batch.to, tail: batch.tail, output, commit: () => this.#options.frames(batch) };
+  }
+
+  #rangeOf({ from, before }: Start, bytes: Uint8Array) {
+    const { agent_id, session_id } = this.#cursor;
+    const [to, ts_ms] = [from + bytes.length, this.#options.clock.now()];
+    return { agent_id, session_id, from, to, tail: lastBytes(before, bytes), ts_ms };
+  }
+
+  /** Null if the spool no longer has these bytes. Empty if not even its beginning can be read. */
+  async #read(from: number, max: number, into?: Uint8Array): Promise<Uint8Array | null> {
+    try {
+      return await this.#options.node.read(this.#cursor.session_id, this.name, from, max, into);
+    } catch (error) {
+      if (error instanceof Problem && error.code === 'output_lost')
+        return from === 0 ? new Uint8Array() : null;
+      throw error;
+    }
+  }
+
+  #hasEnded(): boolean {
+    return this.#session.facts.at(-1)?.body.kind === 'ended';
+  }
+
+  #isLast(position: number): boolean {
+    return this.#session.facts.some(
+      ({ body }) => body.kind === 'ended' && body.end.sizes[this.name] === position,
+    );
+  }
+}
+
+function lastBytes(before: Uint8Array, bytes: Uint8Array): Uint8Array {
+  const keep = limits.spool_check_bytes;
+  if (bytes.length >= keep) return Buffer.from(lastOf(bytes, keep));
+  const joined = Buffer.concat([before, bytes]);
+  return joined.subarray(Math.max(0, joined.length - keep));
+}
+
+/** The last `count` bytes; unlike `slice(-count)`, none for 0. */
+function lastOf(bytes: Uint8Array, count: number): Uint8Array {
+  return bytes.subarray(bytes.length - count);
+}
+
+function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
+  return Buffer.compare(a, b) === 0;
+}

@@ -1,0 +1,63 @@
+/**
+ * The memory that unfinished lines of all sessions may take together. Each line may grow to 32 MiB, so a few agents that
+ * never end theirs would otherwise take all memory.
+ */
+
+/** A line that has not ended yet. */
+export interface WaitingLine {
+  /** Agents of one owner share what they cause. */
+  owner: string;
+  /** Lets its bytes go. They are not committed, so the spool still has them. */
+  drop(): void;
+}
+
+export class WaitingLines {
+  readonly #bytes_max: number;
+  readonly #lines = new Map<WaitingLine, number>();
+  readonly #owners = new Map<string, number>();
+  #bytes = 0;
+
+  constructor(bytes_max: number) {
+    this.#bytes_max = bytes_max;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /**
+   * Says how many bytes of memory a line takes now. Above the limit, the owner whose lines take the most loses the longest of
+   * them, until all fit: others keep theirs. That may be the line that grew.
+   */
+  set(line: WaitingLine, bytes: number): void {
+    this.#change(line, bytes);
+    while (this.#bytes > this.#bytes_max) {
+      const longest = this.#longest();
+      if (!longest) return;
+      this.#change(longest, 0);
+      longest.drop();
+    }
+  }
+
+  #change(line: WaitingLine, bytes: number): void {
+    const more = bytes - (this.#lines.get(line) ?? 0);
+    const of_owner = (this.#owners.get(line.owner) ?? 0) + more;
+    this.#bytes += more;
+    if (bytes === 0) this.#lines.delete(line);
+    else this.#lines.set(line, bytes);
+    if (of_owner === 0) this.#owners.delete(line.owner);
+    else this.#owners.set(line.owner, of_owner);
+  }
+
+  #longest(): WaitingLine | undefined {
+    const [owner] = [...this.#owners].reduce((one, other) => (other[1] > one[1] ? other : one), ['', 0]);
+    let found: WaitingLine | undefined;
+    let most = 0;
+    for (const [line, bytes] of this.#lines) {
+      if (line.owner !== owner || bytes <= most) continue;
+      found = line;
+      most = bytes;
+    }
+    return found;
+  }
+}

@@ -1,0 +1,411 @@
+import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { addAgent, addSession, batch } from '../store/testing.ts';
+import { type EventLog, openEventLog } from './log.ts';
+import type { Retention, Sealing } from './maintenance.ts';
+import { type Frame, parseFrames } from './testing.ts';
+
+const HOUR = 60 * 60 * 1000;
+let folder: string;
+let store: Store;
+let now: number;
+let retention: Partial<Retention>;
+let events: EventLog;
+let num: number;
+let offsets: { stdout: number; stderr: number };
+
+const everything: Partial<Sealing> = { from_bytes: 1, keep_bytes: 0, idle_from_bytes: 1 };
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-maintenance-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  now = 1_700_000_000_000;
+  retention = {};
+  events = open(everything);
+  num = await addAgent(store, 'agt_1');
+  await addSession(store, num, 'ses_1');
+  offsets = { stdout: 0, stderr: 0 };
+});
+afterEach(async () => {
+  await events.close();
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+function open(sealing: Partial<Sealing>): EventLog {
+  return openEventLog({
+    store,
+    data_dir: folder,
+    clock: { now: () => now },
+    log: silentLog,
+    retention: () => retention,
+    sealing,
+  });
+}
+
+async function output(texts: (string | Uint8Array)[], stream: 'stdout' | 'stderr' = 'stdout'): Promise<void> {
+  const made = batch('agt_1', 'ses_1', offsets[stream], texts, { stream, ts_ms: now });
+  offsets[stream] = made.to;
+  await store.ingest(made);
+}
+
+const status = (text: string) =>
+  store.write((tx) =>
+    events.append(tx, 'agt_1', [
+      { type: 'status', session_id: 'ses_1', ts_ms: now, fields: { status: text } },
+    ]),
+  );
+
+async function replay(after: number, until: number): Promise<Frame[]> {
+  const stop = new AbortController();
+  let text = '';
+  for await (const bytes of events.follow('agt_1', { after }, stop.signal)) {
+    text += bytes.toString();
+    if (parseFrames(text).at(-1)?.id === until) stop.abort();
+  }
+  return parseFrames(text);
+}
+
+const rowSeqs = () =>
+  store.read((r) => r.all(r.sql.selectFrom('events').select('seq').orderBy('seq')).map((row) => row.seq));
+const segmentFiles = async () =>
+  (await readdir(join(folder, 'log'), { recursive: true })).filter((name) => name.endsWith('.seg'));
+const ids = (frames: Frame[]) => frames.map((frame) => frame.id);
+const range = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
+
+test('a replay is identical before and after sealing', async () => {
+  await status('running');
+  await output(['héllo\n', Buffer.from([0xff]), 'x'.repeat(70_000)]);
+  await output(['to stderr\n'], 'stderr');
+  await output(Array.from({ length: 5_000 }, (_, i) => `line ${i} ${'y'.repeat(100)}\n`));
+  const before = await replay(0, 5_005);
+  await events.keep();
+  expect(await rowSeqs()).toEqual([1]);
+  expect(await segmentFiles()).toHaveLength(1);
+  expect(await replay(0, 5_005)).toEqual(before);
+  expect(await replay(2_500, 5_005)).toEqual(before.slice(2_500));
+});
+
+test('a replay goes from segments to rows to live events without gaps or duplicates', async () => {
+  await output(range(1, 100).map(String));
+  await events.keep();
+  await output(range(101, 150).map(String));
+  await events.keep();
+  await events.close();
+  events = open({});
+  await output(range(151, 180).map(String));
+  const following = replay(0, 200);
+  await output(range(181, 200).map(String));
+  expect(ids(await following)).toEqual(range(1, 200));
+});
+
+test('followers keep their position during sealing', async () => {
+  const total = 3_000;
+  const following = Promise.all([replay(0, total), replay(0, total)]);
+  for (let i = 0; i < total; i += 100) {
+    await output(range(1, 100).map((n) => `${i + n}`.padEnd(500)));
+    if (i % 500 === 0) await events.keep();
+  }
+  for (const frames of await following) expect(ids(frames)).toEqual(range(1, total));
+});
+
+test('pages include sealed events, in both directions and by type', async () => {
+  await status('running');
+  await output(['2', '3', '4']);
+  await events.keep();
+  await output(['5', '6']);
+  await status('completed');
+  const seqs = async (options: Parameters<EventLog['page']>[1]) =>
+    (await events.page('agt_1', options)).map((item) => item.seq);
+  expect(await seqs({ limit: 10 })).toEqual(range(1, 7));
+  expect(await seqs({ limit: 3, before: 7 })).toEqual([4, 5, 6]);
+  expect(await seqs({ limit: 10, before: 4 })).toEqual([1, 2, 3]);
+  expect(await seqs({ limit: 10, types: ['status'] })).toEqual([1, 7]);
+  expect(await seqs({ limit: 10, types: ['status'], before: 7 })).toEqual([1]);
+  expect(await seqs({ limit: 2, types: ['output'], before: 8 })).toEqual([5, 6]);
+  expect(await seqs({ limit: 4, types: ['output', 'error'], after: 1 })).toEqual([2, 3, 4, 5]);
+});
+
+test('output returns the exact bytes, in ranges, across segments and rows', async () => {
+  const pieces: { stream: 'stdout' | 'stderr'; bytes: Buffer }[] = [];
+  for (let i = 0; i < 400; i++) {
+    const stream = i % 7 === 3 ? 'stderr' : 'stdout';
+    const bytes = Buffer.from(Array.from({ length: (i * 37) % 900 }, (_, n) => (i + n) % 256));
+    if (bytes.length === 0) continue;
+    pieces.push({ stream, bytes });
+    await output([bytes], stream);
+    if (i === 150 || i === 300) await events.keep();
+  }
+  for (const stream of ['stdout', 'stderr', null] as const) {
+    const expected = Buffer.concat(
+      pieces.filter((piece) => stream === null || piece.stream === stream).map((piece) => piece.bytes),
+    );
+    const found = await events.output('agt_1', 'ses_1', stream);
+    expect([found.size_bytes, found.lost_bytes]).toEqual([expected.length, 0]);
+    const length = expected.length;
+    for (const [from, to] of [
+      [0, length],
+      [1, 2],
+      [length - 5, length],
+      [Math.floor(length / 3), Math.floor(length / 2)],
+      [Math.floor(length * 0.8), Math.floor(length * 0.9)],
+    ] as const) {
+      const parts: Buffer[] = [];
+      for await (const part of found.read(from, to)) parts.push(part);
+      expect(Buffer.concat(parts).equals(expected.subarray(from, to))).toBe(true);
+    }
+  }
+});
+
+test('finds ranges in a long log by binary search', async () => {
+  const line = (i: number) => `${i}`.padStart(9, '0');
+  for (let i = 0; i < 20_000; i += 1000) await output(range(i, i + 999).map(line));
+  const found = await events.output('agt_1', 'ses_1', 'stdout');
+  let text = '';
+  for await (const part of found.read(9 * 15_000 + 3, 9 * 15_001)) text += part.toString();
+  expect(text).toBe('015000');
+});
+
+test('rejects the output of an unknown session', async () => {
+  await expect(events.output('agt_1', 'ses_x', null)).rejects.toThrow('session not found');
+});
+
+test('retention by bytes deletes the oldest first, keeps status events and reports every gap', async () => {
+  await status('running');
+  await output(range(2, 50).map((n) => `${n}`.padEnd(1000)));
+  await status('completed');
+  await events.keep();
+  await output(range(52, 60).map((n) => `${n}`.padEnd(1000)));
+  retention = { bytes_per_agent: 12_000 };
+  // The compressed segment is small; set its size to the original.
+  await store.write((tx) => {
+    tx.run(tx.sql.updateTable('segments').set({ bytes: 50_000 }));
+    tx.run(tx.sql.updateTable('heads').set((eb) => ({ bytes: eb('bytes', '+', 49_000) })));
+  });
+  await events.keep();
+  const frames = await replay(0, 60);
+  expect(ids(frames)).toEqual([1, 50, 51, ...range(52, 60)]);
+  expect(frames[1]!.data).toMatchObject({ type: 'error', code: 'events_truncated', first_available: 51 });
+  expect(frames[2]!.data).toMatchObject({ type: 'status', status: 'completed' });
+  expect((await replay(1, 60))[0]!.data).toMatchObject({ code: 'events_truncated', first_available: 51 });
+  const found = await events.output('agt_1', 'ses_1', 'stdout');
+  expect([found.size_bytes, found.lost_bytes]).toEqual([9_000, 49_000]);
+});
+
+test('retention by bytes deletes rows if nothing is sealed', async () => {
+  await events.close();
+  events = open({ from_bytes: 1e9, idle_from_bytes: 1e9 });
+  for (let i = 0; i < 20; i++) await output(range(1, 100).map((n) => `${n}`.padEnd(100)));
+  retention = { bytes_per_agent: 50_000 };
+  await events.keep();
+  const rows = await rowSeqs();
+  expect(rows).toEqual(range(2_001 - Math.floor(50_000 / 148), 2_000));
+  const head = await store.read((r) => r.get(r.sql.selectFrom('heads').selectAll()));
+  expect(head!.first_seq).toBe(rows[0]);
+  expect(head!.bytes).toBe(rows.length * 148);
+});
+
+test('retention by age deletes old segments and rows', async () => {
+  retention = { days: 1 };
+  await output(['old', 'old']);
+  await events.keep();
+  now += 23 * HOUR;
+  await output(['young']);
+  now += 2 * HOUR;
+  await events.keep();
+  expect(await segmentFiles()).toHaveLength(1);
+  expect(ids(await replay(0, 3))).toEqual([2, 3]);
+  await events.close();
+  events = open({ from_bytes: 1e9, idle_from_bytes: 1e9 });
+  await output(['a row']);
+  now += 48 * HOUR;
+  await output(['new']);
+  await events.keep();
+  expect(await rowSeqs()).toEqual([5]);
+  expect(await segmentFiles()).toEqual([]);
+});
+
+test('total retention deletes the oldest segment of any agent', async () => {
+  const other = await addAgent(store, 'agt_2');
+  await addSession(store, other, 'ses_2');
+  await store.ingest(batch('agt_2', 'ses_2', 0, ['x'.repeat(5_000)], { ts_ms: now }));
+  await events.keep();
+  now += HOUR;
+  await output(['y'.repeat(5_000)]);
+  await events.keep();
+  const sizes = await store.read((r) => r.all(r.sql.selectFrom('segments').select('bytes').orderBy('id')));
+  retention = { bytes_total: sizes[1]!.bytes };
+  await events.keep();
+  const left = await store.read((r) => r.all(r.sql.selectFrom('segments').select('agent_num')));
+  expect(left).toEqual([{ agent_num: num }]);
+});
+
+test('deleting an agent ends its followers and deletes its rows and files', async () => {
+  await output(['1', '2']);
+  await events.keep();
+  await output(['3']);
+  const following = replay(0, 99);
+  await new Promise((resolve) => setTimeout(resolve, 20));
+  await store.write((tx) => {
+    events.drop(tx, num);
+    tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
+  });
+  expect(ids(await following)).toEqual([1, 2, 3]);
+  await events.keep();
+  expect(await rowSeqs()).toEqual([]);
+  expect(await segmentFiles()).toEqual([]);
+  expect(await store.read((r) => r.all(r.sql.selectFrom('log_drops').selectAll()))).toEqual([]);
+});
+
+test('a start deletes files without a record and rows that a segment replaces', async () => {
+  await output(range(1, 10).map(String));
+  const rows = await store.read((r) => r.all(r.sql.selectFrom('events').selectAll()));
+  await events.keep();
+  // As after a kill between recording the segment and deleting the rows.
+  await store.write((tx) => {
+    for (const row of rows) tx.run(tx.sql.insertInto('events').values(row));
+    tx.run(tx.sql.updateTable('segments').set({ swept: 0 }));
+  });
+  await writeFile(join(folder, 'log', String(num), 'orphan.seg'), 'x');
+  expect(ids(await replay(0, 10))).toEqual(range(1, 10));
+  events.start();
+  await expect.poll(rowSeqs, { timeout: 20_000 }).toEqual([]);
+  await expect.poll(segmentFiles, { timeout: 20_000 }).toHaveLength(1);
+  expect(ids(await replay(0, 10))).toEqual(range(1, 10));
+});
+
+test('reports a missing or damaged segment file as a gap', async () => {
+  await output(range(1, 5).map(String));
+  await events.keep();
+  await output(['6']);
+  const [name] = await segmentFiles();
+  await writeFile(join(folder, 'log', name!), 'garbage garbage garbage garbage garbage');
+  expect((await replay(0, 6))[0]!.data).toMatchObject({ code: 'events_truncated', first_available: 6 });
+  await rm(join(folder, 'log', name!));
+  expect(ids(await replay(2, 6))).toEqual([5, 6]);
+});
+
+test('search finds output within seconds, newest first', async () => {
+  events.start();
+  await output([
+    'first Héllo world\n',
+    '\u001b[31mERROR\u001b[0m: disk full\n',
+    'another hello-world "quoted"\n',
+  ]);
+  await output([Buffer.from([0xff, 0xfe])]);
+  const seqs = async (text: string, before?: number) =>
+    (await events.search('agt_1', { text, limit: 10, before })).map((hit) => hit.seq);
+  await expect.poll(() => seqs('hello'), { timeout: 20_000 }).toEqual([3, 1]);
+  expect(await seqs('world', 3)).toEqual([1]);
+  expect(await seqs('error disk')).toEqual([2]);
+  expect(await seqs('"quoted" OR nothing')).toEqual([]);
+  expect(await seqs('"quoted"')).toEqual([3]);
+  for (const hostile of ['"', '*', 'NOT', 'text:', '(', 'a AND', "'; DROP TABLE words"]) {
+    expect(await seqs(hostile)).toEqual([]);
+  }
+  const [hit] = await events.search('agt_1', { text: 'disk', limit: 1 });
+  expect(hit).toEqual({
+    seq: 2,
+    ts: now / 1000,
+    session_id: 'ses_1',
+    stream: 'stdout',
+    snippet: 'ERROR: disk full',
+  });
+});
+
+test('search works after sealing, rebuilds a missing or broken index, and forgets deleted agents', async () => {
+  await output(['needle one\n']);
+  await events.keep();
+  await output(['needle two\n']);
+  events.start();
+  const seqs = async () =>
+    (await events.search('agt_1', { text: 'needle', limit: 10 })).map((hit) => hit.seq);
+  await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
+  await events.close();
+  for (const suffix of ['-wal', '-shm']) await rm(join(folder, `search.db${suffix}`), { force: true });
+  await writeFile(join(folder, 'search.db'), 'this is not a database at all, not at all, not at all');
+  events = open(everything);
+  events.start();
+  await expect.poll(seqs, { timeout: 20_000 }).toEqual([2, 1]);
+});
+
+test('a failed pass does not stop log maintenance', async () => {
+  await output(['one\n']);
+  const read = store.read;
+  let fails = 100;
+  store.read = (fn) =>
+    fails-- > 0 ? Promise.reject(new Error('no answer')) : (read.call(store, fn) as never);
+  await events.keep();
+  fails = 0;
+  await events.keep();
+  store.read = read;
+  const segments = await store.read((reader) => reader.all(reader.sql.selectFrom('segments').select('id')));
+  expect(segments).toHaveLength(1);
+});
+
+test('close does not wait for the index or for rows that the next start deletes', async () => {
+  for (let i = 0; i < 40; i++) await output(Array.from({ length: 500 }, (_, n) => `line ${n}\n`));
+  await store.write((tx) => events.drop(tx, num));
+  const write = store.write;
+  let slices = 0;
+  const closed = new Promise<void>((resolve, reject) => {
+    store.write = (fn) => {
+      if (++slices === 3) events.close().then(resolve, reject);
+      return write.call(store, fn) as never;
+    };
+  });
+  events.start();
+  await closed;
+  store.write = write;
+  expect(await left()).toBeGreaterThan(0);
+  events = open(everything);
+  await events.keep();
+  expect(await left()).toBe(0);
+});
+
+const left = async () =>
+  Number(
+    await store.read(
+      (reader) =>
+        reader.get(reader.sql.selectFrom('events').select((eb) => eb.fn.countAll().as('count')))!.count,
+    ),
+  );
+
+test('the search index shrinks with retention, and never returns events of another agent', async () => {
+  events.start();
+  await output(['needle one\n']);
+  const other = await addAgent(store, 'agt_2');
+  await addSession(store, other, 'ses_2');
+  await store.ingest(batch('agt_2', 'ses_2', 0, ['needle two\n']));
+  const seqs = async (agent_id: string, before?: number) =>
+    (await events.search(agent_id, { text: 'needle', limit: 10, before })).map((hit) => hit.seq);
+  await expect.poll(() => seqs('agt_1'), { timeout: 20_000 }).toEqual([1]);
+  await expect.poll(() => seqs('agt_2'), { timeout: 20_000 }).toEqual([1]);
+  await output(['nothing\n']);
+  const hits = await Promise.all([2 ** 42, Number.MAX_SAFE_INTEGER].map((before) => seqs('agt_1', before)));
+  expect(hits).toEqual([[1], [1]]);
+
+  now += 40 * 24 * HOUR;
+  await output(['nothing\n']);
+  await events.keep();
+  await output(['nothing\n']);
+  const words = () => {
+    const db = new DatabaseSync(join(folder, 'search.db'), { readOnly: true });
+    try {
+      return db
+        .prepare('SELECT rowid & 1099511627775 AS seq FROM words WHERE rowid < ? ORDER BY rowid')
+        .all(2 * 2 ** 40)
+        .map((row) => row.seq);
+    } finally {
+      db.close();
+    }
+  };
+  await expect.poll(words, { timeout: 20_000 }).toContain(4);
+  expect(words()).not.toContain(1);
+});

@@ -1,0 +1,371 @@
+/**
+ * Log maintenance: seals older rows into segment files, applies retention, cleans up after deleted agents and crashes, and
+ * returns free pages. It runs one pass at a time, in slices short enough not to block the event loop.
+ *
+ * A segment is valid from the transaction that records it. A file without a record is an orphan, deleted at start. The rows
+ * that a recorded segment replaces are deleted afterwards, or after a crash. Status events are never deleted while their
+ * agent exists: their rows stay when the range is sealed, and become visible again when the segment is deleted.
+ */
+import { readdir, rm, statfs, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep, Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { failpoint } from '../base/failpoint.ts';
+import { makePrivateFolder } from '../base/files.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { WorkerCalls } from '../base/worker-calls.ts';
+import { agentsWithEvents, headOf, headWithId, logSizes, resizeHead } from '../store/event-rows/heads.ts';
+import { firstSeqFrom } from '../store/event-rows/read.ts';
+import { deleteAllEvents, deleteEvents, newestTs, oldestEvents } from '../store/event-rows/retention.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import {
+  deleteDrop,
+  deleteSegment,
+  deleteSegmentsOf,
+  insertSegment,
+  listDrops,
+  listSegments,
+  markSwept,
+  oldestSegment,
+  oldestSegmentOf,
+  rangeOf,
+  sealedOf,
+  segmentsOlderThan,
+} from './queries/segments.ts';
+import type { Sealed } from './seal-job.ts';
+import type { EventsTasks } from './worker.ts';
+
+export interface Retention {
+  days: number;
+  bytes_per_agent: number;
+  /** At most this, and at most a fifth of the disk. */
+  bytes_total: number;
+}
+
+export interface Sealing {
+  /** Seals an agent's log once it has this many unsealed bytes. */
+  from_bytes: number;
+  /** The newest bytes that stay as rows. */
+  keep_bytes: number;
+  /** After this time without events, seals an agent's whole log if it has at least `idle_from_bytes`. */
+  idle_ms: number;
+  idle_from_bytes: number;
+}
+
+export interface LogMaintenanceOptions {
+  store: Store;
+  /** Folder of the segment files. */
+  folder: string;
+  clock: Clock;
+  log: Logger;
+  worker: WorkerCalls<EventsTasks>;
+  retention(): Retention;
+  sealing: Sealing;
+  /** Called when an agent's log is deleted. */
+  onDropped(agent_num: number): void;
+}
+
+interface Standing {
+  id: string;
+  first_seq: number;
+  last_seq: number;
+  bytes: number;
+  sealed_bytes: number;
+  sealed_seq: number;
+  newest_ts: number;
+}
+
+export class LogMaintenance {
+  readonly #options: LogMaintenanceOptions;
+  readonly #store: Store;
+  /** Bytes since the last pass, by agent. */
+  readonly #grown = new Map<number, number>();
+  readonly #wake = new Wake();
+  readonly #stop = new AbortController();
+  #running: Promise<void> | null = null;
+  #passes: Promise<void> = Promise.resolve();
+  #slice_rows = 64;
+  #deleted = false;
+
+  constructor(options: LogMaintenanceOptions) {
+    this.#options = options;
+    this.#store = options.store;
+  }
+
+  /** Cleans up after a crash, then runs passes until `close`. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  grew(agent_num: number, bytes: number): void {
+    const grown = (this.#grown.get(agent_num) ?? 0) + bytes;
+    this.#grown.set(agent_num, grown);
+    if (grown >= this.#options.sealing.from_bytes) this.#wake.notify();
+  }
+
+  /** Starts a pass now, for example after an agent was deleted. */
+  notify(): void {
+    this.#wake.notify();
+  }
+
+  /** Runs one full pass over every log; waits first if one is in progress. */
+  pass(): Promise<void> {
+    this.#passes = this.#passes.then(async () => {
+      // Separately: if one fails for lack of space, another may free some.
+      await this.#attempt(() => this.#dropDeleted());
+      await this.#attempt(() => this.#retainAge());
+      await this.#attempt(() => this.#retainTotal());
+      await this.#attempt(async () => {
+        for (const num of await this.#allAgents()) await this.#attempt(() => this.#keep(num));
+      });
+      await this.#attempt(() => this.#vacuum());
+    });
+    return this.#passes;
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+    await this.#passes.catch(() => {});
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let full_at = 0;
+    await this.#attempt(() => this.recover());
+    while (!signal.aborted) {
+      if (performance.now() >= full_at) {
+        full_at = performance.now() + limits.retention_pass_ms;
+        await this.#attempt(() => this.pass());
+      } else {
+        const grown = [...this.#grown.keys()];
+        this.#grown.clear();
+        this.#passes = this.#passes.then(async () => {
+          await this.#attempt(() => this.#dropDeleted());
+          for (const num of grown) await this.#attempt(() => this.#keep(num));
+        });
+        await this.#passes;
+      }
+      await this.#wake.wait(limits.keeper_pass_ms, signal);
+    }
+  }
+
+  async #attempt(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) this.#options.log.warn({ err: error }, 'log maintenance failed');
+    }
+  }
+
+  /** Deletes files without a record, and finishes deleting the rows of recorded segments. */
+  async recover(): Promise<void> {
+    const { folder } = this.#options;
+    await makePrivateFolder(folder);
+    const known = await this.#store.read(listSegments);
+    const paths = new Set(known.map((segment) => segment.path));
+    for (const entry of await readdir(folder, { recursive: true, withFileTypes: true }).catch(() => [])) {
+      if (!entry.isFile()) continue;
+      const path = join(entry.parentPath, entry.name).slice(folder.length + 1);
+      if (!paths.has(path)) await unlink(join(folder, path)).catch(() => {});
+    }
+    for (const segment of known) if (segment.swept === 0) await this.#sweep(segment.id);
+  }
+
+  async #keep(num: number): Promise<void> {
+    while (!this.#stop.signal.aborted) {
+      const standing = await this.#store.read((reader) => readStanding(reader, num));
+      if (!standing) return;
+      const excess = standing.bytes - this.#options.retention().bytes_per_agent;
+      if (excess > 0) {
+        if (!(await this.#dropOldest(num, excess))) return;
+      } else if (!(await this.#seal(num, standing))) return;
+    }
+  }
+
+  /** Seals one segment if there is enough for it; returns whether it did. */
+  async #seal(num: number, standing: Standing): Promise<boolean> {
+    const { sealing, clock, worker, folder } = this.#options;
+    const unsealed = standing.bytes - standing.sealed_bytes;
+    const idle = clock.now() - standing.newest_ts >= sealing.idle_ms;
+    const keep = idle ? 0 : sealing.keep_bytes;
+    if (unsealed < (idle ? sealing.idle_from_bytes : sealing.from_bytes)) return false;
+    const after = Math.max(standing.sealed_seq, standing.first_seq - 1);
+    const rows = standing.last_seq - after;
+    const up_to = standing.last_seq - Math.ceil((rows * keep) / unsealed);
+    const sealed = await worker.call('seal', { folder, agent: { num, id: standing.id }, after, up_to });
+    if (!sealed) return false;
+    failpoint('seal_written');
+    const id = await this.#record(num, sealed);
+    failpoint('seal_recorded');
+    if (id === null) {
+      await unlink(join(folder, sealed.path)).catch(() => {});
+      return false;
+    }
+    await this.#sweep(id);
+    return true;
+  }
+
+  #record(num: number, { row_bytes, ...sealed }: Sealed): Promise<number | null> {
+    return this.#store.write((tx) => {
+      if (!resizeHead(tx, num, sealed.bytes - row_bytes)) return null;
+      return insertSegment(tx, { agent_num: num, swept: 0, ...sealed });
+    });
+  }
+
+  /** Deletes the rows that a segment replaces, except status events. */
+  async #sweep(segment_id: number): Promise<void> {
+    const segment = await this.#store.read((reader) => rangeOf(reader, segment_id));
+    if (!segment) return;
+    for (let from = segment.first_seq; from <= segment.last_seq; ) {
+      const to = Math.min(segment.last_seq, from + this.#slice_rows - 1);
+      await this.#slice((tx) => {
+        deleteEvents(tx, segment.agent_num, from, to);
+        if (to === segment.last_seq) markSwept(tx, segment_id);
+      });
+      from = to + 1;
+    }
+  }
+
+  /** Runs a deleting transaction; adjusts the number of rows for the next one, so that each takes a few milliseconds. */
+  async #slice<T>(fn: (tx: Tx) => T): Promise<T> {
+    // The next start deletes the rest.
+    this.#stop.signal.throwIfAborted();
+    this.#deleted = true;
+    let lasted_ms = 0;
+    const value = await this.#store.write((tx) => {
+      const begun_ms = performance.now();
+      const answer = fn(tx);
+      lasted_ms = performance.now() - begun_ms;
+      return answer;
+    });
+    const wanted = (this.#slice_rows * limits.keeper_slice_ms) / Math.max(lasted_ms, 0.1);
+    this.#slice_rows = Math.round(Math.min(limits.delete_rows_per_slice, Math.max(8, wanted)));
+    return value;
+  }
+
+  /** Deletes an agent's oldest segment, or some of its oldest rows; false if nothing can be deleted. */
+  async #dropOldest(num: number, excess_bytes: number): Promise<boolean> {
+    const oldest = await this.#store.read((reader) => oldestSegmentOf(reader, num));
+    if (oldest !== undefined) return this.#dropSegment(oldest);
+    return (await this.#dropRows(num, { excess_bytes })) > 0;
+  }
+
+  async #dropSegment(id: number): Promise<boolean> {
+    await this.#sweep(id);
+    const path = await this.#store.write((tx) => {
+      const segment = deleteSegment(tx, id);
+      if (segment) resizeHead(tx, segment.agent_num, -segment.bytes, segment.last_seq + 1);
+      return segment?.path;
+    });
+    if (path === undefined) return false;
+    await unlink(join(this.#options.folder, path)).catch(() => {});
+    return true;
+  }
+
+  /** Deletes some of an agent's oldest unsealed rows that are too old or exceed the limit; returns how many. */
+  #dropRows(num: number, bound: { before_ms: number } | { excess_bytes: number }): Promise<number> {
+    const rows_max = this.#slice_rows;
+    return this.#slice((tx) => {
+      const head = headOf(tx, num);
+      if (!head) return 0;
+      const oldest = oldestEvents(tx, num, head.first_seq, rows_max);
+      let bytes = 0;
+      let count = 0;
+      for (const event of oldest) {
+        if ('before_ms' in bound ? event.ts_ms >= bound.before_ms : bytes >= bound.excess_bytes) break;
+        bytes += event.bytes;
+        count++;
+      }
+      const last = oldest[count - 1];
+      if (!last) return 0;
+      deleteEvents(tx, num, head.first_seq, last.seq);
+      resizeHead(tx, num, -bytes, last.seq + 1);
+      return count;
+    });
+  }
+
+  async #retainAge(): Promise<void> {
+    const before_ms = this.#options.clock.now() - this.#options.retention().days * 24 * 60 * 60 * 1000;
+    const old = await this.#store.read((reader) => segmentsOlderThan(reader, before_ms));
+    for (const id of old) await this.#dropSegment(id);
+    for (const num of await this.#allAgents()) {
+      const sealed = await this.#store.read((reader) => oldestSegmentOf(reader, num));
+      if (sealed !== undefined || !(await this.#hasRowsBefore(num, before_ms))) continue;
+      while (!this.#stop.signal.aborted && (await this.#dropRows(num, { before_ms })) > 0);
+    }
+  }
+
+  #hasRowsBefore(num: number, before_ms: number): Promise<boolean> {
+    return this.#store.read((reader) => {
+      const head = headOf(reader, num);
+      const [oldest] = head ? oldestEvents(reader, num, head.first_seq, 1) : [];
+      return oldest !== undefined && oldest.ts_ms < before_ms;
+    });
+  }
+
+  /** Deletes the oldest segments of all agents first, then rows of the largest log. */
+  async #retainTotal(): Promise<void> {
+    const disk = await statfs(this.#options.folder).catch(() => null);
+    const share = disk ? disk.blocks * disk.bsize * limits.retention_disk_share : Number.POSITIVE_INFINITY;
+    const max = Math.min(this.#options.retention().bytes_total, share);
+    while (!this.#stop.signal.aborted) {
+      const { bytes, oldest, largest } = await this.#store.read((reader) => ({
+        ...logSizes(reader),
+        oldest: oldestSegment(reader),
+      }));
+      if (bytes <= max) return;
+      if (oldest !== undefined) await this.#dropSegment(oldest);
+      else if (largest === null || (await this.#dropRows(largest, { excess_bytes: bytes - max })) === 0)
+        return;
+    }
+  }
+
+  async #dropDeleted(): Promise<void> {
+    for (const agent_num of await this.#store.read(listDrops)) {
+      await this.#deleteAllRows(agent_num);
+      await this.#store.write((tx) => deleteSegmentsOf(tx, agent_num));
+      await rm(join(this.#options.folder, String(agent_num)), { recursive: true, force: true });
+      this.#options.onDropped(agent_num);
+      await this.#store.write((tx) => deleteDrop(tx, agent_num));
+    }
+  }
+
+  async #deleteAllRows(agent_num: number): Promise<void> {
+    for (let from = 0; ; ) {
+      const next = await this.#store.read((reader) => firstSeqFrom(reader, agent_num, from));
+      if (next === undefined) return;
+      const to = next + this.#slice_rows - 1;
+      await this.#slice((tx) => deleteAllEvents(tx, agent_num, next, to));
+      from = to + 1;
+    }
+  }
+
+  /** Keeps some free pages for the next events and returns the rest to the file system. */
+  async #vacuum(): Promise<void> {
+    if (!this.#deleted) return;
+    this.#deleted = false;
+    while (!this.#stop.signal.aborted) {
+      const left = await this.#store.vacuum(limits.vacuum_pages_per_slice);
+      if (left <= limits.free_pages_kept) return;
+      await sleep(limits.keeper_slice_ms, this.#stop.signal);
+    }
+  }
+
+  #allAgents(): Promise<number[]> {
+    return this.#store.read(agentsWithEvents);
+  }
+}
+
+function readStanding(reader: Reader, num: number): Standing | null {
+  const head = headWithId(reader, num);
+  if (!head) return null;
+  const sealed = sealedOf(reader, num);
+  return {
+    ...head,
+    sealed_bytes: sealed.bytes,
+    sealed_seq: sealed.last_seq,
+    newest_ts: newestTs(reader, num),
+  };
+}

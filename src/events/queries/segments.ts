@@ -1,0 +1,127 @@
+/** Queries about segments, which replace ranges of rows, and about logs of deleted agents. */
+import type { Insertable, Selectable } from 'kysely';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+
+/** What readers need of a segment. */
+export type SegmentRow = Pick<
+  Selectable<Tables['segments']>,
+  'id' | 'first_seq' | 'last_seq' | 'path' | 'blocks'
+>;
+
+function selectSegments(reader: Reader, agent_num: number) {
+  return reader.sql
+    .selectFrom('segments')
+    .select(['id', 'first_seq', 'last_seq', 'path', 'blocks'])
+    .where('agent_num', '=', agent_num);
+}
+
+/** The first segment with events after a number. */
+export function segmentAfter(reader: Reader, agent_num: number, seq: number): SegmentRow | undefined {
+  return reader.get(
+    selectSegments(reader, agent_num).where('last_seq', '>', seq).orderBy('last_seq').limit(1),
+  );
+}
+
+/** The last segment with events before a number. */
+export function segmentBefore(reader: Reader, agent_num: number, seq: number): SegmentRow | undefined {
+  return reader.get(
+    selectSegments(reader, agent_num).where('first_seq', '<', seq).orderBy('first_seq', 'desc').limit(1),
+  );
+}
+
+/** The segments that contain any of these numbers. */
+export function segmentsHolding(reader: Reader, agent_num: number, seqs: readonly number[]): SegmentRow[] {
+  const near = reader.all(
+    reader.sql
+      .selectFrom('segments')
+      .select(['id', 'first_seq', 'last_seq'])
+      .where('agent_num', '=', agent_num)
+      .where('last_seq', '>=', Math.min(...seqs))
+      .where('first_seq', '<=', Math.max(...seqs)),
+  );
+  const ids = near
+    .filter(({ first_seq, last_seq }) => seqs.some((seq) => first_seq <= seq && seq <= last_seq))
+    .map(({ id }) => id);
+  return ids.length === 0 ? [] : reader.all(selectSegments(reader, agent_num).where('id', 'in', ids));
+}
+
+export interface KnownSegment {
+  id: number;
+  path: string;
+  swept: number;
+}
+
+export function listSegments(reader: Reader): KnownSegment[] {
+  return reader.all(reader.sql.selectFrom('segments').select(['id', 'path', 'swept']));
+}
+
+/** The range of a segment; undefined if it is gone. */
+export function rangeOf(reader: Reader, id: number) {
+  return reader.get(
+    reader.sql.selectFrom('segments').select(['agent_num', 'first_seq', 'last_seq']).where('id', '=', id),
+  );
+}
+
+/** Bytes of an agent's segments, and the number of the last sealed event; 0 without segments. */
+export function sealedOf(reader: Reader, agent_num: number): { bytes: number; last_seq: number } {
+  const sealed = reader.get(
+    reader.sql
+      .selectFrom('segments')
+      .select((eb) => [eb.fn.sum<number | null>('bytes').as('bytes'), eb.fn.max('last_seq').as('last_seq')])
+      .where('agent_num', '=', agent_num),
+  );
+  return { bytes: sealed?.bytes ?? 0, last_seq: sealed?.last_seq ?? 0 };
+}
+
+/** The id of an agent's oldest segment. */
+export function oldestSegmentOf(reader: Reader, agent_num: number): number | undefined {
+  const segments = reader.sql.selectFrom('segments').select('id').where('agent_num', '=', agent_num);
+  return reader.get(segments.orderBy('first_seq').limit(1))?.id;
+}
+
+/** The id of the segment of any agent whose newest event is the oldest. */
+export function oldestSegment(reader: Reader): number | undefined {
+  return reader.get(reader.sql.selectFrom('segments').select('id').orderBy('last_ts').limit(1))?.id;
+}
+
+/** Ids of the segments whose newest event is from before a time (Unix milliseconds), oldest first. */
+export function segmentsOlderThan(reader: Reader, before_ms: number): number[] {
+  const segments = reader.sql.selectFrom('segments').select('id').where('last_ts', '<', before_ms);
+  return reader.all(segments.orderBy('last_ts')).map(({ id }) => id);
+}
+
+/** Returns the segment's id. */
+export function insertSegment(tx: Tx, row: Insertable<Tables['segments']>): number {
+  return tx.get(tx.sql.insertInto('segments').values(row).returning('id'))!.id;
+}
+
+/** Records that the rows that the segment replaces are deleted. */
+export function markSwept(tx: Tx, id: number): void {
+  tx.run(tx.sql.updateTable('segments').set({ swept: 1 }).where('id', '=', id));
+}
+
+/** Deletes a segment's row; returns what it was, undefined if it is gone. */
+export function deleteSegment(tx: Tx, id: number) {
+  return tx.get(
+    tx.sql.deleteFrom('segments').where('id', '=', id).returning(['agent_num', 'last_seq', 'bytes', 'path']),
+  );
+}
+
+export function deleteSegmentsOf(tx: Tx, agent_num: number): void {
+  tx.run(tx.sql.deleteFrom('segments').where('agent_num', '=', agent_num));
+}
+
+/** Marks the log of a deleted agent for cleaning up. */
+export function insertDrop(tx: Tx, agent_num: number): void {
+  tx.run(tx.sql.insertInto('log_drops').values({ agent_num }));
+}
+
+/** Numbers of deleted agents whose rows or files may still exist. */
+export function listDrops(reader: Reader): number[] {
+  return reader.all(reader.sql.selectFrom('log_drops').select('agent_num')).map((row) => row.agent_num);
+}
+
+export function deleteDrop(tx: Tx, agent_num: number): void {
+  tx.run(tx.sql.deleteFrom('log_drops').where('agent_num', '=', agent_num));
+}

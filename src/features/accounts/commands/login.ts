@@ -1,0 +1,177 @@
+/** `svc login`, `logout`, `whoami`, `join`, `join-link`: signs in and out, creates the root user, and stores the token. */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { text as readAll } from 'node:stream/consumers';
+import type { Command } from 'commander';
+import { Api, type ApiOptions, baseUrl, connect, connectOpen, localUrl, planeUrl } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { dropCredential, readCredentials, storeCredential } from '../../../cli/credentials.ts';
+import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
+import { leaf, localFlags, remote, withLocal } from '../../../cli/options.ts';
+import { printJson, printRecord, say } from '../../../cli/output.ts';
+import { ask, firstLine, password } from '../../../cli/prompt.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { Problem } from '../../../core/problem.ts';
+
+type Options = ApiOptions & { json?: boolean };
+interface LoginOptions extends Options {
+  username?: string;
+  passwordFile?: string;
+  withToken?: boolean;
+}
+interface JoinOptions extends LoginOptions {
+  pinFile?: string;
+  linkFile?: string;
+}
+
+export function addLogin(program: Command, context: Context): void {
+  addSignIn(program, context);
+  addLogout(program, context);
+  addWhoami(program, context);
+  addJoin(program, context);
+  addJoinLink(program, context);
+}
+
+function addSignIn(program: Command, context: Context): void {
+  const { io } = context;
+  withLocal(leaf(program, 'login [url]', 'sign in to a plane; the token is stored for your local user'))
+    .option('-u, --username <name>', 'user to sign in')
+    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
+    .option('--with-token', 'read an API token from stdin instead')
+    .action(async (url: string | undefined, options: LoginOptions) => {
+      const target = url === undefined ? await planeUrl(context, options) : baseUrl(url);
+      if (options.withToken) return withToken(context, target, options);
+      const open = new Api(target, null, io);
+      const username = options.username ?? (await ask(io, 'Username'));
+      const secret = await password(io, 'Password', options.passwordFile);
+      const signedIn = await open.call('login', { body: { username, password: secret } });
+      await keep(context, target, signedIn.token, signedIn.user.username, options);
+    });
+}
+
+function addLogout(program: Command, context: Context): void {
+  const { io } = context;
+  remote(program, 'logout', 'revoke the token and delete it here').action(async (options: Options) => {
+    const url = await planeUrl(context, options);
+    // Not the token in SVC_TOKEN, which svc does not store.
+    const kept = (await readCredentials(io)).hosts[url];
+    if (!kept) throw failed(`not signed in to ${url}`);
+    const ended = await new Api(url, kept.token, io).call('logout', {}).then(
+      () => true,
+      (error) => {
+        if (error instanceof Problem && error.kind === 'unauthenticated') return true;
+        // An API token may lack the scope to revoke itself.
+        if (error instanceof Problem && error.kind === 'forbidden') return false;
+        throw error;
+      },
+    );
+    await dropCredential(io, url);
+    say(io, `signed out of ${url}`);
+    if (!ended)
+      say(io, 'the API token is still valid; to revoke it, run svc tokens delete with another token');
+  });
+}
+
+function addWhoami(program: Command, context: Context): void {
+  const { io } = context;
+  remote(program, 'whoami', 'show the signed-in user and the plane').action(async (options: Options) => {
+    const api = await connect(context, options);
+    await printRecord(io, { url: api.url, ...(await api.call('getMe', {})) }, options);
+  });
+}
+
+function addJoin(program: Command, context: Context): void {
+  const { io } = context;
+  remote(program, 'join', 'create the root user with the PIN from the first start')
+    .option(
+      '--link-file <file>',
+      'file with the join link in its first line; default: the link of this machine',
+    )
+    .option('-u, --username <name>', 'name of the root user')
+    .option('--password-file <file>', 'file with the password in its first line (-: stdin)')
+    .option('--pin-file <file>', 'file with the PIN in its first line; default: prompt for it')
+    .action(async (options: JoinOptions) => {
+      const { url, token } = await joinLink(context, options);
+      const { pinFile } = options;
+      const pin = pinFile === undefined ? await ask(io, 'PIN') : await firstLine(io, pinFile);
+      const username = options.username ?? (await ask(io, 'Username'));
+      const secret = await password(io, 'Password', options.passwordFile, { twice: true });
+      const open = new Api(url, null, io);
+      const signedIn = await open.call('join', {
+        body: { token, pin: pin.replace(/\s/g, ''), username, password: secret },
+      });
+      await keep(context, url, signedIn.token, signedIn.user.username, options);
+    });
+}
+
+function addJoinLink(program: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    program,
+    'join-link',
+    'show the link and PIN for creating the root user; run it as the user of the service',
+  ).action(async (options: Options) => {
+    const named = options.url ?? (io.env.SVC_URL || undefined);
+    const open = await connectOpen(context, { ...options, url: named ?? localUrl(context, options) });
+    const { file } = await open.call('createJoinChallenge', {});
+    const challenge = await readChallenge(file);
+    if (options.json) return printJson(io, challenge);
+    const { url, pin, expires_at } = challenge;
+    await printRecord(io, { open: url, pin, valid_until: expires_at }, options);
+  });
+}
+
+async function withToken(context: Context, url: string, options: LoginOptions): Promise<void> {
+  const { io } = context;
+  const token = (await readAll(io.stdin)).trim();
+  if (token === '') throw usage('stdin has no token');
+  const me = await new Api(url, token, io).call('getMe', {});
+  await keep(context, url, token, me.username, options);
+}
+
+async function keep(
+  context: Context,
+  url: string,
+  token: string,
+  username: string,
+  options: Options,
+): Promise<void> {
+  const { io } = context;
+  await storeCredential(io, url, { token, username });
+  if (options.json) await printJson(io, { url, username });
+  else say(io, visible(`signed in to ${url} as ${username}`));
+}
+
+/** Reads the challenge that the service wrote to its data directory; only its user and the machine's root can read it. */
+async function readChallenge(file: string): Promise<Record<'url' | 'token' | 'pin' | 'expires_at', string>> {
+  const text = await readFile(file, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed(`cannot read ${file} (${error.code}): run svc join-link as the user of the service`);
+  });
+  return JSON.parse(text);
+}
+
+/** The URL of the plane and the token in the fragment of the join link. */
+async function joinLink(context: Context, options: JoinOptions): Promise<{ url: string; token: string }> {
+  const { io, local } = context;
+  if (options.linkFile === undefined) {
+    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const text = await readFile(join(data_dir, 'join.json'), 'utf8').catch(() => null);
+    if (text === null) {
+      throw new Failure(
+        exitCodes.failed,
+        `no join link in ${data_dir}: start svc, or create a new link with svc join-link`,
+      );
+    }
+    const { url, token } = JSON.parse(text);
+    return { url: baseOf(String(url)), token: String(token) };
+  }
+  const link = await firstLine(io, options.linkFile);
+  const token = /#t=([\w-]+)$/.exec(link)?.[1];
+  if (token === undefined)
+    throw usage('--link-file must contain the complete join link, including the part after #');
+  return { url: baseOf(link), token };
+}
+
+function baseOf(link: string): string {
+  return baseUrl(link.replace(/\/join#.*$/, ''));
+}

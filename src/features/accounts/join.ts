@@ -1,0 +1,220 @@
+/**
+ * Creates the first root user, by a challenge (a link with a token, and a PIN) that is valid for ten minutes, five tries and
+ * one use. Its clear text is only in `join.json` and in the output of the start, so only somebody who can read the data
+ * directory becomes root. The database stores hashes; the hash of the PIN is keyed with the token.
+ */
+import { createHmac, hash, randomInt, timingSafeEqual } from 'node:crypto';
+import { readFile, rm } from 'node:fs/promises';
+import { KeyedQueue } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { rfc3339 } from '../../base/clock.ts';
+import { writeFileAtomic } from '../../base/files.ts';
+import { newId, newSecret } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
+import type { Reader, Store } from '../../store/store.ts';
+import { hasRoot } from '../../store/users.ts';
+import type { Audit } from '../audit/service.ts';
+import { type Client, newToken } from '../tokens/service.ts';
+import type { Passwords } from './passwords.ts';
+import { findChallenge, type JoinRow, replaceChallenge, updateChallenge } from './queries.ts';
+import { type Accounts, checkUsername, type SignedIn } from './service.ts';
+
+export interface JoinChallenge {
+  /** `{base_url}/join#t=<token>`: the fragment never reaches a server's log. */
+  url: string;
+  token: string;
+  pin: string;
+  /** RFC 3339. */
+  expires_at: string;
+}
+
+/** The location of a challenge, for a caller who may not be allowed to read it. */
+export interface JoinFile {
+  file: string;
+  /** RFC 3339. */
+  expires_at: string;
+}
+
+export interface JoinRequest {
+  token: string;
+  pin: string;
+  username: string;
+  password: string;
+}
+
+export interface JoinDeps {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  accounts: Accounts;
+  passwords: Passwords;
+  /** `{data_dir}/join.json`. */
+  file: string;
+}
+
+const PIN_DIGITS = 8;
+
+export class Join {
+  readonly #deps: JoinDeps;
+  /** Runs joins one at a time: of concurrent joins one succeeds, and the others see its root. */
+  readonly #queue = new KeyedQueue();
+
+  constructor(deps: JoinDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Runs at startup: returns the current challenge if it stays valid for another minute, otherwise a new one. Null, and no
+   * file, once there is a root user.
+   */
+  async ensureChallenge(base_url: string): Promise<JoinChallenge | null> {
+    const { store, file } = this.#deps;
+    if (await store.read(hasRoot)) {
+      await rm(file, { force: true });
+      return null;
+    }
+    return await this.#queue.run('join', () =>
+      this.#keepOrCreate(base_url, null, limits.join_challenge_left_ms),
+    );
+  }
+
+  /** Throws `root already initialized` once there is a root. Called before a request is validated. */
+  async refuseOnceDone(): Promise<void> {
+    if (await this.#deps.store.read(hasRoot)) throw problems.rootAlreadyInitialized();
+  }
+
+  /**
+   * Ensures that `join.json` contains a valid challenge, and returns where it is. Only readers of that file get the link and
+   * PIN. Keeps a challenge that is still valid: the caller is unauthenticated, and must not be able to invalidate the link that
+   * the operator is using. Throws `root already initialized`.
+   */
+  async requestChallenge(base_url: string, ip: string | null): Promise<JoinFile> {
+    const { expires_at } = await this.#queue.run('join', () => this.#keepOrCreate(base_url, ip, 0));
+    return { file: this.#deps.file, expires_at };
+  }
+
+  /** Returns the current challenge if it stays valid for more than `left_ms`; otherwise replaces it. */
+  async #keepOrCreate(base_url: string, ip: string | null, left_ms: number): Promise<JoinChallenge> {
+    return (await this.#present(base_url, left_ms)) ?? (await this.#create(base_url, ip));
+  }
+
+  async #create(base_url: string, ip: string | null): Promise<JoinChallenge> {
+    const { store, clock, audit } = this.#deps;
+    const token = newSecret();
+    const pin = String(randomInt(10 ** PIN_DIGITS)).padStart(PIN_DIGITS, '0');
+    const expires_at = clock.now() + limits.join_challenge_ms;
+    const row = {
+      token_hash: hash('sha256', token, 'buffer'),
+      pin_hash: pinHash(token, pin),
+      tries_left: limits.join_pin_tries,
+      expires_at,
+      used: 0,
+    };
+    await store.write((tx) => {
+      if (hasRoot(tx)) throw problems.rootAlreadyInitialized();
+      replaceChallenge(tx, row);
+      audit.record(tx, { event: 'join_challenge_created', user_id: null, ip });
+    });
+    const challenge = { url: link(base_url, token), token, pin, expires_at: rfc3339(expires_at) };
+    await this.#write(challenge);
+    return challenge;
+  }
+
+  async #write(challenge: JoinChallenge): Promise<void> {
+    await writeFileAtomic(this.#deps.file, `${JSON.stringify(challenge, null, 2)}\n`, 0o600);
+  }
+
+  /**
+   * Creates the first root and signs it in. Checks in this order: no root yet, token, expiry, PIN, username, password. Only a
+   * wrong PIN counts as a try.
+   */
+  async join(request: JoinRequest, client: Client): Promise<SignedIn> {
+    const { store } = this.#deps;
+    await store.read((reader) => {
+      if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
+      mustMatch(reader, request.token);
+    });
+    return await this.#queue.run('join', () => this.#join(request, client));
+  }
+
+  async #join(request: JoinRequest, client: Client): Promise<SignedIn> {
+    const { store, audit, accounts, passwords, file } = this.#deps;
+    const right = await store.write((tx) => {
+      if (this.#isRight(tx, request)) return true;
+      const { tries_left } = mustMatch(tx, request.token);
+      updateChallenge(tx, { tries_left: tries_left - 1 });
+      const details = { reason: 'invalid pin', tries_left: tries_left - 1 };
+      audit.record(tx, { event: 'join_failed', user_id: null, ip: client.ip, level: 'warn', details });
+      return false;
+    });
+    if (!right) throw problems.invalidPin();
+    checkUsername(request.username);
+    await passwords.check(request.password);
+    const password_hash = await passwords.hash(request.password);
+    const id = newId('usr');
+    const token = newToken();
+    const signedIn = await store.write((tx): SignedIn => {
+      if (!this.#isRight(tx, request)) throw problems.invalidPin();
+      updateChallenge(tx, { used: 1 });
+      const { username } = request;
+      accounts.insert(tx, { id, username, role: 'root', password_hash }, null, client.ip);
+      return accounts.open(tx, id, token, client, 'password')!;
+    });
+    await rm(file, { force: true });
+    return signedIn;
+  }
+
+  #isRight(reader: Reader, { token, pin }: JoinRequest): boolean {
+    if (hasRoot(reader)) throw problems.rootAlreadyInitialized();
+    const row = mustMatch(reader, token);
+    if (row.used || row.tries_left <= 0 || row.expires_at <= this.#deps.clock.now())
+      throw problems.joinTokenExpired();
+    return timingSafeEqual(pinHash(token, pin), row.pin_hash);
+  }
+
+  /** The challenge in `join.json`, if it matches the database and stays valid for more than `left_ms`. */
+  async #present(base_url: string, left_ms: number): Promise<JoinChallenge | null> {
+    const { store, clock, file } = this.#deps;
+    const kept = readChallenge(await readFile(file, 'utf8').catch(() => ''));
+    if (!kept) return null;
+    const row = await store.read(findChallenge);
+    const good =
+      row !== undefined &&
+      !row.used &&
+      row.tries_left > 0 &&
+      row.expires_at > clock.now() + left_ms &&
+      timingSafeEqual(hash('sha256', kept.token, 'buffer'), row.token_hash) &&
+      timingSafeEqual(pinHash(kept.token, kept.pin), row.pin_hash);
+    if (!good) return null;
+    const url = link(base_url, kept.token);
+    const challenge = { ...kept, url, expires_at: rfc3339(row.expires_at) };
+    if (url !== kept.url) await this.#write(challenge);
+    return challenge;
+  }
+}
+
+function mustMatch(reader: Reader, token: string): JoinRow {
+  const row = findChallenge(reader);
+  if (!row || !timingSafeEqual(hash('sha256', token, 'buffer'), row.token_hash))
+    throw problems.invalidJoinToken();
+  return row;
+}
+
+function pinHash(token: string, pin: string): Buffer {
+  return createHmac('sha256', token).update(pin).digest();
+}
+
+function link(base_url: string, token: string): string {
+  return `${base_url}/join#t=${token}`;
+}
+
+function readChallenge(text: string): Pick<JoinChallenge, 'url' | 'token' | 'pin'> | null {
+  try {
+    const { url, token, pin } = JSON.parse(text) as Record<string, unknown>;
+    const isWhole = typeof url === 'string' && typeof token === 'string' && typeof pin === 'string';
+    return isWhole ? { url, token, pin } : null;
+  } catch {
+    return null;
+  }
+}

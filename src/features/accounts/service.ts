@@ -1,0 +1,333 @@
+/**
+ * Users and sign-ins. Root manages users; once there is a root user there is always at least one. A user who still has agents
+ * or teams cannot be deleted: their records would have no owner, so root must delete those first.
+ */
+
+import { KeyedQueue } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { rfc3339 } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { differs } from '../../core/changes.ts';
+import { MAIN_NODE } from '../../core/node.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { problems } from '../../core/problem.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import {
+  deleteUser,
+  findUser,
+  findUserByName,
+  insertUser,
+  listUsers,
+  oldestRoots,
+  type UserRow,
+  updateUser,
+} from '../../store/users.ts';
+import type { Outbox } from '../../work/outbox.ts';
+import { ownsAgents } from '../agents/queries/agents.ts';
+import type { Audit } from '../audit/service.ts';
+import { nodeIds } from '../nodes/queries.ts';
+import { createdTeams } from '../teams/queries.ts';
+import { hasSignedInFrom } from '../tokens/queries.ts';
+import { type Client, type Issued, newToken, type Tokens } from '../tokens/service.ts';
+import type { Passwords } from './passwords.ts';
+import { type Caller, type Role, USERNAME, type User } from './rules.ts';
+import { type Attempt, admit, fail, networkOf, succeed, sweepThrottle, tooManyAttempts } from './throttle.ts';
+
+export interface SignedIn extends Issued {
+  user: User;
+}
+
+export interface AccountsDeps {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  tokens: Tokens;
+  passwords: Passwords;
+  outbox: Pick<Outbox, 'enqueue'>;
+}
+
+export class Accounts {
+  readonly #deps: AccountsDeps;
+  readonly #logins = new KeyedQueue();
+  readonly #waiting = new Map<string, number>();
+
+  constructor(deps: AccountsDeps) {
+    this.#deps = deps;
+  }
+
+  /**
+   * Signs in with a password. Any error is `invalid username or password`, after the same amount of work; too many failures
+   * are a 429. Attempts from one address run one at a time, so that none escapes the count.
+   */
+  login(username: string, password: string, client: Client): Promise<SignedIn> {
+    return this.inTurn(client.ip, () => this.#login(username, password, client));
+  }
+
+  /** Runs the sign-in attempts of one address one at a time; throws a 429 if too many are waiting. */
+  async inTurn<T>(ip: string | null, attempt: () => Promise<T>): Promise<T> {
+    const network = networkOf(ip);
+    const waiting = this.#waiting.get(network) ?? 0;
+    if (waiting >= limits.logins_waiting_per_ip) throw tooManyAttempts(1_000);
+    this.#waiting.set(network, waiting + 1);
+    try {
+      return await this.#logins.run(network, attempt);
+    } finally {
+      const left = (this.#waiting.get(network) ?? 1) - 1;
+      if (left === 0) this.#waiting.delete(network);
+      else this.#waiting.set(network, left);
+    }
+  }
+
+  async #login(username: string, password: string, client: Client): Promise<SignedIn> {
+    const { store, clock, passwords } = this.#deps;
+    const { row, attempt } = await store.read((reader) => {
+      const row = findUserByName(reader, username);
+      const familiar = row !== undefined && hasSignedInFrom(reader, row.id, client.ip);
+      const attempt: Attempt = { username, familiar, ip: client.ip };
+      admit(reader, attempt, clock.now());
+      return { row, attempt };
+    });
+    const fits = await passwords.verify(password, row?.password_hash);
+    const rehashed =
+      row && fits && passwords.outdated(row.password_hash) ? await passwords.hash(password) : null;
+    const token = newToken();
+    const signedIn = await store.write((tx) => {
+      // The password may have changed during the check.
+      const now = fits && row ? findUser(tx, row.id) : undefined;
+      if (!now || now.password_hash !== row?.password_hash) {
+        this.#failed(tx, attempt, row?.id ?? null);
+        return null;
+      }
+      succeed(tx, attempt);
+      if (rehashed !== null) updateUser(tx, now.id, { password_hash: rehashed });
+      return this.#open(tx, now, token, client, 'password');
+    });
+    if (!signedIn) throw problems.invalidLogin();
+    return signedIn;
+  }
+
+  /** Creates the sign-in of a user who has just authenticated; null if the user no longer exists. */
+  open(
+    tx: Tx,
+    user_id: string,
+    token: string,
+    client: Client,
+    by: 'password' | 'passkey',
+    details: Record<string, unknown> = {},
+  ): SignedIn | null {
+    const row = findUser(tx, user_id);
+    return row ? this.#open(tx, row, token, client, by, details) : null;
+  }
+
+  #open(
+    tx: Tx,
+    row: UserRow,
+    token: string,
+    client: Client,
+    by: 'password' | 'passkey',
+    more: Record<string, unknown> = {},
+  ): SignedIn {
+    const { tokens, audit } = this.#deps;
+    const { token_id, ...issued } = tokens.issue(tx, row.id, token, client, by);
+    const details = { token_id, ...more };
+    audit.record(tx, { event: 'user_login', user_id: row.id, ip: client.ip, details });
+    return { ...issued, user: toUser(row) };
+  }
+
+  #failed(tx: Tx, attempt: Attempt, user_id: string | null): void {
+    const { audit, clock } = this.#deps;
+    const details = USERNAME.test(attempt.username) ? { username: attempt.username } : {};
+    const entry = { user_id, ip: attempt.ip, level: 'warn' as const, details };
+    audit.record(tx, { ...entry, event: 'user_login_failed' });
+    if (fail(tx, attempt, clock.now())) audit.record(tx, { ...entry, event: 'user_login_throttled' });
+  }
+
+  /** The caller's own record. */
+  async me(caller: Caller): Promise<User> {
+    return await this.get(caller.user_id);
+  }
+
+  /** Changes the caller's password and revokes their other tokens. A wrong current password counts as a failed sign-in. */
+  async changePassword(caller: Caller, current: string, wanted: string): Promise<User> {
+    const { clock, passwords, tokens, audit } = this.#deps;
+    const change = async () => {
+      await passwords.check(wanted);
+      const password_hash = await passwords.hash(wanted);
+      return (tx: Tx, row: UserRow) => {
+        updateUser(tx, row.id, { password_hash, updated_at: clock.now() });
+        const tokens_ended = tokens.endAll(tx, row.id, caller.token_id);
+        const details = { subject_id: row.id, tokens_ended };
+        audit.record(tx, { event: 'password_changed', user_id: row.id, ip: caller.ip, details });
+      };
+    };
+    return toUser(await this.#withPassword(caller, current, change));
+  }
+
+  /** Verifies the password of the caller's sign-in again. A wrong one counts as a failed sign-in. */
+  async showPassword(caller: Caller, password: string): Promise<void> {
+    await this.#withPassword(caller, password, async () => () => {});
+  }
+
+  /** Runs the action that `prepare` returns in the transaction that verifies the caller's password. */
+  async #withPassword(
+    caller: Caller,
+    password: string,
+    prepare: () => Promise<(tx: Tx, row: UserRow) => void>,
+  ): Promise<UserRow> {
+    const { store, clock, passwords, tokens } = this.#deps;
+    const attempt: Attempt = { username: caller.username, familiar: true, ip: caller.ip };
+    return await this.#logins.run(networkOf(caller.ip), async () => {
+      const row = await store.read((reader) => {
+        admit(reader, attempt, clock.now());
+        return findUser(reader, caller.user_id);
+      });
+      if (!row) throw problems.invalidToken();
+      if (!(await passwords.verify(password, row.password_hash))) {
+        await store.write((tx) => this.#failed(tx, attempt, row.id));
+        throw problems.invalidLogin();
+      }
+      const act = await prepare();
+      await store.write((tx) => {
+        // The password may have changed during the check.
+        if (findUser(tx, row.id)?.password_hash !== row.password_hash) throw problems.invalidLogin();
+        succeed(tx, attempt);
+        tokens.showedPassword(tx, caller.token_id);
+        act(tx, row);
+      });
+      return row;
+    });
+  }
+
+  /** All users, newest first. */
+  list(request: PageRequest): Promise<Page<User>> {
+    const after = readCursor(request.cursor, 'number', 'string');
+    const limit = request.limit ?? (request.cursor === undefined ? undefined : limits.page_items_default);
+    return this.#deps.store.read((reader) => {
+      const rows = listUsers(reader, { after, limit: limit === undefined ? undefined : limit + 1 });
+      return page(rows, limit ?? rows.length, toUser, (row) => [row.created_at, row.id]);
+    });
+  }
+
+  async get(user_id: string): Promise<User> {
+    const row = await this.#deps.store.read((reader) => findUser(reader, user_id));
+    if (!row) throw problems.userNotFound();
+    return toUser(row);
+  }
+
+  /**
+   * Creates a user. `id` derives from an idempotency key: if it was created within the lifetime of the key, this call was made
+   * before and its response was lost.
+   */
+  async create(
+    caller: Caller,
+    wanted: { id?: string | undefined; username: string; password: string; role: Role },
+  ): Promise<User> {
+    const { store, clock, passwords } = this.#deps;
+    checkUsername(wanted.username);
+    await passwords.check(wanted.password);
+    const password_hash = await passwords.hash(wanted.password);
+    const spare = newId('usr');
+    return await store.write((tx) => {
+      const before = wanted.id === undefined ? undefined : findUser(tx, wanted.id);
+      if (before && before.created_at > clock.now() - limits.idempotency_keep_ms) {
+        if (before.username !== wanted.username) throw problems.idempotencyReused();
+        return toUser(before);
+      }
+      const id = before ? spare : (wanted.id ?? spare);
+      return this.insert(tx, { id, username: wanted.username, role: wanted.role, password_hash }, caller);
+    });
+  }
+
+  /** Stores a new user, already validated and hashed; `by` is null for the first root. */
+  insert(
+    tx: Tx,
+    user: { id: string; username: string; role: Role; password_hash: string },
+    by: Caller | null,
+    ip: string | null = by?.ip ?? null,
+  ): User {
+    const { clock, audit } = this.#deps;
+    if (findUserByName(tx, user.username)) throw problems.usernameTaken();
+    const now = clock.now();
+    insertUser(tx, { ...user, created_at: now, updated_at: now });
+    const details = { subject_id: user.id, username: user.username, role: user.role, joined: by === null };
+    audit.record(tx, { event: 'user_created', user_id: by?.user_id ?? user.id, ip, details });
+    return toUser({ ...user, created_at: now });
+  }
+
+  /**
+   * Changes a user. A new password or role revokes all tokens of the user. The token of this call stays if root changes
+   * their own password but not their role. Unchanged names and roles have no effect and are not audited.
+   */
+  async update(
+    caller: Caller,
+    user_id: string,
+    change: { username?: string | undefined; password?: string | undefined; role?: Role | undefined },
+  ): Promise<User> {
+    const { store, clock, passwords, tokens, audit } = this.#deps;
+    if (change.username !== undefined) checkUsername(change.username);
+    if (change.password !== undefined) await passwords.check(change.password);
+    await this.get(user_id);
+    const password_hash = change.password === undefined ? undefined : await passwords.hash(change.password);
+    return await store.write((tx) => {
+      const row = findUser(tx, user_id);
+      if (!row) throw problems.userNotFound();
+      const role = change.role ?? row.role;
+      const username = change.username ?? row.username;
+      if (role !== row.role && row.role === 'root') refuseLastRoot(tx);
+      if (username !== row.username && findUserByName(tx, username)) throw problems.usernameTaken();
+      const values = { username, role, password_hash: password_hash ?? row.password_hash };
+      if (!differs(row, values)) return toUser(row);
+      updateUser(tx, user_id, { ...values, updated_at: clock.now() });
+      const changed = {
+        ...(username !== row.username && { username: { from: row.username, to: username } }),
+        ...(role !== row.role && { role: { from: row.role, to: role } }),
+        ...(password_hash !== undefined && { password: true }),
+      };
+      const keep = role === row.role && caller.user_id === user_id ? caller.token_id : null;
+      const tokens_ended =
+        password_hash !== undefined || role !== row.role ? tokens.endAll(tx, user_id, keep) : 0;
+      if (username !== row.username) tokens.renamed(tx, user_id);
+      const details = { subject_id: user_id, changed, tokens_ended };
+      audit.record(tx, { event: 'user_updated', user_id: caller.user_id, ip: caller.ip, details });
+      return toUser({ ...row, username, role });
+    });
+  }
+
+  /** Deletes a user without agents and teams. Nodes delete their data of the user once they are reachable. */
+  async delete(caller: Caller, user_id: string): Promise<void> {
+    const { store, tokens, audit, outbox } = this.#deps;
+    await store.write((tx) => {
+      const row = findUser(tx, user_id);
+      if (!row) throw problems.userNotFound();
+      if (row.role === 'root') refuseLastRoot(tx);
+      if (ownsAgents(tx, user_id)) throw problems.userHasAgents();
+      if (createdTeams(tx, user_id)) throw problems.userHasTeams();
+      const tokens_ended = tokens.endAll(tx, user_id);
+      deleteUser(tx, user_id);
+      for (const node_id of [MAIN_NODE, ...nodeIds(tx)]) {
+        outbox.enqueue(tx, node_id, `${user_id} ${node_id}`, 'forget_owner', { owner_id: user_id });
+      }
+      const details = { subject_id: user_id, username: row.username, role: row.role, tokens_ended };
+      audit.record(tx, { event: 'user_deleted', user_id: caller.user_id, ip: caller.ip, details });
+    });
+  }
+
+  /** Deletes expired counts of failed sign-ins. */
+  sweep(): Promise<number> {
+    return this.#deps.store.write((tx) => sweepThrottle(tx, this.#deps.clock.now()));
+  }
+}
+
+/** Throws a 400 if the username has invalid characters or length. */
+export function checkUsername(username: string): void {
+  if (!USERNAME.test(username)) throw problems.usernameInvalid();
+}
+
+function refuseLastRoot(tx: Tx): void {
+  if (oldestRoots(tx, 2).length < 2) throw problems.lastRoot();
+}
+
+function toUser(row: Pick<UserRow, 'id' | 'username' | 'role' | 'created_at'>): User {
+  return { id: row.id, username: row.username, role: row.role, created_at: rfc3339(row.created_at) };
+}

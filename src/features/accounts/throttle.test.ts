@@ -1,0 +1,161 @@
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { Problem } from '../../core/problem.ts';
+import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { networkOf } from './throttle.ts';
+
+let room: AccountsRoom;
+beforeEach(async () => {
+  room = await AccountsRoom.open();
+  const { caller } = await room.joinRoot('10.1.1.1');
+  await room.accounts.create(caller, { username: 'ada', password: PASSWORD, role: 'user' });
+});
+afterEach(() => room.close());
+
+/** Returns `ok`, `wrong`, or the seconds to wait. */
+async function attempt(username: string, password: string, ip: string): Promise<string | number> {
+  try {
+    await room.accounts.login(username, password, { ip, user_agent: null });
+    return 'ok';
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    if (error.kind === 'rate_limited') return error.retry_after_s!;
+    return error.message === 'invalid username or password' ? 'wrong' : error.message;
+  }
+}
+
+async function times(n: number, what: () => Promise<string | number>): Promise<(string | number)[]> {
+  const answers = [];
+  for (let i = 0; i < n; i++) answers.push(await what());
+  return answers;
+}
+
+describe('throttling of sign-ins', () => {
+  it('allows five failures, then delays that user at that address, even with the right password', async () => {
+    const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
+    expect(await times(7, bad)).toEqual(['wrong', 'wrong', 'wrong', 'wrong', 'wrong', 30, 30]);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(30);
+    room.clock.advance(29_001);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(1);
+    room.clock.advance(999);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
+  });
+
+  it('doubles the delay at every further failure, up to 15 minutes', async () => {
+    const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
+    await times(5, bad);
+    const waits = [];
+    for (let i = 0; i < 8; i++) {
+      const wait = (await bad()) as number;
+      waits.push(wait);
+      room.clock.advance(wait * 1000);
+      expect(await bad()).toBe('wrong');
+    }
+    expect(waits).toEqual([30, 60, 120, 240, 480, 900, 900, 900]);
+    room.clock.advance(900_000);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
+  });
+
+  it('forgets failures after 15 minutes without one', async () => {
+    const bad = () => attempt('ada', 'wrong password', '10.0.0.1');
+    for (let i = 0; i < 3; i++) {
+      expect(await times(4, bad)).toEqual(['wrong', 'wrong', 'wrong', 'wrong']);
+      room.clock.advance(limits.login_window_ms);
+    }
+    await room.accounts.sweep();
+    const rows = await room.store.read((r) => r.all(r.sql.selectFrom('login_throttle').selectAll()));
+    expect(rows).toEqual([]);
+  });
+
+  it('survives a restart', async () => {
+    await times(5, () => attempt('ada', 'wrong password', '10.0.0.1'));
+    room.restart();
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(30);
+  });
+
+  it('counts failures of all users at one address, twenty per minute', async () => {
+    const answers = [];
+    for (let i = 0; i < 22; i++) answers.push(await attempt(`nobody-${i}`, 'wrong password', '10.0.0.1'));
+    expect(answers.slice(0, 20)).toEqual(Array(20).fill('wrong'));
+    expect(answers.slice(20)).toEqual([60, 60]);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe(60);
+    expect(await attempt('ada', PASSWORD, '10.0.0.2')).toBe('ok');
+    room.clock.advance(60_000);
+    expect(await attempt('ada', PASSWORD, '10.0.0.1')).toBe('ok');
+  });
+
+  it('does not count successes', async () => {
+    expect(await times(30, () => attempt('ada', PASSWORD, '10.0.0.1'))).toEqual(Array(30).fill('ok'));
+  });
+
+  it('counts concurrent attempts', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: 30 }, () => attempt('ada', 'wrong password', '10.0.0.1')),
+    );
+    expect(answers.filter((answer) => answer === 'wrong')).toHaveLength(5);
+    expect(answers.filter((answer) => answer === 30)).toHaveLength(25);
+  });
+
+  it('limits how many attempts of one address wait', async () => {
+    const answers = await Promise.all(
+      Array.from({ length: limits.logins_waiting_per_ip + 50 }, () =>
+        attempt('ada', 'wrong password', '10.0.0.1'),
+      ),
+    );
+    expect(answers.filter((answer) => answer === 1)).toHaveLength(50);
+  });
+
+  it('slows an attack from fifty addresses, while the owner can sign in from known and new addresses', async () => {
+    expect(await attempt('ada', PASSWORD, '10.0.0.200')).toBe('ok');
+    let looked_at = 0;
+    for (let round = 0; round < 40; round++) {
+      for (let host = 1; host <= 50; host++)
+        if ((await attempt('ada', 'wrong password', `10.0.0.${host}`)) === 'wrong') looked_at += 1;
+    }
+    expect(looked_at).toBeLessThanOrEqual(60);
+    expect(looked_at).toBeGreaterThanOrEqual(50);
+    expect(await attempt('ada', PASSWORD, '10.0.0.200')).toBe('ok');
+    expect(await attempt('ada', PASSWORD, '10.0.0.201')).toBe('ok');
+    expect(await attempt('root', PASSWORD, '10.1.1.1')).toBe('ok');
+  });
+
+  it('stops trusting new addresses after a hundred failures, but not signed-in ones', async () => {
+    expect(await attempt('ada', PASSWORD, '10.0.3.1')).toBe('ok');
+    for (let host = 0; host < limits.login_failures_per_user_max; host++)
+      expect(await attempt('ada', 'wrong password', `10.0.4.${host}`)).toBe('wrong');
+    expect(await attempt('ada', PASSWORD, '10.0.5.1')).toBe(900);
+    expect(await attempt('ada', PASSWORD, '10.0.3.1')).toBe('ok');
+    room.clock.advance(900_000);
+    expect(await attempt('ada', PASSWORD, '10.0.5.1')).toBe('ok');
+  });
+
+  it('treats unknown users like known ones', async () => {
+    const known = await times(7, () => attempt('ada', 'wrong password', '10.0.0.1'));
+    const unknown = await times(7, () => attempt('eve', 'wrong password', '10.0.0.2'));
+    expect(unknown).toEqual(known);
+  });
+
+  it('audits every checked failure, and the start of a block', async () => {
+    await times(7, () => attempt('ada', 'wrong password', '10.0.0.1'));
+    await attempt('not a name: hunter2', 'wrong password', '10.0.0.2');
+    const failed = await room.audit.list({ event: 'user_login_failed' }, {});
+    expect(failed.items).toHaveLength(6);
+    expect(failed.items[0]).toMatchObject({ user_id: null, ip: '10.0.0.2', level: 'warn', details: {} });
+    expect(failed.items[1]).toMatchObject({ ip: '10.0.0.1', details: { username: 'ada' } });
+    expect(failed.items[1]!.user_id).toMatch(/^usr_/);
+    expect((await room.audit.list({ event: 'user_login_throttled' }, {})).items).toHaveLength(1);
+  });
+
+  it.each([
+    ['10.0.0.1', '10.0.0.1'],
+    ['::ffff:10.0.0.1', '10.0.0.1'],
+    ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2::'],
+    ['2001:db8:1:2::1', '2001:db8:1:2::'],
+    ['fe80::1%eth0', 'fe80::'],
+    ['::1', '::'],
+    ['garbage', 'unknown'],
+    [null, 'unknown'],
+  ])('counts %s as %s', (ip, network) => {
+    expect(networkOf(ip)).toBe(network);
+  });
+});

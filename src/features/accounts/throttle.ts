@@ -1,0 +1,142 @@
+/**
+ * Slows down password guessing. Three counts of failures, stored in rows that survive a restart:
+ *
+ * - per network address: a number of failures per minute, for all users;
+ * - per user and address: a few failures, then a delay that doubles with every further one;
+ * - per user from all addresses: the same, so that using many addresses does not help. Exempt are addresses where the user is
+ *   signed in, and, up to a limit, the first try from an address without failures, so that an attacker cannot lock the
+ *   owner of an account out.
+ *
+ * Every block expires. Unknown usernames are counted like known ones. A passkey cannot be guessed: its failures count for the
+ * address only.
+ */
+import { hash } from 'node:crypto';
+import ipaddr from 'ipaddr.js';
+import { limits } from '../../base/limits.ts';
+import { Problem } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import {
+  deleteExpiredFailures,
+  deleteFailures,
+  type FailureCount,
+  findFailures,
+  putFailures,
+} from './queries.ts';
+
+interface Rule {
+  /** Failures without a delay within the window. */
+  free: number;
+  window_ms: number;
+  /** The delay after the last free failure, in milliseconds; each further failure doubles it. */
+  delay_ms: number;
+  delay_ms_max: number;
+}
+
+const perAddress: Rule = {
+  free: limits.login_failures_per_ip,
+  window_ms: limits.login_ip_window_ms,
+  delay_ms: limits.login_ip_window_ms,
+  delay_ms_max: limits.login_ip_window_ms,
+};
+const perUser: Rule = {
+  free: limits.login_failures_max,
+  window_ms: limits.login_window_ms,
+  delay_ms: limits.login_delay_ms,
+  delay_ms_max: limits.login_delay_ms_max,
+};
+
+/** A sign-in attempt. */
+export interface Attempt {
+  username: string;
+  /** The user is signed in at this address. */
+  familiar: boolean;
+  ip: string | null;
+}
+
+/** Throws a 429 with the seconds to wait if the attempt is blocked. */
+export function admit(reader: Reader, attempt: Attempt, now: number): void {
+  const keys = keysOf(attempt);
+  const address = findFailures(reader, keys.address);
+  const pair = findFailures(reader, keys.pair);
+  const user = findFailures(reader, keys.user);
+  let until = Math.max(address?.blocked_until ?? 0, pair?.blocked_until ?? 0);
+  const first = pair === undefined || isOver(pair, perUser, now);
+  const exempt = attempt.familiar || (first && (user?.failures ?? 0) < limits.login_failures_per_user_max);
+  if (!exempt) until = Math.max(until, user?.blocked_until ?? 0);
+  if (until > now) throw tooManyAttempts(until - now);
+}
+
+/** Like `admit`, for attempts that do not guess a password: only the address counts. */
+export function admitAddress(reader: Reader, ip: string | null, now: number): void {
+  const until = findFailures(reader, addressKey(ip))?.blocked_until ?? 0;
+  if (until > now) throw tooManyAttempts(until - now);
+}
+
+/** Counts a failure after `admitAddress`; returns whether it started a block. */
+export function failAddress(tx: Tx, ip: string | null, now: number): boolean {
+  return count(tx, addressKey(ip), perAddress, now);
+}
+
+/** Counts a failed attempt; returns whether it started a block. */
+export function fail(tx: Tx, attempt: Attempt, now: number): boolean {
+  const keys = keysOf(attempt);
+  const blocks = [
+    count(tx, keys.address, perAddress, now),
+    count(tx, keys.pair, perUser, now),
+    count(tx, keys.user, perUser, now),
+  ];
+  return blocks.some(Boolean);
+}
+
+/** Clears the failures of this user at this address; failures elsewhere still count. */
+export function succeed(tx: Tx, attempt: Attempt): void {
+  deleteFailures(tx, keysOf(attempt).pair);
+}
+
+/** Deletes expired counts. */
+export function sweepThrottle(tx: Tx, now: number): number {
+  return deleteExpiredFailures(tx, now, now - limits.login_window_ms);
+}
+
+/** A 429 with `Retry-After` of at least one second. */
+export function tooManyAttempts(wait_ms: number): Problem {
+  return new Problem('rate_limited', 'too_many_attempts', 'too many attempts; try again later', {
+    retry_after_s: Math.max(1, Math.ceil(wait_ms / 1000)),
+  });
+}
+
+/** The network that is counted: an IPv6 host has a whole /64. */
+export function networkOf(ip: string | null): string {
+  if (ip === null || !ipaddr.isValid(ip)) return 'unknown';
+  const address = ipaddr.process(ip);
+  if (address.kind() === 'ipv4') return address.toString();
+  return ipaddr.IPv6.networkAddressFromCIDR(`${ip.split('%')[0]}/64`).toString();
+}
+
+/** Usernames are hashed: an attempt may contain anything, such as a password in the wrong field. */
+function keysOf({ username, ip }: Attempt) {
+  const network = networkOf(ip);
+  const name = hash('sha256', username, 'base64url');
+  return { address: addressKey(ip), pair: `pair:${name}:${network}`, user: `user:${name}` };
+}
+
+function addressKey(ip: string | null): string {
+  return `ip:${networkOf(ip)}`;
+}
+
+function count(tx: Tx, key: string, rule: Rule, now: number): boolean {
+  const before = findFailures(tx, key);
+  const fresh = before === undefined || isOver(before, rule, now);
+  const failures = (fresh ? 0 : before.failures) + 1;
+  const beyond = failures - rule.free;
+  const blocked_until =
+    beyond < 0 ? 0 : now + Math.min(rule.delay_ms * 2 ** Math.min(beyond, 30), rule.delay_ms_max);
+  const window_started_at = beyond < 0 && !fresh ? before.window_started_at : Math.max(now, blocked_until);
+  putFailures(tx, key, { failures, blocked_until, window_started_at });
+  return beyond >= 0;
+}
+
+/** The window starts at the first failure, or at the end of the last block. */
+function isOver(row: FailureCount, rule: Rule, now: number): boolean {
+  return now >= row.blocked_until && now >= row.window_started_at + rule.window_ms;
+}

@@ -1,0 +1,162 @@
+/**
+ * Determines as which actor, and in which team and run, a call is made. An agent's session is one member in one run;
+ * a holder of the shared secret names both.
+ */
+
+import type { View } from '../../core/policy.ts';
+import { invalid, problems } from '../../core/problem.ts';
+import type { Reader } from '../../store/store.ts';
+import { findUserByName, oldestRoots } from '../../store/users.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { ofTeams } from '../mailbox/addresses.ts';
+import { participantsOf } from '../runs/participants.ts';
+import { findRun, openRuns, type RunRow, runOfNum } from '../runs/queries/runs.ts';
+import { type Actor, memberActor, resolveActor } from '../teams/participants.ts';
+import { findTeam, type TeamRow, teamNumsInView, teamOfNum } from '../teams/queries.ts';
+import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import { type ActorCaller, actingAs, humanActorId, usernameOf } from './rules/actor.ts';
+import type { ActorRole } from './rules/rights.ts';
+
+export interface Asked {
+  actor_id?: string | undefined;
+  run_id?: string | undefined;
+}
+
+/** Who acts, and where. */
+interface ActingParty {
+  actor_id: string;
+  role: ActorRole;
+  team: TeamRow | null;
+  run: RunRow | null;
+}
+
+export type Acting =
+  | (ActingParty & { kind: 'member'; team: TeamRow; member: Member })
+  | (ActingParty & { kind: 'human'; caller: Caller });
+
+export type ActingInRun = Acting & { team: TeamRow; run: RunRow };
+
+/** Whose mail and triggers a call is about. */
+export interface Inbox {
+  actor_id: string;
+  /** Null: of all runs. */
+  run_num: number | null;
+  /** For all runs: only those of these teams; absent: no filter. */
+  view?: View;
+}
+
+/** Throws `not allowed to act as <actor_id>`, `unknown actor: <id>`, `run not found` and `actor_id is required`. */
+export function actAs(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+  const who = actingAs(caller, asked.actor_id);
+  if (who === null) throw invalid('actor_id is required', 'actor_id_required');
+  const { team, run } = teamAndRunOf(reader, caller, who, asked.run_id);
+  if (team === null) return humanAlone(reader, caller, who);
+  const actor = resolveActor(reader, participantsOf(team, run), who);
+  return { ...partyOf(reader, caller, actor), team, run };
+}
+
+/**
+ * Like `actAs`, but an operator, who holds the shared secret and names no actor, acts as the first root user. An
+ * agent cannot become an operator by knowing the secret, because its calls come from its session.
+ */
+export function actAsOperator(reader: Reader, caller: ActorCaller, asked: Asked): Acting {
+  const is_operator = caller.kind === 'secret' && caller.session === null;
+  const root = is_operator && actingAs(caller, asked.actor_id) === null ? firstRoot(reader) : null;
+  return actAs(reader, caller, root === null ? asked : { ...asked, actor_id: humanActorId(root) });
+}
+
+/** Like `actAs`, in a run: the named one, the session's own, or the only open one. */
+export function actInRun(reader: Reader, caller: ActorCaller, asked: Asked): ActingInRun {
+  const acting = actAs(reader, caller, asked);
+  const run = acting.run ?? onlyOpenRun(reader, acting);
+  if (acting.run === null) return actInRun(reader, caller, { ...asked, run_id: run.id });
+  return { ...acting, team: acting.team!, run };
+}
+
+/** The actor's team as defined in the run, or as the next run would have it. */
+export function specOf(team: TeamRow, run: RunRow | null): TeamSpec {
+  return participantsOf(team, run).spec;
+}
+
+/**
+ * The inbox of the acting actor. A member is the same actor in every run of its team, but an agent of one run has no access to
+ * other runs.
+ */
+export function inboxOf(acting: Acting): Inbox {
+  const { actor_id, run } = acting;
+  const of_all = run === null && acting.kind === 'human';
+  return { actor_id, run_num: run?.num ?? null, ...(of_all && ofTeams(acting.caller, acting)) };
+}
+
+function teamAndRunOf(
+  reader: Reader,
+  { kind, session }: ActorCaller,
+  who: string,
+  run_id: string | undefined,
+): { team: TeamRow | null; run: RunRow | null } {
+  const member = session?.member ?? null;
+  const own = member !== null && who === `${member.member_id}@${member.team_id}` ? member : null;
+  const session_run = own?.run_num == null ? null : (runOfNum(reader, own.run_num) ?? null);
+  const run = run_id === undefined ? session_run : (findRun(reader, run_id) ?? null);
+  if (run_id !== undefined && run === null) throw problems.runNotFound();
+  // An agent of one run has no access to other runs of its team.
+  if (kind === 'session' && run !== null && run.num !== own?.run_num) throw problems.runNotFound();
+  if (run !== null) return { team: teamOfNum(reader, run.team_num)!, run };
+  const team_id = /@(.+)$/.exec(who)?.[1];
+  return { team: (team_id !== undefined && findTeam(reader, team_id)) || null, run: null };
+}
+
+function partyOf(
+  reader: Reader,
+  { ip }: ActorCaller,
+  actor: Actor,
+):
+  | { kind: 'member'; actor_id: string; role: ActorRole; member: Member }
+  | { kind: 'human'; actor_id: string; role: ActorRole; caller: Caller } {
+  if (actor.kind === 'member') return actor;
+  const { actor_id, username } = actor;
+  return { kind: 'human', actor_id, role: 'human', caller: callerOf(reader, username, ip)! };
+}
+
+function humanAlone(reader: Reader, { ip }: ActorCaller, who: string): Acting {
+  const caller = callerOf(reader, usernameOf(who) ?? '', ip);
+  if (!caller) throw invalid(`unknown actor: ${who}`, 'unknown_actor');
+  return { kind: 'human', actor_id: who, role: 'human', caller, team: null, run: null };
+}
+
+function callerOf(reader: Reader, username: string, ip: string | null): Caller | null {
+  const user = findUserByName(reader, username);
+  return user ? { user_id: user.id, username, role: user.role, token_id: '', grant: null, ip } : null;
+}
+
+/** The name of the oldest root user. */
+function firstRoot(reader: Reader): string | null {
+  return oldestRoots(reader, 1)[0]?.username ?? null;
+}
+
+function onlyOpenRun(reader: Reader, acting: Acting): RunRow {
+  const team_nums = acting.team !== null ? [acting.team.num] : teamsOf(reader, acting);
+  const open = team_nums.flatMap((num) => openRuns(reader, num));
+  if (open.length === 1) return open[0]!;
+  const why = open.length === 0 ? 'no run is open' : `open runs are ${open.map(({ id }) => id).join(', ')}`;
+  throw invalid(`run_id is required: ${why}`, 'run_id_required');
+}
+
+function teamsOf(reader: Reader, acting: Acting): number[] {
+  if (acting.kind !== 'human') return [];
+  return teamNumsInView(reader, { user_id: acting.caller.user_id, limits: null });
+}
+
+/** The team as its members see it: everyone who can receive mail. */
+export function peersOf(team: TeamRow, spec: TeamSpec, humans: readonly string[]) {
+  const members = spec.members.map((member) => {
+    const { actor_id, role } = memberActor({ team, spec }, member);
+    const { member_id, description, skills } = member;
+    return { actor_id, member_id, role: role as ActorRole, description, skills };
+  });
+  const people = humans.map((actor_id) => {
+    const role: ActorRole = 'human';
+    return { actor_id, member_id: null, role, description: '', skills: [] };
+  });
+  return [...members, ...people];
+}

@@ -1,0 +1,242 @@
+/**
+ * Makes one call to the plane through the nearest svc process, which an agent's environment or else this machine's
+ * configuration names. Only `svc actor` loads this module. It reads the files at each call, because a restarted
+ * service may use another port.
+ *
+ * Credentials, in this order: a token made from the configured shared secret (never from `auth_secret.txt`), then the
+ * token file of an agent. In `mtls`, an operator's certificate directory is enough, and calls need no token. If the
+ * plane rejects the first credential, the second is tried, because the secret may belong to another plane.
+ */
+import { readFile } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { createClient } from '@connectrpc/connect';
+import { z } from 'zod';
+import { systemClock } from '../../../base/clock.ts';
+import { limits } from '../../../base/limits.ts';
+import type { Context, Io } from '../../../cli/context.ts';
+import { failed } from '../../../cli/failure.ts';
+import { type LocalOptions, localFlags } from '../../../cli/options.ts';
+import { type Config, nearAddress, parseAddress } from '../../../core/config.ts';
+import { Problem, problemKinds, problems } from '../../../core/problem.ts';
+import { type Connection, openConnection } from '../../../link/plane/connection.ts';
+import { ActorService } from '../../../link/proto/actor_pb.ts';
+import { toProblem } from '../../../link/wire.ts';
+import type { ActorMethod, ActorParams, ActorResult } from '../contract.ts';
+
+interface Call<M extends ActorMethod> {
+  method: M;
+  /** The actor that the credential names. */
+  actor_id: string | undefined;
+  params: ActorParams<M>;
+}
+
+/** Where the nearest process listens, and how to verify it. */
+interface Place {
+  host: string;
+  port: number;
+  server_name: string;
+  /** PEM; null: no TLS. */
+  ca: string | null;
+}
+
+type Env = Io['env'];
+
+/** Makes the call. Throws the plane's Problem, or a Failure if no process answers or there is no credential. */
+export async function callPlane<M extends ActorMethod>(
+  context: Context,
+  options: LocalOptions,
+  call: Call<M>,
+): Promise<ActorResult<M>> {
+  try {
+    return await callNearest(context, options, call);
+  } catch (error) {
+    if (!(error instanceof Problem) || error.code !== problems.nodeUnreachable().code) throw error;
+    // The process that serves this command is unavailable, not an agent's node.
+    throw new Problem(error.kind, 'actor_surface_unreachable', error.message);
+  }
+}
+
+async function callNearest<M extends ActorMethod>(
+  context: Context,
+  options: LocalOptions,
+  { method, actor_id, params }: Call<M>,
+): Promise<ActorResult<M>> {
+  const { env, signal } = context.io;
+  const config = configOf(context, options);
+  if (!config.agent && !config.values.get('internal_grpc.enabled')) {
+    throw failed(problems.internalGrpcUnavailable().message);
+  }
+  const own = config.agent ? null : await ownCertificate(config.values);
+  const credentials = [...credentialsOf(config.values, env, actor_id), ...(own ? [NO_TOKEN] : [])];
+  if (credentials.length === 0) throw failed('internal_grpc.auth.shared_secret is not configured');
+  const place = config.agent ? await placeOfAgent(env) : await placeOfConfig(config.values);
+  const connection = await openConnection({
+    host: place.host,
+    port: place.port,
+    servername: place.server_name,
+    tls: place.ca === null ? null : { ca: place.ca, anchors: true, ...own },
+    signal,
+  });
+  try {
+    let refusal: unknown;
+    for (const credential of credentials) {
+      try {
+        return (await ask(connection, method, params, await credential(), signal)) as ActorResult<M>;
+      } catch (error) {
+        if (!isUnauthorized(error)) throw error;
+        refusal = error;
+      }
+    }
+    throw refusal;
+  } finally {
+    connection.close();
+  }
+}
+
+async function ask(
+  { transport }: Connection,
+  method: string,
+  params: unknown,
+  token: string | null,
+  signal: AbortSignal,
+): Promise<unknown> {
+  try {
+    const { result } = await createClient(ActorService, transport).call(
+      { method, params: JSON.stringify(params) },
+      {
+        headers: token === null ? {} : { authorization: `Bearer ${token}` },
+        timeoutMs: limits.actor_wait_ms,
+        signal,
+      },
+    );
+    return JSON.parse(result);
+  } catch (error) {
+    throw toProblem(error, problemKinds);
+  }
+}
+
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof Problem && error.code === problems.actorUnauthorized().code;
+}
+
+/**
+ * `agent`: the environment names the process to call. A configuration that the agent's user may not read counts as
+ * missing.
+ */
+function configOf(
+  { io: { env }, local }: Context,
+  options: LocalOptions,
+): { agent: true; values: Config | null } | { agent: false; values: Config } {
+  const load = () => local.loadConfig(localFlags(options));
+  const is_given = options.config !== undefined || options.dataDir !== undefined;
+  if (is_given || !env.SVC_ACTOR_ENDPOINT) return { agent: false, values: load() };
+  try {
+    return { agent: true, values: load() };
+  } catch {
+    return { agent: true, values: null };
+  }
+}
+
+// --- where ------------------------------------------------------------------------------------------------------------
+
+const announced = z.object({ endpoint: z.url({ protocol: /^https?$/ }), server_name: z.string().optional() });
+
+/** The address that the service last wrote next to the token, else the one from the agent's start. */
+async function placeOfAgent(env: Env): Promise<Place> {
+  const {
+    SVC_ACTOR_ENDPOINT: endpoint = '',
+    SVC_ACTOR_CA_FILE: ca_file,
+    SVC_ACTOR_TOKEN_FILE: token_file,
+  } = env;
+  const folder = token_file ? dirname(token_file) : null;
+  const text = folder && (await readFile(join(folder, 'actor.json'), 'utf8').catch(() => null));
+  const said = announced.safeParse(text ? parseJson(text) : { endpoint });
+  const { data: place } = said.success ? said : announced.safeParse({ endpoint });
+  if (!place) throw failed('SVC_ACTOR_ENDPOINT is not a URL');
+  const url = new URL(place.endpoint);
+  const host = url.hostname.replace(/^\[|\]$/g, '');
+  const ca_path = ca_file || (folder && join(folder, 'ca.pem'));
+  return {
+    host,
+    port: Number(url.port || (url.protocol === 'https:' ? 443 : 80)),
+    server_name: place.server_name ?? host,
+    ca: url.protocol === 'https:' ? await readAuthority(ca_path) : null,
+  };
+}
+
+async function readAuthority(path: string | null): Promise<string> {
+  if (path === null) throw failed('SVC_ACTOR_CA_FILE is not set');
+  return readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    throw failed(`SVC_ACTOR_CA_FILE ${path} cannot be read: ${error.code ?? error.message}`);
+  });
+}
+
+/** The listener in this machine's configuration, verified with the certificates in its `cert_dir`. */
+async function placeOfConfig(config: Config): Promise<Place> {
+  const near = nearAddress(parseAddress(config.get('internal_grpc.listen'))!);
+  if (config.get('internal_grpc.security.mode') === 'disabled')
+    return { ...near, server_name: near.host, ca: null };
+  const cert_dir = config.get('internal_grpc.security.cert_dir');
+  const read = (file: string) => readCertFile(config, file);
+  const cert = await read('cert.pem');
+  const ca = (await read('ca.pem')) ?? cert;
+  if (ca === null)
+    throw failed(`there is no ca.pem to be read in internal_grpc.security.cert_dir ${cert_dir}`);
+  if (cert === null) return { ...near, server_name: near.host, ca };
+  // The module that reads names from certificates loads slowly, and agents do not need it.
+  const { nameToCheck } = await import('../../../link/trust/pki.ts');
+  return { ...near, server_name: nameToCheck(cert, near.host), ca };
+}
+
+// --- as whom ----------------------------------------------------------------------------------------------------------
+
+type Credential = () => Promise<string | null>;
+
+/** The certificate of the connection is the only credential. */
+const NO_TOKEN: Credential = async () => null;
+
+function credentialsOf(config: Config | null, env: Env, actor_id: string | undefined): Credential[] {
+  const { SVC_SESSION_ID: session_id, SVC_ACTOR_TOKEN_FILE: token_file } = env;
+  const shared_secret = config?.get('internal_grpc.auth.shared_secret') ?? null;
+  const found: Credential[] = [];
+  if (config && shared_secret !== null) {
+    const issuer = config.get('internal_grpc.auth.issuer');
+    const audience = config.get('internal_grpc.auth.audience');
+    const claims = session_id ? { session_id } : {};
+    found.push(async () => {
+      const { mintToken } = await import('../../../link/trust/tokens.ts');
+      const options = { kind: 'actor', claims } as const;
+      return mintToken({ shared_secret, issuer, audience }, actor_id ?? '', systemClock, options);
+    });
+  }
+  if (token_file) found.push(() => readToken(token_file));
+  return found;
+}
+
+/** In `mtls`, the files in `cert_dir` that the operator can read determine who they are; null if there are none. */
+async function ownCertificate(config: Config): Promise<{ cert: string; key: string } | null> {
+  if (config.get('internal_grpc.security.mode') !== 'mtls') return null;
+  const [cert, key] = await Promise.all([readCertFile(config, 'cert.pem'), readCertFile(config, 'key.pem')]);
+  return cert === null || key === null ? null : { cert, key };
+}
+
+function readCertFile(config: Config, file: string): Promise<string | null> {
+  return readFile(join(config.get('internal_grpc.security.cert_dir'), file), 'utf8').catch(() => null);
+}
+
+/** The token file is deleted with its session. Without the file, there is no permission to call. */
+async function readToken(path: string): Promise<string> {
+  const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') throw problems.actorUnauthorized();
+    throw failed(`SVC_ACTOR_TOKEN_FILE ${path} cannot be read: ${error.code ?? error.message}`);
+  });
+  return text.trim();
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,153 @@
+/** `svc actor team-members|run-members|step-…|run-…|time-trigger-…`: the team, its steps, the run, and time triggers. */
+
+import { usage } from '../../../cli/failure.ts';
+import { collect, wholeNumber } from '../../../cli/options.ts';
+import { type ActorOptions, type ActorSurface, readJson, readOutput } from './actor-surface.ts';
+
+interface StepOptions extends ActorOptions {
+  stepKey?: string;
+  output?: string;
+  errorText: string;
+  reason: string;
+}
+
+interface StepAddOptions extends ActorOptions {
+  stepKey: string;
+  member: string;
+  dependsOn?: string[];
+  prompt?: string;
+  input?: string;
+}
+
+interface TriggerOptions extends ActorOptions {
+  at?: string;
+  everySeconds?: number;
+  cron?: string;
+  timezone?: string;
+  payload: string;
+}
+
+const OUTPUT = 'the result: JSON or text';
+const ERROR_TEXT = 'the reason, in one line';
+
+export function addActorWork(surface: ActorSurface): void {
+  surface
+    .commandInRun('team-members', 'list the members of the team and their skills')
+    .action(async (options: ActorOptions) => {
+      await surface.print(await surface.ask(options, 'team-members', {}));
+    });
+  surface
+    .commandInRun('run-members', 'list the members of the run and their state')
+    .action(async (options: ActorOptions) => {
+      await surface.print(await surface.ask(options, 'run-members', {}));
+    });
+  addSteps(surface);
+  addRuns(surface);
+  addTriggers(surface);
+}
+
+function addSteps(surface: ActorSurface): void {
+  const keyOf = ({ stepKey }: StepOptions) => {
+    const step_key = stepKey ?? surface.context.io.env.SVC_STEP_KEY;
+    if (!step_key) throw usage('--step-key is required');
+    return step_key;
+  };
+  surface
+    .commandInRun('step-list', 'list the steps of the run, or show one by its key')
+    .option('--step-key <key>', 'show only this step, with its prompt, input and output')
+    .action(async (options: StepOptions) => {
+      const { stepKey: step_key } = options;
+      const asked = step_key === undefined ? {} : { step_key };
+      await surface.print(await surface.ask(options, 'step-list', asked));
+    });
+  surface
+    .commandInRun('step-add', 'add a step to the run, for a member (leaders)')
+    .requiredOption('--step-key <key>', 'key of the step, unique within the run')
+    .requiredOption('--member <id>', 'the member that works on it')
+    .option('--prompt <text>', 'the work to do')
+    .option('--depends-on <key>', 'a step that must be done first (repeatable)', collect)
+    .option('--input <json>', 'input of the step')
+    .action(async ({ stepKey, member, dependsOn, prompt, input, ...options }: StepAddOptions) => {
+      await surface.print(
+        await surface.ask(options, 'step-add', {
+          ...{ step_key: stepKey, member_id: member },
+          ...(dependsOn !== undefined && { depends_on: dependsOn }),
+          ...(prompt !== undefined && { prompt }),
+          ...(input !== undefined && { input: readJson(input, '--input') }),
+        }),
+      );
+    });
+  surface
+    .commandInRun('step-complete', 'complete a step')
+    .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
+    .option('--output <output>', OUTPUT)
+    .action(async (options: StepOptions) => {
+      const said = { step_key: keyOf(options), output: readOutput(options.output) };
+      await surface.print(await surface.ask(options, 'step-complete', said));
+    });
+  surface
+    .commandInRun('step-fail', 'fail a step')
+    .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
+    .requiredOption('--error-text <text>', ERROR_TEXT)
+    .action(async (options: StepOptions) => {
+      const said = { step_key: keyOf(options), error_text: options.errorText };
+      await surface.print(await surface.ask(options, 'step-fail', said));
+    });
+  surface
+    .commandInRun('step-input-required', 'report that a step needs an answer from a person')
+    .option('--step-key <key>', 'the step (SVC_STEP_KEY)')
+    .requiredOption('--reason <text>', 'the question')
+    .action(async (options: StepOptions) => {
+      const said = { step_key: keyOf(options), reason: options.reason };
+      await surface.print(await surface.ask(options, 'step-input-required', said));
+    });
+}
+
+function addRuns(surface: ActorSurface): void {
+  surface
+    .commandInRun('run-complete', 'complete the run with its result (leaders)')
+    .option('--output <output>', OUTPUT)
+    .action(async ({ output, ...options }: StepOptions) => {
+      await surface.print(await surface.ask(options, 'run-complete', { output: readOutput(output) }));
+    });
+  surface
+    .commandInRun('run-fail', 'fail the run (leaders)')
+    .requiredOption('--error-text <text>', ERROR_TEXT)
+    .action(async ({ errorText: error_text, ...options }: StepOptions) => {
+      await surface.print(await surface.ask(options, 'run-fail', { error_text }));
+    });
+}
+
+function addTriggers(surface: ActorSurface): void {
+  surface
+    .commandInRun('time-trigger-list', 'list your time triggers')
+    .action(async (options: ActorOptions) => {
+      await surface.print(await surface.ask(options, 'time-trigger-list', {}));
+    });
+  surface
+    .commandInRun('time-trigger-set', 'schedule a message to yourself, once or repeatedly')
+    .option('--at <time>', 'once, for example 2027-01-31T09:00:00Z')
+    .option('--every-seconds <n>', 'repeatedly, every n seconds', wholeNumber)
+    .option('--cron <expression>', 'repeatedly, on a schedule, for example "0 9 * * 1-5"')
+    .option('--timezone <zone>', 'time zone of --cron, for example Europe/Berlin')
+    .requiredOption('--payload <json>', 'the message: a JSON object')
+    .action(async ({ at, everySeconds, cron, timezone, payload, ...options }: TriggerOptions) => {
+      if ([at, everySeconds, cron].filter((given) => given !== undefined).length !== 1)
+        throw usage('give one of --at, --every-seconds and --cron');
+      await surface.print(
+        await surface.ask(options, 'time-trigger-set', {
+          ...(at !== undefined && { at }),
+          ...(everySeconds !== undefined && { every_seconds: everySeconds }),
+          ...(cron !== undefined && { cron }),
+          ...(timezone !== undefined && { timezone }),
+          payload: readJson(payload, '--payload') as Record<string, unknown>,
+        }),
+      );
+    });
+  surface
+    .command('time-trigger-cancel', 'cancel a time trigger')
+    .requiredOption('--trigger-id <id>', 'id of the trigger')
+    .action(async ({ triggerId: trigger_id, ...options }: ActorOptions & { triggerId: string }) => {
+      await surface.print(await surface.ask(options, 'time-trigger-cancel', { trigger_id }));
+    });
+}

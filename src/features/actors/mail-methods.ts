@@ -1,0 +1,84 @@
+/** Actor methods about mail and time triggers. */
+import { limits } from '../../base/limits.ts';
+import type { Store } from '../../store/store.ts';
+import { toMail } from '../mailbox/queries/mail.ts';
+import { listTriggers, toTrigger } from '../mailbox/queries/triggers.ts';
+import type { Mail } from '../mailbox/rules/mail.ts';
+import { scheduleOf } from '../mailbox/schedule.ts';
+import type { Mailbox } from '../mailbox/service.ts';
+import type { Triggers } from '../mailbox/triggers.ts';
+import { participantsOf } from '../runs/participants.ts';
+import { resolveActor } from '../teams/participants.ts';
+import { actAs, type Inbox, inboxOf } from './acting.ts';
+import type { ActorRequest } from './contract.ts';
+import type { ActorCaller } from './rules/actor.ts';
+import { runAttemptOf } from './stale-attempts.ts';
+import type { TeamMethods } from './team-methods.ts';
+import type { ActorTransactions } from './transactions.ts';
+
+/** Never aborts: `receive` answers within its time limit. */
+const never = new AbortController().signal;
+
+type MailMethods = Pick<TeamMethods, 'inbox' | 'receive' | 'ack' | 'send'>;
+
+export function mailMethods(
+  store: Store,
+  transactions: ActorTransactions,
+  mailbox: Pick<Mailbox, 'post' | 'take' | 'acknowledge' | 'awaitNew'>,
+): MailMethods {
+  const ownInbox = (caller: ActorCaller, asked: ActorRequest<'receive'>): Promise<Inbox> =>
+    store.read((reader) => inboxOf(actAs(reader, caller, asked)));
+
+  const take = async (caller: ActorCaller, asked: ActorRequest<'inbox'>): Promise<Mail[]> => {
+    const { limit = limits.actor_inbox_items_max, status } = asked;
+    return mailbox.take({ ...filterOf(await ownInbox(caller, asked)), status, limit });
+  };
+
+  return {
+    inbox: async (caller, asked) => ({ messages: await take(caller, asked) }),
+    receive: async (caller, asked) => {
+      const messages = await take(caller, asked);
+      if (messages.length > 0) return { messages };
+      const inbox = await ownInbox(caller, asked);
+      await mailbox.awaitNew({ ...filterOf(inbox), limit: 1 }, limits.actor_receive_ms, never);
+      return { messages: await take(caller, asked) };
+    },
+    ack: (caller, { message_id, ...asked }) =>
+      store.write((tx) => toMail(mailbox.acknowledge(tx, message_id, inboxOf(actAs(tx, caller, asked))))),
+    send: (caller, { to, payload, idempotency_key = null, ...asked }) =>
+      transactions.inRun(caller, asked, 'mail.use', (tx, { actor_id: from_actor_id, team, run }) => {
+        const to_actor_id = resolveActor(tx, participantsOf(team, run), to).actor_id;
+        // A message from an earlier attempt of the run belongs to that attempt.
+        const run_attempt = runAttemptOf(tx, caller) ?? run.attempt;
+        const letter = { run, run_attempt, from_actor_id, to_actor_id, payload, idempotency_key };
+        return toMail(mailbox.post(tx, letter));
+      }),
+  };
+}
+
+type TriggerMethods = Pick<TeamMethods, 'time-trigger-list' | 'time-trigger-set' | 'time-trigger-cancel'>;
+
+export function triggerMethods(
+  store: Store,
+  transactions: ActorTransactions,
+  triggers: Pick<Triggers, 'add' | 'drop'>,
+): TriggerMethods {
+  return {
+    'time-trigger-list': (caller, asked) =>
+      store.read((reader) => {
+        const { run_num, ...own } = inboxOf(actAs(reader, caller, asked));
+        return { triggers: listTriggers(reader, { ...own, run_num: run_num ?? undefined }).map(toTrigger) };
+      }),
+    'time-trigger-set': (caller, { at, every_seconds, cron, timezone, payload, ...asked }) =>
+      transactions.inCurrentAttempt(caller, asked, 'triggers.use', (tx, { run, actor_id }) => {
+        const schedule = scheduleOf({ at, every_seconds, cron, timezone });
+        return toTrigger(triggers.add(tx, run, actor_id, { payload, ...schedule }, actor_id));
+      }),
+    'time-trigger-cancel': (caller, { trigger_id, ...asked }) =>
+      store.write((tx) => toTrigger(triggers.drop(tx, trigger_id, inboxOf(actAs(tx, caller, asked))))),
+  };
+}
+
+function filterOf({ actor_id, run_num, view }: Inbox) {
+  return { to_actor_id: actor_id, run_num: run_num ?? undefined, view };
+}

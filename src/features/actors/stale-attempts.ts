@@ -1,0 +1,36 @@
+/**
+ * Rejects calls from stale attempts. An agent's calls about steps and runs count only while its attempt is current, but an
+ * agent whose run was restarted, or whose step is being repeated, may still be running and call.
+ */
+import { Problem } from '../../core/problem.ts';
+import type { Reader } from '../../store/store.ts';
+import { attemptsOfSession } from '../runs/queries/attempts.ts';
+import type { RunRow } from '../runs/queries/runs.ts';
+import type { StepRow } from '../runs/queries/steps.ts';
+import type { ActorCaller } from './rules/actor.ts';
+
+/** Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
+export function mustBeCurrentInRun(reader: Reader, { kind, session }: ActorCaller, run: RunRow): void {
+  if (kind !== 'session' || session === null) return;
+  const latest = attemptsOfSession(reader, session.id).at(-1);
+  if (latest && latest.run_attempt !== run.attempt) throw isOver('run', latest.run_attempt);
+}
+
+/** Throws `attempt <n> of the step is over` for a session of an earlier attempt of the step. */
+export function mustBeCurrentInStep(reader: Reader, { kind, session }: ActorCaller, step: StepRow): void {
+  if (kind !== 'session' || session === null) return;
+  const targets = attemptsOfSession(reader, session.id).map(({ target }) => target);
+  const latest = targets.findLast((target) => target.kind === 'step' && target.step_key === step.step_key);
+  if (latest?.kind !== 'step') return;
+  const awaits_launch = step.status === 'ready' && step.launched === 0;
+  if (latest.attempt !== step.attempt || awaits_launch) throw isOver('step', latest.attempt);
+}
+
+/** The attempt of the run to which messages of the session belong; undefined for the current one. */
+export function runAttemptOf(reader: Reader, { session }: ActorCaller): number | undefined {
+  return session === null ? undefined : attemptsOfSession(reader, session.id).at(-1)?.run_attempt;
+}
+
+function isOver(what: 'run' | 'step', attempt: number): Problem {
+  return new Problem('conflict', 'attempt_over', `attempt ${attempt} of the ${what} is over`);
+}

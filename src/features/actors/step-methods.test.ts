@@ -1,0 +1,103 @@
+/** Commands of agents on steps and runs. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../base/log.ts';
+import { addAgent, addSession } from '../../store/testing.ts';
+import { AccountsRoom } from '../../testing/accounts.ts';
+import { type ActorServices, actorServices } from '../../testing/actor-services.ts';
+import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
+import { insertAttempt } from '../runs/queries/attempts.ts';
+import { findStep, updateStep } from '../runs/queries/steps.ts';
+import type { AttemptTarget } from '../runs/rules/graph.ts';
+import type { ActorMethod } from './contract.ts';
+import { Actors } from './service.ts';
+import { SessionTokens } from './session-tokens.ts';
+import { teamMethods } from './team-methods.ts';
+
+const session_tokens = new SessionTokens(new Uint8Array(32).fill(7));
+
+let room: AccountsRoom;
+let services: ActorServices;
+let actors: Actors;
+
+beforeEach(async () => {
+  room = await AccountsRoom.open();
+  const { store, clock } = room;
+  services = actorServices(room);
+  const methods = teamMethods({ ...services, reviews: {} as never });
+  const settings = () => ({ shared_secret: 'x', issuer: 'x', audience: 'x' });
+  actors = new Actors({ store, clock, log: silentLog, session_tokens, settings });
+  actors.open(methods);
+  await addUser(store, { id: 'usr_1', username: 'ana' });
+  const rows = await addTeam(store, 'x', specOf(['boss', 'hand']));
+  for (const member of ['boss', 'hand']) {
+    await addSession(store, await addAgent(store, `agt_${member}`), `ses_${member}`);
+    await joinTeam(store, `agt_${member}`, rows, member);
+  }
+});
+afterEach(async () => {
+  await services.close();
+  await room.close();
+});
+
+const as = (member: string, method: ActorMethod, params: object = {}) =>
+  actors.call({ method, params, token: session_tokens.of(`ses_${member}`), node_id: 'main' });
+
+test('a leader adds steps, their members end them, and the run continues', async () => {
+  expect(await as('boss', 'step-add', { step_key: 'a', member_id: 'hand', prompt: 'do' })).toMatchObject({
+    ...{ run_id: 'run_x', status: 'ready', member_id: 'hand', prompt: 'do' },
+  });
+  await as('boss', 'step-add', { step_key: 'b', member_id: 'boss', depends_on: ['a'] });
+  const again = as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
+  await expect(again).rejects.toThrow('step already exists for run');
+  await expect(as('boss', 'step-add', { step_key: 'c', member_id: 'no' })).rejects.toThrow('member_id must');
+  await expect(as('boss', 'step-complete', { step_key: 'b' })).rejects.toThrow('step is pending');
+  expect(await as('hand', 'step-complete', { step_key: 'a', output: { n: 1 } })).toMatchObject({
+    ...{ status: 'completed', output: { n: 1 } },
+  });
+  await expect(as('hand', 'step-fail', { step_key: 'a', error_text: 'no' })).rejects.toThrow(
+    'step is completed',
+  );
+  const { steps } = (await as('hand', 'step-list')) as { steps: object[] };
+  expect(steps).toMatchObject([{ status: 'completed' }, { step_key: 'b', status: 'ready' }]);
+  await as('boss', 'step-complete', { step_key: 'b' });
+  await expect(as('boss', 'run-fail', { error_text: 'late' })).rejects.toThrow('run is completed');
+  expect(await room.audited()).toEqual(['step_added', 'step_added', 'step_completed', 'step_completed']);
+});
+
+test('rejects calls of an agent of an earlier attempt of the run or step', async () => {
+  await as('boss', 'step-add', { step_key: 'a', member_id: 'hand' });
+  const give = (session_id: string, run_attempt: number, target: AttemptTarget) => {
+    const common = { run_num: 1, member_id: 'x', agent_id: 'agt_x', created_at: 0 };
+    return room.store.write((tx) => insertAttempt(tx, { ...common, run_attempt, target, session_id }));
+  };
+  await give('ses_boss', 0, { kind: 'round', round: 1 });
+  await give('ses_hand', 1, { kind: 'step', step_key: 'a', attempt: 1 });
+  for (const [method, params] of [
+    ['step-add', { step_key: 'b', member_id: 'hand' }],
+    ['step-complete', { step_key: 'a' }],
+    ['run-complete', {}],
+    ['run-fail', { error_text: 'no' }],
+    ['time-trigger-set', { every_seconds: 60, payload: {} }],
+  ] as const) {
+    await expect(as('boss', method, params)).rejects.toThrow('attempt 0 of the run is over');
+  }
+  const tried = as('hand', 'step-complete', { step_key: 'a' });
+  await expect(tried).rejects.toThrow('attempt 1 of the step is over');
+  const put = (changes: Parameters<typeof updateStep>[2]) =>
+    room.store.write((tx) => updateStep(tx, findStep(tx, 1, 'a')!.num, changes));
+  await put({ status: 'running', launched: 1, attempt: 2 });
+  const late = as('hand', 'step-fail', { step_key: 'a', error_text: 'no' });
+  await expect(late).rejects.toThrow('attempt 1 of the step is over');
+  await put({ attempt: 1 });
+  expect(await as('hand', 'step-complete', { step_key: 'a' })).toMatchObject({ status: 'completed' });
+});
+
+test('a leader ends the run with its result', async () => {
+  expect(await as('boss', 'run-complete', { output: 'done' })).toMatchObject({
+    ...{ id: 'run_x', status: 'completed', output: 'done' },
+  });
+  const { members } = (await as('boss', 'run-members', { run_id: 'run_x' })) as { members: object[] };
+  expect(members).toMatchObject([
+    ...[{ role: 'leader', agent_id: 'agt_boss' }, { role: 'worker' }, { role: 'human' }],
+  ]);
+});

@@ -1,0 +1,97 @@
+/** Actor methods about steps and runs. They follow the same rules as people's commands. */
+import { invalid, problems } from '../../core/problem.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import { findStep } from '../runs/queries/steps.ts';
+import type { Step } from '../runs/rules/run.ts';
+import { type Commander, type StepRequest, stepsOfRun } from '../runs/run-commands.ts';
+import type { Runs } from '../runs/service.ts';
+import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import type { StepHead } from './contract.ts';
+import type { ActorCaller } from './rules/actor.ts';
+import { mustHaveRight } from './rules/rights.ts';
+import { mustBeCurrentInStep } from './stale-attempts.ts';
+import type { TeamMethods } from './team-methods.ts';
+import type { ActorTransactions } from './transactions.ts';
+
+type StepMethods = Pick<
+  TeamMethods,
+  | 'step-list'
+  | 'step-add'
+  | 'step-complete'
+  | 'step-fail'
+  | 'step-input-required'
+  | 'run-complete'
+  | 'run-fail'
+>;
+
+export function stepMethods(
+  store: Store,
+  transactions: ActorTransactions,
+  { commands }: Pick<Runs, 'commands'>,
+): StepMethods {
+  /** A command that ends the step, or the work on it. */
+  const commandStep = (caller: ActorCaller, asked: Asked, step_key: string, command: () => StepRequest) =>
+    transactions.inCurrentAttempt(caller, asked, 'own_step.end', (tx, acting) => {
+      mustEndStep(tx, caller, acting, step_key);
+      return commands.commandStep(tx, acting.run, step_key, command(), commanderOf(acting));
+    });
+  return {
+    'step-list': (caller, { step_key, ...asked }) =>
+      store.read((reader) => {
+        const steps = stepsOfRun(reader, actInRun(reader, caller, asked).run);
+        if (step_key === undefined) return { steps: steps.map(headOf) };
+        const found = steps.filter((step) => step.step_key === step_key);
+        if (found.length === 0) throw problems.stepNotFound();
+        return { steps: found };
+      }),
+    'step-add': (caller, asked) =>
+      transactions.inCurrentAttempt(caller, asked, 'steps.add', (tx, acting) => {
+        const { step_key, member_id, depends_on = [], prompt = '', input = null } = asked;
+        const defaults = { when: 'on_success', timeout_seconds: null, max_attempts: 1 } as const;
+        const step = { step_key, member_id, depends_on, prompt, input, ...defaults };
+        return commands.addStep(tx, acting.run, step, commanderOf(acting));
+      }),
+    'step-complete': (caller, { output, ...asked }) =>
+      commandStep(caller, asked, asked.step_key, () => ({ kind: 'completeStep', output })),
+    'step-fail': (caller, { error_text, ...asked }) =>
+      commandStep(caller, asked, asked.step_key, () => ({
+        kind: 'failStep',
+        error_text: mustBeText(error_text),
+      })),
+    'step-input-required': (caller, { reason, ...asked }) =>
+      commandStep(caller, asked, asked.step_key, () => ({ kind: 'requireStepInput', reason })),
+    'run-complete': (caller, { output = null, ...asked }) =>
+      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) =>
+        commands.commandRun(tx, acting.run, { kind: 'completeRun', output }, commanderOf(acting)),
+      ),
+    'run-fail': (caller, { error_text, ...asked }) =>
+      transactions.inCurrentAttempt(caller, asked, 'run.end', (tx, acting) => {
+        const command = { kind: 'failRun', error_text: mustBeText(error_text) } as const;
+        return commands.commandRun(tx, acting.run, command, commanderOf(acting));
+      }),
+  };
+}
+
+/** A worker ends only its own steps. Throws `step not found`, `not allowed` and `attempt <n> of the step is over`. */
+function mustEndStep(tx: Tx, caller: ActorCaller, acting: ActingInRun, step_key: string): void {
+  const step = findStep(tx, acting.run.num, step_key);
+  if (!step) throw problems.stepNotFound();
+  const own = acting.kind === 'member' && step.member_id === acting.member.member_id;
+  if (!own) mustHaveRight(acting.role, 'steps.end');
+  mustBeCurrentInStep(tx, caller, step);
+}
+
+/** The address of an actor is not recorded. */
+function commanderOf(acting: ActingInRun): Commander {
+  const user_id = acting.kind === 'human' ? acting.caller.user_id : null;
+  return { user_id, ip: null, actor_id: acting.actor_id };
+}
+
+function mustBeText(error_text: string): string {
+  if (error_text.trim() === '') throw invalid('error_text is required', 'error_text_required');
+  return error_text;
+}
+
+function headOf({ input: _, output: __, prompt: ___, ...head }: Step): StepHead {
+  return head;
+}

@@ -1,0 +1,41 @@
+/** Transactions in which an actor changes something in a run. */
+import type { Store, Tx } from '../../store/store.ts';
+import { type ActingInRun, type Asked, actInRun } from './acting.ts';
+import type { ActorCaller } from './rules/actor.ts';
+import { type ActorAction, mustHaveRight } from './rules/rights.ts';
+import { mustBeCurrentInRun } from './stale-attempts.ts';
+
+export class ActorTransactions {
+  readonly #store: Store;
+
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Throws like `actInRun`, and `not allowed` without the right. */
+  inRun<T>(
+    caller: ActorCaller,
+    asked: Asked,
+    action: ActorAction,
+    act: (tx: Tx, acting: ActingInRun) => T,
+  ): Promise<T> {
+    return this.#store.write((tx) => {
+      const acting = actInRun(tx, caller, asked);
+      mustHaveRight(acting.role, action);
+      return act(tx, acting);
+    });
+  }
+
+  /** Like `inRun`. Throws `attempt <n> of the run is over` for a session of an earlier attempt of the run. */
+  inCurrentAttempt<T>(
+    caller: ActorCaller,
+    asked: Asked,
+    action: ActorAction,
+    act: (tx: Tx, acting: ActingInRun) => T,
+  ): Promise<T> {
+    return this.inRun(caller, asked, action, (tx, acting) => {
+      mustBeCurrentInRun(tx, caller, acting.run);
+      return act(tx, acting);
+    });
+  }
+}

@@ -1,0 +1,242 @@
+/**
+ * A transaction over messages of one ACP session. Messages in both directions become events, the session's state, rows and
+ * one intent that writes to stdin: all of them or none. It makes no decisions; `conversations/driver.ts` does.
+ */
+import { asksOf } from '../../acp/acting.ts';
+import type { AcpEvent, Direction } from '../../acp/fold.ts';
+import { type Message, type RequestId, writeMessage } from '../../acp/message.ts';
+import { currentMode } from '../../acp/modes.ts';
+import type { AcpState } from '../../acp/state.ts';
+import { foldFrame } from '../../acp/v2/fold.ts';
+import { PREVIEW } from '../../acp/v2/version.ts';
+import { toV2 } from '../../acp/v2/wire.ts';
+import { idFrom } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { EventBody } from '../../core/event.ts';
+import type { Redactor } from '../../core/redaction.ts';
+import type { Tx } from '../../store/store.ts';
+import { findPreset } from '../presets/rules/catalog.ts';
+import type { Preset } from '../presets/rules/preset.ts';
+import type { AgentCore } from './core.ts';
+import { loadAcpState, storeAcpState } from './queries/acp-state.ts';
+import { type AgentRow, findSession, type SessionRow, updateAgent, updateSession } from './queries/agents.ts';
+import type { Activity, Asks } from './rules.ts';
+import { withoutSecrets } from './terminal-output.ts';
+
+/** A message as it is sent over stdin or stdout. */
+export interface Frame {
+  message: Message;
+  /** Null if it is too large for an event. */
+  text: string | null;
+  /** In bytes. */
+  size: number;
+}
+
+export class AcpTransaction {
+  readonly core: AgentCore;
+  readonly tx: Tx;
+  readonly session: SessionRow;
+  readonly agent: AgentRow;
+  readonly #before: AcpState;
+  readonly #bodies: EventBody[] = [];
+  #state: AcpState;
+  #out = '';
+  /** Whether the agent's record changed in a way that the state does not show. */
+  #touched = false;
+
+  private constructor(core: AgentCore, tx: Tx, session: SessionRow) {
+    this.core = core;
+    this.tx = tx;
+    this.session = session;
+    this.agent = core.records.mustFind(tx, session.agent_id);
+    this.#before = loadAcpState(tx, session.num);
+    this.#state = this.#before;
+  }
+
+  /** Runs `talk` and stores its effects. Returns null, without running it, if the session has ended or does not speak ACP. */
+  static run<T>(
+    core: AgentCore,
+    tx: Tx,
+    session_id: string,
+    talk: (transaction: AcpTransaction) => T,
+  ): T | null {
+    const session = findSession(tx, session_id);
+    if (!session || session.state === 'ended' || session.protocol !== 'acp') return null;
+    const transaction = new AcpTransaction(core, tx, session);
+    const result = talk(transaction);
+    transaction.#finish();
+    return result;
+  }
+
+  get state(): AcpState {
+    return this.#state;
+  }
+
+  get preset(): Preset | null {
+    return this.agent.preset === null ? null : findPreset(this.agent.preset);
+  }
+
+  get now(): number {
+    return this.core.clock.now();
+  }
+
+  /** The length of stdin in bytes, once everything that was sent so far is written. */
+  get stdin_end(): number {
+    return this.session.stdin_bytes + Buffer.byteLength(this.#out);
+  }
+
+  output(body: Omit<EventBody & { type: 'output' }, 'type' | 'session_id' | 'ts_ms' | 'stream'>): void {
+    this.#bodies.push({
+      type: 'output',
+      session_id: this.session.id,
+      ts_ms: this.now,
+      stream: 'stdout',
+      ...body,
+    });
+  }
+
+  /** Redacts the session's secrets, for text outside the agent's log; the log redacts by itself. */
+  redact(text: string): string {
+    return this.#redactor?.text(text) ?? text;
+  }
+
+  /** Like `redact`, for JSON text. */
+  redactJson(json: string): string {
+    return this.#redactor?.json(json) ?? json;
+  }
+
+  get #redactor(): Redactor | null {
+    return this.core.secrets.redactor(this.tx, this.session.id);
+  }
+
+  error(code: string, error: string, details: object = {}): void {
+    const fields = { code, error, ...details };
+    this.#bodies.push({ type: 'error', session_id: this.session.id, ts_ms: this.now, fields });
+  }
+
+  /** Folds a message of the agent into the state. Returns what happened, for the driver to react to. */
+  receive(frame: Frame): AcpEvent[] {
+    const folded = foldFrame(this.#state, 'from_agent', frame.message);
+    const { state, replay, source, events, accepted } = folded;
+    this.#state = state;
+    const asks = events.find((one) => one.kind === 'permission_requested');
+    const input = events.find((one) => one.kind === 'input_requested');
+    this.#log('from_agent', frame, {
+      ...(replay && { replay }),
+      ...(source && { subagent: this.redact(source.id) }),
+      ...(source?.by === 'unknown' && { unknown_session: true }),
+      ...(accepted && { accepted }),
+      ...(state.protocol_version === PREVIEW && turnEnd(events)),
+      ...(asks && { review_id: this.reviewId(asks.asking.number) }),
+      ...(input && { elicitation_id: this.elicitationId(input.asking.number) }),
+    });
+    return events;
+  }
+
+  /** Returns the request's id. */
+  request(method: string, params: unknown, id = this.#nextId()): string {
+    this.#send({ kind: 'request', id, method, params });
+    return id;
+  }
+
+  notify(method: string, params: unknown): void {
+    this.#send({ kind: 'notification', method, params });
+  }
+
+  /** `about`: the review or elicitation that it answers. `answered_by`: who, as shown to people; null: the service. */
+  respond(
+    id: RequestId,
+    answer: Pick<Message & { kind: 'response' }, 'result' | 'error'>,
+    about?: ({ review_id: string } | { elicitation_id: string }) & { answered_by: string | null },
+  ): void {
+    this.#send({ kind: 'response', id, ...answer }, about);
+  }
+
+  reviewId(number: number): string {
+    return idFrom('rev', this.session.id, String(number));
+  }
+
+  elicitationId(number: number): string {
+    return idFrom('eli', this.session.id, String(number));
+  }
+
+  spilling(spilling: boolean): void {
+    if (this.#state.spilling !== spilling) this.#state = { ...this.#state, spilling };
+  }
+
+  /** Publishes the agent's record at the end, because its reviews or elicitations changed. */
+  touch(): void {
+    this.#touched = true;
+  }
+
+  #nextId(): string {
+    return `${this.session.id}.${this.#state.asked_count + 1}`;
+  }
+
+  /** `sent`: in the form of ACP version 1. Does nothing if the state of stdin was lost. */
+  #send(sent: Message, fields: object = {}): void {
+    if (this.session.stdin_lost === 1) return;
+    const message = this.#state.protocol_version === PREVIEW ? toV2(sent) : sent;
+    this.#state = foldFrame(this.#state, 'to_agent', message).state;
+    const line = writeMessage(message);
+    const size = Buffer.byteLength(line);
+    const text = size > limits.acp_payload_bytes_max ? null : line.trimEnd();
+    this.#log('to_agent', { message, text, size }, fields);
+    this.#out += line;
+  }
+
+  #log(direction: Direction, { message, text, size }: Frame, more: object): void {
+    const about = message.kind === 'response' ? { response_to: message.id } : { method: message.method };
+    const fields = { ...about, ...(text === null && { truncated: true, size }), ...more };
+    this.#bodies.push({
+      type: 'acp_event',
+      session_id: this.session.id,
+      ts_ms: this.now,
+      fields: { direction, ...fields },
+      payload: text === null ? 'null' : withoutSecrets(message, text, () => this.#redactor),
+    });
+  }
+
+  #finish(): void {
+    const { tx, core, session, agent } = this;
+    if (this.#bodies.length > 0) core.events.append(tx, agent.id, this.#bodies);
+    if (this.#out !== '') {
+      const data = Buffer.from(this.#out).toString('base64');
+      const payload = { offset: session.stdin_bytes, data, eof: false };
+      core.outbox.enqueue(tx, session.node_id, session.id, 'input', payload);
+      updateSession(tx, session.num, { stdin_bytes: this.stdin_end });
+    }
+    if (this.#state === this.#before && !this.#touched) return;
+    storeAcpState(tx, session.num, this.#state);
+    const activity = this.#activity();
+    const { acp_session_id } = this.#state;
+    const opened = this.#state.phase === 'ready' && acp_session_id !== agent.acp_session_id;
+    const asks = this.#asks();
+    const shown = activity !== agent.activity || asks !== agent.asks;
+    if (shown || opened) {
+      updateAgent(tx, agent.num, { activity, asks, ...(opened && { acp_session_id }), updated_at: this.now });
+    }
+    if (shown || this.#touched) core.records.publish(tx, agent.id);
+  }
+
+  /** Derived from the agent's tool calls and from the mode that it reports. */
+  #asks(): Asks {
+    const mode = currentMode(this.#state);
+    const is_acting = mode !== null && this.preset?.permission.acting_modes.includes(mode);
+    return is_acting ? 'acts' : asksOf(this.#state.acting);
+  }
+
+  #activity(): Activity {
+    const { phase, turn, work } = this.#state;
+    if (phase === 'auth_required' || phase === 'failed') return 'needs_you';
+    if (this.core.session.awaitsAnswer(this.tx, this.agent.num, this.session.num)) return 'needs_you';
+    if (phase !== 'ready') return 'starting';
+    return turn === null && !work.busy ? 'idle' : 'working';
+  }
+}
+
+/** In ACP version 2, the response to a prompt does not end the turn, so the event records what does. */
+function turnEnd(events: readonly AcpEvent[]): object | null {
+  const ended = events.find((one) => one.kind === 'turn_ended');
+  return ended ? { turn_ended: { prompt_id: ended.prompt_id, stop_reason: ended.stop_reason } } : null;
+}

@@ -1,0 +1,196 @@
+/**
+ * Adopts the sessions of a node when the plane attaches to it. Known sessions continue at their committed cursor, ended ones
+ * are forgotten on the node, and live ones that the database does not know become `recovered` agents. Nothing is stopped
+ * or started twice, except that sessions of forgotten agents are ended.
+ */
+
+import { newId } from '../../base/ids.ts';
+import { showArgv } from '../../core/command.ts';
+import { MAIN_NODE, type NodeSink, type SessionFact, type SessionView } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
+import type { Ingest } from '../../events/ingest/ingest.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { findUser, oldestRoots } from '../../store/users.ts';
+import type { AgentCore } from './core.ts';
+import { discardForgotten, dropUnseen } from './forgetting.ts';
+import {
+  findAgent,
+  findSession,
+  insertAgent,
+  insertSession,
+  liveSessions,
+  updateAgent,
+  updateSession,
+} from './queries/agents.ts';
+import type { Reconciler } from './reconciler.ts';
+import { newAgentDefaults } from './records.ts';
+
+export function nodeSink(core: AgentCore, reconciler: Reconciler, node_id: string, ingest: Ingest): NodeSink {
+  return {
+    snapshot: (views) => adopt(core, reconciler, node_id, ingest, views),
+    fact: (fact) => {
+      ingest.fact(fact);
+      void discardStarted(core, node_id, fact);
+    },
+    wake: (session_id) => ingest.wake(session_id),
+  };
+}
+
+async function adopt(
+  core: AgentCore,
+  reconciler: Reconciler,
+  node_id: string,
+  ingest: Ingest,
+  views: SessionView[],
+): Promise<void> {
+  const { store, log } = core;
+  const seen = new Set(views.map((view) => view.session_id));
+  for (const view of views) {
+    const known = await store.read((reader) => findSession(reader, view.session_id));
+    if (known && known.node_id !== node_id) {
+      log.error(
+        { session_id: view.session_id, node_id },
+        'a node shows a session of another node; it is passed over',
+      );
+      continue;
+    }
+    const state = known?.state ?? null;
+    if (state === 'ended') {
+      await forget(core, node_id, view.session_id);
+      continue;
+    }
+    if (known && view.stdin_bytes > known.stdin_bytes) await store.write((tx) => loseStdin(core, tx, view));
+    if (state === null) {
+      if (await store.write((tx) => isUnwanted(core, tx, node_id, view))) continue;
+      await store.write((tx) => recover(core, tx, node_id, view));
+      log.warn(
+        { session_id: view.session_id, agent_id: view.launch.agent_id },
+        'recovered a session that the database does not know',
+      );
+    }
+    // Before its end is reconciled, which treats undelivered answers as lost.
+    if (known?.protocol === 'acp') await core.session.onStdinWritten(view.session_id, view.stdin_bytes);
+    ingest.follow(view.session_id, view.facts);
+  }
+  await store.write((tx) => dropUnseen(tx, node_id, seen));
+  for (const session of await store.read((reader) => lostSessions(core, reader, node_id, seen))) {
+    const message = 'the session directory is gone';
+    await reconciler.reconcileWithoutProcess(session.id, {
+      exit_code: null,
+      exit_signal: null,
+      reason: 'session_lost',
+      message,
+    });
+    // Lets the session's reader notice the end.
+    ingest.wake(session.id);
+  }
+}
+
+/** Whether the session's agent was deleted or forgotten; then an intent removes the session from the node. */
+function isUnwanted(core: AgentCore, tx: Tx, node_id: string, view: SessionView): boolean {
+  const { session_id, launch } = view;
+  return (
+    core.outbox.waits(tx, session_id, 'forget') ||
+    discardForgotten(core, tx, node_id, session_id, launch.agent_id)
+  );
+}
+
+/** Ends a session whose start was withdrawn but had reached the node. While the link lasts, there is no further snapshot. */
+async function discardStarted(core: AgentCore, node_id: string, fact: SessionFact): Promise<void> {
+  if (fact.body.kind !== 'started') return;
+  const { store, log } = core;
+  try {
+    await store.write((tx) => discardForgotten(core, tx, node_id, fact.session_id));
+  } catch (err) {
+    // The next snapshot contains it again.
+    log.error({ err, session_id: fact.session_id }, 'cannot end a forgotten session');
+  }
+}
+
+/** Never throws, so that the other sessions are adopted. A session that cannot be removed is in the next snapshot again. */
+async function forget(core: AgentCore, node_id: string, session_id: string): Promise<void> {
+  try {
+    await core.nodes.get(node_id).forget(session_id);
+  } catch (error) {
+    core.log.error({ err: error, session_id }, 'cannot remove the directory of an ended session');
+  }
+}
+
+/** Sessions that are live in the database, unknown to the node, and not waiting in the outbox to be started. */
+function lostSessions(core: AgentCore, reader: Reader, node_id: string, seen: Set<string>) {
+  return liveSessions(reader, node_id).filter((session) => {
+    return !seen.has(session.id) && !core.outbox.waits(reader, session.id, 'start');
+  });
+}
+
+/** The node has more input than the database, because an older database was restored: new input would get wrong offsets. */
+function loseStdin(core: AgentCore, tx: Tx, { session_id }: SessionView): void {
+  const session = findSession(tx, session_id);
+  if (!session || session.stdin_lost === 1) return;
+  updateSession(tx, session.num, { stdin_lost: 1 });
+  core.records.logError(tx, session.agent_id, session_id, 'stdin_lost', problems.stdinLost().message);
+}
+
+function recover(core: AgentCore, tx: Tx, node_id: string, view: SessionView): void {
+  const { launch } = view;
+  const now = core.clock.now();
+  const found = findAgent(tx, launch.agent_id);
+  // A node is trusted neither about agents of other nodes nor, unless it is the main node, about owners.
+  const known = found?.node_id === node_id ? found : undefined;
+  const named = node_id === MAIN_NODE ? findUser(tx, launch.owner_id) : undefined;
+  const owner = named ?? oldestRoots(tx, 1)[0];
+  const lives = known && known.session_state !== 'ended' && known.session_state !== null;
+  const agent_id = lives || (found && !known) ? newId('agt') : launch.agent_id;
+  const shell = launch.argv.length === 3 && launch.argv[0] === '/bin/sh' && launch.argv[1] === '-c';
+  const num =
+    known && agent_id === known.id
+      ? known.num
+      : insertAgent(tx, {
+          id: agent_id,
+          name: launch.agent_name,
+          owner_id: owner?.id ?? launch.owner_id,
+          node_id,
+          workdir: launch.workdir,
+          command: shell ? launch.argv[2]! : showArgv(launch.argv),
+          argv: shell ? null : JSON.stringify(launch.argv),
+          protocol: 'auto',
+          worktree_mode: 'use_existing',
+          env: '{}',
+          labels: JSON.stringify({ recovered: 'true' }),
+          restart_policy: 'never',
+          stdin: launch.stdin ? 1 : 0,
+          on_exit: launch.on_exit,
+          ...newAgentDefaults(now),
+        });
+  if (num !== known?.num) core.events.create(tx, num);
+  const row = findAgent(tx, agent_id)!;
+  const number = row.session_count + 1;
+  insertSession(tx, {
+    id: view.session_id,
+    agent_num: num,
+    node_id,
+    number,
+    state: 'starting',
+    stopping: 0,
+    created_at: now,
+    first_seq: (row.last_seq ?? 0) + 1,
+    fact: 0,
+    stdin_bytes: view.stdin_bytes,
+    // The earlier messages are unknown, so the conversation cannot continue.
+    stdin_lost: row.protocol === 'acp' ? 1 : 0,
+  });
+  updateAgent(tx, num, {
+    session_id: view.session_id,
+    session_count: number,
+    activity: null,
+    updated_at: now,
+  });
+  core.records.logError(
+    tx,
+    agent_id,
+    view.session_id,
+    'recovered',
+    'found running on its node, unknown to the database; environment and settings are lost',
+  );
+  core.records.publish(tx, agent_id);
+}

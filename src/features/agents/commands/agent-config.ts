@@ -1,0 +1,84 @@
+/** What an agent says of itself and of what can be set, as lines for people (pure), and settings as they are typed. */
+import { anyText, type Fields, fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import type { AcpConfig } from '../../../acp/state.ts';
+import { PREVIEW } from '../../../acp/v2/version.ts';
+import { failed } from '../../../cli/failure.ts';
+import { pairOf } from '../../../cli/options.ts';
+import { joined, planLines } from '../../conversations/commands/acp-lines.ts';
+
+const LABEL_WIDTH = 8;
+
+export function configLines(config: AcpConfig): string[] {
+  const { agent, modes, usage, capabilities, protocol_version: version } = config;
+  const takes = ['text', 'image', 'audio', 'embedded_context'].filter(
+    (kind) => kind === 'text' || capabilities[kind as 'image'],
+  );
+  return [
+    ...labelled('phase', [config.phase]),
+    ...labelled('agent', agent ? [joined(agent.title ?? agent.name, agent.version)] : []),
+    ...labelled('acp', version === null ? [] : [version === PREVIEW ? `${version} (preview)` : `${version}`]),
+    ...labelled('title', config.title === null ? [] : [joined(config.title)]),
+    ...labelled('mode', modes ? [joined(modes.currentModeId, among(modes.availableModes, 'id'))] : []),
+    ...labelled('options', recordsOf(config.config_options).map(optionLine)),
+    ...labelled('commands', recordsOf(config.commands).map(commandLine)),
+    ...labelled(
+      'plan',
+      planLines(config.plan).map(({ text }) => text),
+    ),
+    ...labelled('subagent', config.subagents.map(subagentLine)),
+    ...labelled('usage', usage ? [`${usage.used} of ${usage.size} tokens`] : []),
+    ...labelled('takes', [takes.join(', ')]),
+    ...labelled('sign-in', signInLines(config)),
+  ];
+}
+
+/** The ways to sign in, by which `authenticate` knows them. */
+export function signInLines({ auth_methods }: AcpConfig): string[] {
+  return auth_methods.map(({ id, name, description }) => joined(id, name, description));
+}
+
+/** `id=value` of each; a value is what the option's type says. Throws for one that the agent does not have. */
+export function typedOptions(config: AcpConfig, pairs: readonly string[]): Record<string, string | boolean> {
+  const options = recordsOf(config.config_options);
+  return Object.fromEntries(
+    pairs.map((pair) => {
+      const [id, text] = pairOf(pair, '--set');
+      const option = options.find((one) => one.id === id);
+      if (!option) throw failed(`the agent has no option ${id}: svc agents config shows them`);
+      const truth = option.type === 'boolean' && (text === 'true' || text === 'false');
+      return [id, truth ? text === 'true' : text];
+    }),
+  );
+}
+
+function subagentLine({
+  id,
+  name,
+  description,
+  status,
+  stop_reason,
+}: AcpConfig['subagents'][number]): string {
+  return joined(name ?? id, stop_reason === null ? status : `${status} (${stop_reason})`, description);
+}
+
+function labelled(label: string, texts: readonly string[]): string[] {
+  return texts.map((text, at) => `${(at === 0 ? label : '').padEnd(LABEL_WIDTH)}  ${text}`);
+}
+
+function optionLine(option: Fields): string {
+  const groups = recordsOf(option.options).flatMap((one) =>
+    Array.isArray(one.options) ? recordsOf(one.options) : [one],
+  );
+  const choices = option.type === 'boolean' ? '(true, false)' : among(groups, 'value');
+  return joined(`${anyText(option.id)} = ${anyText(option.currentValue)}`, choices, stringOf(option.name));
+}
+
+function commandLine({ name, description, input }: Fields): string {
+  const hint = stringOf(fieldsOf(input).hint);
+  return joined(`/${anyText(name)}${hint === null ? '' : ` <${hint}>`}`, stringOf(description));
+}
+
+function among(choices: unknown, key: string): string {
+  const words = recordsOf(choices).map((choice) => anyText(choice[key]));
+  return words.length === 0 ? '' : `(${words.join(', ')})`;
+}

@@ -1,0 +1,226 @@
+/** Input, sessions, output, search, changes and diffs of agents. */
+import type { Command } from 'commander';
+import { limits } from '../../../base/limits.ts';
+import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
+import type { Context, Io } from '../../../cli/context.ts';
+import { failed } from '../../../cli/failure.ts';
+import { remote, wholeNumber } from '../../../cli/options.ts';
+import { colours, jsonText, print, printJson, printRows, say } from '../../../cli/output.ts';
+import { TerminalFilter, visible } from '../../../cli/terminal.ts';
+import type { StreamName } from '../../../core/event.ts';
+import { checkStream } from './logs.ts';
+
+type Options = ApiOptions & { json?: boolean };
+
+export function addAgentOutput(agents: Command, context: Context): void {
+  addInput(agents, context);
+  addSessions(agents, context);
+  addOutput(agents, context);
+  addSearch(agents, context);
+  addChanges(agents, context);
+  addFiles(agents, context);
+  addDiff(agents, context);
+}
+
+function addInput(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'input <agent> [text]', "write to an agent's stdin; without text, copy standard input")
+    .option('--eof', "close the agent's stdin afterwards")
+    .option('-n, --no-newline', 'do not end the text with a newline')
+    .action(async (ref: string, text: string | undefined, options: Options & Input) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const send = (data: string, eof: boolean) =>
+        api.patiently('sendInput', {
+          params: { agent_id: id },
+          body: { data, eof },
+          idempotency_key: crypto.randomUUID(),
+        });
+      if (text !== undefined) {
+        await send(options.newline ? `${text}\n` : text, options.eof ?? false);
+        return;
+      }
+      const decoder = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
+      const decode = (chunk?: Uint8Array) => {
+        try {
+          return decoder.decode(chunk, { stream: chunk !== undefined });
+        } catch {
+          throw failed('standard input is not UTF-8 text: the rest is not sent');
+        }
+      };
+      for await (const chunk of io.stdin) {
+        const piece = typeof chunk === 'string' ? chunk : decode(chunk);
+        for (const part of parts(piece)) await send(part, false);
+      }
+      decode();
+      if (options.eof) await send('', true);
+    });
+}
+
+function addSessions(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'sessions <agent>', 'list the launches of an agent, newest first').action(
+    async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const rows = await api.all('listSessions', { params: { agent_id: id } });
+      await printRows(
+        io,
+        rows,
+        [
+          { title: '#', value: (row) => row.number },
+          { title: 'ID', value: (row) => row.id },
+          { title: 'STATE', value: (row) => row.state },
+          { title: 'END', value: (row) => row.exit_signal ?? row.reason ?? row.exit_code },
+          { title: 'STARTED', value: (row) => row.started_at },
+          { title: 'ENDED', value: (row) => row.ended_at },
+          { title: 'STDOUT', value: (row) => row.stdout_bytes },
+          { title: 'STDERR', value: (row) => row.stderr_bytes },
+        ],
+        options,
+      );
+    },
+  );
+}
+
+function addOutput(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'output <agent>', 'print the raw output of one session')
+    .option('--session <id>', 'the session; default: the latest')
+    .option('--stream <name>', 'only stdout, or only stderr')
+    .option('--tail <bytes>', 'only the last bytes', wholeNumber)
+    .option('--raw', 'do not filter terminal output')
+    .action(async (ref: string, options: Options & Output) => {
+      checkStream(options.stream);
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const query = { session_id: options.session, stream: options.stream, tail: options.tail };
+      const response = await api.open('getOutput', { params: { agent_id: id }, query });
+      await printBytes(io, response, options.raw ? null : colours(io.stdout, io.env));
+    });
+}
+
+function addSearch(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'search <agent> <text>', 'search the output and conversation of an agent').action(
+    async (ref: string, text: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const hits = await api.all('searchLog', { params: { agent_id: id }, query: { q: text } });
+      await printRows(
+        io,
+        hits,
+        [
+          { title: 'SEQ', value: (hit) => hit.seq },
+          { title: 'TIME', value: (hit) => new Date(hit.ts * 1000).toISOString() },
+          { title: 'STREAM', value: (hit) => hit.stream },
+          { title: 'TEXT', value: (hit) => hit.snippet },
+        ],
+        options,
+      );
+    },
+  );
+}
+
+function addChanges(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'changes <agent>', 'list what an agent changed in its workdir')
+    .option('--patch', 'print one patch for git apply, including binary files')
+    .action(async (ref: string, options: Options & { patch?: boolean }) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      if (options.patch) {
+        const args = { params: { agent_id: id }, headers: { accept: 'text/x-diff' } };
+        return printBytes(io, await api.open('getChanges', args), false);
+      }
+      const changes = await api.call('getChanges', { params: { agent_id: id } });
+      if (options.json) return printJson(io, changes);
+      if (!changes.git) return say(io, 'the workdir is not a git repository');
+      await printRows(
+        io,
+        changes.files,
+        [
+          { title: 'STATUS', value: (file) => file.status },
+          { title: '+', value: (file) => file.additions },
+          { title: '-', value: (file) => file.deletions },
+          { title: 'PATH', value: (file) => (file.from ? `${file.from} -> ${file.path}` : file.path) },
+        ],
+        options,
+      );
+      if (changes.truncated) say(io, 'the list is incomplete: there are more files');
+    });
+}
+
+function addFiles(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'files <agent> [words...]', "find files in an agent's workdir by their names").action(
+    async (ref: string, words: string[], options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const found = await api.call('findFiles', { params: { agent_id: id }, query: { q: words.join(' ') } });
+      if (options.json) return printJson(io, found);
+      if (!found.git) return say(io, 'the workdir is not a git repository');
+      await printRows(io, found.paths, [{ title: 'PATH', value: (path) => path }], options);
+      if (found.truncated) say(io, 'the list is incomplete: there are more files');
+    },
+  );
+}
+
+function addDiff(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'diff <agent> [path...]', 'show the diff of all changed files, or of the given ones')
+    .option('--raw', 'do not filter terminal output')
+    .action(async (ref: string, paths: string[], options: Options & { raw?: boolean }) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const params = { agent_id: id };
+      const wanted =
+        paths.length > 0 ? paths : (await api.call('getChanges', { params })).files.map(({ path }) => path);
+      const clean = io.stdout.isTTY && !options.raw;
+      const filter = new TerminalFilter({ colours: false });
+      for (const path of wanted) {
+        const change = await api.call('getChange', { params: { ...params, path } });
+        if (options.json) await print(io, jsonText(change));
+        else if (change.diff === '') await print(io, `${visible(change.path)}: binary, ${change.status}\n`);
+        else await print(io, clean ? filter.write(change.diff) : change.diff);
+        if (change.truncated && !options.json)
+          say(io, visible(`${change.path}: the diff is longer than what is shown`));
+      }
+    });
+}
+
+/** Writes the bytes of a response. On a terminal they are filtered, with or without colours; `colours` null: never. */
+async function printBytes(io: Io, response: Response, colours: boolean | null): Promise<void> {
+  if (!io.stdout.isTTY || colours === null) {
+    for await (const chunk of response.body ?? []) await print(io, chunk);
+    return;
+  }
+  const filter = new TerminalFilter({ colours });
+  const decoder = new TextDecoder();
+  for await (const chunk of response.body ?? []) {
+    await print(io, filter.write(decoder.decode(chunk, { stream: true })));
+  }
+  await print(io, filter.end());
+}
+
+interface Input {
+  eof?: boolean;
+  newline: boolean;
+}
+
+interface Output {
+  session?: string;
+  stream?: StreamName;
+  tail?: number;
+  raw?: boolean;
+}
+
+/** Splits text into pieces that fit into a request, without cutting a character. */
+function* parts(text: string): Generator<string> {
+  for (let at = 0; at < text.length; ) {
+    let end = Math.min(at + limits.cli_input_chars, text.length);
+    if (end < text.length && /[\ud800-\udbff]/.test(text[end - 1]!)) end -= 1;
+    yield text.slice(at, end);
+    at = end;
+  }
+}

@@ -1,0 +1,153 @@
+/** `svc prompt`, and the commands for turns, queued prompts, settings and sign-in of agents that speak ACP. */
+import type { Command } from 'commander';
+import { turnEndOf } from '../../../acp/entries.ts';
+import { anyText, fieldsOf } from '../../../acp/json.ts';
+import { limits } from '../../../base/limits.ts';
+import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { exitCodes, explained, Failure, usage } from '../../../cli/failure.ts';
+import { collect, remote, timeLimit } from '../../../cli/options.ts';
+import { print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import { textOrStdin } from '../../../cli/prompt.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { problems } from '../../../core/problem.ts';
+import { blockLines } from '../../conversations/commands/acp-lines.ts';
+import { configLines, signInLines, typedOptions } from './agent-config.ts';
+import type { Followed } from './follow.ts';
+import { isEndOf, type WaitOptions, watch } from './wait.ts';
+
+type Options = ApiOptions & { json?: boolean };
+
+export function addPrompt(program: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    program,
+    'prompt <agent> <text...>',
+    'send a prompt to an agent that speaks ACP (-: read from stdin)',
+  )
+    .option('--wait', 'show the conversation until the turn ends; exit code 3 unless it ends normally')
+    .option('--timeout <duration>', 'with --wait: time limit (exit code 124)', timeLimit)
+    .action(async (ref: string, words: string[], options: ApiOptions & WaitOptions & { wait?: boolean }) => {
+      const api = await connect(context, options);
+      const agent = await findAgent(api, ref);
+      const prompted = await api.call('promptAgent', {
+        params: { agent_id: agent.id },
+        body: { text: await textOrStdin(io, words.join(' ')) },
+        idempotency_key: crypto.randomUUID(),
+      });
+      if (!options.wait && options.json) return printJson(io, prompted);
+      if (prompted.queued) say(io, 'the prompt is queued');
+      if (!options.wait) return print(io, `${prompted.prompt_id}\n`);
+      const still = `the turn of agent ${agent.id} is still running`;
+      const what = { agent_id: agent.id, after: agent.last_seq, still };
+      const end = await watch(context, api, what, options, endOfTurn(api, agent, prompted.prompt_id));
+      if (end !== 'end_turn') {
+        throw new Failure(exitCodes.bad_end, `the turn of agent ${agent.id} ended: ${visible(end)}`);
+      }
+    });
+}
+
+export function addAgentTalk(agents: Command, context: Context): void {
+  const { io } = context;
+
+  remote(agents, 'cancel <agent>', 'cancel the turn of an agent; the agent keeps running').action(
+    async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findAgent(api, ref);
+      const agent = await api.call('cancelTurn', { params: { agent_id: id } });
+      if (options.json) await printRecord(io, agent, options);
+      else say(io, `cancelled the turn of ${id}`);
+    },
+  );
+
+  remote(agents, 'prompts <agent> [text...]', 'list the current prompt and the queued ones')
+    .option('--remove <id>', 'remove a queued prompt')
+    .option('--edit <id>', 'replace a queued prompt with the text (-: read from stdin)')
+    .action(async (ref: string, words: string[], options: Options & { remove?: string; edit?: string }) => {
+      const { edit, remove } = options;
+      if (edit !== undefined && remove !== undefined) throw usage('give either --edit or --remove');
+      if (words.length > 0 !== (edit !== undefined))
+        throw usage('--edit needs a text, and a text needs --edit');
+      const api = await connect(context, options);
+      const { id: agent_id } = await findAgent(api, ref);
+      if (edit !== undefined) {
+        const body = { text: await textOrStdin(io, words.join(' ')) };
+        await api.call('editPrompt', { params: { agent_id, prompt_id: edit }, body });
+      }
+      if (remove !== undefined) await api.call('deletePrompt', { params: { agent_id, prompt_id: remove } });
+      await printRows(
+        io,
+        await api.call('listPrompts', { params: { agent_id } }),
+        [
+          { title: 'ID', value: (prompt) => prompt.id },
+          { title: 'STATE', value: (prompt) => prompt.state },
+          { title: 'CREATED', value: (prompt) => prompt.created_at },
+          { title: 'TEXT', value: (prompt) => cut(blockLines(prompt.content).join(' ')) },
+        ],
+        options,
+      );
+    });
+
+  remote(agents, 'config <agent>', 'show or set the modes and options of an agent that speaks ACP')
+    .option('--mode <id>', 'set the mode')
+    .option('--set <option=value>', 'set an option (repeatable)', collect)
+    .action(async (ref: string, options: Options & { mode?: string; set?: string[] }) => {
+      const api = await connect(context, options);
+      const params = { agent_id: (await findAgent(api, ref)).id };
+      let config = await api.call('getAgentConfig', { params });
+      if (options.mode !== undefined || options.set) {
+        const body = {
+          ...(options.mode !== undefined && { mode_id: options.mode }),
+          ...(options.set && { options: typedOptions(config, options.set) }),
+        };
+        config = await api.call('setAgentConfig', { params, body });
+      }
+      if (options.json) return printJson(io, config);
+      await print(io, `${configLines(config).join('\n')}\n`);
+    });
+
+  remote(agents, 'authenticate <agent> <method>', 'sign in with a method that the agent offers').action(
+    async (ref: string, method_id: string, options: Options) => {
+      const api = await connect(context, options);
+      const params = { agent_id: (await findAgent(api, ref)).id };
+      const signed = api.call('authenticateAgent', { params, body: { method_id } });
+      const config = await explained(signed, [problems.unknownAuthMethod().code], async () =>
+        signInLines(await api.call('getAgentConfig', { params })),
+      );
+      if (options.json) return printJson(io, config);
+      say(io, `the agent is ${config.phase}`);
+    },
+  );
+}
+
+/** Returns why the turn of a prompt ended, as the agent reported it if it did. Null while the turn is open. */
+function endOfTurn(api: Api, agent: AgentRecord, prompt_id: string) {
+  const params = { agent_id: agent.id };
+  let sent = false;
+  let gone_at = Number.POSITIVE_INFINITY;
+  return async ({ seq, event }: Followed): Promise<string | null> => {
+    if (event === null) {
+      if (sent || Number.isFinite(gone_at)) return null;
+      // No event reports that a prompt was removed, so this checks the queue between events.
+      const open = await api.call('listPrompts', { params });
+      if (!open.some(({ id }) => id === prompt_id))
+        gone_at = (await api.call('getAgent', { params })).last_seq;
+    } else {
+      const { type, direction, code } = event;
+      const is_sent = type === 'acp_event' && direction === 'to_agent';
+      if (is_sent && fieldsOf(event.payload).id === prompt_id) sent = true;
+      const end = turnEndOf(event, prompt_id);
+      if (end !== null) return end.stop_reason ?? (end.failure || 'no reason given');
+      if (type === 'error' && code === 'turn_lost' && event.prompt_id === prompt_id) {
+        return anyText(event.error);
+      }
+      if (isEndOf(agent.session_id, event))
+        return `the agent ended${sent ? '' : ' before it received the prompt'}`;
+    }
+    return seq >= gone_at && !sent ? 'the prompt was removed' : null;
+  };
+}
+
+function cut(text: string): string {
+  return text.length > limits.cli_cell_chars ? `${text.slice(0, limits.cli_cell_chars)}…` : text;
+}

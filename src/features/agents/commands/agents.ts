@@ -1,0 +1,382 @@
+/** `svc agents …`: records and lifecycle. `agent-output.ts` has their output, `agent-talk.ts` their conversations. */
+
+import { isAbsolute, resolve } from 'node:path';
+import type { Command } from 'commander';
+import { addAgentDoctor } from '../../../cli/agent-doctor.ts';
+import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
+import { collect, pairOf, remote, timeLimit, wholeNumber } from '../../../cli/options.ts';
+import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
+import { textOrStdin } from '../../../cli/prompt.ts';
+import { visible } from '../../../cli/terminal.ts';
+import type { CallArgs } from '../../../client/client.ts';
+import { Problem } from '../../../core/problem.ts';
+import { findTeam } from '../../teams/commands/team-refs.ts';
+import type { AgentStatus } from '../rules.ts';
+import { addAgentOutput } from './agent-output.ts';
+import { addAgentTalk } from './agent-talk.ts';
+import { each } from './each.ts';
+import { leftBehindLines } from './left-behind.ts';
+import { followToEnd, requireCompleted, type WaitOptions } from './wait.ts';
+
+interface Common extends ApiOptions, WaitOptions {
+  follow?: boolean;
+  grace?: number;
+}
+
+interface ListOptions extends ApiOptions {
+  status?: AgentStatus;
+  node?: string;
+  name?: string;
+  label?: string[];
+  owner?: string;
+  team?: string;
+  repo?: string;
+  query?: string;
+  json?: boolean;
+}
+
+interface CreateOptions extends Common {
+  command?: string;
+  preset?: string;
+  workdir?: string;
+  repo?: string;
+  ref?: string;
+  node?: string;
+  env?: string[];
+  label?: string[];
+  restart?: string;
+  protocol?: string;
+  permissionMode?: string;
+  prompt?: string;
+  stdin?: boolean;
+  keep?: boolean;
+  start?: boolean;
+  replace?: boolean;
+}
+
+interface DeleteOptions extends Common {
+  force?: boolean;
+  deleteWorktree?: boolean;
+  forget?: boolean;
+}
+
+const columns: Column<AgentRecord>[] = [
+  { title: 'ID', value: (agent) => agent.id },
+  { title: 'NAME', value: (agent) => agent.name },
+  { title: 'STATUS', value: statusWords },
+  { title: 'NODE', value: (agent) => agent.node_id },
+  { title: 'CREATED', value: (agent) => agent.created_at },
+  { title: 'WORKDIR', value: (agent) => agent.workdir },
+];
+
+function statusWords(agent: AgentRecord): string {
+  if (agent.status === 'running' && agent.activity) return `running (${agent.activity})`;
+  if (agent.status !== 'failed') return agent.status;
+  return `failed (${agent.exit_signal ?? (agent.exit_code !== null ? agent.exit_code : agent.reason)})`;
+}
+
+export function addAgents(program: Command, context: Context): void {
+  const agents = program.command('agents').description('create, run and inspect agents');
+  addLs(agents, context);
+  addGet(agents, context);
+  addCreate(agents, context);
+  addStart(agents, context);
+  addStop(agents, context);
+  addRestart(agents, context);
+  addWithdraw(agents, context);
+  addWait(agents, context);
+  addDelete(agents, context);
+  addAgentOutput(agents, context);
+  addAgentTalk(agents, context);
+  addAgentDoctor(agents, context);
+}
+
+function addLs(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'ls', 'list agents, newest first')
+    .alias('list')
+    .option('--status <status>', 'only agents with this status')
+    .option('--node <id>', 'only agents of this node')
+    .option('--name <name>', 'only agents with exactly this name')
+    .option('-l, --label <name=value>', 'only agents with this label; repeat it for several', collect)
+    .option('--owner <user>', 'only agents of this user')
+    .option('--team <team>', 'only agents of this team')
+    .option('--repo <dir>', 'only agents in a worktree of this repository')
+    .option('-q, --query <words>', 'only agents with these words in id, name, command, workdir or labels')
+    .action(async (options: ListOptions) => {
+      const api = await connect(context, options);
+      const team_id = options.team === undefined ? undefined : (await findTeam(api, options.team)).id;
+      const query = { ...listQuery(io.cwd, options), team_id };
+      await printRows(io, await api.all('listAgents', { query }), columns, options);
+    });
+}
+
+function addGet(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'get <agent>', 'show one agent')
+    .alias('show')
+    .action(async (ref: string, options: Common) => {
+      await printRecord(io, await findAgent(await connect(context, options), ref), options);
+    });
+}
+
+function addCreate(agents: Command, context: Context): void {
+  const { io } = context;
+  followable(
+    remote(agents, 'create <name> [program...]', 'create an agent; a program after -- runs without a shell')
+      .option('-c, --command <text>', 'a shell command')
+      .option('-p, --preset <id>', 'an agent that svc knows by name (svc presets ls)')
+      .option('-w, --workdir <dir>', 'the folder that it works in; default: a new empty folder')
+      .option('--repo <dir>', 'create a git worktree of this repository (at --workdir, if given)')
+      .option('--ref <ref>', 'where the branch of the worktree starts; default: HEAD')
+      .option('--node <id>', 'the node that runs it')
+      .option(
+        '-e, --env <name[=value]>',
+        'an environment variable (repeatable); without a value, copied from this shell',
+        collect,
+      )
+      .option('-l, --label <name=value>', 'a label (repeatable)', collect)
+      .option('--restart <policy>', 'never, or on_failure')
+      .option(
+        '--protocol <name>',
+        'acp: the agent speaks the Agent Client Protocol; plain: it does not; default: auto',
+      )
+      .option(
+        '--permission-mode <mode>',
+        'ask: it asks before it acts, if its preset supports that; agent: its own mode; default: ask',
+      )
+      .option('--prompt <text>', 'the first prompt of an agent that speaks ACP (-: read from stdin)')
+      .option('--stdin', 'keep stdin open, for svc agents input')
+      .option('--keep', 'keep the processes that the command leaves behind')
+      .option('--start', 'start the agent')
+      .option('--replace', 'first delete your other agents of this name, unless one is running'),
+  ).action(async (name: string, argv: string[], options: CreateOptions) => {
+    if (options.follow && !options.start) throw usage('--follow needs --start');
+    const api = await connect(context, options);
+    const body = createBody(context, name, argv, options);
+    if (options.prompt !== undefined) body.prompt = await textOrStdin(io, options.prompt);
+    const query = { replace: options.replace };
+    const agent = await api.call('createAgent', { query, body, idempotency_key: crypto.randomUUID() });
+    await followOrReport(context, api, agent, 0, options);
+  });
+}
+
+function addStart(agents: Command, context: Context): void {
+  const { io } = context;
+  followable(remote(agents, 'start <agent...>', 'start agents')).action(
+    async (refs: string[], options: Common) => {
+      followsOne(refs, options);
+      const api = await connect(context, options);
+      await each(io, refs, async (ref) => {
+        const { id, last_seq } = await findAgent(api, ref);
+        const args = { params: { agent_id: id }, idempotency_key: crypto.randomUUID() };
+        await followOrReport(
+          context,
+          api,
+          await orKept(ref, api.call('startAgent', args)),
+          last_seq,
+          options,
+        );
+      });
+    },
+  );
+}
+
+function addStop(agents: Command, context: Context): void {
+  const { io } = context;
+  withGrace(remote(agents, 'stop <agent...>', 'stop agents and every process that they started')).action(
+    async (refs: string[], options: Common) => {
+      const api = await connect(context, options);
+      await each(io, refs, async (ref) => {
+        const { id } = await findAgent(api, ref);
+        const args = { params: { agent_id: id }, body: graceBody(options) };
+        await reportAgent(context, await orKept(ref, api.call('stopAgent', args)), options);
+      });
+    },
+  );
+}
+
+function addRestart(agents: Command, context: Context): void {
+  const { io } = context;
+  followable(
+    withGrace(remote(agents, 'restart <agent...>', 'stop agents if they are running, then start them')),
+  ).action(async (refs: string[], options: Common) => {
+    followsOne(refs, options);
+    const api = await connect(context, options);
+    await each(io, refs, async (ref) => {
+      const { id, last_seq } = await findAgent(api, ref);
+      const key = { idempotency_key: crypto.randomUUID() };
+      const args = { params: { agent_id: id }, body: graceBody(options), ...key };
+      await followOrReport(
+        context,
+        api,
+        await orKept(ref, api.call('restartAgent', args)),
+        last_seq,
+        options,
+      );
+    });
+  });
+}
+
+function addWithdraw(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'withdraw <agent>', 'withdraw a start, stop or restart that waits for the node').action(
+    async (ref: string, options: Common) => {
+      const api = await connect(context, options);
+      const { id, pending } = await findAgent(api, ref);
+      await api.call('withdrawPending', { params: { agent_id: id } });
+      if (options.json) await printRecord(io, { id, withdrawn: pending }, options);
+      else say(io, pending === null ? 'nothing is pending' : `withdrew the ${pending}`);
+    },
+  );
+}
+
+function addWait(agents: Command, context: Context): void {
+  remote(agents, 'wait <agent>', 'wait until an agent ends; exit code 3 if it failed or was cancelled')
+    .option('--timeout <duration>', 'time limit (exit code 124)', timeLimit)
+    .action(async (ref: string, options: Common) => {
+      const api = await connect(context, options);
+      const agent = await findAgent(api, ref);
+      const ended =
+        agent.status === 'running'
+          ? await followToEnd(context, api, agent, agent.last_seq, { ...options, quiet: true })
+          : agent;
+      await reportAgent(context, ended, options);
+      requireCompleted(ended);
+    });
+}
+
+function addDelete(agents: Command, context: Context): void {
+  const { io } = context;
+  remote(agents, 'delete <agent...>', 'delete agents; worktrees with unsaved work are kept')
+    .alias('rm')
+    .option('--force', 'stop the agent first if it is running')
+    .option('--delete-worktree', 'delete the worktree even if it has unsaved work')
+    .option('--forget', "delete only the record, because the node's machine is permanently gone (root)")
+    .action(async (refs: string[], options: DeleteOptions) => {
+      const api = await connect(context, options);
+      const { force, deleteWorktree: delete_worktree, forget } = options;
+      await each(io, refs, async (ref) => {
+        const { id } = await findAgent(api, ref);
+        const query = { force, delete_worktree, forget };
+        const left = await api.call('deleteAgent', { params: { agent_id: id }, query });
+        if (options.json) return printRecord(io, left ?? { id }, options);
+        say(io, `deleted ${id}`);
+        const { worktree_kept, left_behind } = left ?? {};
+        if (worktree_kept) say(io, visible(`kept ${worktree_kept.workdir}: ${worktree_kept.reason}`));
+        if (left_behind) for (const line of leftBehindLines([left_behind])) say(io, visible(line));
+      });
+    });
+}
+
+function reportAgent(context: Context, agent: AgentRecord, options: Common): Promise<void> {
+  const { io } = context;
+  const line = `${agent.id}  ${agent.name}  ${statusWords(agent)}`;
+  return report(io, agent, { line, columns: columns.slice(0, 3) }, options);
+}
+
+async function followOrReport(
+  context: Context,
+  api: Api,
+  agent: AgentRecord,
+  after: number,
+  options: Common,
+): Promise<void> {
+  const { io } = context;
+  if (!options.follow) return reportAgent(context, agent, options);
+  say(io, visible(`${agent.id}  ${agent.name}`));
+  requireCompleted(await followToEnd(context, api, agent, after, options));
+}
+
+function listQuery(cwd: string, options: ListOptions): NonNullable<CallArgs<'listAgents'>['query']> {
+  const { status, node, name, label, owner, repo, query } = options;
+  for (const pair of label ?? []) pairOf(pair, '--label');
+  return {
+    ...{ status, node_id: node, name, label, owner, q: query },
+    ...(repo !== undefined && { repo: here(cwd, repo, node) }),
+  };
+}
+
+/** If the plane keeps the request for an unreachable node, throws an error that says so and how to withdraw it. */
+async function orKept<T>(ref: string, answer: Promise<T>): Promise<T> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (!(error instanceof Problem) || error.pending === undefined) throw error;
+    const lines = [
+      `${error.message}; the ${error.pending} is kept, and carried out once the node answers`,
+      `to withdraw it: svc agents withdraw ${ref}`,
+    ];
+    throw new Failure(exitCodes.unreachable, lines.join('\n'));
+  }
+}
+
+function followable(command: Command): Command {
+  return command
+    .option('-f, --follow', 'show the output until the agent ends; exit code 3 if it failed or was cancelled')
+    .option('--timeout <duration>', 'with --follow: time limit (exit code 124)', timeLimit);
+}
+
+function followsOne(refs: readonly string[], { follow }: Common): void {
+  if (follow && refs.length > 1) throw usage('--follow takes one agent');
+}
+
+function withGrace(command: Command): Command {
+  return command.option('--grace <seconds>', 'seconds between SIGTERM and SIGKILL, 0 to 60', wholeNumber);
+}
+
+function graceBody(options: Common): { grace_seconds?: number } {
+  return options.grace === undefined ? {} : { grace_seconds: options.grace };
+}
+
+function createBody(
+  { io }: Context,
+  name: string,
+  argv: string[],
+  options: CreateOptions,
+): NonNullable<CallArgs<'createAgent'>['body']> {
+  const { command, preset, repo, workdir } = options;
+  const given = (command === undefined ? 0 : 1) + (argv.length > 0 ? 1 : 0);
+  if (given > 1 || (given === 0 && preset === undefined)) {
+    throw usage('give either --command TEXT, or a program after --, or --preset ID');
+  }
+  const made = repo !== undefined || workdir === undefined;
+  return {
+    name,
+    ...(command !== undefined && { command }),
+    ...(argv.length > 0 && { argv }),
+    ...(preset !== undefined && { preset }),
+    ...(workdir !== undefined && { workdir: here(io.cwd, workdir, options.node) }),
+    ...(made && { worktree_mode: 'create_worktree' as const }),
+    ...(repo !== undefined && { worktree_repo: here(io.cwd, repo, options.node) }),
+    ...(options.ref !== undefined && { worktree_ref: options.ref }),
+    ...(options.node !== undefined && { node_id: options.node }),
+    ...(options.env && { env: variables(options.env, io.env) }),
+    ...(options.label && {
+      labels: Object.fromEntries(options.label.map((pair) => pairOf(pair, '--label'))),
+    }),
+    ...(options.restart !== undefined && { restart_policy: options.restart as 'never' }),
+    ...(options.protocol !== undefined && { protocol: options.protocol as 'acp' }),
+    ...(options.permissionMode !== undefined && { permission_mode: options.permissionMode as 'ask' }),
+    ...(options.stdin && { stdin: true }),
+    ...(options.keep && { on_exit: 'keep' as const }),
+    ...(options.start && { start: true }),
+  };
+}
+
+/** Resolves a path on this machine against the working directory. The plane checks paths on other nodes. */
+function here(cwd: string, path: string, node: string | undefined): string {
+  return isAbsolute(path) || (node !== undefined && node !== 'main') ? path : resolve(cwd, path);
+}
+
+function variables(given: string[], env: Context['io']['env']): Record<string, string> {
+  const named = given.map((text): [string, string] => {
+    if (text.includes('=')) return pairOf(text, '--env');
+    const value = env[text];
+    if (value === undefined) throw usage(`--env ${text}: this shell has no such variable`);
+    return [text, value];
+  });
+  return Object.fromEntries(named);
+}

@@ -1,0 +1,33 @@
+/** Runs one command for several items named on the command line. */
+import type { Io } from '../../../cli/context.ts';
+import { asFailure, type ExitCode, exitCodes, Failure } from '../../../cli/failure.ts';
+import { say } from '../../../cli/output.ts';
+import { visible } from '../../../cli/terminal.ts';
+
+/** Exit codes in order of precedence: the first that applies to any item is the command's. */
+const order: readonly ExitCode[] = [exitCodes.failed, exitCodes.unreachable];
+
+/**
+ * Runs it for each item, even if others fail. Failures are reported at once, with the item's name if there are several.
+ * Throws the error that decides the exit code. A rejected token ends the loop, since it would be rejected every time.
+ */
+export async function each(
+  io: Io,
+  refs: readonly string[],
+  act: (ref: string) => Promise<void>,
+): Promise<void> {
+  if (refs.length === 1) return act(refs[0]!);
+  const ends = new Set<ExitCode>();
+  for (const ref of refs) {
+    try {
+      await act(ref);
+    } catch (error) {
+      const failure = asFailure(error);
+      if (io.signal.aborted || failure.exit === exitCodes.unauthenticated) throw error;
+      ends.add(failure.exit);
+      for (const line of failure.message.split('\n')) say(io, visible(`svc: ${ref}: ${line}`));
+    }
+  }
+  if (ends.size === 0) return;
+  throw new Failure(order.find((code) => ends.has(code)) ?? exitCodes.failed, '');
+}

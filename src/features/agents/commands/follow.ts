@@ -1,0 +1,55 @@
+/** Follows an agent's log as numbered events. The client keeps the position when the connection breaks. */
+import { limits } from '../../../base/limits.ts';
+import type { Api } from '../../../cli/api.ts';
+import type { Io } from '../../../cli/context.ts';
+import { say } from '../../../cli/output.ts';
+import type { StreamState } from '../../../client/client.ts';
+import type { EventRecord } from '../../../core/event.ts';
+
+export interface FollowOptions {
+  /** Start after this event; or this many events before the newest; or at the start of the log. */
+  from: { after: number } | { tail: number } | 'start';
+  signal: AbortSignal;
+  /** Stop after several attempts in a row without an answer, instead of retrying without a limit. */
+  finite?: boolean;
+}
+
+/** `seq`: the position after the event; frames of one connection repeat it. `event`: null for heartbeats. */
+export interface Followed {
+  seq: number;
+  event: EventRecord | null;
+}
+
+export async function* follow(
+  io: Io,
+  api: Api,
+  agent_id: string,
+  { from, signal, finite }: FollowOptions,
+): AsyncGenerator<Followed> {
+  const frames = api.client.follow(
+    'followAgent',
+    { params: { agent_id }, query: from === 'start' ? {} : from, signal },
+    {
+      ...(finite && { fruitless_max: limits.cli_fruitless_max }),
+      onState: onLink((lost) => reportLink(io, api, lost)),
+    },
+  );
+  for await (const { id, data } of frames) {
+    const event = data.type === 'heartbeat' ? null : (data as unknown as EventRecord);
+    if (id !== null) yield { seq: Number(id), event };
+  }
+}
+
+/** Reduces the states of a connection to two changes: it was lost, and it is back. */
+export function onLink(change: (lost: boolean) => void): (state: StreamState) => void {
+  let lost = false;
+  return (state) => {
+    if (state === 'connecting' || (state === 'reconnecting') === lost) return;
+    lost = !lost;
+    change(lost);
+  };
+}
+
+export function reportLink(io: Io, { url }: Pick<Api, 'url'>, lost: boolean): void {
+  say(io, lost ? `${url} does not answer; trying again` : `${url} is back`);
+}

@@ -1,0 +1,85 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import type { ServerResponse } from 'node:http';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../../base/limits.ts';
+import { agentRecord } from '../../../testing/agent-record.ts';
+import { type RunOptions, run } from '../../../testing/cli.ts';
+import { frame, openStream, output } from '../../../testing/event-stream.ts';
+
+let home: string;
+let plane: Awaited<ReturnType<typeof openStream>> | null;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-logs-'));
+  plane = null;
+});
+afterEach(async () => {
+  await plane?.close();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const said = (seq: number, text: string) => {
+  const update = { sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } };
+  const payload = { jsonrpc: '2.0', method: 'session/update', params: { update } };
+  return frame(seq, { type: 'acp_event', direction: 'from_agent', method: 'session/update', payload });
+};
+
+/** Every connection gets what `pieces` says, the last one for ever. */
+async function logs(argv: string[], last_seq: number, pieces: string[], options: Partial<RunOptions> = {}) {
+  plane = await openStream(
+    agentRecord({ last_seq }),
+    pieces.map((piece) => (response: ServerResponse) => void response.write(piece)),
+  );
+  const ran = await run(['logs', 'one', ...argv], { home, env: plane.env, ...options });
+  return { ...ran, asked: plane.asked.map(({ url }) => url!.split('?')[1]) };
+}
+
+test('what an agent says and what it writes begin on lines of their own', async () => {
+  const events = [
+    said(1, 'I am '),
+    output(2, 'a banner', { stream: 'stderr' }),
+    said(3, 'here'),
+    frame(4, { type: 'error', code: 'acp_silent', error: 'no answer' }),
+    said(5, 'again'),
+  ].join('');
+  const both = await logs([], 5, [events]);
+  expect(both).toMatchObject({
+    code: 0,
+    stdout: 'I am \na banner\nhere\nagain\n',
+    stderr: '-- acp_silent: no answer --\n',
+  });
+});
+
+test('--stream stderr shows no conversation, --events and --json one event a line', async () => {
+  const events = said(1, 'words') + output(2, 'x\n', { stream: 'stderr' });
+  expect((await logs(['--stream', 'stderr'], 2, [events])).stdout).toBe('x\n');
+  await plane?.close();
+  const lines = (await logs(['--events'], 2, [events])).stdout.split('\n');
+  expect(lines[0]).toMatch(/acp_event {2}<- session\/update agent_message_chunk$/);
+  await plane?.close();
+  const json = (await logs(['--json'], 2, [events])).stdout.split('\n');
+  expect(JSON.parse(json[0]!)).toMatchObject({ seq: 1, payload: { method: 'session/update' } });
+});
+
+test('-n reads further back where the last lines took many events', async () => {
+  const tail = 2 + limits.cli_tail_spare_events;
+  const words = Array.from({ length: 100 }, (_, at) => said(at + 1, `word${at + 1} `));
+  words[1] = said(2, 'two\nthree ');
+  const piece = words.slice(-tail).join('');
+  const ran = await logs(['-n', '2'], 100, [piece, words.join('')]);
+  expect(ran.asked).toEqual([`tail=${tail}`, `tail=${tail * limits.cli_tail_growth}`]);
+  const lines = ran.stdout.split('\n');
+  expect(lines).toHaveLength(3);
+  expect([lines[0], lines[1]!.slice(0, 12)]).toEqual(['word1 two', 'three word3 ']);
+});
+
+test('-n and -f go on from the last lines, in the line that is open', async () => {
+  const stop = new AbortController();
+  const ran = await logs(['-n', '1', '-f'], 2, [said(1, 'one\ntwo') + said(2, ' goes'), said(3, ' on')], {
+    signal: stop.signal,
+    onStdout: (text) => text.includes('on') && stop.abort(),
+  });
+  expect(ran).toMatchObject({ code: 130, stdout: 'two goes on\n' });
+  expect(ran.asked).toEqual([`tail=${1 + limits.cli_tail_spare_events}`, 'after=2']);
+});

@@ -1,0 +1,80 @@
+/** Waits for the end of a session, or for another event in an agent's log. */
+
+import type { AgentRecord, Api } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { exitCodes, Failure } from '../../../cli/failure.ts';
+import { Show, type ShowOptions } from '../../../cli/show.ts';
+import { visible } from '../../../cli/terminal.ts';
+import type { EventRecord } from '../../../core/event.ts';
+import { isFinal } from '../rules.ts';
+import { type Followed, follow } from './follow.ts';
+
+export interface WaitOptions extends ShowOptions {
+  /** Milliseconds. */
+  timeout?: number;
+  quiet?: boolean;
+}
+
+/**
+ * Follows and shows an agent's log after a position until `until` returns a value other than null. After the timeout,
+ * throws a `Failure` with exit code 124 and the message `still`.
+ */
+export async function watch<T>(
+  context: Context,
+  api: Api,
+  { agent_id, after, still }: { agent_id: string; after: number; still: string },
+  options: WaitOptions,
+  until: (followed: Followed) => T | null | Promise<T | null>,
+): Promise<T> {
+  const { io } = context;
+  const timeout = options.timeout === undefined ? null : AbortSignal.timeout(options.timeout);
+  const signal = timeout ? AbortSignal.any([io.signal, timeout]) : io.signal;
+  const show = options.quiet ? null : new Show(io, options);
+  let found: T | null = null;
+  try {
+    for await (const followed of follow(io, api, agent_id, { from: { after }, signal })) {
+      if (followed.event !== null) await show?.event(followed.event);
+      found = await until(followed);
+      if (found !== null) break;
+    }
+  } finally {
+    await show?.end();
+  }
+  if (found !== null) return found;
+  if (timeout?.aborted && !io.signal.aborted) throw new Failure(exitCodes.timeout, still);
+  throw new Failure(exitCodes.interrupted, '');
+}
+
+/**
+ * Follows and shows one session to its end. Returns the final record; throws a `Failure` with exit code 124 after the
+ * timeout.
+ */
+export async function followToEnd(
+  context: Context,
+  api: Api,
+  agent: AgentRecord,
+  after: number,
+  options: WaitOptions,
+): Promise<AgentRecord> {
+  const { id, session_id } = agent;
+  const what = { agent_id: id, after, still: `agent ${id} is still running` };
+  const end = await watch(context, api, what, options, ({ event }) =>
+    event !== null && isEndOf(session_id, event) ? event : null,
+  );
+  const now = await api.call('getAgent', { params: { agent_id: id } });
+  if (now.session_id === session_id) return now;
+  // The agent was started again: the result is that of the session that this waited for.
+  const { status, exit_code = null, exit_signal = null, reason = null } = end as unknown as AgentRecord;
+  return { ...now, status, activity: null, exit_code, exit_signal, reason, session_id };
+}
+
+export function isEndOf(session_id: string | null, event: EventRecord): boolean {
+  return event.type === 'status' && event.session_id === session_id && isFinal(event.status as never);
+}
+
+/** Throws a `Failure` with exit code 3 unless the agent completed. */
+export function requireCompleted(agent: AgentRecord): void {
+  if (agent.status === 'completed') return;
+  const why = agent.exit_signal ?? (agent.exit_code !== null ? `exit code ${agent.exit_code}` : agent.reason);
+  throw new Failure(exitCodes.bad_end, `agent ${agent.id} ${agent.status}${why ? `: ${visible(why)}` : ''}`);
+}

@@ -1,0 +1,626 @@
+/** Agents: their records, their lives, and what they wrote. */
+import { z } from 'zod';
+import {
+  bounded,
+  dictionary,
+  id,
+  list,
+  name,
+  nodeId,
+  pageQuery,
+  position,
+  queryFlag,
+  queryInteger,
+  time,
+} from '../../api/fields.ts';
+import { route } from '../../api/route.ts';
+import { limits, MIB } from '../../base/limits.ts';
+import { eventTypes, streamNames } from '../../core/event.ts';
+import { changeStatuses, MAIN_NODE } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
+import { cleanups, endReasons, sessionStates } from '../../core/session.ts';
+import {
+  activities,
+  agentMilestones,
+  agentStatuses,
+  observedAsks,
+  onExits,
+  pendingKinds,
+  permissionModes,
+  protocols,
+  restartPolicies,
+  worktreeModes,
+} from './rules.ts';
+
+const permissionMode = z.enum(permissionModes).meta({
+  description:
+    '`ask`: what makes the agent ask before it acts (see its preset) is applied to each session before its first prompt. `agent`: it starts in its own mode.',
+});
+
+export const agentRecord = z
+  .object({
+    id,
+    name: z.string(),
+    workdir: z.string().meta({ description: 'Absolute path on the node.' }),
+    command: z.string().meta({ description: 'Run by `/bin/sh -c`; with `argv` the quoted form of it.' }),
+    argv: z.array(z.string()).nullable(),
+    protocol: z.enum(protocols),
+    preset: z.string().nullable(),
+    permission_mode: permissionMode,
+    asks: z.enum(observedAsks).meta({
+      description:
+        'What was observed of the newest session of an agent that speaks ACP. `asks`: it requests permission before it acts. `acts`: it wrote, ran or fetched something without a request, or reports a mode in which it does. `unknown`: it has not acted yet.',
+    }),
+    worktree_mode: z.enum(worktreeModes),
+    worktree_repo: z.string().nullable(),
+    worktree_ref: z.string().nullable(),
+    worktree_branch: z.string().nullable(),
+    node_id: z.string(),
+    owner_id: id,
+    status: z.enum(agentStatuses),
+    activity: z.enum(activities).nullable().meta({ description: 'Only while running.' }),
+    exit_code: z.int().nullable(),
+    exit_signal: z.string().nullable(),
+    reason: z
+      .string()
+      .nullable()
+      .meta({ description: `Why it failed: ${endReasons.join(', ')}.` }),
+    session_id: id.nullable(),
+    session_count: z.int(),
+    labels: z.record(z.string(), z.string()),
+    env_keys: z
+      .array(z.string())
+      .meta({ description: 'Names of the own variables; values are never shown.' }),
+    restart_policy: z.enum(restartPolicies),
+    team_id: id.nullable().meta({ description: 'Of a team: the team, its run and the member that it is.' }),
+    run_id: id.nullable(),
+    member_id: z.string().nullable(),
+    pending_reviews: z.int(),
+    pending_elicitations: z.int(),
+    last_seq: z.int().meta({ description: "The number of the log's newest event; 0 while there is none." }),
+    last_event_at: time.nullable().meta({ description: "When the log's newest event was written." }),
+    stale_since: time
+      .nullable()
+      .meta({ description: 'Last contact with the node, when it cannot be reached.' }),
+    created_at: time,
+    updated_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    stdin: z.boolean(),
+    on_exit: z.enum(onExits),
+    leftovers: z
+      .array(z.object({ pid: z.int(), command: z.string() }))
+      .meta({ description: 'What the command left running, with `on_exit: keep`.' }),
+    cleanup: z.enum(cleanups).nullable().meta({
+      description: '`proven`: the cgroup was seen empty. `swept`: two scans found no process.',
+    }),
+    pending: z.enum(pendingKinds).nullable().meta({
+      description: 'Asked for while the node did not answer: carried out once it does, unless withdrawn.',
+    }),
+  })
+  .meta({ id: 'Agent' });
+
+/** What an agent leaves on a node that is gone. */
+export const leftBehindRecord = z
+  .object({
+    agent_id: id,
+    name: z.string(),
+    node_id: z.string(),
+    workdir: z.string(),
+    worktree_mode: z.enum(worktreeModes),
+    worktree_repo: z.string().nullable(),
+    worktree_branch: z.string().nullable(),
+    sessions: z
+      .array(z.object({ id, pid: z.int().nullable() }))
+      .meta({ description: 'Sessions that are not known to be over.' }),
+    leftovers: z.array(z.object({ pid: z.int(), command: z.string() })),
+  })
+  .meta({ id: 'LeftBehind', description: 'What remains on the node of an agent that was forgotten.' });
+
+export const sessionRecord = z
+  .object({
+    id,
+    agent_id: id,
+    node_id: z.string(),
+    number: z.int().meta({ description: "1 for the agent's first session." }),
+    state: z.enum(sessionStates),
+    pid: z.int().nullable(),
+    exit_code: z.int().nullable(),
+    exit_signal: z.string().nullable(),
+    reason: z.enum(endReasons).nullable(),
+    cleanup: z.enum(cleanups).nullable(),
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+    stdout_bytes: z.int(),
+    stderr_bytes: z.int(),
+  })
+  .meta({ id: 'Session', description: "One launch of an agent's process, start to exit." });
+
+export const eventRecord = z
+  .looseObject({
+    type: z.enum(eventTypes),
+    agent_id: id,
+    session_id: id.nullable(),
+    seq: z.int(),
+    ts: z.number().meta({ description: 'Unix seconds.' }),
+  })
+  .meta({
+    id: 'Event',
+    description: "One numbered entry of an agent's log; further fields depend on `type`.",
+  });
+
+const changedFile = z
+  .object({
+    path: z.string(),
+    from: z.string().nullable().meta({ description: 'Old path of a rename.' }),
+    status: z.enum(changeStatuses),
+    additions: z.int().nullable().meta({ description: 'Null for binary files.' }),
+    deletions: z.int().nullable().meta({ description: 'Null for binary files.' }),
+  })
+  .meta({ id: 'ChangedFile' });
+
+export const changesRecord = z
+  .object({
+    git: z.boolean(),
+    branch: z.string().nullable(),
+    base: z.string().nullable(),
+    head: z.string().nullable(),
+    files: z.array(changedFile),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'Changes' });
+
+export const fileChangeRecord = changedFile
+  .extend({
+    diff: z.string().meta({ description: 'Unified diff; empty for binary files.' }),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'FileChange' });
+
+export const foundFilesRecord = z
+  .object({
+    git: z.boolean(),
+    paths: z.array(z.string()).meta({ description: 'From the workdir on, the best match first.' }),
+    truncated: z.boolean(),
+  })
+  .meta({ id: 'FoundFiles' });
+
+const searchHit = z
+  .object({
+    seq: z.int(),
+    ts: z.number(),
+    session_id: id.nullable(),
+    stream: z.enum(streamNames).nullable(),
+    snippet: z.string(),
+  })
+  .meta({ id: 'SearchHit' });
+
+export const command = bounded(limits.command_chars_max);
+export const argv = z
+  .array(command)
+  .min(1, { error: 'must not be empty' })
+  .max(limits.argv_items_max, { error: `must have at most ${limits.argv_items_max} entries` })
+  .refine((words) => words[0] !== '', { error: 'must begin with a program' });
+export const envKey = z
+  .string()
+  .regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' });
+export const env = dictionary(envKey, bounded(limits.env_value_chars_max), limits.env_items_max);
+const labels = dictionary(
+  z.string().regex(/^[A-Za-z0-9._/-]{1,64}$/, {
+    error: 'must be 1 to 64 of letters, digits, ".", "_", "/" and "-"',
+  }),
+  bounded(limits.label_chars_max),
+  limits.label_items_max,
+);
+const optionalText = z.string().nullable().default(null);
+
+export const createAgentBody = z
+  .object({
+    name,
+    command: command.nullable().default(null).meta({ description: 'A shell command, run by `/bin/sh -c`.' }),
+    argv: argv
+      .nullable()
+      .default(null)
+      .meta({ description: 'A program and its arguments, run as they are.' }),
+    preset: bounded(limits.preset_id_chars_max).nullable().default(null).meta({
+      description:
+        'An agent of `GET /api/presets`: its command and protocol where none are given, and its variables.',
+    }),
+    permission_mode: permissionMode.default('ask'),
+    workdir: optionalText.meta({ description: 'Absolute path inside the safe paths.' }),
+    worktree_mode: z.enum(worktreeModes).default('use_existing'),
+    worktree_repo: optionalText.meta({
+      description: 'Git repository for `create_worktree`; none: an empty folder.',
+    }),
+    worktree_ref: optionalText.meta({ description: 'Where the branch starts; default `HEAD`.' }),
+    node_id: nodeId.default(MAIN_NODE).meta({ description: 'The node that executes the agent.' }),
+    env: env.default({}).meta({
+      description:
+        'Own variables. Values are never returned, and are taken out of its events (`events.redact_env`).',
+    }),
+    protocol: z.enum(protocols).default('auto').meta({
+      description: '`acp`: it speaks the Agent Client Protocol on stdin and stdout. Nothing is ever probed.',
+    }),
+    labels: labels.default({}),
+    restart_policy: z.enum(restartPolicies).default('never'),
+    stdin: z.boolean().default(false).meta({ description: 'An open stdin; otherwise it is `/dev/null`.' }),
+    on_exit: z.enum(onExits).default('kill').meta({
+      description: 'What becomes of processes that the command leaves behind.',
+    }),
+    prompt: bounded(limits.prompt_chars_max)
+      .nullable()
+      .default(null)
+      .meta({ description: 'Said first to an agent that speaks ACP.' }),
+    start: z.boolean().default(false).meta({ description: 'Start at once.' }),
+  })
+  .refine((body) => body.command?.trim() || body.argv || body.preset, {
+    error: problems.commandRequired().message,
+  })
+  .meta({
+    id: 'CreateAgent',
+    examples: [{ name: 'hello', workdir: '/path/inside/the/safe/paths', command: 'echo hello', start: true }],
+  });
+
+const labelFilter = z
+  .union([z.string(), z.array(z.string())])
+  .transform((given) => [given].flat())
+  .refine((pairs) => pairs.length <= limits.label_items_max, {
+    error: `must be given at most ${limits.label_items_max} times`,
+  })
+  .refine((pairs) => pairs.every((pair) => pair.indexOf('=') > 0), { error: 'must be <name>=<value>' })
+  .meta({
+    description: '`<name>=<value>`; given several times, agents must have all of these labels.',
+    wire: { type: 'array', items: { type: 'string' } },
+  });
+
+const streamQuery = {
+  after: position.optional().meta({ description: 'Like the header `Last-Event-ID`, which wins.' }),
+};
+
+const one = '/api/agents/{agent_id}' as const;
+
+export const agentRoutes = {
+  listAgents: route({
+    method: 'GET',
+    path: '/api/agents',
+    action: 'agents.list',
+    tag: 'Agents',
+    summary: 'Agents, newest first',
+    description: `Root sees all agents, a user the own ones and those of the own teams. Filters do not change the answer's form; an agent must match all that are given. A plain array holds the newest ${limits.plain_list_items_max}; when there are more, \`X-Next-Cursor\` is the cursor of the rest.`,
+    query: z.object({
+      ...pageQuery,
+      status: z.enum(agentStatuses).optional(),
+      node_id: z.string().optional(),
+      name: z.string().optional().meta({ description: 'Agents of exactly this name.' }),
+      label: labelFilter.optional(),
+      owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
+      team_id: z.string().optional(),
+      repo: z.string().optional().meta({ description: 'Agents whose `worktree_repo` is this one.' }),
+      q: bounded(limits.search_chars_max).optional().meta({
+        description:
+          'Words that all occur in the id, name, command, workdir or labels, in upper or lower case.',
+      }),
+    }),
+    answer_headers: {
+      'X-Next-Cursor': 'Of a plain array that does not hold all: the cursor of the page that follows it.',
+    },
+    answers: { 200: list(agentRecord) },
+  }),
+  createAgent: route({
+    method: 'POST',
+    path: '/api/agents',
+    action: 'agents.create',
+    tag: 'Agents',
+    summary: 'Create an agent',
+    description: 'Checks the workdir, or makes the worktree, at once. Needs `command`, `argv` or `preset`.',
+    query: z.object({
+      replace: queryFlag.optional().meta({
+        description:
+          "Delete the caller's other agents of this name first, except those of teams; worktrees with unsaved work are kept. 409 while one of them runs.",
+      }),
+    }),
+    body: createAgentBody,
+    unknown_fields: 'ignored',
+    answers: { 201: agentRecord },
+    answer_headers: { 'X-Warning': 'That the owner has other agents of this name, and which.' },
+    errors: [
+      'agentRunning',
+      'nameRequired',
+      'commandRequired',
+      'workdirRequired',
+      'workdirNotAbsolute',
+      'workdirNotSafe',
+      'workdirMissing',
+      'repoNotSafe',
+      'promptNeedsAcp',
+      'nodeNotFound',
+      'nodeUnreachable',
+      'diskSpace',
+    ],
+    idempotent: true,
+  }),
+  getAgent: route({
+    method: 'GET',
+    path: one,
+    action: 'agent.read',
+    tag: 'Agents',
+    summary: 'One agent',
+    description:
+      'With `wait` and `until` the answer comes once the agent is so, once it has ended, or when the time is up, with the record as it is then.',
+    query: z
+      .object({
+        wait: queryInteger(0, limits.agent_wait_s_max)
+          .optional()
+          .meta({ description: 'Seconds to wait at most.' }),
+        until: z.enum(agentMilestones).optional().meta({
+          description: '`ended`: completed, failed or cancelled. `idle` and `needs_you`: its `activity`.',
+        }),
+      })
+      .refine(({ wait, until }) => (wait === undefined) === (until === undefined), {
+        error: 'must be given together with until',
+        path: ['wait'],
+      }),
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'tooManyAgentWaits'],
+  }),
+  updateAgent: route({
+    method: 'PATCH',
+    path: one,
+    action: 'agent.change',
+    tag: 'Agents',
+    summary: 'Change an agent',
+    description:
+      'Name and labels at any time; command, argv, env, restart policy and permission mode while it is not running.',
+    body: z.object({
+      name: name.optional(),
+      labels: labels.optional(),
+      command: command.refine((text) => text.trim() !== '', { error: 'is required' }).optional(),
+      argv: argv.optional(),
+      env: env.optional(),
+      restart_policy: z.enum(restartPolicies).optional(),
+      permission_mode: permissionMode.optional(),
+    }),
+    unknown_fields: 'ignored',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentRunning'],
+  }),
+  deleteAgent: route({
+    method: 'DELETE',
+    path: one,
+    action: 'agent.delete',
+    tag: 'Agents',
+    summary: 'Delete an agent',
+    description:
+      'A worktree that holds uncommitted or unpushed work is kept, and the answer is then 200 and says so. With `forget` (root) the record of an agent whose machine is gone is removed without its node; the answer lists what is left there. Sessions of it are ended if the node comes back.',
+    query: z.object({
+      force: queryFlag.optional().meta({ description: 'Stop it first when it is running.' }),
+      delete_worktree: queryFlag.optional().meta({ description: 'Delete the worktree whatever it holds.' }),
+      forget: queryFlag
+        .optional()
+        .meta({ description: 'Without the node, which must be out of reach. Root only.' }),
+    }),
+    answers: {
+      204: null,
+      200: z
+        .object({
+          id,
+          worktree_kept: z.object({ workdir: z.string(), reason: z.string() }).optional(),
+          left_behind: leftBehindRecord.optional().meta({ description: 'With `forget`.' }),
+        })
+        .meta({ id: 'AgentDeleted' }),
+    },
+    errors: ['agentNotFound', 'agentRunning', 'nodeAnswers', 'rootRequired', 'nodeUnreachable'],
+  }),
+  startAgent: route({
+    method: 'POST',
+    path: `${one}/start`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Start an agent',
+    description: 'Answers once the process is known to run, or to have failed (then the record says so).',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentAlreadyRunning', 'diskSpace', 'nodeUnreachable'],
+    idempotent: true,
+  }),
+  stopAgent: route({
+    method: 'POST',
+    path: `${one}/stop`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Stop an agent with everything that it started',
+    description: 'TERM, and KILL after the grace. Answers when the whole process tree is gone.',
+    body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'agentNotRunning', 'nodeUnreachable'],
+  }),
+  restartAgent: route({
+    method: 'POST',
+    path: `${one}/restart`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: 'Stop an agent if it is running, and start it',
+    body: z.object({ grace_seconds: graceSeconds() }),
+    unknown_fields: 'ignored',
+    answers: { 200: agentRecord },
+    errors: ['agentNotFound', 'diskSpace', 'nodeUnreachable'],
+    idempotent: true,
+  }),
+  withdrawPending: route({
+    method: 'DELETE',
+    path: `${one}/pending`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: "Withdraw what waits for the agent's node",
+    description:
+      'A start, stop or restart that is `pending` in the record is not carried out any more. Without one nothing changes.',
+    answers: { 204: null },
+    errors: ['agentNotFound'],
+  }),
+  sendInput: route({
+    method: 'POST',
+    path: `${one}/input`,
+    action: 'agent.drive',
+    tag: 'Agents',
+    summary: "Write to an agent's stdin",
+    body: z
+      .object({
+        data: z.string().default(''),
+        eof: z.boolean().default(false).meta({ description: 'Close stdin after the data.' }),
+      })
+      .refine((body) => body.data !== '' || body.eof, { error: 'is required', path: ['data'] }),
+    unknown_fields: 'ignored',
+    answers: { 200: agentRecord },
+    errors: [
+      'agentNotFound',
+      'agentNotRunning',
+      'agentNoStdin',
+      'agentSpeaksAcp',
+      'stdinLost',
+      'nodeUnreachable',
+    ],
+    idempotent: true,
+  }),
+  listSessions: route({
+    method: 'GET',
+    path: `${one}/sessions`,
+    action: 'agent.read',
+    tag: 'Agents',
+    summary: "An agent's sessions, newest first",
+    query: z.object(pageQuery),
+    answers: { 200: list(sessionRecord) },
+    errors: ['agentNotFound'],
+  }),
+  getOutput: route({
+    method: 'GET',
+    path: `${one}/output`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: 'The raw bytes that an agent wrote',
+    description:
+      'Takes `Range`. Without `session_id` the latest session, without `stream` stdout and stderr in the order of arrival. Of an agent that speaks ACP, what is no message of its conversation.',
+    query: z.object({
+      session_id: z.string().optional(),
+      stream: z.enum(streamNames).optional(),
+      tail: queryInteger(0).optional().meta({ description: 'Only the last bytes.' }),
+    }),
+    answers: { 200: z.string().meta({ wire: { type: 'string', format: 'binary' } }) },
+    errors: ['agentNotFound', 'sessionNotFound'],
+    raw: 'bytes',
+  }),
+  getLog: route({
+    method: 'GET',
+    path: `${one}/log`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: "A part of an agent's log, oldest first",
+    description: `At most ${limits.page_items_max} events. From the start, after \`after\`, or the ones right before \`before\`.`,
+    query: z.object({
+      ...pageQuery,
+      after: queryInteger(0).optional(),
+      before: queryInteger(0).optional(),
+      type: z
+        .string()
+        .refine((text) => text.split(',').every((type) => (eventTypes as readonly string[]).includes(type)), {
+          error: `must be one of: ${eventTypes.join(', ')}`,
+        })
+        .transform((text) => text.split(',') as (typeof eventTypes)[number][])
+        .optional()
+        .meta({ description: 'Event types, separated by commas.', wire: { type: 'string' } }),
+    }),
+    answers: { 200: list(eventRecord) },
+    errors: ['agentNotFound'],
+  }),
+  searchLog: route({
+    method: 'GET',
+    path: `${one}/search`,
+    action: 'agent.read',
+    tag: 'Output',
+    summary: 'Search what an agent wrote, said and did',
+    description: 'The index is built in the background and may be seconds behind.',
+    query: z.object({
+      ...pageQuery,
+      q: bounded(limits.search_chars_max).refine((text) => text.trim() !== '', { error: 'is required' }),
+    }),
+    answers: { 200: list(searchHit) },
+    errors: ['agentNotFound'],
+  }),
+  getChanges: route({
+    method: 'GET',
+    path: `${one}/changes`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: "What differs in an agent's workdir from its base commit",
+    description: `With \`Accept: text/x-diff\`: one patch for \`git apply\` in a checkout of the base, including binary and new files, at most ${limits.patch_bytes_max / MIB} MiB. Paths are relative to the top of the repository. Ignored files and repositories within the workdir are left out.`,
+    answers: { 200: changesRecord },
+    also: 'text/x-diff',
+    errors: [
+      'agentNotFound',
+      'baseMissing',
+      'nodeUnreachable',
+      'patchTooLarge',
+      'tooManyFolderJobs',
+      'tooManyPatches',
+    ],
+  }),
+  getChange: route({
+    method: 'GET',
+    path: `${one}/changes/{path*}`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: 'The unified diff of one changed file',
+    answers: { 200: fileChangeRecord },
+    errors: ['agentNotFound', 'baseMissing', 'fileNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
+  }),
+  findFiles: route({
+    method: 'GET',
+    path: `${one}/files`,
+    action: 'agent.read',
+    tag: 'Changes',
+    summary: "Find files in an agent's workdir by their names",
+    description: `Those that git has and new ones that it does not ignore, at most ${limits.found_files_max}: paths that have every word of \`q\` in them.`,
+    query: z.object({ q: bounded(limits.search_chars_max).optional() }),
+    answers: { 200: foundFilesRecord },
+    errors: ['agentNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
+  }),
+  followAgent: route({
+    method: 'GET',
+    path: `${one}/events`,
+    action: 'agent.read',
+    tag: 'Events',
+    summary: "An agent's log as a stream, from where the client was, then live",
+    description:
+      'Server-Sent Events. Each frame has `id` (the number of the event), `event` (its type) and one line of JSON. Without a position the whole retained log comes first. `HEAD` answers the headers only.',
+    query: z.object({
+      ...streamQuery,
+      tail: queryInteger(0).optional().meta({ description: 'Start this many events before the newest.' }),
+    }),
+    answers: { 200: eventRecord },
+    errors: ['agentNotFound', 'invalidLastEventId'],
+    raw: 'sse',
+  }),
+  followAll: route({
+    method: 'GET',
+    path: '/api/events',
+    action: 'agents.list',
+    tag: 'Events',
+    summary: 'A stream of every change that the caller may see, without output',
+    description:
+      'Server-Sent Events: `agent`, `review`, `elicitation`, `run`, `step`, `task`, `message` and `node` frames with the record as it is after the change, under a numbering of their own, kept 24 hours. Older positions get a `reset`: reload, then follow.',
+    query: z.object(streamQuery),
+    answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'Change' }) },
+    errors: ['invalidLastEventId'],
+    raw: 'sse',
+  }),
+};
+
+function graceSeconds() {
+  const max = limits.stop_grace_ms_max / 1000;
+  const error = `must be an integer from 0 to ${max}`;
+  return z
+    .int({ error })
+    .min(0, { error })
+    .max(max, { error })
+    .default(limits.stop_grace_ms / 1000);
+}

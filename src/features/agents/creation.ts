@@ -1,0 +1,114 @@
+/** Creates the records of agents, with the defaults of their preset, for people and for runs of teams. */
+import { showArgv } from '../../core/command.ts';
+import type { Worktree } from '../../core/node.ts';
+import { invalid, problems } from '../../core/problem.ts';
+import type { Tx } from '../../store/store.ts';
+import { findPreset } from '../presets/rules/catalog.ts';
+import { permissionEnv } from '../presets/rules/preset.ts';
+import type { AgentCore, Principal } from './core.ts';
+import { mustBeFree, sharesWorktree } from './placement.ts';
+import { type AgentRow, findAgent, insertAgent } from './queries/agents.ts';
+import { newAgentDefaults } from './records.ts';
+import type { OnExit, PermissionMode, Protocol, RestartPolicy, WorktreeMode } from './rules.ts';
+
+export interface CreateAgent {
+  name: string;
+  command: string | null;
+  argv: string[] | null;
+  preset: string | null;
+  permission_mode: PermissionMode;
+  workdir: string | null;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_ref: string | null;
+  node_id: string;
+  env: Record<string, string>;
+  protocol: Protocol;
+  labels: Record<string, string>;
+  restart_policy: RestartPolicy;
+  stdin: boolean;
+  on_exit: OnExit;
+  /** The first prompt; only for an agent that speaks ACP. */
+  prompt: string | null;
+  start: boolean;
+}
+
+/**
+ * Fills in what the request leaves open from its preset. A command in the request replaces the preset's program, but not its
+ * variables. Throws `unknown preset: <id>`, and `command is required` if neither has a command.
+ */
+export function fromPreset(request: CreateAgent): CreateAgent {
+  if (request.preset === null) return request;
+  const preset = findPreset(request.preset);
+  if (!preset) throw invalid(`unknown preset: ${request.preset}`, 'unknown_preset');
+  const own = request.argv !== null || Boolean(request.command?.trim());
+  if (!own && !preset.program) throw problems.commandRequired();
+  return {
+    ...request,
+    ...(!own && preset.program && { command: null, argv: [...preset.program.argv] }),
+    protocol: request.protocol === 'auto' ? preset.protocol : request.protocol,
+    env: withPreset(request.preset, request.env),
+  };
+}
+
+export function withPreset(preset: string | null, env: Record<string, string>): Record<string, string> {
+  return { ...(preset !== null && findPreset(preset)?.env), ...env };
+}
+
+/** The variables that make the agent ask before it acts; none if its permission mode is `agent`. */
+export function permissionEnvOf({ preset, permission_mode }: AgentRow): Record<string, string> {
+  const known = preset === null || permission_mode !== 'ask' ? null : findPreset(preset);
+  return known ? permissionEnv(known) : {};
+}
+
+/**
+ * Inserts the record and creates its log. `membership`: for an agent of a run. Throws `node not found` and `workdir path
+ * must be within allowed safe paths`, because both may have changed since they were checked.
+ */
+export function insertNew(
+  core: AgentCore,
+  tx: Tx,
+  id: string,
+  { user_id, principal }: { user_id: string; principal: Principal },
+  request: CreateAgent,
+  worktree: Worktree,
+  membership: Partial<Pick<AgentRow, 'team_num' | 'run_num' | 'member_id' | 'state_team'>> = {},
+): AgentRow {
+  // The node may have been deleted since it resolved the workdir.
+  if (!core.nodes.isRegistered(tx, request.node_id)) throw problems.nodeNotFound();
+  if (request.worktree_mode === 'create_worktree') {
+    mustBeFree(tx, request.node_id, worktree.workdir, (row) => sharesWorktree(row, membership));
+  }
+  const num = insertAgent(tx, {
+    id,
+    name: request.name,
+    owner_id: user_id,
+    node_id: request.node_id,
+    workdir: worktree.workdir,
+    command: request.argv ? showArgv(request.argv) : request.command!,
+    argv: request.argv ? JSON.stringify(request.argv) : null,
+    protocol: request.protocol,
+    preset: request.preset,
+    permission_mode: request.permission_mode,
+    worktree_mode: request.worktree_mode,
+    worktree_repo: worktree.repo,
+    worktree_ref: request.worktree_ref,
+    worktree_branch: worktree.branch,
+    worktree_base: worktree.base,
+    env: JSON.stringify(request.env),
+    labels: JSON.stringify(request.labels),
+    restart_policy: request.restart_policy,
+    stdin: request.stdin || request.protocol === 'acp' ? 1 : 0,
+    on_exit: request.on_exit,
+    ...membership,
+    ...newAgentDefaults(core.clock.now()),
+  });
+  core.events.create(tx, num);
+  core.extensions.onAgentCreated(tx, { id, num }, { prompt: request.prompt, user_id });
+  const row = findAgent(tx, id)!;
+  const details = { name: row.name, command: row.command };
+  const { workdir } = row;
+  core.audit.record(tx, { event: 'agent_created', agent_id: id, workdir, ...principal, details });
+  core.records.publish(tx, id);
+  return row;
+}

@@ -1,0 +1,160 @@
+/**
+ * Forgets agents whose machine is gone for good: root deletes their records without contacting the node, and gets a list of
+ * what remains there. If the machine comes back, their sessions are ended and reported instead of adopted.
+ */
+import { limits } from '../../base/limits.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
+import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Intent, IntentHandlers } from '../../work/outbox.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { type AgentCore, SERVICE } from './core.ts';
+import { type AgentRow, listAgents, sessionsOf } from './queries/agents.ts';
+import { deleteForgotten, forgottenAgent, forgottenSessions, insertForgotten } from './queries/forgotten.ts';
+import type { Reconciler } from './reconciler.ts';
+import type { LeftBehind } from './rules.ts';
+
+export class Forgetting {
+  readonly #core: AgentCore;
+  readonly #reconciler: Reconciler;
+
+  constructor(core: AgentCore, reconciler: Reconciler) {
+    this.#core = core;
+    this.#reconciler = reconciler;
+  }
+
+  /** Deletes the record of one agent; only for root. Throws `agent_node_answers` while the agent's node answers. */
+  async forget(caller: Caller, agent_id: string): Promise<LeftBehind> {
+    authorize(caller, 'agent.forget');
+    const { store } = this.#core;
+    const { node_id } = await store.read((reader) => this.#core.records.mustFind(reader, agent_id));
+    await this.mustBeAway(node_id);
+    return store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, agent_id)));
+  }
+
+  /** Deletes the records of all agents of a node, newest first. Throws like `forget`. */
+  async forgetAll(caller: Caller, node_id: string): Promise<LeftBehind[]> {
+    authorize(caller, 'agent.forget');
+    const { store } = this.#core;
+    await this.mustBeAway(node_id);
+    const rows = await store.read((reader) => listAgents(reader, { view: viewOf(caller), node_id }));
+    const left: LeftBehind[] = [];
+    for (const { id } of rows) {
+      left.push(await store.write((tx) => this.#forget(tx, caller, this.#core.records.mustFind(tx, id))));
+    }
+    return left;
+  }
+
+  /** Throws `agent_node_answers` unless the node is out of reach, or no longer registered. */
+  async mustBeAway(node_id: string): Promise<void> {
+    try {
+      await this.#core.nodes.get(node_id).reach();
+    } catch (error) {
+      const unregistered = error instanceof Problem && error.code === problems.nodeNotFound().code;
+      if (isOutOfReach(error) || unregistered) return;
+      throw error;
+    }
+    throw problems.nodeAnswers();
+  }
+
+  handlers(): Pick<IntentHandlers, 'discard' | 'forget_owner'> {
+    return {
+      discard: (intent) => this.#discard(intent),
+      forget_owner: async ({ node_id, payload: { owner_id } }) => {
+        await this.#core.nodes.get(node_id).forgetOwner(owner_id);
+      },
+    };
+  }
+
+  #forget(tx: Tx, caller: Caller, row: AgentRow): LeftBehind {
+    const { outbox, audit } = this.#core;
+    const now = this.#core.clock.now();
+    const left_behind = leftBehind(tx, row);
+    for (const { id } of left_behind.sessions) {
+      this.#reconciler.endWithoutProcess(tx, id, {
+        exit_code: null,
+        exit_signal: null,
+        reason: 'session_lost',
+        message: 'the agent was forgotten',
+      });
+      outbox.withdraw(tx, id, ['start', 'stop', 'input', 'forget']);
+      // Needed because no further snapshot arrives while the link lasts.
+      outbox.enqueue(tx, row.node_id, id, 'discard', { agent_id: row.id });
+    }
+    outbox.withdraw(tx, row.id, ['pursue']);
+    insertForgotten(tx, { id: row.id, agent_id: row.id, node_id: row.node_id, created_at: now });
+    this.#core.records.remove(tx, this.#core.records.mustFind(tx, row.id));
+    audit.record(tx, {
+      event: 'agent_forgotten',
+      agent_id: row.id,
+      user_id: caller.user_id,
+      ip: caller.ip,
+      workdir: row.workdir,
+      details: { name: row.name, left_behind },
+    });
+    return left_behind;
+  }
+
+  /** Ends a forgotten session on its node, and reports it. Retried until the node has neither its processes nor its folder. */
+  async #discard({ node_id, lane: session_id, payload }: Intent<'discard'>): Promise<void> {
+    const { store, audit, log } = this.#core;
+    const node = this.#core.nodes.get(node_id);
+    await node.reach();
+    let survivors: number[] = [];
+    try {
+      ({ survivors } = await node.stop(session_id, limits.stop_grace_ms));
+      if (survivors.length === 0) await node.forget(session_id);
+    } catch (error) {
+      const code = error instanceof Problem ? error.code : null;
+      // Its last output is still being written: retry.
+      if (code === problems.agentRunning().code) throw new Error(`session ${session_id} is still ending`);
+      if (code !== problems.sessionNotFound().code) throw error;
+    }
+    const { agent_id } = payload;
+    await store.write((tx) => {
+      deleteForgotten(tx, session_id);
+      const details = { node_id, session_id, survivors };
+      const event = 'forgotten_session_ended';
+      audit.record(tx, { event, level: 'warn', agent_id, ...SERVICE, details });
+    });
+    log.warn({ node_id, session_id, agent_id, survivors }, 'ended a forgotten session on its node');
+  }
+}
+
+/** If the session was forgotten, records the intent to end it on its node. Returns whether it was forgotten. */
+export function discardForgotten(
+  core: AgentCore,
+  tx: Tx,
+  node_id: string,
+  session_id: string,
+  agent_id?: string,
+): boolean {
+  const { outbox } = core;
+  const forgotten = forgottenAgent(tx, session_id, agent_id);
+  if (forgotten === undefined) return false;
+  if (!outbox.waits(tx, session_id, 'discard')) {
+    outbox.enqueue(tx, node_id, session_id, 'discard', { agent_id: forgotten });
+  }
+  return true;
+}
+
+/** Deletes the notes about forgotten sessions that the node does not have. */
+export function dropUnseen(tx: Tx, node_id: string, seen: ReadonlySet<string>): void {
+  for (const id of forgottenSessions(tx, node_id)) if (!seen.has(id)) deleteForgotten(tx, id);
+}
+
+function leftBehind(reader: Reader, row: AgentRow): LeftBehind {
+  const { id, name, node_id, workdir, worktree_repo, worktree_branch } = row;
+  const live = sessionsOf(reader, row.num).filter(({ state }) => state !== 'ended');
+  return {
+    agent_id: id,
+    name,
+    node_id,
+    workdir,
+    worktree_mode: row.worktree_mode,
+    worktree_repo,
+    worktree_branch,
+    sessions: live.map((session) => ({ id: session.id, pid: session.pid })),
+    leftovers: JSON.parse(row.leftovers),
+  };
+}

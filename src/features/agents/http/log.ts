@@ -1,0 +1,114 @@
+/** HTTP handlers for an agent's stored log: pages of events, raw bytes with ranges, and search. */
+import type { ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import parseRange from 'range-parser';
+import { limits } from '../../../base/limits.ts';
+import { page, readCursor } from '../../../core/page.ts';
+import { problems } from '../../../core/problem.ts';
+import type { EventLog } from '../../../events/log.ts';
+import type { Call, Handlers } from '../../../server/call.ts';
+import { asList } from '../../../server/list.ts';
+import type { Agents } from '../service.ts';
+
+export function logHandlers(deps: {
+  agents: Agents;
+  log: EventLog;
+}): Pick<Handlers, 'getLog' | 'getOutput' | 'searchLog'> {
+  const { agents, log } = deps;
+  return {
+    getLog: async ({ caller, params, query }) => {
+      await agents.mayRead(caller, params.agent_id);
+      const limit = query.limit ?? limits.page_items_max;
+      const [after] = readCursor(query.cursor, 'number') ?? [query.after];
+      const { before, type: types } = query;
+      // Forwards, one more event shows whether there is a next page; backwards, there is no cursor.
+      const backwards = before !== undefined && after === undefined;
+      const wanted = backwards ? limit : limit + 1;
+      const events = await log.page(params.agent_id, { after, before, limit: wanted, types });
+      return asList(
+        query,
+        page(
+          events,
+          limit,
+          (event) => event,
+          (event) => [event.seq],
+        ),
+      );
+    },
+    searchLog: async ({ caller, params, query }) => {
+      await agents.mayRead(caller, params.agent_id);
+      const limit = query.limit ?? limits.page_items_default;
+      const [before] = readCursor(query.cursor, 'number') ?? [];
+      const hits = await log.search(params.agent_id, { text: query.q, limit: limit + 1, before });
+      return asList(
+        query,
+        page(
+          hits,
+          limit,
+          (hit) => hit,
+          (hit) => [hit.seq],
+        ),
+      );
+    },
+    getOutput: async (call) => {
+      const { caller, params, query } = call;
+      const agent = await agents.get(caller, params.agent_id);
+      const session_id = query.session_id ?? agent.session_id;
+      if (session_id === null) return sendBytes(call, 0, 0, async function* () {});
+      const output = await log.output(agent.id, session_id, query.stream ?? null);
+      await sendBytes(call, output.size_bytes, output.lost_bytes, (from, to) => output.read(from, to));
+    },
+  };
+}
+
+async function sendBytes(
+  call: Call<'getOutput'>,
+  size: number,
+  lost: number,
+  read: (from: number, to: number) => AsyncIterable<Buffer>,
+): Promise<undefined> {
+  const { tail } = call.query;
+  const start = tail === undefined ? 0 : Math.max(0, size - tail);
+  const range = call.headers.range === undefined ? -2 : parseRange(size - start, call.headers.range);
+  const response = call.hijack();
+  response.setHeader('accept-ranges', 'bytes');
+  // The bytes that retention has deleted.
+  response.setHeader('x-lost-bytes', String(lost));
+  if (range === -1) return refuseRange(response, size - start);
+  // Malformed and multiple ranges get the whole content, as RFC 9110 allows.
+  const one = range !== -2 && range.type === 'bytes' && range.length === 1 ? range[0]! : null;
+  const [from, to] = one ? [start + one.start, start + one.end + 1] : [start, size];
+  if (one) response.setHeader('content-range', `bytes ${one.start}-${one.end}/${size - start}`);
+  response.statusCode = one ? 206 : 200;
+  response.setHeader('content-type', 'application/octet-stream');
+  response.setHeader('content-length', String(to - from));
+  if (call.method === 'HEAD' || to === from) {
+    response.end();
+    return;
+  }
+  await pipeline(Readable.from(exactly(to - from, read(from, to)), { objectMode: false }), response, {
+    signal: call.signal,
+  }).catch((error) => {
+    if (!call.signal.aborted) throw error;
+  });
+}
+
+/** Throws if promised bytes are gone, which ends the connection; otherwise the client would wait for the missing bytes. */
+async function* exactly(size: number, parts: AsyncIterable<Buffer>): AsyncGenerator<Buffer> {
+  let left = size;
+  for await (const part of parts) {
+    left -= part.length;
+    yield part;
+  }
+  if (left !== 0) throw new Error(`the output lacks ${left} of ${size} bytes`);
+}
+
+function refuseRange(response: ServerResponse, size: number): undefined {
+  const problem = problems.rangeNotSatisfiable();
+  response.statusCode = 416;
+  response.setHeader('content-range', `bytes */${size}`);
+  response.setHeader('content-type', 'application/json; charset=utf-8');
+  response.setHeader('x-error-code', problem.code);
+  response.end(JSON.stringify({ error: problem.message }));
+}

@@ -1,0 +1,76 @@
+/** Agents: their records and sessions, on the main node and on the nodes that the `nodes` feature links. */
+import { MAIN_NODE, type Node, type NodeSink } from '../../core/node.ts';
+import { Ingest } from '../../events/ingest/ingest.ts';
+import type { Core, Feature } from '../feature.ts';
+import { nodeSink } from './adoption.ts';
+import { type AgentCore, agentCore } from './core.ts';
+import { Forgetting } from './forgetting.ts';
+import { agentHandlers } from './http/agents.ts';
+import { logHandlers } from './http/log.ts';
+import { Lifecycle } from './lifecycle.ts';
+import { Pending } from './pending.ts';
+import { Reconciler } from './reconciler.ts';
+import { restartFacts, restartTimers } from './restarts.ts';
+import type { Secrets } from './secrets.ts';
+import { Agents } from './service.ts';
+import { AgentWaits } from './waiting.ts';
+
+/** What reads the sessions of one node. */
+export interface SessionReaders {
+  ingest: Ingest;
+  sink: NodeSink;
+}
+
+export interface AgentsFeature extends Feature {
+  /** For the features that work with agents. */
+  core: AgentCore;
+  agents: Agents;
+  lifecycle: Lifecycle;
+  forgetting: Forgetting;
+  /** Call it once for each node. */
+  readSessionsOf(node: Node): SessionReaders;
+}
+
+export function openAgents(core: Core, main: Node, secrets: Secrets): AgentsFeature {
+  const own = agentCore(core, secrets);
+  const reconciler = new Reconciler(own);
+  const readSessionsOf = (node: Node) => {
+    const ingest = new Ingest({
+      node,
+      store: core.store,
+      clock: core.clock,
+      log: core.log,
+      load: (session_id) => reconciler.load(session_id, node.id),
+      settle: (session_id, fact) => reconciler.settle(session_id, fact),
+      frames: (batch) => core.session.onFrames(batch),
+      rebase: (session_id, stream) => reconciler.rebase(session_id, stream),
+    });
+    return { ingest, sink: nodeSink(own, reconciler, node.id, ingest) };
+  };
+  const { ingest, sink } = readSessionsOf(main);
+  const lifecycle = new Lifecycle(own, reconciler, (id) =>
+    id === MAIN_NODE ? ingest : core.nodes.remoteIngest(id),
+  );
+  const pending = new Pending(own, lifecycle);
+  const forgetting = new Forgetting(own, reconciler);
+  const agents = new Agents(own, lifecycle, pending);
+  return {
+    name: 'agents',
+    core: own,
+    ...{ agents, lifecycle, forgetting, readSessionsOf },
+    routes: {
+      ...agentHandlers(agents, new AgentWaits(agents, core.feed), forgetting, () =>
+        core.nodes.main_folders(),
+      ),
+      ...logHandlers({ agents, log: core.events }),
+    },
+    facts: { 'agent-restarts': restartFacts(own) },
+    timers: restartTimers(own, lifecycle),
+    intents: { ...lifecycle.handlers(), ...pending.handlers(), ...forgetting.handlers() },
+    start: () => main.attach(sink),
+    close: async () => {
+      await main.detach();
+      await ingest.close();
+    },
+  };
+}

@@ -1,0 +1,443 @@
+/**
+ * Starts, stops and restarts agents. Each decision is one transaction that writes rows and an intent. The outbox carries out
+ * the intent on the node, and the reconciler applies what the node reports. After a crash, the rows and intents continue.
+ */
+
+import { sleep } from '../../base/async.ts';
+import { failpoint } from '../../base/failpoint.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { Node, StopReport } from '../../core/node.ts';
+import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import type { Ingest } from '../../events/ingest/ingest.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { IntentHandlers } from '../../work/outbox.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { AgentCore, Principal } from './core.ts';
+import { permissionEnvOf } from './creation.ts';
+import { mustHaveFolder } from './placement.ts';
+import {
+  type AgentRow,
+  deleteSession,
+  findSession,
+  insertSession,
+  type SessionRow,
+  sessionsOf,
+  updateAgent,
+  updateSession,
+} from './queries/agents.ts';
+import { insertForgotten } from './queries/forgotten.ts';
+import type { Reconciler } from './reconciler.ts';
+import { isLive, nothingPending } from './records.ts';
+
+export class Lifecycle {
+  readonly #core: AgentCore;
+  readonly #reconciler: Reconciler;
+  readonly #ingest: (node_id: string) => Ingest | null;
+  /** Stops in progress by session, so that a second stop joins the first. */
+  readonly #stops = new Map<string, Promise<StopReport>>();
+
+  constructor(core: AgentCore, reconciler: Reconciler, ingest: (node_id: string) => Ingest | null) {
+    this.#core = core;
+    this.#reconciler = reconciler;
+    this.#ingest = ingest;
+  }
+
+  /** Inserts a session and the intent to start it. Throws `agent is already running`. */
+  begin(
+    tx: Tx,
+    row: AgentRow,
+    principal: Principal,
+    session_id = newId('ses'),
+  ): { session_id: string; intent_id: number } {
+    if (isLive(row)) throw problems.agentAlreadyRunning();
+    const { outbox, timers } = this.#core;
+    const now = this.#core.clock.now();
+    const number = row.session_count + 1;
+    insertSession(tx, {
+      id: session_id,
+      agent_num: row.num,
+      node_id: row.node_id,
+      number,
+      state: 'starting',
+      created_at: now,
+      protocol: row.protocol === 'acp' ? 'acp' : 'plain',
+      first_seq: (row.last_seq ?? 0) + 1,
+      stopping: 0,
+      fact: 0,
+      stdin_bytes: 0,
+    });
+    const activity = row.protocol === 'acp' ? 'starting' : null;
+    updateAgent(tx, row.num, {
+      session_id,
+      session_count: number,
+      activity,
+      ...nothingPending,
+      updated_at: now,
+    });
+    timers.clear(tx, 'agent_restart', row.id);
+    this.#audit(tx, 'agent_started', row, principal, { session_id });
+    return { session_id, intent_id: outbox.enqueue(tx, row.node_id, session_id, 'start', {}) };
+  }
+
+  /**
+   * Starts an agent and waits until its process runs or has failed, at most `limits.settle_ms` after the node's answer.
+   * `session_id`: derived from an idempotency key; a repetition waits for the same session. Throws `node_unreachable` if the
+   * node stops answering; the intent is kept.
+   */
+  async start(find: (reader: Reader) => AgentRow, principal: Principal, session_id?: string): Promise<void> {
+    const spare = newId('ses');
+    const begun = await this.#core.store.write((tx) => {
+      const row = find(tx);
+      const { node_id } = row;
+      if (session_id !== undefined && this.isRepeated(tx, session_id))
+        return { node_id, session_id, intent_id: null };
+      // Join a start that its node has not answered.
+      if (row.pending !== null && this.isUnanswered(tx, row, 'start'))
+        return { node_id, session_id: row.session_id!, intent_id: null };
+      updateAgent(tx, row.num, { restart_count: 0 });
+      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : spare;
+      return { node_id, ...this.begin(tx, row, principal, fresh) };
+    });
+    const { outbox } = this.#core;
+    if (begun.intent_id === null) outbox.retryNow(begun.node_id);
+    else await this.whileReachable(begun.node_id, outbox.outcome(begun.intent_id));
+    await this.whileReachable(
+      begun.node_id,
+      this.#core.waits.until(
+        begun.session_id,
+        (reader) => !isStarting(reader, begun.session_id),
+        limits.settle_ms,
+      ),
+    );
+  }
+
+  /** Whether the intent to start or stop the agent's session is pending or in progress. */
+  isUnanswered(reader: Reader, row: AgentRow, kind: 'start' | 'stop'): boolean {
+    return isLive(row) && this.#core.outbox.waits(reader, row.session_id!, kind);
+  }
+
+  /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
+  isRepeated(reader: Reader, session_id: string): boolean {
+    const session = findSession(reader, session_id);
+    return session !== undefined && session.created_at > this.#core.clock.now() - limits.idempotency_keep_ms;
+  }
+
+  /**
+   * Stops all processes of the agent, and waits until they are gone and the last byte is committed. `grace_ms`: between TERM
+   * and KILL. Throws `agent is not running`, and `agent_processes_survived` if a process cannot be ended.
+   */
+  async stop(find: (reader: Reader) => AgentRow, principal: Principal, grace_ms: number): Promise<void> {
+    const { store } = this.#core;
+    const row = await store.read(find);
+    const session_id = liveSession(row);
+    let stop = this.#stops.get(session_id);
+    if (!stop) {
+      stop = this.#beginStop(find, principal, grace_ms, session_id).finally(() =>
+        this.#stops.delete(session_id),
+      );
+      this.#stops.set(session_id, stop);
+    }
+    const { survivors } = await this.whileReachable(row.node_id, stop);
+    if (survivors.length > 0) throw agentProcessesSurvived(survivors);
+    await this.whileReachable(row.node_id, this.untilEnded(session_id, limits.settle_ms));
+  }
+
+  /** Stops the agent if it runs, and starts it. A repeated request does not stop it again. */
+  async restart(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    grace_ms: number,
+    session_id?: string,
+  ): Promise<void> {
+    const needs_no_stop = await this.#core.store.read((reader) => {
+      const row = find(reader);
+      const repeated = session_id !== undefined && this.isRepeated(reader, session_id);
+      const starts = row.pending !== null && this.isUnanswered(reader, row, 'start');
+      return !isLive(row) || repeated || starts;
+    });
+    if (!needs_no_stop) await this.stop(find, principal, grace_ms).catch(unlessNotRunning);
+    await this.start(find, principal, session_id);
+  }
+
+  /** Resolves to whether the session ends within the time. */
+  untilEnded(session_id: string, timeout_ms: number): Promise<boolean> {
+    return this.#core.waits.until(session_id, (reader) => hasEnded(reader, session_id), timeout_ms);
+  }
+
+  /**
+   * Withdraws a start that its node has not answered, and restores the agent's row. If the start reached the node, the session
+   * is ended there as soon as the node reports it.
+   */
+  withdrawStart(tx: Tx, row: AgentRow): void {
+    const session = findSession(tx, row.session_id!)!;
+    this.#core.outbox.withdraw(tx, session.id, ['start', 'stop', 'input']);
+    insertForgotten(tx, {
+      id: session.id,
+      agent_id: row.id,
+      node_id: session.node_id,
+      created_at: this.#core.clock.now(),
+    });
+    this.#undo(tx, row, session, 'the start was withdrawn');
+  }
+
+  /** Withdraws a stop that its node has not answered. */
+  withdrawStop(tx: Tx, row: AgentRow): void {
+    this.#core.outbox.withdraw(tx, row.session_id!, ['stop']);
+    updateSession(tx, findSession(tx, row.session_id!)!.num, { stopping: 0 });
+  }
+
+  async #beginStop(
+    find: (reader: Reader) => AgentRow,
+    principal: Principal,
+    grace_ms: number,
+    session_id: string,
+  ): Promise<StopReport> {
+    const { store, outbox } = this.#core;
+    const intent_id = await store.write((tx) => {
+      const row = find(tx);
+      if (liveSession(row) !== session_id) throw problems.agentNotRunning();
+      return this.end(tx, row, principal, grace_ms);
+    });
+    return (await outbox.outcome(intent_id)) as StopReport;
+  }
+
+  /** Records the intent to stop a running agent, and returns its id. Throws `agent is not running`. */
+  end(tx: Tx, row: AgentRow, principal: Principal, grace_ms: number): number {
+    const session_id = liveSession(row);
+    this.#core.session.beforeStop(tx, session_id);
+    updateSession(tx, findSession(tx, session_id)!.num, { stopping: 1 });
+    updateAgent(tx, row.num, nothingPending);
+    this.#audit(tx, 'agent_stopped', row, principal, { session_id });
+    return this.#core.outbox.enqueue(tx, row.node_id, session_id, 'stop', { grace_ms });
+  }
+
+  /** Carry out the intents on the node. */
+  handlers(): Pick<IntentHandlers, 'start' | 'stop' | 'input' | 'forget'> {
+    return {
+      start: (intent) => this.#dispatchStart(intent.lane),
+      stop: (intent) => this.#dispatchStop(intent.lane, intent.payload.grace_ms),
+      input: async ({ lane: session_id, payload }) => {
+        const session = await this.#liveSession(session_id);
+        if (!session) throw problems.agentNotRunning();
+        const node = this.#core.nodes.get(session.node_id);
+        const data = Buffer.from(payload.data, 'base64');
+        const length = await node.input(session_id, payload.offset, data, payload.eof);
+        failpoint('stdin_written');
+        await this.#core.session.onStdinWritten(session_id, length);
+        return length;
+      },
+      forget: async ({ node_id, lane: session_id }) => {
+        try {
+          await this.#core.nodes.get(node_id).forget(session_id);
+        } catch (error) {
+          if (!isUnknownSession(error)) throw error;
+        }
+      },
+    };
+  }
+
+  async #dispatchStart(session_id: string): Promise<void> {
+    const starting = await this.#liveSession(session_id);
+    if (starting && !starting.stopping) await this.#reach(starting, 'start');
+    const found = await this.#core.store.read((reader) => {
+      const session = findSession(reader, session_id);
+      // If a stop was accepted before the start reached the node, the stop's intent ends the session.
+      return session?.state === 'starting' && !session.stopping
+        ? {
+            session,
+            agent: this.#core.records.mustFind(reader, session.agent_id),
+            environment: this.#core.session.environment(reader, session_id),
+          }
+        : null;
+    });
+    if (!found) return;
+    const { session, agent, environment } = found;
+    const node = this.#core.nodes.get(agent.node_id);
+    const actor_token = this.#core.secrets.actorToken(session_id);
+    try {
+      // The agent counts as live from here on, so nobody else gets a worktree at its path.
+      await mustHaveFolder(this.#core, agent).catch(async (error: unknown) => {
+        // A retried start continues with the process of the first try.
+        if (!(await hasSession(node, session_id))) throw error;
+      });
+      const view = await node.start({
+        session_id,
+        plane_id: this.#core.plane_id,
+        agent_id: agent.id,
+        agent_name: agent.name,
+        owner_id: agent.owner_id,
+        workdir: agent.workdir,
+        preset: agent.preset,
+        team_id: agent.state_team,
+        argv: agent.argv === null ? ['/bin/sh', '-c', agent.command] : JSON.parse(agent.argv),
+        env: { ...permissionEnvOf(agent), ...JSON.parse(agent.env), ...environment.env },
+        stdin: agent.stdin === 1,
+        on_exit: agent.on_exit as 'kill' | 'keep',
+        ...(actor_token !== null && { actor_token }),
+        ...(environment.step_input !== null && { step_input: environment.step_input }),
+      });
+      this.#ingest(agent.node_id)?.follow(session_id, view.facts);
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      if (error.kind === 'invalid') {
+        const exit = {
+          exit_code: null,
+          exit_signal: null,
+          reason: 'workdir_refused',
+          message: error.message,
+        } as const;
+        return this.#reconciler.reconcileWithoutProcess(session_id, exit);
+      }
+      if (isOutOfReach(error)) await this.#markPending(session, 'start');
+      else await this.#undoStart(agent.id, session, error.message);
+      throw error;
+    }
+  }
+
+  async #dispatchStop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const gone = { cleanup: null, survivors: [] };
+    const session = await this.#liveSession(session_id);
+    if (!session) return gone;
+    await this.#reach(session, 'stop');
+    if ((await this.#liveSession(session_id))?.stopping !== 1) return gone;
+    try {
+      return await this.#core.nodes.get(session.node_id).stop(session_id, grace_ms);
+    } catch (error) {
+      // It has ended meanwhile.
+      if (!(await this.#liveSession(session_id))) return gone;
+      if (isOutOfReach(error)) await this.#markPending(session, 'stop');
+      if (!isUnknownSession(error)) throw error;
+      // The start never reached the node, or the node lost the session: it will not report an end.
+      const exit = { exit_code: null, exit_signal: null, reason: null, message: null };
+      await this.#reconciler.reconcileWithoutProcess(session_id, exit);
+      return gone;
+    }
+  }
+
+  /** Throws if the node does not answer. Nothing is sent to such a node, because a command in transit cannot be withdrawn. */
+  async #reach(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
+    try {
+      await this.#core.nodes.get(session.node_id).reach();
+    } catch (error) {
+      if (isOutOfReach(error)) await this.#markPending(session, kind);
+      throw error;
+    }
+  }
+
+  /** Waits for work on a node while the node answers. Throws `node_unreachable` once it does not; the work continues. */
+  async whileReachable<T>(node_id: string, work: Promise<T>): Promise<T> {
+    // Handles its rejection if nobody waits for it any longer.
+    work.catch(() => {});
+    const node = this.#core.nodes.get(node_id);
+    const done = new AbortController();
+    const watch = async (): Promise<never> => {
+      for (;;) {
+        await sleep(limits.node_answer_look_ms, done.signal);
+        if (done.signal.aborted) return new Promise(() => {});
+        await node.reach();
+      }
+    };
+    try {
+      return await Promise.race([work, watch()]);
+    } finally {
+      done.abort();
+    }
+  }
+
+  /** Shows the intent as the agent's pending request, unless there is a later request. */
+  async #markPending(session: SessionRow, kind: 'start' | 'stop'): Promise<void> {
+    await this.#core.store.write((tx) => {
+      const row = this.#core.records.mustFind(tx, session.agent_id);
+      if (row.session_id !== session.id || row.pending !== null || !this.isUnanswered(tx, row, kind)) return;
+      updateAgent(tx, row.num, { pending: kind, updated_at: this.#core.clock.now() });
+      this.#core.records.publish(tx, row.id);
+    });
+  }
+
+  /** The node rejected the start before it created anything. */
+  async #undoStart(agent_id: string, session: SessionRow, error: string): Promise<void> {
+    await this.#core.store.write((tx) => {
+      if (!isStarting(tx, session.id)) return;
+      const row = this.#core.records.mustFind(tx, agent_id);
+      this.#undo(tx, row, session, error);
+      // The restart policy still applies to the previous session.
+      const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+      if (previous && row.status === 'failed' && row.restart_policy === 'on_failure') {
+        const due_at = this.#core.clock.now() + limits.restart_backoff_ms_max;
+        const payload = { session_id: previous.id };
+        this.#core.timers.set(tx, 'agent_restart', agent_id, due_at, payload);
+      }
+      this.#core.records.publish(tx, agent_id);
+    });
+  }
+
+  /** Restores the agent's row as it was before the session was created, and deletes the session. */
+  #undo(tx: Tx, row: AgentRow, session: SessionRow, error: string): void {
+    deleteSession(tx, session.num);
+    const [previous] = sessionsOf(tx, row.num, { limit: 1 });
+    updateAgent(tx, row.num, {
+      session_id: previous?.id ?? null,
+      activity: null,
+      session_count: session.number - 1,
+      ...nothingPending,
+      updated_at: this.#core.clock.now(),
+    });
+    const refused = { agent_id: row.id, session_id: session.id, error };
+    this.#core.facts.record(tx, 'session_refused', session.id, refused);
+    tx.afterCommit(() => this.#core.waits.changed(session.id));
+  }
+
+  async #liveSession(session_id: string): Promise<SessionRow | null> {
+    const session = await this.#core.store.read((reader) => findSession(reader, session_id));
+    return session && session.state !== 'ended' ? session : null;
+  }
+
+  #audit(
+    tx: Tx,
+    event: AuditEvent,
+    row: AgentRow,
+    principal: Principal,
+    details: Record<string, unknown>,
+  ): void {
+    this.#core.audit.record(tx, {
+      event,
+      agent_id: row.id,
+      user_id: principal.user_id,
+      ip: principal.ip,
+      workdir: row.workdir,
+      details,
+    });
+  }
+}
+
+function isStarting(reader: Reader, session_id: string): boolean {
+  return findSession(reader, session_id)?.state === 'starting';
+}
+
+function hasEnded(reader: Reader, session_id: string): boolean {
+  return (findSession(reader, session_id)?.state ?? 'ended') === 'ended';
+}
+
+/** For stops: an agent that has ended meanwhile is stopped. */
+export function unlessNotRunning(error: unknown): void {
+  if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
+}
+
+function isUnknownSession(error: unknown): boolean {
+  return error instanceof Problem && error.code === 'session_not_found';
+}
+
+/** Whether the node has the session. */
+function hasSession(node: Node, session_id: string): Promise<boolean> {
+  return node.read(session_id, 'stdout', 0, 1).then(
+    () => true,
+    (error: unknown) => error instanceof Problem && error.code === problems.outputLost().code,
+  );
+}
+
+function liveSession(row: AgentRow): string {
+  if (row.session_id === null || row.session_state === null || row.session_state === 'ended')
+    throw problems.agentNotRunning();
+  return row.session_id;
+}

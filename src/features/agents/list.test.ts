@@ -1,0 +1,82 @@
+/** Which agents a list holds: what callers may see, filters, pages and the bound of a plain list. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { addAgent } from '../../store/testing.ts';
+import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
+import type { AgentListFilter } from './service.ts';
+
+let room: LivesRoom;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+  for (const { user_id: id, username } of [ANA, BEN]) await addUser(room.store, { id, username });
+});
+afterEach(() => room.end());
+
+/** An agent with some columns of its own. */
+async function agent(id: string, columns: Record<string, string> = {}): Promise<void> {
+  const num = await addAgent(room.store, id);
+  const owned = { owner_id: ANA.user_id, ...columns };
+  await room.store.write((tx) => tx.run(tx.sql.updateTable('agents').set(owned).where('num', '=', num)));
+}
+
+const listed = async (filter: AgentListFilter, caller = ANA) =>
+  (await room.agents.list(caller, filter, {})).items.map(({ id }) => id);
+
+test('filters select by labels, owner, repository and words, and an agent must match all', async () => {
+  await agent('agt_1', { labels: '{"env":"prod","tier":"a=b"}', worktree_repo: '/src/one' });
+  await agent('agt_2', {
+    labels: '{"env":"prod","it\'s":"1"}',
+    command: 'npm run BUILD',
+    owner_id: BEN.user_id,
+  });
+  await agent('agt_3', { labels: '{"env":"test"}', workdir: '/srv/100%_done' });
+
+  expect(await listed({ label: ['env=prod'] })).toEqual(['agt_2', 'agt_1']);
+  expect(await listed({ label: ['env=prod', 'tier=a=b'] })).toEqual(['agt_1']);
+  expect(await listed({ label: ["it's=1"] })).toEqual(['agt_2']);
+  expect(await listed({ label: ['env=pro'] })).toEqual([]);
+  expect(await listed({ label: ['env='] })).toEqual([]);
+
+  expect(await listed({ owner: BEN.username })).toEqual(['agt_2']);
+  expect(await listed({ owner: BEN.user_id })).toEqual(['agt_2']);
+  expect(await listed({ owner: 'nobody' })).toEqual([]);
+  expect(await listed({ repo: '/src/one' })).toEqual(['agt_1']);
+
+  expect(await listed({ q: 'build npm' })).toEqual(['agt_2']);
+  expect(await listed({ q: '  ' })).toEqual(['agt_3', 'agt_2', 'agt_1']);
+  expect(await listed({ q: '100%_D' })).toEqual(['agt_3']);
+  expect(await listed({ q: '%' })).toEqual(['agt_3']);
+  expect(await listed({ q: 'prod' })).toEqual(['agt_2', 'agt_1']);
+  expect(await listed({ q: 'prod', label: ['env=prod'], owner: ANA.username })).toEqual(['agt_1']);
+});
+
+test('agents of one team are selected by its id', async () => {
+  const team = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
+  await agent('agt_1');
+  await agent('agt_2');
+  await joinTeam(room.store, 'agt_2', team, 'hand');
+  expect(await listed({ team_id: 'team_x' })).toEqual(['agt_2']);
+  expect(await listed({ team_id: 'team_y' })).toEqual([]);
+});
+
+test('no filter shows what the caller may not see', async () => {
+  await agent('agt_1', { labels: '{"a":"b"}', worktree_repo: '/r' });
+  const filters = [{ owner: ANA.username }, { label: ['a=b'] }, { repo: '/r' }, { q: 'agt_1' }];
+  for (const filter of filters) {
+    expect(await listed(filter)).toEqual(['agt_1']);
+    expect(await listed(filter, BEN)).toEqual([]);
+  }
+});
+
+test('a plain list holds the newest, and the cursor of the rest', async () => {
+  const count = limits.plain_list_items_max + 2;
+  await Promise.all(Array.from({ length: count }, (_, at) => addAgent(room.store, `agt_${at}`)));
+  const plain = await room.agents.list(ANA, {}, {});
+  expect(plain.items).toHaveLength(limits.plain_list_items_max);
+  const rest = await room.agents.list(ANA, {}, { limit: 10, cursor: plain.next_cursor });
+  expect(rest.items).toHaveLength(2);
+  const ids = [...plain.items, ...rest.items].map(({ id }) => id);
+  expect(new Set(ids).size).toBe(count);
+  expect(rest.next_cursor).toBeUndefined();
+});

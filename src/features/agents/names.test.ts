@@ -1,0 +1,69 @@
+/** Agents of the same name: what is said of them, and what a new one may replace. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { problems } from '../../core/problem.ts';
+import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
+import { addTeam, joinTeam, specOf } from '../../testing/team.ts';
+import type { CreateAgent } from './creation.ts';
+
+let room: LivesRoom;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+});
+afterEach(() => room.end());
+
+const replace = (more: Partial<CreateAgent> = {}, key: string | null = null) =>
+  room.create(more, key, ANA, { replace: true });
+const ids = async () => (await room.agents.list(ANA, {}, {})).items.map(({ id }) => id);
+
+test('other agents of the owner with the same name are known, and nobody else’s', async () => {
+  const first = await room.create();
+  await room.create({ name: 'b' });
+  const foreign = await room.create({}, null, BEN);
+  const second = await room.create();
+  expect(await room.agents.namesakes(second)).toEqual([first.id]);
+  expect(await room.agents.namesakes(foreign)).toEqual([]);
+});
+
+test('a replacement deletes what has the name, and neither other names nor other owners', async () => {
+  const [ended, other, foreign] = [
+    await room.create(),
+    await room.create({ name: 'b' }),
+    await room.create({}, null, BEN),
+  ];
+  await room.create();
+  const made = await replace();
+  expect(await ids()).toEqual([made.id, foreign.id, other.id]);
+  expect(await room.agents.namesakes(made)).toEqual([]);
+  await expect(room.get(ended.id)).rejects.toThrow('agent not found');
+});
+
+test('while an agent of the name runs nothing is replaced', async () => {
+  const ended = await room.create();
+  const running = await room.create({ start: true });
+  await expect(replace()).rejects.toMatchObject({ kind: 'conflict', message: 'agent is running' });
+  expect(await ids()).toEqual([running.id, ended.id]);
+});
+
+test('a replacement that cannot be made leaves what was there', async () => {
+  const before = await room.create();
+  room.node.folders.resolve = async () => {
+    throw problems.workdirMissing();
+  };
+  await expect(replace()).rejects.toThrow('workdir does not exist');
+  expect(await ids()).toEqual([before.id]);
+});
+
+test('what a team’s run made is not replaced', async () => {
+  const rows = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
+  const member = await room.create();
+  await joinTeam(room.store, member.id, rows, 'hand');
+  const made = await replace();
+  expect(await ids()).toEqual([made.id, member.id]);
+  expect(await room.agents.namesakes(made)).toEqual([member.id]);
+});
+
+test('a replacement whose answer was lost is not made twice', async () => {
+  const made = await replace({}, 'key');
+  expect((await replace({}, 'key')).id).toBe(made.id);
+  expect(await ids()).toEqual([made.id]);
+});

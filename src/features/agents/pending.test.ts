@@ -1,0 +1,273 @@
+/** Requests for an agent whose node does not answer: the last one is carried out, once, when the node is back. */
+import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
+import { problems } from '../../core/problem.ts';
+import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
+import { type PendingKind, pendingKinds } from './rules.ts';
+
+let room: LivesRoom;
+let node: ScriptedNode;
+
+beforeEach(async () => {
+  room = await LivesRoom.make();
+  ({ node } = room);
+});
+afterEach(() => room.end());
+
+const UNREACHABLE = { code: 'node_unreachable', message: 'failed to connect to remote node' };
+
+function leave(): void {
+  node.reach = () => Promise.reject(problems.nodeUnreachable());
+}
+
+function comeBack(): void {
+  node.reach = async () => {};
+}
+
+function ask(kind: PendingKind, agent_id: string): Promise<unknown> {
+  if (kind === 'start') return room.agents.start(ANA, agent_id, null);
+  return room.agents[kind](ANA, agent_id, 0, null);
+}
+
+/** Waits until nothing is left to do for the agent. */
+async function settled(agent_id: string) {
+  await vi.waitFor(async () => {
+    const left = await room.store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()));
+    expect([left, (await room.get(agent_id)).pending]).toEqual([[], null]);
+  }, SOON);
+  return room.get(agent_id);
+}
+
+async function audited(): Promise<string[]> {
+  const query = (reader: Parameters<Parameters<typeof room.store.read>[0]>[0]) =>
+    reader.all(reader.sql.selectFrom('audit').select('event').orderBy('id'));
+  return (await room.store.read(query)).map(({ event }) => event);
+}
+
+/** What becomes of an agent, whatever was asked before. */
+const outcomes = {
+  created: {
+    start: { status: 'running', session_count: 1 },
+    restart: { status: 'running', session_count: 1 },
+    stop: { status: 'created', session_count: 0 },
+    withdraw: { status: 'created', session_count: 0 },
+  },
+  running: {
+    start: { status: 'running', session_count: 1 },
+    restart: { status: 'running', session_count: 2 },
+    stop: { status: 'cancelled', session_count: 1 },
+    withdraw: { status: 'running', session_count: 1 },
+  },
+};
+const pairs = (['created', 'running'] as const).flatMap((state) =>
+  pendingKinds.flatMap((first) =>
+    ([...pendingKinds, 'withdraw'] as const).flatMap((second) =>
+      // A stop of an agent that does not run is no request that could be kept.
+      state === 'created' && first === 'stop' ? [] : [{ state, first, second }],
+    ),
+  ),
+);
+
+test.each(pairs)('$second after $first of a $state agent wins', async ({ state, first, second }) => {
+  const agent = await room.create({ start: state === 'running' });
+  leave();
+  await expect(ask(first, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: first });
+  expect(await room.get(agent.id)).toMatchObject({ status: state, pending: first });
+  if (second === 'withdraw') {
+    await room.agents.withdraw(ANA, agent.id);
+    expect((await room.get(agent.id)).pending).toBeNull();
+  } else {
+    await expect(ask(second, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: second });
+    expect(await room.get(agent.id)).toMatchObject({ status: state, pending: second });
+  }
+  // The plane keeps it over an end of its own.
+  await room.close();
+  await room.open();
+  comeBack();
+  expect(await settled(agent.id)).toMatchObject(outcomes[state][second]);
+});
+
+test('the same request many times is kept and carried out once', async () => {
+  const agent = await room.create({ start: true });
+  leave();
+  for (let n = 0; n < 20; n++) await expect(ask('restart', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  comeBack();
+  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 2 });
+  expect((await audited()).filter((event) => event === 'agent_request_kept')).toHaveLength(1);
+});
+
+test('a request that its node answers takes the place of a kept one', async () => {
+  const agent = await room.create({ start: true });
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  comeBack();
+  await expect(ask('start', agent.id)).rejects.toMatchObject({ code: 'agent_already_running' });
+  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
+});
+
+test('a stop of an agent that neither runs nor has anything pending is refused as ever', async () => {
+  const agent = await room.create();
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject({ code: 'agent_not_running' });
+});
+
+test('an agent that ended while its node was away is started by a kept restart, and left alone by a kept stop', async () => {
+  const [again, done] = [await room.create({ start: true }), await room.create({ start: true })];
+  leave();
+  await expect(ask('restart', again.id)).rejects.toMatchObject(UNREACHABLE);
+  await expect(ask('stop', done.id)).rejects.toMatchObject(UNREACHABLE);
+  for (const { session_id } of [again, done]) node.tell(session_id!, ended(0));
+  comeBack();
+  expect(await settled(done.id)).toMatchObject({ status: 'completed', session_count: 1 });
+  expect(await settled(again.id)).toMatchObject({ status: 'running', session_count: 2 });
+});
+
+test('a start whose answer was lost is not doubled', async () => {
+  const agent = await room.create();
+  const { start } = node;
+  node.start = async (launch) => {
+    node.know(launch);
+    leave();
+    throw problems.nodeUnreachable();
+  };
+  await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
+  await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
+  node.start = start.bind(node);
+  comeBack();
+  const [session_id] = [...node.views.keys()];
+  node.tell(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
+  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1, session_id });
+});
+
+test('a start whose answer was lost, and that fails on the node, is not made again', async () => {
+  const agent = await room.create();
+  const { start } = node;
+  node.start = async (launch) => {
+    node.know(launch);
+    leave();
+    throw problems.nodeUnreachable();
+  };
+  await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  node.start = start.bind(node);
+  comeBack();
+  const [session_id] = [...node.views.keys()];
+  node.tell(session_id!, ended(127));
+  expect(await settled(agent.id)).toMatchObject({ status: 'failed', session_count: 1, session_id });
+});
+
+test.each(['withdraw', 'stop'] as const)(
+  'a start that reached the node before a %s is ended there, and the agent is as it was',
+  async (second) => {
+    const agent = await room.create();
+    const { start } = node;
+    node.start = async (launch) => {
+      node.know(launch);
+      leave();
+      throw problems.nodeUnreachable();
+    };
+    await expect(ask('start', agent.id)).rejects.toMatchObject(UNREACHABLE);
+    if (second === 'withdraw') await room.agents.withdraw(ANA, agent.id);
+    else await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
+    node.start = start.bind(node);
+    comeBack();
+    const [session_id] = [...node.views.keys()];
+    node.tell(session_id!, { kind: 'started', pid: 7, started_at_ms: 1 });
+    await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
+    expect(await settled(agent.id)).toMatchObject({ status: 'created', session_count: 0, session_id: null });
+    expect(await audited()).toContain('forgotten_session_ended');
+  },
+);
+
+test('a start takes back a stop whose connection broke', async () => {
+  const agent = await room.create({ start: true });
+  const { stop } = node;
+  node.stop = async () => {
+    leave();
+    throw problems.nodeUnreachable();
+  };
+  await expect(ask('stop', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'stop' });
+  await expect(ask('start', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'start' });
+  node.stop = stop.bind(node);
+  comeBack();
+  expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
+});
+
+test('a stop that its node falls silent over is answered, kept and carried out once', async () => {
+  const agent = await room.create({ start: true });
+  const { stop } = node;
+  let stops = 0;
+  let fail = (_error: Error) => {};
+  node.stop = () => {
+    stops += 1;
+    leave();
+    return new Promise((_resolve, reject) => {
+      fail = reject;
+    });
+  };
+  await expect(ask('stop', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'stop' });
+  await expect(ask('stop', agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: 'stop' });
+  expect(stops).toBe(1);
+  node.stop = (session_id) => {
+    stops += 1;
+    return stop.call(node, session_id);
+  };
+  comeBack();
+  fail(problems.nodeUnreachable());
+  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
+  expect(stops).toBe(2);
+});
+
+test('input and delete are refused, and change nothing', async () => {
+  const agent = await room.create({ stdin: true, start: true });
+  leave();
+  await expect(room.agents.input(ANA, agent.id, 'x', false, null)).rejects.toMatchObject(UNREACHABLE);
+  const options = { force: true, delete_worktree: true };
+  await expect(room.agents.delete(ANA, agent.id, options)).rejects.toMatchObject(UNREACHABLE);
+  expect(await room.get(agent.id)).toMatchObject({ status: 'running', pending: null });
+  comeBack();
+  await room.agents.input(ANA, agent.id, 'y', false, null);
+  expect(node.stdin(agent.session_id!).toString()).toBe('y');
+});
+
+describe('forgetting', () => {
+  test('lists what is left, and ends it when the node comes back', async () => {
+    const agent = await room.create({ start: true });
+    const session_id = agent.session_id!;
+    leave();
+    const left = await room.forgetting.forget(ANA, agent.id);
+    expect(left).toMatchObject({
+      agent_id: agent.id,
+      workdir: agent.workdir,
+      sessions: [{ id: session_id, pid: 7 }],
+    });
+    await expect(room.get(agent.id)).rejects.toThrow('agent not found');
+    await room.close();
+    comeBack();
+    await room.open();
+    await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
+    await vi.waitFor(async () => expect(await audited()).toContain('forgotten_session_ended'), SOON);
+    expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
+  });
+
+  test('ends a session that only the node knows of, too', async () => {
+    const agent = await room.create();
+    leave();
+    await room.forgetting.forget(ANA, agent.id);
+    await room.close();
+    const launch = { ...agent, agent_id: agent.id, agent_name: 'a', argv: ['true'], session_id: 'ses_lost' };
+    node.know({ ...launch, plane_id: 'pln_a', env: {} });
+    comeBack();
+    await room.open();
+    await vi.waitFor(() => expect(node.views.size).toBe(0), SOON);
+    expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
+  });
+
+  test('is for root, and for nodes that are away', async () => {
+    const agent = await room.create({}, null, BEN);
+    await expect(room.forgetting.forget(ANA, agent.id)).rejects.toMatchObject({ code: 'agent_node_answers' });
+    leave();
+    await expect(room.forgetting.forget(BEN, agent.id)).rejects.toThrow('root required');
+    await expect(room.forgetting.forget(ANA, 'agt_none')).rejects.toThrow('agent not found');
+    expect(await room.get(agent.id)).toMatchObject({ status: 'created' });
+  });
+});

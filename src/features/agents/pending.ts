@@ -1,0 +1,213 @@
+/**
+ * Keeps starts, stops and restarts of agents whose node does not answer. The request fails in time and is kept in the
+ * agent's row. A later request replaces it, and a withdrawal removes it. A `pursue` intent carries out the kept request once
+ * the node answers. So no command is in transit while the request can still change.
+ *
+ * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) may or may not
+ * have reached the node. A later request joins this intent if it wants the same, and withdraws it otherwise.
+ */
+import { limits } from '../../base/limits.ts';
+import type { StopReport } from '../../core/node.ts';
+import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { IntentHandlers } from '../../work/outbox.ts';
+import type { AgentCore, Principal } from './core.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { type AgentRow, findAgent, findSession, updateAgent } from './queries/agents.ts';
+import { isLive, nothingPending } from './records.ts';
+import type { PendingKind } from './rules.ts';
+
+/** As stored in `pending_request`. */
+export interface KeptRequest {
+  kind: PendingKind;
+  /** Who made the request. */
+  doer: Principal;
+  /** 0 for a start. */
+  grace_ms: number;
+  /** Derived from an idempotency key. */
+  session_id?: string | undefined;
+}
+
+type Find = (reader: Reader) => AgentRow;
+
+/** What had been asked for when a request arrived. */
+interface Earlier {
+  pending_request: string | null;
+  start: boolean;
+  stop: boolean;
+}
+
+export class Pending {
+  readonly #core: AgentCore;
+  readonly #lifecycle: Lifecycle;
+
+  constructor(core: AgentCore, lifecycle: Lifecycle) {
+    this.#core = core;
+    this.#lifecycle = lifecycle;
+  }
+
+  /**
+   * Runs `carryOut` if the agent's node answers; a kept request is replaced by this one. Otherwise keeps the request and
+   * throws `node_unreachable` with `pending`, within `limits.node_answer_ms`. Throws `agent_not_running` for a stop of an agent
+   * that neither runs nor has a pending request.
+   */
+  async request(find: Find, asked: KeptRequest, carryOut: () => Promise<void>): Promise<void> {
+    const { store } = this.#core;
+    const { row, earlier } = await store.read((reader) => {
+      const found = find(reader);
+      return { row: found, earlier: this.#askedSoFar(reader, found) };
+    });
+    try {
+      await this.#core.nodes.get(row.node_id).reach();
+      const done =
+        row.pending !== null && (await store.write((tx) => this.#replace(tx, find(tx), asked.kind)));
+      if (!done) await carryOut();
+    } catch (error) {
+      if (!(error instanceof Problem) || !isOutOfReach(error)) throw error;
+      const kept = await store.write((tx) => {
+        const now = find(tx);
+        if (this.#isSuperseded(tx, now, asked.kind, earlier)) return false;
+        this.#keep(tx, now, asked);
+        return true;
+      });
+      // All connection failures look the same to clients; a disabled internal listener keeps its own error.
+      const { kind, code, message } = error.kind === 'bad_gateway' ? problems.nodeUnreachable() : error;
+      throw new Problem(kind, code, message, kept ? { pending: asked.kind } : {});
+    }
+  }
+
+  /** Removes the kept request. Idempotent. */
+  async withdraw(find: Find, principal: Principal): Promise<void> {
+    await this.#core.store.write((tx) => {
+      const row = find(tx);
+      if (row.pending === null) return;
+      this.#withdraw(tx, row, ['start', 'stop']);
+      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      this.#audit(tx, 'agent_request_withdrawn', row, principal, row.pending);
+      this.#core.records.publish(tx, row.id);
+    });
+  }
+
+  handlers(): Pick<IntentHandlers, 'pursue'> {
+    return { pursue: ({ lane: agent_id }) => this.#pursue(agent_id) };
+  }
+
+  /** Replaces a kept request with one that is about to be carried out. True if nothing remains to be done. */
+  #replace(tx: Tx, row: AgentRow, kind: PendingKind): boolean {
+    if (row.pending === null) return false;
+    const joins = kind !== 'stop' && this.#lifecycle.isUnanswered(tx, row, 'start');
+    if (joins) return false;
+    if (kind === 'start') this.#withdraw(tx, row, ['stop']);
+    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    this.#core.records.publish(tx, row.id);
+    return kind === 'stop' && !isLive(row);
+  }
+
+  #askedSoFar(reader: Reader, row: AgentRow): Earlier {
+    const unanswered = (kind: 'start' | 'stop') => this.#lifecycle.isUnanswered(reader, row, kind);
+    return { pending_request: row.pending_request, start: unanswered('start'), stop: unanswered('stop') };
+  }
+
+  /** Whether a later request was accepted while this one waited for the node. The last request wins. */
+  #isSuperseded(reader: Reader, row: AgentRow, kind: PendingKind, earlier: Earlier): boolean {
+    const now = this.#askedSoFar(reader, row);
+    if (now.pending_request !== null && now.pending_request !== earlier.pending_request) return true;
+    if (kind === 'start') return now.stop && !earlier.stop;
+    if (kind === 'stop') return now.start && !earlier.start;
+    return false;
+  }
+
+  #keep(tx: Tx, row: AgentRow, asked: KeptRequest): void {
+    const { outbox, timers } = this.#core;
+    const { kind } = asked;
+    if (kind === 'stop' && !isLive(row) && row.pending === null) throw problems.agentNotRunning();
+    if (kind === 'start') this.#withdraw(tx, row, ['stop']);
+    if (kind === 'stop') {
+      this.#withdraw(tx, row, ['start']);
+      timers.clear(tx, 'agent_restart', row.id);
+    }
+    updateAgent(tx, row.num, {
+      pending: kind,
+      pending_request: JSON.stringify(asked),
+      updated_at: this.#core.clock.now(),
+    });
+    if (!outbox.waits(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
+    if (row.pending === kind) return;
+    this.#audit(tx, 'agent_request_kept', row, asked.doer, kind);
+    this.#core.records.publish(tx, row.id);
+  }
+
+  /** Withdraws intents that may or may not have reached the node. */
+  #withdraw(tx: Tx, row: AgentRow, kinds: readonly ('start' | 'stop')[]): void {
+    if (kinds.includes('start') && this.#lifecycle.isUnanswered(tx, row, 'start')) {
+      this.#lifecycle.withdrawStart(tx, row);
+    } else if (kinds.includes('stop') && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
+      this.#lifecycle.withdrawStop(tx, row);
+    }
+  }
+
+  /** Carries out the kept request, and the ones that replace it meanwhile. Throws while the node does not answer. */
+  async #pursue(agent_id: string): Promise<void> {
+    const { store, outbox } = this.#core;
+    for (;;) {
+      const row = await store.read((reader) => findAgent(reader, agent_id));
+      if (!row?.pending_request) return;
+      await this.#core.nodes.get(row.node_id).reach();
+      // Its end may have been reported but not committed yet.
+      if (isLive(row)) await this.#lifecycle.untilEnded(row.session_id!, limits.node_answer_ms);
+      const stop_id = await store.write((tx) => {
+        const now = findAgent(tx, agent_id);
+        return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;
+      });
+      if (stop_id === null) continue;
+      const report = (await outbox.outcome(stop_id)) as StopReport;
+      if (report.survivors.length > 0) return this.#giveUp(agent_id, report.survivors);
+      await this.#lifecycle.untilEnded(row.session_id!, limits.settle_ms);
+    }
+  }
+
+  /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
+  #begin(tx: Tx, row: AgentRow): number | null {
+    const { kind, doer, grace_ms, session_id } = JSON.parse(row.pending_request!) as KeptRequest;
+    const lives = isLive(row);
+    if (lives && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
+      throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
+    }
+    if (lives && kind === 'restart') {
+      const intent_id = this.#lifecycle.end(tx, row, doer, grace_ms);
+      updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
+      return intent_id;
+    }
+    updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+    if (lives && kind === 'stop') this.#lifecycle.end(tx, row, doer, grace_ms);
+    if (!lives && kind !== 'stop') {
+      const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
+      this.#lifecycle.begin(tx, row, doer, fresh);
+    }
+    this.#core.records.publish(tx, row.id);
+    return null;
+  }
+
+  /** Some processes of the session cannot be ended; the agent is not started next to them. */
+  async #giveUp(agent_id: string, survivors: readonly number[]): Promise<void> {
+    await this.#core.store.write((tx) => {
+      const row = findAgent(tx, agent_id);
+      if (!row) return;
+      updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
+      const { code, message } = agentProcessesSurvived(survivors);
+      this.#core.records.logError(tx, agent_id, row.session_id, code, message);
+      this.#core.records.publish(tx, agent_id);
+    });
+  }
+
+  #audit(
+    tx: Tx,
+    event: 'agent_request_kept' | 'agent_request_withdrawn',
+    { id, workdir, node_id }: AgentRow,
+    { user_id, ip }: Principal,
+    request: string,
+  ): void {
+    const details = { request, node_id };
+    this.#core.audit.record(tx, { event, agent_id: id, user_id, ip, workdir, details });
+  }
+}

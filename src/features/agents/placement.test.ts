@@ -1,0 +1,239 @@
+/** Whose a folder is, on a node that has worktrees below `/trees`: asked when an agent is made, and again when it starts. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { idFrom } from '../../base/ids.ts';
+import { problems } from '../../core/problem.ts';
+import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { ended, type ScriptedNode } from '../../testing/scripted-node.ts';
+import type { CreateAgent } from './creation.ts';
+import { mayShare, place } from './placement.ts';
+import { type AgentRow, updateAgent } from './queries/agents.ts';
+
+let room: LivesRoom;
+let node: ScriptedNode;
+let made: string[];
+/** The agent for which the node created each folder. */
+let claims: Map<string, string>;
+
+beforeEach(async () => {
+  room = await LivesRoom.make();
+  ({ node } = room);
+  made = [];
+  claims = new Map();
+  Object.assign(node.folders, {
+    resolve: async (path: string) => {
+      const real = path.replace(/\/+$/, '').replace('/link/', '/trees/');
+      return {
+        path: real,
+        below_worktree_root: real.startsWith('/trees/'),
+        claimed_by: claims.get(real) ?? null,
+      };
+    },
+    createWorktree: async ({ agent_id, workdir }: { agent_id: string; workdir: string }) => {
+      made.push(workdir);
+      claims.set(workdir, agent_id);
+      return { workdir, repo: null, branch: null, base: null };
+    },
+    removeWorktree: async () => ({ removed: true, kept_because: null }),
+    changes: async () => ({ files: [] }),
+  });
+});
+afterEach(() => room.end());
+
+const REFUSED = { code: 'workdir_not_safe' };
+const inWorktree = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent> = {}) =>
+  room.create({ worktree_mode: 'create_worktree', workdir, ...more }, null, caller);
+const inFolder = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent> = {}) =>
+  room.create({ workdir, ...more }, null, caller);
+const remove = (caller: typeof ANA, id: string) =>
+  room.agents.delete(caller, id, { force: false, delete_worktree: true });
+
+/** Of BEN's: it was given a worktree of BEN's that is ANA's now. */
+async function squatter(more: Partial<CreateAgent> = {}) {
+  const first = await inWorktree(BEN, '/trees/feature');
+  const agent = await inFolder(BEN, '/trees/feature/', more);
+  const become = async () => {
+    await remove(BEN, first.id);
+    await inWorktree(ANA, '/trees/feature');
+  };
+  return { agent, become };
+}
+
+const sessionsOf = (agent_id: string) =>
+  [...node.launches.values()].filter((launch) => launch.agent_id === agent_id);
+
+async function expectRefused(agent_id: string, launched: number): Promise<void> {
+  await vi.waitFor(
+    async () => expect(await room.get(agent_id)).toMatchObject({ reason: 'workdir_refused', pending: null }),
+    SOON,
+  );
+  expect(sessionsOf(agent_id)).toHaveLength(launched);
+}
+
+test('the path of another agent’s worktree is refused before the node hears of it, even to root', async () => {
+  await inWorktree(BEN, '/trees/feature');
+  for (const workdir of ['/trees/feature', '/trees/feature/', '/link/feature']) {
+    await expect(inWorktree(ANA, workdir), workdir).rejects.toMatchObject(REFUSED);
+    await expect(inWorktree(BEN, workdir), workdir).rejects.toMatchObject(REFUSED);
+  }
+  expect(made).toEqual(['/trees/feature']);
+});
+
+test('the node hears that the plane has recorded a worktree which another agent shares', async () => {
+  await inWorktree(BEN, '/trees/feature');
+  const asked: unknown[] = [];
+  const { createWorktree } = node.folders;
+  node.folders.createWorktree = (request) => {
+    asked.push(request.recorded);
+    return createWorktree(request);
+  };
+  const request = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree' } as const;
+  const repository = { worktree_repo: null, worktree_ref: null };
+  const rights = { all: false, owner: BEN.user_id, mayOperate: () => true, shares: () => true };
+  for (const workdir of ['/trees/feature/', '/trees/other']) {
+    await place(room.core, 'agt_x', { ...request, ...repository, workdir }, rights, async () => {});
+  }
+  expect(asked).toEqual([true, false]);
+});
+
+test('while a worktree is made, nobody else gets one at its path; a request that failed leaves it free', async () => {
+  let go = (_error?: Error) => {};
+  const { createWorktree } = node.folders;
+  node.folders.createWorktree = async (request) => {
+    const error = await new Promise<Error | undefined>((done) => {
+      go = done;
+    });
+    if (error) throw error;
+    return createWorktree(request);
+  };
+  const first = inWorktree(BEN, '/trees/feature').catch((error: Error) => error.message);
+  await vi.waitFor(async () => {
+    await expect(inWorktree(ANA, '/link/feature')).rejects.toMatchObject(REFUSED);
+  }, SOON);
+  go(new Error('no'));
+  expect(await first).toBe('no');
+  node.folders.createWorktree = createWorktree;
+  expect(await inWorktree(ANA, '/trees/feature')).toMatchObject({ workdir: '/trees/feature' });
+});
+
+test('an agent whose workdir became another user’s worktree is not started, and shows nothing of it', async () => {
+  const { agent, become } = await squatter();
+  const { session_id } = await room.agents.start(BEN, agent.id, null);
+  node.tell(session_id!, ended(0));
+  await room.until(agent.id, 'completed');
+  expect(await room.agents.changes(BEN, agent.id)).toEqual({ files: [] });
+  await become();
+  await room.agents.start(BEN, agent.id, null);
+  await expectRefused(agent.id, 1);
+  await room.agents.restart(BEN, agent.id, 0, null);
+  await expectRefused(agent.id, 1);
+  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+  await expect(room.agents.files(ANA, agent.id, '')).rejects.toMatchObject(REFUSED);
+});
+
+test('the restart that a policy promises asks for the folder again', async () => {
+  const { agent, become } = await squatter({ restart_policy: 'on_failure' });
+  const { session_id } = await room.agents.start(BEN, agent.id, null);
+  await become();
+  node.tell(session_id!, ended(1));
+  await room.until(agent.id, 'failed');
+  await vi.waitFor(async () => {
+    const due = await room.store.read((reader) => reader.all(reader.sql.selectFrom('timers').selectAll()));
+    expect(due).toHaveLength(1);
+  }, SOON);
+  await room.pass(60_000);
+  await vi.waitFor(async () => expect((await room.get(agent.id)).session_count).toBe(2), SOON);
+  await expectRefused(agent.id, 1);
+});
+
+test('a start that was kept until the node answers asks for the folder again', async () => {
+  const first = await inWorktree(BEN, '/trees/feature');
+  const agent = await inFolder(BEN, '/trees/feature');
+  const { reach } = node;
+  node.reach = () => Promise.reject(problems.nodeUnreachable());
+  await expect(room.agents.start(BEN, agent.id, null)).rejects.toMatchObject({ code: 'node_unreachable' });
+  await room.store.write((tx) => {
+    const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', first.id))!;
+    updateAgent(tx, num, { owner_id: ANA.user_id });
+  });
+  node.reach = reach;
+  await expectRefused(agent.id, 0);
+});
+
+test('a look that waited shows nothing of what became another user’s meanwhile', async () => {
+  const { agent, become } = await squatter();
+  node.folders.changes = async () => {
+    await become();
+    return { files: [{ path: 'secret' }] } as never;
+  };
+  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+});
+
+test('agents of one owner or one team may share a worktree', () => {
+  const row = (owner_id: string, team_num: number | null) => ({ owner_id, team_num }) as AgentRow;
+  expect(mayShare(row('usr_b', null), row('usr_b', null))).toBe(true);
+  expect(mayShare(row('usr_b', 1), row('usr_a', 1))).toBe(true);
+  for (const other of [row('usr_a', null), row('usr_a', 2)]) {
+    expect([mayShare(row('usr_b', null), other), mayShare(row('usr_b', 1), other)]).toEqual([false, false]);
+  }
+});
+
+test('a repeated request finds its agent, also one that an earlier release made', async () => {
+  const first = await room.create({}, 'key', BEN);
+  expect((await room.create({}, 'key', BEN)).id).toBe(first.id);
+  const predictable = idFrom('agt', BEN.user_id, 'create', 'old-key');
+  expect((await room.create({}, 'old-key', BEN)).id).not.toBe(predictable);
+  const old = await room.create({}, null, BEN);
+  await room.store.write((tx) => {
+    const { num } = tx.get(tx.sql.selectFrom('agents').select('num').where('id', '=', old.id))!;
+    updateAgent(tx, num, { id: idFrom('agt', BEN.user_id, 'create', 'older-key') });
+  });
+  expect((await room.create({}, 'older-key', BEN)).id).toBe(
+    idFrom('agt', BEN.user_id, 'create', 'older-key'),
+  );
+});
+
+test('a view that waited while its agent was deleted shows nothing of whoever has the worktree now', async () => {
+  const agent = await inWorktree(BEN, '/trees/feature');
+  const asked = Promise.withResolvers<void>();
+  const answer = Promise.withResolvers<object>();
+  Object.assign(node.folders, {
+    changes: () => {
+      asked.resolve();
+      return answer.promise;
+    },
+  });
+  const seen = room.agents.changes(BEN, agent.id);
+  await asked.promise;
+  await remove(BEN, agent.id);
+  await inWorktree(ANA, '/trees/feature');
+  answer.resolve({ files: [{ path: 'secret' }] });
+  await expect(seen).rejects.toMatchObject({ code: 'agent_not_found' });
+});
+
+test('of several deletions at once, only one removes the worktree', async () => {
+  const agent = await inWorktree(BEN, '/trees/feature');
+  let removals = 0;
+  const removed = Promise.withResolvers<object>();
+  Object.assign(node.folders, {
+    removeWorktree: () => {
+      removals++;
+      return removed.promise;
+    },
+  });
+  const deletions = [1, 2, 3].map(() => remove(BEN, agent.id));
+  await vi.waitFor(() => expect(removals).toBe(1), SOON);
+  removed.resolve({ removed: true, kept_because: null });
+  const settled = await Promise.allSettled(deletions);
+  expect(settled.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected', 'rejected']);
+  expect(removals).toBe(1);
+});
+
+test('an agent from a restored database leaves alone what is another agent’s by now', async () => {
+  const agent = await inWorktree(BEN, '/trees/feature');
+  claims.set('/trees/feature', 'agt_of_another');
+  await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);
+  await room.agents.start(BEN, agent.id, null).catch(() => {});
+  await expectRefused(agent.id, 0);
+  const { worktree_kept } = await remove(BEN, agent.id);
+  expect(worktree_kept).toMatchObject({ reason: 'it is another agent’s' });
+});

@@ -1,0 +1,175 @@
+/** Decides where a new agent may work, and whether an existing agent may still work in its folder. */
+import { basename } from 'node:path';
+import { idFrom } from '../../base/ids.ts';
+import type { Worktree } from '../../core/node.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Reader } from '../../store/store.ts';
+import { areRoot } from '../../store/users.ts';
+import type { AgentCore } from './core.ts';
+import type { CreateAgent } from './creation.ts';
+import { type AgentRow, agentsInFolder, agentsOfWorktree, findAgent } from './queries/agents.ts';
+import { isLive } from './records.ts';
+
+/** Which worktrees of other agents a new agent may use. */
+export interface WorktreeRights {
+  /** Whether the creator of the new agent may operate this one. */
+  mayOperate(reader: Reader, row: AgentRow): boolean;
+  /** Whether the new agent shares the worktree of this one. */
+  shares(row: AgentRow): boolean;
+  /** All worktrees: the creator is root. */
+  all: boolean;
+  /** Id of the new agent's owner, by which the node queues requests fairly. */
+  owner: string;
+}
+
+type Asked = Pick<
+  CreateAgent,
+  'name' | 'node_id' | 'workdir' | 'worktree_mode' | 'worktree_repo' | 'worktree_ref'
+>;
+
+/**
+ * Checks or creates the workdir, and then calls `insert`, which inserts the agent's row. Until it has, no other agent gets a
+ * worktree at the same path. Throws `workdir path must be within allowed safe paths` and the node's errors.
+ */
+export async function place<T>(
+  core: AgentCore,
+  agent_id: string,
+  request: Asked,
+  rights: WorktreeRights,
+  insert: (worktree: Worktree) => Promise<T>,
+): Promise<T> {
+  const { node_id, workdir } = request;
+  const { folders } = core.nodes.get(node_id);
+  const { store } = core;
+  if (request.worktree_mode !== 'create_worktree') {
+    if (workdir === null || workdir === '') throw problems.workdirRequired();
+    const { path, below_worktree_root } = await folders.resolve(workdir);
+    if (below_worktree_root && !rights.all) {
+      await store.read((reader) => mustBeTheirs(reader, node_id, path, rights.mayOperate));
+    }
+    return insert({ workdir, repo: null, branch: null, base: null });
+  }
+  const { name, worktree_repo: repo, worktree_ref: ref } = request;
+  const make = (at: string | null, recorded = false) =>
+    folders.createWorktree({ agent_id, name, workdir: at, repo, ref, owner: rights.owner, recorded });
+  // The node names the folder after the agent.
+  if (workdir === null || workdir === '') return insert(await make(workdir));
+  const { path } = await folders.resolve(workdir, { to_make: true });
+  return core.worktrees.hold(node_id, path, agent_id, async () => {
+    const recorded = await store.read((reader) => {
+      mustBeFree(reader, node_id, path, rights.shares);
+      // An agent that runs there would find itself in the new worktree.
+      const others = agentsInFolder(reader, node_id, path).filter(isLive);
+      if (!others.every((row) => rights.mayOperate(reader, row))) throw problems.workdirNotSafe();
+      // All remaining agents share it.
+      return agentsOfWorktree(reader, node_id, path).length > 0;
+    });
+    return insert(await make(path, recorded));
+  });
+}
+
+/** Agents of one member in one run share a worktree. */
+export function sharesWorktree(
+  row: AgentRow,
+  { run_num, member_id }: Partial<Pick<AgentRow, 'run_num' | 'member_id'>>,
+): boolean {
+  return run_num != null && row.run_num === run_num && row.member_id === member_id;
+}
+
+/** Throws if another agent has a worktree at the path. `path`: a real path. */
+export function mustBeFree(
+  reader: Reader,
+  node_id: string,
+  path: string,
+  shares: (row: AgentRow) => boolean,
+): void {
+  const taken = agentsOfWorktree(reader, node_id, path).some((row) => !shares(row));
+  if (taken) throw problems.workdirNotSafe();
+}
+
+/** Throws unless the folder is the worktree of an agent that the creator may operate. */
+function mustBeTheirs(
+  reader: Reader,
+  node_id: string,
+  path: string,
+  mayOperate: WorktreeRights['mayOperate'],
+): void {
+  const theirs = agentsOfWorktree(reader, node_id, path).some((row) => mayOperate(reader, row));
+  if (!theirs) throw problems.workdirNotSafe();
+}
+
+/** Throws unless the agent may still work in its workdir, and exists. */
+export async function mustHaveFolder(core: AgentCore, row: AgentRow): Promise<void> {
+  await (await folderCheck(core, row))();
+}
+
+/** Runs `look`, which reads the agent's workdir. Checks the right to it before and after, because `look` may have waited. */
+export async function inOwnFolder<T>(core: AgentCore, row: AgentRow, look: () => Promise<T>): Promise<T> {
+  const check = await folderCheck(core, row);
+  await check();
+  const seen = await look();
+  await check();
+  return seen;
+}
+
+/** Returns the check: below the worktree root, another user's worktree may have been created at the agent's workdir since. */
+async function folderCheck(core: AgentCore, row: AgentRow): Promise<() => Promise<void>> {
+  const { path, claimed_by, is_foreign } = await workdirOf(core, row);
+  if (!isOwnClaim(row, claimed_by)) throw problems.workdirNotSafe();
+  return () =>
+    core.store.read((reader) => {
+      // A worktree of a deleted agent may be another agent's by now.
+      if (findAgent(reader, row.id)?.num !== row.num) throw problems.agentNotFound();
+      if (is_foreign) mustStillBeTheirs(reader, row, path);
+    });
+}
+
+/**
+ * Whether the worktree of a row is still the agent's. It is not if the database was restored from a backup of before the agent
+ * was deleted, and another agent got the worktree meanwhile.
+ */
+export async function ownsWorktree(core: AgentCore, row: AgentRow): Promise<boolean> {
+  const { folders } = core.nodes.get(row.node_id);
+  const found = await folders.resolve(row.workdir).catch((error: unknown) => {
+    // What is gone, or was replaced, is for the removal to judge.
+    if (error instanceof Problem && error.kind === 'invalid') return null;
+    throw error;
+  });
+  return found === null || isOwnClaim(row, found.claimed_by);
+}
+
+function isOwnClaim(row: AgentRow, claimed_by: string | null): boolean {
+  return row.worktree_mode !== 'create_worktree' || claimed_by === null || claimsOf(row).includes(claimed_by);
+}
+
+/** The ids for which the agent's own worktree may have been created: agents of a run's member share one. */
+function claimsOf({ id, run_id, member_id }: AgentRow): string[] {
+  return run_id === null || member_id === null ? [id] : [id, sharedWorktreeId(run_id, member_id)];
+}
+
+/** The id for which the worktree is created that the agents of a run's member share. */
+export function sharedWorktreeId(run_id: string, member_id: string): string {
+  return idFrom('agt', run_id, member_id);
+}
+
+/** `is_foreign`: the workdir is below the worktree root, but was not created for this agent. */
+async function workdirOf(core: AgentCore, row: AgentRow) {
+  const found = await core.nodes.get(row.node_id).folders.resolve(row.workdir);
+  // The node named the folder after this agent, whose record was lost and recovered.
+  const is_named = basename(found.path).endsWith(`-${row.id}`);
+  const is_own = row.worktree_mode === 'create_worktree' || is_named;
+  return { ...found, is_foreign: found.below_worktree_root && !is_own };
+}
+
+function mustStillBeTheirs(reader: Reader, row: AgentRow, path: string): void {
+  if (areRoot(reader, [row.owner_id])) return;
+  mustBeTheirs(reader, row.node_id, path, (_, other) => mayShare(row, other));
+}
+
+/** Whether an agent may use the worktree of another: they have the same owner or the same team. */
+export function mayShare(
+  { owner_id, team_num }: Pick<AgentRow, 'owner_id' | 'team_num'>,
+  other: AgentRow,
+): boolean {
+  return other.owner_id === owner_id || (team_num !== null && other.team_num === team_num);
+}

@@ -1,0 +1,24 @@
+/** SQL for the state of ACP sessions. */
+import { type AcpState, beginning } from '../../../acp/state.ts';
+import { built } from '../../../store/built.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+
+const stateOf = built((sql, session_num: number) =>
+  sql.selectFrom('acp_states').select('state').where('session_num', '=', session_num),
+);
+const keep = built((sql, session_num: number, state: string) =>
+  sql
+    .insertInto('acp_states')
+    .values({ session_num, state })
+    .onConflict((conflict) => conflict.column('session_num').doUpdateSet({ state })),
+);
+
+/** The initial state if none is stored. Fields that an earlier release did not store have their initial values. */
+export function loadAcpState(reader: Reader, session_num: number): AcpState {
+  const row = reader.get(stateOf(reader, session_num));
+  return row ? { ...beginning, ...(JSON.parse(row.state) as Partial<AcpState>) } : beginning;
+}
+
+export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {
+  tx.run(keep(tx, session_num, JSON.stringify(state)));
+}

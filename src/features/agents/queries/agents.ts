@@ -1,0 +1,346 @@
+/** SQL for agents, sessions and spools. The service has the rules. */
+import { type ExpressionBuilder, type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
+import type { StreamName } from '../../../core/event.ts';
+import type { View } from '../../../core/policy.ts';
+import type { Session } from '../../../core/session.ts';
+import { built } from '../../../store/built.ts';
+import { createSpools, type SpoolRow } from '../../../store/event-rows/spools.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { idsOfUser } from '../../../store/users.ts';
+import { agentInView } from '../../../store/views.ts';
+import type { Agent, AgentStatus } from '../rules.ts';
+
+export type AgentRow = Selectable<Tables['agents']> & {
+  last_seq: number | null;
+  session_state: Tables['sessions']['state'] | null;
+  /** When the newest event was written; null before the first. */
+  last_event_at: number | null;
+  pending_reviews: number | null;
+  pending_elicitations: number | null;
+  team_id: string | null;
+  run_id: string | null;
+};
+export type SessionRow = Selectable<Tables['sessions']> & { agent_id: string };
+
+function agentQuery(sql: Reader['sql']) {
+  return sql
+    .selectFrom('agents')
+    .leftJoin('heads', 'heads.agent_num', 'agents.num')
+    .leftJoin('sessions', 'sessions.id', 'agents.session_id')
+    .leftJoin('teams', 'teams.num', 'agents.team_num')
+    .leftJoin('runs', 'runs.num', 'agents.run_num')
+    .selectAll('agents')
+    .select(['heads.last_seq', 'sessions.state as session_state', 'teams.id as team_id', 'runs.id as run_id'])
+    .select((eb) => [
+      lastEventAt(eb).as('last_event_at'),
+      pendingReviews(eb).as('pending_reviews'),
+      pendingElicitations(eb).as('pending_elicitations'),
+    ]);
+}
+
+function lastEventAt(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('events')
+    .select('events.ts')
+    .whereRef('events.agent_num', '=', 'agents.num')
+    .orderBy('events.seq', 'desc')
+    .limit(1);
+}
+
+function pendingReviews(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('reviews')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .whereRef('reviews.agent_num', '=', 'agents.num')
+    .where('reviews.status', '=', sql.lit('pending'));
+}
+
+function pendingElicitations(eb: ExpressionBuilder<Tables, 'agents'>) {
+  return eb
+    .selectFrom('elicitations')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .whereRef('elicitations.agent_num', '=', 'agents.num')
+    .where('elicitations.status', '=', sql.lit('pending'));
+}
+
+const agentById = built((sql, id: string) => agentQuery(sql).where('agents.id', '=', id));
+
+export function findAgent(reader: Reader, id: string): AgentRow | undefined {
+  return reader.get(agentById(reader, id)) as AgentRow | undefined;
+}
+
+/** The agents for which this worktree was created: one, or all agents of a member in one run. */
+export function agentsOfWorktree(reader: Reader, node_id: string, workdir: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.node_id', '=', node_id)
+      .where('agents.workdir', '=', workdir)
+      .where('agents.worktree_mode', '=', 'create_worktree'),
+  ) as AgentRow[];
+}
+
+/** The agents that use this existing folder. `path`: a real path; agents whose workdir is a symbolic link are not found. */
+export function agentsInFolder(reader: Reader, node_id: string, path: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.node_id', '=', node_id)
+      .where(sql<boolean>`rtrim(agents.workdir, '/') = ${path}`)
+      .where('agents.worktree_mode', '=', 'use_existing'),
+  ) as AgentRow[];
+}
+
+export function ownsAgents(reader: Reader, user_id: string): boolean {
+  const agents = reader.sql.selectFrom('agents').select('id').where('owner_id', '=', user_id);
+  return reader.get(agents.limit(1)) !== undefined;
+}
+
+/** The owner of an agent, and for a member of a team its place there. */
+export function partOfTeam(reader: Reader, num: number) {
+  return reader.get(
+    reader.sql
+      .selectFrom('agents')
+      .leftJoin('teams', 'teams.num', 'agents.team_num')
+      .select(['owner_id', 'team_num', 'run_num', 'member_id', 'teams.id as team_id'])
+      .where('agents.num', '=', num),
+  );
+}
+
+/** Ids of a node's agents that are marked stale. */
+export function staleAgents(reader: Reader, node_id: string): string[] {
+  const stale = reader.sql.selectFrom('agents').select('id').where('node_id', '=', node_id);
+  return reader.all(stale.where('stale_since', 'is not', null)).map(({ id }) => id);
+}
+
+/** Ids of a node's agents that have a live session and are not marked stale. */
+export function agentsToMarkStale(reader: Reader, node_id: string): string[] {
+  const live = reader.sql.selectFrom('sessions').select('id').where('state', '<>', 'ended');
+  const agents = reader.sql
+    .selectFrom('agents')
+    .select('id')
+    .where('node_id', '=', node_id)
+    .where('stale_since', 'is', null)
+    .where('session_id', 'in', live);
+  return reader.all(agents).map(({ id }) => id);
+}
+
+/** The running agent of a run's member; the newest, if an earlier one still runs. */
+export function runningMember(reader: Reader, run_num: number, member_id: string): AgentRow | undefined {
+  return reader.get(
+    agentQuery(reader.sql)
+      .where('agents.run_num', '=', run_num)
+      .where('agents.member_id', '=', member_id)
+      .where('agents.status', '=', 'running')
+      .orderBy('agents.num', 'desc')
+      .limit(1),
+  ) as AgentRow | undefined;
+}
+
+export interface AgentFilter {
+  view: View;
+  status?: AgentStatus | undefined;
+  node_id?: string | undefined;
+  name?: string | undefined;
+  /** The agent must have all of them. */
+  labels?: readonly (readonly [name: string, value: string])[] | undefined;
+  /** Username or id. */
+  owner?: string | undefined;
+  team_id?: string | undefined;
+  repo?: string | undefined;
+  /** Each must occur in the id, name, command, workdir or labels; case does not matter. */
+  words?: readonly string[] | undefined;
+  /** Agents older than this one (by `num`). */
+  before_num?: number | undefined;
+  limit?: number | undefined;
+}
+
+/** The agents of a run, oldest first. */
+export function agentsOfRun(reader: Reader, run_num: number) {
+  return reader.all(
+    reader.sql
+      .selectFrom('agents')
+      .select(['id', 'member_id', 'node_id', 'status'])
+      .where('run_num', '=', run_num)
+      .orderBy('num'),
+  );
+}
+
+/** The agents of a run that have a live session. */
+export function liveAgentsOfRun(reader: Reader, run_num: number): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.run_num', '=', run_num)
+      .where('sessions.state', '<>', 'ended')
+      .orderBy('agents.num'),
+  ) as AgentRow[];
+}
+
+/** Newest first. */
+export function listAgents(reader: Reader, filter: AgentFilter): AgentRow[] {
+  let query = agentQuery(reader.sql).where(agentInView(reader, filter.view)).orderBy('agents.num', 'desc');
+  if (filter.status !== undefined) query = query.where('agents.status', '=', filter.status);
+  if (filter.node_id !== undefined) query = query.where('agents.node_id', '=', filter.node_id);
+  if (filter.name !== undefined) query = query.where('agents.name', '=', filter.name);
+  if (filter.team_id !== undefined) query = query.where('teams.id', '=', filter.team_id);
+  if (filter.repo !== undefined) query = query.where('agents.worktree_repo', '=', filter.repo);
+  if (filter.owner !== undefined)
+    query = query.where('agents.owner_id', 'in', idsOfUser(reader, filter.owner));
+  for (const [name, value] of filter.labels ?? []) {
+    query = query.where(
+      sql<boolean>`EXISTS (SELECT 1 FROM json_each(agents.labels) WHERE key = ${name} AND value = ${value})`,
+    );
+  }
+  for (const word of filter.words ?? []) {
+    const text = sql`lower(agents.id || char(10) || agents.name || char(10) || agents.command || char(10) || agents.workdir || char(10) || agents.labels)`;
+    query = query.where(sql<boolean>`instr(${text}, lower(${word})) > 0`);
+  }
+  if (filter.before_num !== undefined) query = query.where('agents.num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query) as AgentRow[];
+}
+
+/** A user's agents of exactly this name, newest first. */
+export function agentsNamed(reader: Reader, owner_id: string, name: string): AgentRow[] {
+  return reader.all(
+    agentQuery(reader.sql)
+      .where('agents.owner_id', '=', owner_id)
+      .where('agents.name', '=', name)
+      .orderBy('agents.num', 'desc'),
+  ) as AgentRow[];
+}
+
+/** Returns the new row's `num`. */
+export function insertAgent(tx: Tx, row: Insertable<Tables['agents']>): number {
+  return tx.get(tx.sql.insertInto('agents').values(row).returning('num'))!.num;
+}
+
+export function updateAgent(tx: Tx, num: number, changes: Updateable<Tables['agents']>): void {
+  tx.run(tx.sql.updateTable('agents').set(changes).where('num', '=', num));
+}
+
+export function deleteAgent(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('agents').where('num', '=', num));
+}
+
+export function toAgent(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent {
+  return {
+    id: row.id,
+    name: row.name,
+    workdir: row.workdir,
+    command: row.command,
+    argv: row.argv === null ? null : JSON.parse(row.argv),
+    protocol: row.protocol,
+    preset: row.preset,
+    permission_mode: row.permission_mode,
+    asks: row.asks,
+    worktree_mode: row.worktree_mode,
+    worktree_repo: row.worktree_repo,
+    worktree_ref: row.worktree_ref,
+    worktree_branch: row.worktree_branch,
+    node_id: row.node_id,
+    owner_id: row.owner_id,
+    status: row.status,
+    activity: activity(row, now_ms, quiet_after_ms),
+    exit_code: row.exit_code,
+    exit_signal: row.exit_signal,
+    reason: row.reason,
+    session_id: row.session_id,
+    session_count: row.session_count,
+    labels: JSON.parse(row.labels),
+    env_keys: Object.keys(JSON.parse(row.env)),
+    restart_policy: row.restart_policy,
+    team_id: row.team_id,
+    run_id: row.run_id,
+    member_id: row.member_id,
+    pending_reviews: row.pending_reviews ?? 0,
+    pending_elicitations: row.pending_elicitations ?? 0,
+    last_seq: row.last_seq ?? 0,
+    last_event_at: rfc3339OrNull(row.last_event_at),
+    stale_since: rfc3339OrNull(row.stale_since),
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+    started_at: rfc3339OrNull(row.started_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+    stdin: row.stdin === 1,
+    on_exit: row.on_exit,
+    leftovers: JSON.parse(row.leftovers),
+    cleanup: row.cleanup,
+    pending: row.pending,
+  };
+}
+
+/** Silence is a label: an agent without output for `quiet_after_ms` is `quiet`, and continues to run. */
+function activity(row: AgentRow, now_ms: number, quiet_after_ms: number): Agent['activity'] {
+  if (row.status !== 'running') return row.session_state === 'starting' ? 'starting' : null;
+  if (row.activity !== null && row.activity !== 'working') return row.activity;
+  return now_ms - (row.last_event_at ?? row.started_at ?? now_ms) > quiet_after_ms ? 'quiet' : 'working';
+}
+
+function sessionQuery(sql: Reader['sql']) {
+  return sql
+    .selectFrom('sessions')
+    .innerJoin('agents', 'agents.num', 'sessions.agent_num')
+    .selectAll('sessions')
+    .select('agents.id as agent_id');
+}
+
+const sessionById = built((sql, id: string) => sessionQuery(sql).where('sessions.id', '=', id));
+
+export function findSession(reader: Reader, id: string): SessionRow | undefined {
+  return reader.get(sessionById(reader, id));
+}
+
+/** Sessions of a node that are not known to have ended. */
+export function liveSessions(reader: Reader, node_id: string): SessionRow[] {
+  return reader.all(
+    sessionQuery(reader.sql).where('sessions.node_id', '=', node_id).where('sessions.state', '<>', 'ended'),
+  );
+}
+
+/** Newest first. */
+export function sessionsOf(
+  reader: Reader,
+  agent_num: number,
+  page: { before_number?: number | undefined; limit?: number | undefined } = {},
+): SessionRow[] {
+  let query = sessionQuery(reader.sql).where('agent_num', '=', agent_num).orderBy('number', 'desc');
+  if (page.before_number !== undefined) query = query.where('number', '<', page.before_number);
+  if (page.limit !== undefined) query = query.limit(page.limit);
+  return reader.all(query);
+}
+
+/** Inserts a session with both spools at offset 0. Returns its `num`. */
+export function insertSession(tx: Tx, row: Insertable<Tables['sessions']>): number {
+  const num = tx.get(tx.sql.insertInto('sessions').values(row).returning('num'))!.num;
+  createSpools(tx, num);
+  return num;
+}
+
+export function updateSession(tx: Tx, num: number, changes: Updateable<Tables['sessions']>): void {
+  tx.run(tx.sql.updateTable('sessions').set(changes).where('num', '=', num));
+}
+
+export function deleteSession(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('sessions').where('num', '=', num));
+}
+
+export function toSession(row: SessionRow, spools: Record<StreamName, SpoolRow>): Session {
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    node_id: row.node_id,
+    number: row.number,
+    state: row.state,
+    pid: row.pid,
+    exit_code: row.exit_code,
+    exit_signal: row.exit_signal,
+    reason: row.reason,
+    cleanup: row.cleanup,
+    created_at: rfc3339(row.created_at),
+    started_at: rfc3339OrNull(row.started_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+    stdout_bytes: spools.stdout.offset,
+    stderr_bytes: spools.stderr.offset,
+  };
+}

@@ -1,0 +1,183 @@
+/**
+ * Applies what nodes report about sessions. Each fact is one transaction that changes the session, its agent and the log
+ * together, and moves the session's fact cursor. Ingest calls it in order, with the end after the last byte.
+ */
+
+import type { StreamName } from '../../core/event.ts';
+import type { SessionEnd, SessionFact } from '../../core/node.ts';
+import type { Exit } from '../../core/session.ts';
+import type { SessionCursor } from '../../events/ingest/source.ts';
+import { outputBytes, rebaseSpool, type SpoolRow, spoolsOf } from '../../store/event-rows/spools.ts';
+import type { Tx } from '../../store/store.ts';
+import type { AgentCore } from './core.ts';
+import { loadAcpState } from './queries/acp-state.ts';
+import {
+  type AgentRow,
+  findAgent,
+  findSession,
+  type SessionRow,
+  updateAgent,
+  updateSession,
+} from './queries/agents.ts';
+import { nothingPending } from './records.ts';
+import { type AgentStatus, finalStatus } from './rules.ts';
+
+/** Whether a kept start still has to be carried out after this session's end. A session that never ran was this start. */
+function hasPendingStart({ pending, pending_request }: AgentRow, { state }: SessionRow): boolean {
+  return pending_request !== null && pending !== 'stop' && state !== 'starting';
+}
+
+export class Reconciler {
+  readonly #core: AgentCore;
+
+  constructor(core: AgentCore) {
+    this.#core = core;
+  }
+
+  /** The committed cursor of a session that is still followed. */
+  load(session_id: string, node_id: string): Promise<SessionCursor | null> {
+    return this.#core.store.read((reader) => {
+      const session = findSession(reader, session_id);
+      // A node is not trusted about sessions of other nodes.
+      if (!session || session.state === 'ended' || session.node_id !== node_id) return null;
+      const { stdout, stderr } = spoolsOf(reader, session.num);
+      const cursor = (spool: SpoolRow) => {
+        const { offset, base, tail } = spool;
+        return { offset, base, tail, output: outputBytes(spool) };
+      };
+      return {
+        session_id,
+        agent_id: session.agent_id,
+        owner_id: findAgent(reader, session.agent_id)?.owner_id ?? '',
+        streams: { stdout: cursor(stdout), stderr: cursor(stderr) },
+        fact: session.fact,
+        acp: session.protocol === 'acp' ? { spilling: loadAcpState(reader, session.num).spilling } : null,
+        redactor: this.#core.secrets.redactorOf(reader, session_id),
+      };
+    });
+  }
+
+  async settle(session_id: string, fact: SessionFact): Promise<void> {
+    await this.#core.store.write((tx) => {
+      const session = findSession(tx, session_id);
+      if (!session || session.state === 'ended' || fact.number <= session.fact) return;
+      const { body } = fact;
+      if (body.kind === 'started') this.#started(tx, session, body.pid, body.started_at_ms);
+      else if (body.kind === 'ended') this.#ended(tx, session, body.end);
+      else if (body.kind === 'trouble') {
+        this.#core.records.logError(tx, session.agent_id, session.id, body.code, body.error, body.details);
+        this.#core.records.publish(tx, session.agent_id);
+      }
+      updateSession(tx, session.num, { fact: fact.number });
+      tx.afterCommit(() => this.#core.waits.changed(session_id));
+    });
+  }
+
+  /** An end that no process reached or that no node can tell: refused before the spawn, or lost. */
+  async reconcileWithoutProcess(session_id: string, exit: Exit): Promise<void> {
+    await this.#core.store.write((tx) => this.endWithoutProcess(tx, session_id, exit));
+  }
+
+  /** The same inside a transaction. Does nothing for a session that is over, or unknown. */
+  endWithoutProcess(tx: Tx, session_id: string, exit: Exit): void {
+    const session = findSession(tx, session_id);
+    if (!session || session.state === 'ended') return;
+    const { stdout, stderr } = spoolsOf(tx, session.num);
+    this.#ended(tx, session, {
+      exit,
+      sizes: { stdout: stdout.offset, stderr: stderr.offset },
+      cleanup: null,
+      leftovers: [],
+      ended_at_ms: this.#core.clock.now(),
+    });
+    tx.afterCommit(() => this.#core.waits.changed(session_id));
+  }
+
+  async rebase(session_id: string, stream: StreamName): Promise<void> {
+    await this.#core.store.write((tx) => {
+      const session = findSession(tx, session_id);
+      if (!session) return;
+      const spool = rebaseSpool(tx, session.num, stream);
+      this.#core.records.logError(
+        tx,
+        session.agent_id,
+        session.id,
+        'output_truncated',
+        `the ${stream} file was changed by another program; output between ${spool.offset} and there may be missing`,
+        { stream, offset: spool.offset },
+      );
+    });
+  }
+
+  #started(tx: Tx, session: SessionRow, pid: number, started_at_ms: number): void {
+    if (session.state !== 'starting') return;
+    const agent = findAgent(tx, session.agent_id)!;
+    updateSession(tx, session.num, { state: 'running', pid, started_at: started_at_ms });
+    const acp = session.protocol === 'acp';
+    const activity = acp ? 'starting' : 'working';
+    const status = this.#core.records.changeStatus(tx, agent, session.id, 'running', { activity });
+    updateAgent(tx, agent.num, {
+      status,
+      exit_code: null,
+      exit_signal: null,
+      reason: null,
+      cleanup: null,
+      leftovers: '[]',
+      // A stop that was requested meanwhile is still pending.
+      ...(agent.pending !== 'stop' && nothingPending),
+      started_at: started_at_ms,
+      ended_at: null,
+      updated_at: this.#core.clock.now(),
+    });
+    if (acp || agent.run_num !== null) {
+      const begun = { agent_id: agent.id, session_id: session.id };
+      this.#core.facts.record(tx, 'session_started', session.id, begun);
+    }
+    this.#core.records.publish(tx, agent.id);
+  }
+
+  #ended(tx: Tx, session: SessionRow, end: SessionEnd): void {
+    const agent = findAgent(tx, session.agent_id)!;
+    const redactor = this.#core.secrets.redactor(tx, session.id);
+    const { message } = end.exit;
+    // Redacted, because runs publish it too.
+    const exit = { ...end.exit, message: message === null ? null : (redactor?.text(message) ?? message) };
+    const leftovers = JSON.stringify(end.leftovers);
+    const to: AgentStatus = finalStatus(exit, session.stopping === 1);
+    const reason = to === 'failed' ? exit.reason : null;
+    if (reason && exit.message) this.#core.records.logError(tx, agent.id, session.id, reason, exit.message);
+    const shown = { exit_code: exit.exit_code, exit_signal: exit.exit_signal };
+    const status = this.#core.records.changeStatus(tx, agent, session.id, to, {
+      ...(exit.exit_code !== null && { exit_code: exit.exit_code }),
+      ...(exit.exit_signal !== null && { exit_signal: exit.exit_signal }),
+      ...(reason !== null && { reason }),
+    });
+    updateSession(tx, session.num, {
+      state: 'ended',
+      ...shown,
+      reason,
+      cleanup: end.cleanup,
+      ended_at: end.ended_at_ms,
+    });
+    updateAgent(tx, agent.num, {
+      status,
+      ...shown,
+      reason,
+      cleanup: end.cleanup,
+      leftovers: redactor?.json(leftovers) ?? leftovers,
+      ...(!hasPendingStart(agent, session) && nothingPending),
+      ended_at: end.ended_at_ms,
+      updated_at: this.#core.clock.now(),
+    });
+    this.#core.session.onExit(tx, session.id, exit);
+    this.#core.outbox.enqueue(tx, session.node_id, session.id, 'forget', {});
+    this.#core.facts.record(tx, 'session_ended', session.id, {
+      agent_id: agent.id,
+      session_id: session.id,
+      status,
+      started_at_ms: session.started_at,
+      message: exit.message,
+    });
+    this.#core.records.publish(tx, agent.id);
+  }
+}

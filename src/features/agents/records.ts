@@ -1,0 +1,104 @@
+/** Agents' records: finds them for a caller, publishes their changes, and appends to their logs what happened. */
+import { limits } from '../../base/limits.ts';
+import { type Action, authorize, decide } from '../../core/policy.ts';
+import { problems } from '../../core/problem.ts';
+import { agentResource } from '../../store/resources.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { Core } from '../feature.ts';
+import { type AgentRow, deleteAgent, findAgent, toAgent } from './queries/agents.ts';
+import { type Agent, type AgentStatus, transition } from './rules.ts';
+
+/** The columns of an agent that was never started. */
+export function newAgentDefaults(now: number) {
+  const counts = { session_count: 0, restart_count: 0 };
+  return { status: 'created' as const, leftovers: '[]', ...counts, created_at: now, updated_at: now };
+}
+
+/** The columns of an agent without a pending request. */
+export const nothingPending = { pending: null, pending_request: null } as const;
+
+/** Whether the agent has a session that has not ended, as far as is known. */
+export function isLive(row: AgentRow): boolean {
+  return row.session_state === 'starting' || row.session_state === 'running';
+}
+
+export class AgentRecords {
+  readonly #core: Pick<Core, 'clock' | 'events' | 'feed' | 'timers'>;
+
+  constructor(core: Pick<Core, 'clock' | 'events' | 'feed' | 'timers'>) {
+    this.#core = core;
+  }
+
+  /** The record as clients see it. */
+  toAgent(row: AgentRow): Agent {
+    return toAgent(row, this.#core.clock.now(), limits.quiet_after_ms);
+  }
+
+  /** Throws `agent not found` if the agent does not exist or the caller may not read it, and a 403 if only `action` is denied. */
+  find(reader: Reader, caller: Caller, action: Action, agent_id: string): AgentRow {
+    const row = this.mustFind(reader, agent_id);
+    authorize(caller, action, agentResource(reader, row), problems.agentNotFound);
+    return row;
+  }
+
+  /** Whether the policy allows the caller to do this with the agent. */
+  may(reader: Reader, caller: Caller, action: Action, row: AgentRow): boolean {
+    return decide(caller, action, agentResource(reader, row)) === 'allow';
+  }
+
+  /** Without authorization. Throws `agent not found`. */
+  mustFind(reader: Reader, agent_id: string): AgentRow {
+    const row = findAgent(reader, agent_id);
+    if (!row) throw problems.agentNotFound();
+    return row;
+  }
+
+  /** Publishes the record to streams. Call it last in a transaction. */
+  publish(tx: Tx, agent_id: string): void {
+    const row = this.mustFind(tx, agent_id);
+    this.#core.feed.append(tx, 'agent', row.owner_id, { ...this.toAgent(row) }, row.team_num, agent_id);
+  }
+
+  /** Deletes the record with the log and the restart timer, and publishes the deletion. */
+  remove(tx: Tx, row: AgentRow): void {
+    const { timers, events, feed } = this.#core;
+    const record = { ...this.toAgent(row), deleted: true };
+    timers.clear(tx, 'agent_restart', row.id);
+    events.drop(tx, row.num);
+    deleteAgent(tx, row.num);
+    feed.append(tx, 'agent', row.owner_id, record, row.team_num, row.id);
+  }
+
+  /** Appends the status event of a transition and returns the new status; the caller updates the row. Throws if it is illegal. */
+  changeStatus(
+    tx: Tx,
+    row: AgentRow,
+    session_id: string,
+    to: AgentStatus,
+    fields: Record<string, unknown>,
+  ): AgentStatus {
+    const from = row.status;
+    const status = transition(from, to);
+    const ts_ms = this.#core.clock.now();
+    this.#core.events.append(tx, row.id, [
+      { type: 'status', session_id, ts_ms, fields: { status, previous_status: from, ...fields } },
+    ]);
+    return status;
+  }
+
+  /** Appends an `error` event. */
+  logError(
+    tx: Tx,
+    agent_id: string,
+    session_id: string | null,
+    code: string,
+    error: string,
+    details: object = {},
+  ): void {
+    const ts_ms = this.#core.clock.now();
+    this.#core.events.append(tx, agent_id, [
+      { type: 'error', session_id, ts_ms, fields: { code, error, ...details } },
+    ]);
+  }
+}

@@ -1,0 +1,39 @@
+/** The restart policy: when a session of an `on_failure` agent fails, a timer restarts the agent, with growing backoff. */
+import { limits } from '../../base/limits.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import { type AgentCore, SERVICE } from './core.ts';
+import type { Lifecycle } from './lifecycle.ts';
+import { findAgent, findSession, updateAgent } from './queries/agents.ts';
+
+export function restartFacts(core: AgentCore): FactHandlers {
+  return {
+    session_ended: (tx, { payload, ts_ms }) => {
+      const row = findAgent(tx, payload.agent_id);
+      if (row?.restart_policy !== 'on_failure' || row.session_id !== payload.session_id) return;
+      if (payload.status !== 'failed' || row.session_state !== 'ended') return;
+      // A session that ran longer than the longest backoff resets it.
+      const ran_ms = payload.started_at_ms === null ? 0 : ts_ms - payload.started_at_ms;
+      const count = ran_ms > limits.restart_backoff_ms_max ? 0 : row.restart_count;
+      const wait_ms = Math.min(limits.restart_backoff_ms * 2 ** count, limits.restart_backoff_ms_max);
+      updateAgent(tx, row.num, { restart_count: count + 1 });
+      core.timers.set(tx, 'agent_restart', row.id, core.clock.now() + wait_ms, {
+        session_id: payload.session_id,
+      });
+    },
+  };
+}
+
+export function restartTimers(core: AgentCore, lifecycle: Lifecycle): Pick<TimerHandlers, 'agent_restart'> {
+  return {
+    agent_restart: (tx, timer) => {
+      const row = findAgent(tx, timer.ref);
+      const session = findSession(tx, timer.payload.session_id);
+      if (!row || !session || session.state !== 'ended' || row.session_id !== session.id) return;
+      // A later request takes precedence.
+      if (row.pending !== null) return;
+      lifecycle.begin(tx, row, SERVICE);
+      core.records.publish(tx, row.id);
+    },
+  };
+}

@@ -1,0 +1,131 @@
+/** An agent's states, its record as clients see it, and what remains of a forgotten agent. */
+import type { Exit, Leftover } from '../../core/session.ts';
+
+export const agentStatuses = ['created', 'running', 'completed', 'failed', 'cancelled'] as const;
+export type AgentStatus = (typeof agentStatuses)[number];
+
+export const activities = ['starting', 'idle', 'working', 'needs_you', 'quiet'] as const;
+export type Activity = (typeof activities)[number];
+
+export const worktreeModes = ['use_existing', 'create_worktree'] as const;
+export type WorktreeMode = (typeof worktreeModes)[number];
+export const protocols = ['auto', 'acp', 'plain'] as const;
+export type Protocol = (typeof protocols)[number];
+export const restartPolicies = ['never', 'on_failure'] as const;
+export type RestartPolicy = (typeof restartPolicies)[number];
+export const onExits = ['kill', 'keep'] as const;
+export type OnExit = (typeof onExits)[number];
+
+export const pendingKinds = ['start', 'stop', 'restart'] as const;
+export type PendingKind = (typeof pendingKinds)[number];
+
+/** What a forgotten agent leaves on its node. */
+export interface LeftBehind {
+  agent_id: string;
+  name: string;
+  node_id: string;
+  workdir: string;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_branch: string | null;
+  /** Sessions that are not known to have ended; the pid is null if the node never reported it. */
+  sessions: { id: string; pid: number | null }[];
+  /** Of the last session that ended, with `on_exit: keep`. */
+  leftovers: { pid: number; command: string }[];
+}
+/** `ask`: each session is set up as the preset declares, so that the agent asks before it acts. `agent`: the agent's own mode. */
+export const permissionModes = ['ask', 'agent'] as const;
+export type PermissionMode = (typeof permissionModes)[number];
+/** What was observed. `asks`: it acted only with permission. `acts`: it wrote, ran or fetched something without. */
+export const observedAsks = ['asks', 'acts', 'unknown'] as const;
+export type Asks = (typeof observedAsks)[number];
+
+/** An agent's record as clients see it (`interface.md` §3). */
+export interface Agent {
+  id: string;
+  name: string;
+  workdir: string;
+  command: string;
+  argv: string[] | null;
+  protocol: Protocol;
+  preset: string | null;
+  permission_mode: PermissionMode;
+  asks: Asks;
+  worktree_mode: WorktreeMode;
+  worktree_repo: string | null;
+  worktree_ref: string | null;
+  worktree_branch: string | null;
+  node_id: string;
+  owner_id: string;
+  status: AgentStatus;
+  activity: Activity | null;
+  exit_code: number | null;
+  exit_signal: string | null;
+  reason: string | null;
+  session_id: string | null;
+  session_count: number;
+  labels: Record<string, string>;
+  env_keys: string[];
+  restart_policy: RestartPolicy;
+  team_id: string | null;
+  run_id: string | null;
+  member_id: string | null;
+  pending_reviews: number;
+  pending_elicitations: number;
+  last_seq: number;
+  last_event_at: string | null;
+  stale_since: string | null;
+  created_at: string;
+  updated_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+  stdin: boolean;
+  on_exit: OnExit;
+  leftovers: Leftover[];
+  cleanup: 'proven' | 'swept' | null;
+  /** The request that is carried out once the agent's node answers. */
+  pending: PendingKind | null;
+}
+
+export function isFinal(status: AgentStatus): boolean {
+  return status === 'completed' || status === 'failed' || status === 'cancelled';
+}
+
+/** What a request can wait for. */
+export const agentMilestones = ['ended', 'idle', 'needs_you'] as const;
+export type AgentMilestone = (typeof agentMilestones)[number];
+
+export function hasReached(agent: Pick<Agent, 'status' | 'activity'>, milestone: AgentMilestone): boolean {
+  return milestone === 'ended' ? isFinal(agent.status) : agent.activity === milestone;
+}
+
+const legal: Record<AgentStatus, readonly AgentStatus[]> = {
+  created: ['running', 'failed', 'cancelled'],
+  running: ['completed', 'failed', 'cancelled'],
+  completed: ['running', 'failed', 'cancelled'],
+  failed: ['running', 'failed', 'cancelled'],
+  cancelled: ['running', 'failed', 'cancelled'],
+};
+
+/**
+ * Returns the next status. Throws if the transition is illegal, which is a bug and must not be stored.
+ *
+ * ```
+ *  created ──process started──▶ running ──exit code 0──▶ completed ─┐
+ *     │                            ├──other exit, lost──▶ failed ───┤ started again: ──▶ running
+ *     │                            └──stop accepted──▶ cancelled ───┘
+ *     └──start failed──▶ failed, or cancelled if a stop was accepted before the process started
+ * ```
+ *
+ * A start that fails without a process leads from any status except `running` to `failed` or `cancelled`.
+ */
+export function transition(from: AgentStatus, to: AgentStatus): AgentStatus {
+  if (!legal[from].includes(to)) throw new Error(`illegal agent transition ${from} -> ${to}`);
+  return to;
+}
+
+/** The final status of a session. After an accepted stop it is `cancelled`, whatever the exit code. */
+export function finalStatus(exit: Exit, stop_accepted: boolean): AgentStatus {
+  if (stop_accepted) return 'cancelled';
+  return exit.reason === null && exit.exit_code === 0 ? 'completed' : 'failed';
+}

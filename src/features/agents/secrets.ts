@@ -1,0 +1,83 @@
+/**
+ * Finds the secrets to redact in the output of a session: the values of its agent's variables, and the token with which it
+ * calls the plane. They are computed once per session, because the variables of a running agent cannot change.
+ */
+import { limits } from '../../base/limits.ts';
+import { Redactor, type Secret } from '../../core/redaction.ts';
+import type { Reader } from '../../store/store.ts';
+import { findPreset } from '../presets/rules/catalog.ts';
+import { permissionEnv } from '../presets/rules/preset.ts';
+import { findAgent, findSession } from './queries/agents.ts';
+
+export interface SecretsOptions {
+  /** `events.redact_env`, which can change while agents run. Tokens are redacted in any case. */
+  redact_env(): boolean;
+  /** Null while the internal listener is disabled. */
+  actorToken(session_id: string): string | null;
+}
+
+interface Known {
+  everything: Redactor | null;
+  token: Redactor | null;
+}
+
+export class Secrets {
+  readonly #options: SecretsOptions;
+  readonly #known = new Map<string, Known>();
+
+  constructor(options: SecretsOptions) {
+    this.#options = options;
+  }
+
+  /** The token with which the session calls the plane; null while the actor listener is disabled. */
+  actorToken(session_id: string): string | null {
+    return this.#options.actorToken(session_id);
+  }
+
+  /** Returns a function that returns the session's redactor, or null if there is nothing to redact. For long-lived readers. */
+  redactorOf(reader: Reader, session_id: string): () => Redactor | null {
+    const known = this.#find(reader, session_id);
+    this.#remember(session_id, known);
+    return () => this.#choose(known);
+  }
+
+  /** The session's redactor, for one use; null if there is nothing to redact. */
+  redactor(reader: Reader, session_id: string | null): Redactor | null {
+    if (session_id === null) return null;
+    let known = this.#known.get(session_id);
+    if (!known) {
+      known = this.#find(reader, session_id);
+      this.#remember(session_id, known);
+    }
+    return this.#choose(known);
+  }
+
+  #choose({ everything, token }: Known): Redactor | null {
+    return this.#options.redact_env() ? everything : token;
+  }
+
+  #find(reader: Reader, session_id: string): Known {
+    const session = findSession(reader, session_id);
+    const agent = session && findAgent(reader, session.agent_id);
+    const token = this.#options.actorToken(session_id);
+    const own = token === null ? [] : [{ name: 'SVC_ACTOR_TOKEN', value: token }];
+    const env = agent ? secretsOf(JSON.parse(agent.env), agent.preset) : [];
+    return { everything: Redactor.of([...own, ...env]), token: Redactor.of(own) };
+  }
+
+  #remember(session_id: string, known: Known): void {
+    this.#known.delete(session_id);
+    for (const [oldest] of this.#known) {
+      if (this.#known.size < limits.redactions_cached_max) break;
+      this.#known.delete(oldest);
+    }
+    this.#known.set(session_id, known);
+  }
+}
+
+/** Values that a preset sets are public, so they are not secrets. */
+function secretsOf(env: Record<string, string>, preset: string | null): Secret[] {
+  const found = preset === null ? null : findPreset(preset);
+  const known = found && { ...found.env, ...permissionEnv(found) };
+  return Object.entries(env).flatMap(([name, value]) => (known?.[name] === value ? [] : { name, value }));
+}

@@ -1,0 +1,447 @@
+/**
+ * Agents as clients use them: list, create, change, start, stop and delete. `lifecycle.ts` has the life cycle of sessions, and
+ * `reconciler.ts` applies what nodes report.
+ */
+import { KeyedQueue } from '../../base/async.ts';
+import { idFrom, newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { differs } from '../../core/changes.ts';
+import { showArgv } from '../../core/command.ts';
+import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles, Worktree } from '../../core/node.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Action, authorize, viewOf } from '../../core/policy.ts';
+import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import type { Session } from '../../core/session.ts';
+import type { Audience } from '../../events/feed.ts';
+import { spoolsOf } from '../../store/event-rows/spools.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { AgentCore, Principal } from './core.ts';
+import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.ts';
+import { type Lifecycle, unlessNotRunning } from './lifecycle.ts';
+import type { Pending } from './pending.ts';
+import { inOwnFolder, ownsWorktree, place } from './placement.ts';
+import {
+  type AgentRow,
+  agentsNamed,
+  findAgent,
+  findSession,
+  listAgents,
+  sessionsOf,
+  toSession,
+  updateAgent,
+  updateSession,
+} from './queries/agents.ts';
+import { isLive } from './records.ts';
+import type { Agent, AgentStatus, PermissionMode, RestartPolicy } from './rules.ts';
+
+export interface UpdateAgent {
+  name?: string | undefined;
+  labels?: Record<string, string> | undefined;
+  command?: string | undefined;
+  argv?: string[] | null | undefined;
+  env?: Record<string, string> | undefined;
+  restart_policy?: RestartPolicy | undefined;
+  permission_mode?: PermissionMode | undefined;
+}
+
+export interface AgentListFilter {
+  status?: AgentStatus | undefined;
+  node_id?: string | undefined;
+  name?: string | undefined;
+  /** `name=value`; an agent must have all. */
+  label?: readonly string[] | undefined;
+  /** Username or id. */
+  owner?: string | undefined;
+  team_id?: string | undefined;
+  /** The `worktree_repo` of agents. */
+  repo?: string | undefined;
+  /** Words that all occur in an agent's id, name, command, workdir or labels. */
+  q?: string | undefined;
+}
+
+export interface Deleted {
+  /** Null when no worktree was left behind. */
+  worktree_kept: { workdir: string; reason: string } | null;
+}
+
+export class Agents {
+  readonly #core: AgentCore;
+  readonly #lifecycle: Lifecycle;
+  readonly #pending: Pending;
+  /** One deletion at a time per agent. */
+  readonly #deletions = new KeyedQueue();
+
+  constructor(core: AgentCore, lifecycle: Lifecycle, pending: Pending) {
+    this.#core = core;
+    this.#lifecycle = lifecycle;
+    this.#pending = pending;
+  }
+
+  get(caller: Caller, agent_id: string): Promise<Agent> {
+    return this.#record(caller, 'agent.read', agent_id);
+  }
+
+  /** `action`: of the request. A token that may change an agent gets its record even without the scope to read it. */
+  #record(caller: Caller, action: Action, agent_id: string): Promise<Agent> {
+    return this.#core.store.read((reader) =>
+      this.#core.records.toAgent(this.#core.records.find(reader, caller, action, agent_id)),
+    );
+  }
+
+  /** Newest first. Without a page request, at most `limits.plain_list_items_max`, with a cursor for the rest. */
+  list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
+    authorize(caller, 'agents.list');
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
+    const { label = [], q = '', ...exact } = filter;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#core.store.read((reader) => {
+      const rows = listAgents(reader, {
+        view: viewOf(caller),
+        ...exact,
+        labels: label.map(pairOf),
+        words: q.split(/\s+/).filter((word) => word !== ''),
+        before_num,
+        limit: limit + 1,
+      });
+      return page(
+        rows,
+        limit,
+        (row) => this.#core.records.toAgent(row),
+        (row) => [row.num],
+      );
+    });
+  }
+
+  /**
+   * Idempotent by key. `replace`: deletes the caller's agents of the same name first; worktrees with unsaved work are kept.
+   * Throws `agent is running`, and changes nothing, if one of them runs.
+   */
+  async create(
+    caller: Caller,
+    asked: CreateAgent,
+    idempotency_key: string | null,
+    { replace = false } = {},
+  ): Promise<Agent> {
+    authorize(caller, 'agents.create');
+    // Before anything is created, because a token may lack the scope for the start.
+    if (asked.start) authorize(caller, 'agent.drive');
+    const request = fromPreset(asked);
+    if (request.prompt !== null && request.protocol !== 'acp') throw problems.promptNeedsAcp();
+    const node = this.#core.nodes.get(request.node_id);
+    const [of_key, earlier] = this.#idsOf(caller, idempotency_key);
+    const known = await this.#core.store.read(
+      (reader) => findAgent(reader, of_key) ?? (earlier && findAgent(reader, earlier)),
+    );
+    // The same request was made within the key's lifetime, and its response was lost.
+    const made = known && known.created_at > this.#core.clock.now() - limits.idempotency_keep_ms;
+    if (made && known.name !== request.name) throw problems.idempotencyReused();
+    const id = made ? known.id : known ? newId('agt') : of_key;
+    if (!made) {
+      await node.reach();
+      const replaced = replace ? await this.#replaceable(caller, request.name) : [];
+      await this.#place(caller, id, request, async () => {
+        for (const row of replaced)
+          await this.delete(caller, row.id, { force: false, delete_worktree: false });
+      });
+    }
+    if (request.start) await this.start(caller, id, idempotency_key);
+    return this.#record(caller, 'agent.change', id);
+  }
+
+  /** The id of a new agent for a key, and the id that an earlier release derived from it. */
+  #idsOf(caller: Caller, key: string | null): [string, string?] {
+    if (!key) return [newId('agt')];
+    const { idempotency } = this.#core;
+    return [idempotency.agentId(caller, key), idFrom('agt', caller.user_id, 'create', key)];
+  }
+
+  /** Ids of the other agents of the owner that have the same name, newest first. */
+  namesakes(agent: Agent): Promise<string[]> {
+    return this.#core.store.read((reader) =>
+      agentsNamed(reader, agent.owner_id, agent.name)
+        .map(({ id }) => id)
+        .filter((id) => id !== agent.id),
+    );
+  }
+
+  /**
+   * Creates the folder and the record of a new agent. Calls `vacate` as late as possible, so that nothing has changed if the
+   * folder is refused; but before a worktree is created at a given path, which an agent to be replaced may occupy.
+   */
+  async #place(
+    caller: Caller,
+    agent_id: string,
+    request: CreateAgent,
+    vacate: () => Promise<void>,
+  ): Promise<void> {
+    const may_be_taken = request.worktree_mode === 'create_worktree' && request.workdir !== null;
+    if (may_be_taken) await vacate();
+    const rights = {
+      owner: caller.user_id,
+      all: caller.role === 'root',
+      mayOperate: (reader: Reader, row: AgentRow) =>
+        this.#core.records.may(reader, caller, 'agent.change', row),
+      shares: () => false,
+    };
+    const owner = { user_id: caller.user_id, principal: principalOf(caller) };
+    await place(this.#core, agent_id, request, rights, async (worktree) => {
+      if (!may_be_taken) await vacate();
+      await this.#core.store.write((tx) => insertNew(this.#core, tx, agent_id, owner, request, worktree));
+    });
+  }
+
+  /** The agents that a new one of this name replaces. Agents of runs are not replaced: they belong to the run's history. */
+  async #replaceable(caller: Caller, name: string): Promise<AgentRow[]> {
+    const rows = await this.#core.store.read((reader) =>
+      agentsNamed(reader, caller.user_id, name).filter(({ team_num }) => team_num === null),
+    );
+    if (rows.some(isLive)) throw problems.agentRunning();
+    return rows;
+  }
+
+  /** Fields with unchanged values are ignored, and not audited. Throws `agent is running` for fields that need a stopped agent. */
+  async update(caller: Caller, agent_id: string, changes: UpdateAgent): Promise<Agent> {
+    await this.#core.store.write((tx) => {
+      const row = this.#core.records.find(tx, caller, 'agent.change', agent_id);
+      const { name, labels, command, argv, env, restart_policy, permission_mode } = changes;
+      const needs_rest = [command, argv, env, restart_policy, permission_mode].some(
+        (value) => value !== undefined,
+      );
+      if (needs_rest && isLive(row)) throw problems.agentRunning();
+      if (argv === null && command === undefined && row.argv !== null) throw problems.commandRequired();
+      const values = {
+        ...(name !== undefined && { name }),
+        ...(labels !== undefined && { labels: JSON.stringify(labels) }),
+        ...(command !== undefined && { command, argv: null }),
+        ...(argv && { command: showArgv(argv), argv: JSON.stringify(argv) }),
+        ...(env !== undefined && { env: JSON.stringify(withPreset(row.preset, env)) }),
+        ...(restart_policy !== undefined && { restart_policy }),
+        ...(permission_mode !== undefined && { permission_mode }),
+      };
+      if (!differs(row, values)) return;
+      updateAgent(tx, row.num, { ...values, updated_at: this.#core.clock.now() });
+      if (restart_policy === 'never') this.#core.timers.clear(tx, 'agent_restart', agent_id);
+      const changed = Object.keys(changes).filter((key) => changes[key as keyof UpdateAgent] !== undefined);
+      this.#audit(tx, caller, 'agent_updated', row, { changed });
+      this.#core.records.publish(tx, agent_id);
+    });
+    return this.#record(caller, 'agent.change', agent_id);
+  }
+
+  async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
+    const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'start', doer: principalOf(caller), grace_ms: 0, session_id } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.start(find, asked.doer, session_id));
+    return this.#record(caller, 'agent.drive', agent_id);
+  }
+
+  async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'stop', doer: principalOf(caller), grace_ms } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.stop(find, asked.doer, grace_ms));
+    return this.#record(caller, 'agent.drive', agent_id);
+  }
+
+  async restart(
+    caller: Caller,
+    agent_id: string,
+    grace_ms: number,
+    idempotency_key: string | null,
+  ): Promise<Agent> {
+    const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
+    const find = this.#driven(caller, agent_id);
+    const asked = { kind: 'restart', doer: principalOf(caller), grace_ms, session_id } as const;
+    const carryOut = () => this.#lifecycle.restart(find, asked.doer, grace_ms, session_id);
+    await this.#pending.request(find, asked, carryOut);
+    return this.#record(caller, 'agent.drive', agent_id);
+  }
+
+  /** Withdraws the request that is kept until the agent's node answers. Idempotent. */
+  withdraw(caller: Caller, agent_id: string): Promise<void> {
+    return this.#pending.withdraw(this.#driven(caller, agent_id), principalOf(caller));
+  }
+
+  #driven(caller: Caller, agent_id: string): (reader: Reader) => AgentRow {
+    return (reader) => this.#core.records.find(reader, caller, 'agent.drive', agent_id);
+  }
+
+  /**
+   * Writes to stdin. The input is committed first, together with the response for its key, and then sent to the node in order.
+   * Throws `node_unreachable`, and keeps nothing, if the node does not answer.
+   */
+  async input(
+    caller: Caller,
+    agent_id: string,
+    data: string,
+    eof: boolean,
+    idempotency_key: string | null,
+  ): Promise<Agent> {
+    const { store, outbox, idempotency } = this.#core;
+    const bytes = Buffer.from(data);
+    const { node_id } = await store.read((reader) =>
+      this.#core.records.find(reader, caller, 'agent.drive', agent_id),
+    );
+    await this.#core.nodes.get(node_id).reach();
+    const intent_id = await store.write((tx) => {
+      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+      if (row.status !== 'running' || row.session_id === null) throw problems.agentNotRunning();
+      if (row.protocol === 'acp') throw problems.agentSpeaksAcp();
+      if (row.stdin !== 1) throw problems.agentNoStdin();
+      const session = findSession(tx, row.session_id)!;
+      if (session.stdin_lost === 1) throw problems.stdinLost();
+      updateSession(tx, session.num, { stdin_bytes: session.stdin_bytes + bytes.length });
+      this.#audit(tx, caller, 'agent_input_sent', row, { session_id: session.id, bytes: bytes.length, eof });
+      if (idempotency_key !== null) {
+        const answer = { status: 200, location: null, body: this.#core.records.toAgent(row) };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
+      const payload = { offset: session.stdin_bytes, data: bytes.toString('base64'), eof };
+      return outbox.enqueue(tx, row.node_id, session.id, 'input', payload);
+    });
+    await this.#lifecycle.whileReachable(node_id, outbox.outcome(intent_id)).catch((error: unknown) => {
+      // The node stopped answering after the commit. The input is accepted: it reaches the agent later, and the client must
+      // not send it again.
+      const kept = isOutOfReach(error) || (error instanceof Problem && error.code === 'draining');
+      if (!kept) throw error;
+    });
+    return this.#record(caller, 'agent.drive', agent_id);
+  }
+
+  async delete(
+    caller: Caller,
+    agent_id: string,
+    options: { force: boolean; delete_worktree: boolean },
+  ): Promise<Deleted> {
+    const { store, timers } = this.#core;
+    const { node_id } = await store.read((reader) =>
+      this.#core.records.find(reader, caller, 'agent.delete', agent_id),
+    );
+    // Before anything changes, because files on an unreachable node could not be removed later.
+    await this.#core.nodes.get(node_id).reach();
+    const row = await store.write((tx) => {
+      const found = this.#core.records.find(tx, caller, 'agent.delete', agent_id);
+      if (isLive(found) && !options.force) throw problems.agentRunning();
+      // The restart policy must not start it while its folder is removed.
+      timers.clear(tx, 'agent_restart', agent_id);
+      return found;
+    });
+    if (isLive(row)) {
+      const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
+      await this.#lifecycle.stop(find, principalOf(caller), limits.stop_grace_ms).catch(unlessNotRunning);
+    }
+    return this.#deletions.run(agent_id, () =>
+      this.#deleteStopped(caller, agent_id, options.delete_worktree),
+    );
+  }
+
+  /** Once the record is gone, its worktree may be another agent's: no second deletion may touch it. */
+  async #deleteStopped(caller: Caller, agent_id: string, force: boolean): Promise<Deleted> {
+    const { store } = this.#core;
+    const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
+    const kept = await this.#removeWorktree(await store.read(find), force);
+    await store.write((tx) => {
+      const now = find(tx);
+      if (isLive(now)) throw problems.agentRunning();
+      this.#core.records.remove(tx, now);
+      this.#audit(tx, caller, 'agent_deleted', now, {
+        name: now.name,
+        ...(kept && { worktree_kept: kept.reason }),
+      });
+    });
+    return { worktree_kept: kept };
+  }
+
+  sessions(caller: Caller, agent_id: string, request: PageRequest): Promise<Page<Session>> {
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_number = readCursor(request.cursor, 'number')?.[0];
+    return this.#core.store.read((reader) => {
+      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      const rows = sessionsOf(reader, row.num, { before_number, limit: paged ? limit + 1 : undefined });
+      return page(
+        rows,
+        paged ? limit : rows.length,
+        (one) => toSession(one, spoolsOf(reader, one.num)),
+        (one) => [one.number],
+      );
+    });
+  }
+
+  changes(caller: Caller, agent_id: string): Promise<Changes> {
+    return this.#look(caller, agent_id, (folders, request) => folders.changes(request));
+  }
+
+  change(caller: Caller, agent_id: string, path: string): Promise<FileChange> {
+    return this.#look(caller, agent_id, (folders, request) => folders.change(request, path));
+  }
+
+  patch(caller: Caller, agent_id: string): Promise<Uint8Array> {
+    return this.#look(caller, agent_id, (folders, request) => folders.patch(request));
+  }
+
+  files(caller: Caller, agent_id: string, words: string): Promise<FoundFiles> {
+    return this.#look(caller, agent_id, (folders, request) => folders.files(request.workdir, words, request));
+  }
+
+  /** Throws unless the caller may read the agent. Returns who may, for streams and pages of the log. */
+  mayRead(caller: Caller, agent_id: string): Promise<Audience> {
+    return this.#core.store.read((reader) => {
+      const { owner_id, team_num } = this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      return { owner_id, team_num, agent_id };
+    });
+  }
+
+  /** Reads an agent's workdir, if the agent may still work there. */
+  async #look<T>(
+    caller: Caller,
+    agent_id: string,
+    look: (folders: Folders, request: ChangesRequest) => Promise<T>,
+  ): Promise<T> {
+    const row = await this.#core.store.read((reader) =>
+      this.#core.records.find(reader, caller, 'agent.read', agent_id),
+    );
+    const { folders } = this.#core.nodes.get(row.node_id);
+    const request = { workdir: row.workdir, base: row.worktree_base, owner: row.owner_id };
+    return inOwnFolder(this.#core, row, () => look(folders, request));
+  }
+
+  async #removeWorktree(row: AgentRow, force: boolean): Promise<Deleted['worktree_kept']> {
+    if (row.worktree_mode !== 'create_worktree') return null;
+    const worktree: Worktree = {
+      workdir: row.workdir,
+      repo: row.worktree_repo,
+      branch: row.worktree_branch,
+      base: row.worktree_base,
+    };
+    if (!(await ownsWorktree(this.#core, row)))
+      return { workdir: row.workdir, reason: 'it is another agent’s' };
+    const { folders } = this.#core.nodes.get(row.node_id);
+    const options = { force, owner: row.owner_id };
+    const { removed, kept_because } = await folders.removeWorktree(worktree, options);
+    return removed ? null : { workdir: row.workdir, reason: kept_because ?? 'it could not be removed' };
+  }
+
+  #audit(tx: Tx, caller: Caller, event: AuditEvent, row: AgentRow, details: Record<string, unknown>): void {
+    this.#core.audit.record(tx, {
+      event,
+      agent_id: row.id,
+      workdir: row.workdir,
+      ...principalOf(caller),
+      details,
+    });
+  }
+}
+
+/** `name=value`. */
+function pairOf(label: string): [string, string] {
+  const at = label.indexOf('=');
+  return [label.slice(0, at), label.slice(at + 1)];
+}
+
+function principalOf(caller: Caller): Principal {
+  return { user_id: caller.user_id, ip: caller.ip };
+}

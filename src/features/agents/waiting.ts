@@ -1,0 +1,54 @@
+/** Requests that wait until an agent reaches a milestone. */
+import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
+import type { Audience, Feed } from '../../events/feed.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { type Agent, type AgentMilestone, hasReached, isFinal } from './rules.ts';
+import type { Agents } from './service.ts';
+
+export class AgentWaits {
+  readonly #agents: Pick<Agents, 'get' | 'mayRead'>;
+  readonly #feed: Pick<Feed, 'follow'>;
+  #count = 0;
+
+  constructor(agents: Pick<Agents, 'get' | 'mayRead'>, feed: Pick<Feed, 'follow'>) {
+    this.#agents = agents;
+    this.#feed = feed;
+  }
+
+  /**
+   * Resolves to the record once the agent has reached the milestone or ended, or when the time is up or the signal aborts.
+   * Throws `agent not found`, also if it is deleted meanwhile, and `too many callers wait for agents`.
+   *
+   * @param wait_ms at most `limits.agent_wait_s_max` seconds
+   */
+  async until(
+    caller: Caller,
+    agent_id: string,
+    milestone: AgentMilestone,
+    wait_ms: number,
+    signal: AbortSignal,
+  ): Promise<Agent> {
+    const { owner_id, team_num } = await this.#agents.mayRead(caller, agent_id);
+    if (this.#count >= limits.agent_waiters_max) throw problems.tooManyAgentWaits();
+    this.#count++;
+    const stop = new AbortController();
+    const ends = AbortSignal.any([signal, stop.signal, AbortSignal.timeout(wait_ms)]);
+    const concerns = (other: Audience) => other.owner_id === owner_id && other.team_num === team_num;
+    const changes = this.#feed.follow(concerns, 'start', ends);
+    try {
+      await changes.next();
+      for (;;) {
+        // Follow the changes before reading the record, so that none is missed.
+        const change = changes.next();
+        const agent = await this.#agents.get(caller, agent_id);
+        if (hasReached(agent, milestone) || isFinal(agent.status)) return agent;
+        if ((await change).done) return await this.#agents.get(caller, agent_id);
+      }
+    } finally {
+      this.#count--;
+      stop.abort();
+      await changes.return(undefined);
+    }
+  }
+}

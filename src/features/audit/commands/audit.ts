@@ -1,0 +1,126 @@
+/** `svc audit …` (root only): lists, exports and verifies the audit log. */
+import { createReadStream } from 'node:fs';
+import { resolve } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Command } from 'commander';
+import { type ApiOptions, connect } from '../../../cli/api.ts';
+import type { Context, Io } from '../../../cli/context.ts';
+import { failed, usage } from '../../../cli/failure.ts';
+import { remote, wholeNumber } from '../../../cli/options.ts';
+import { jsonText, print, printJson, printRows } from '../../../cli/output.ts';
+import { type FileVerdict, verifyFile } from './audit-file.ts';
+
+interface Filter extends ApiOptions {
+  event?: string;
+  user?: string;
+  agent?: string;
+  since?: string;
+  until?: string;
+}
+
+interface ListOptions extends Filter {
+  json?: boolean;
+  limit: number;
+}
+
+interface VerifyOptions extends ApiOptions {
+  json?: boolean;
+  head?: string;
+  file?: string;
+}
+
+/** The result for the plane's records, or for a file's, which may begin later. */
+type Verdict = Omit<FileVerdict, 'first_id'> & { first_id?: number };
+
+export function addAudit(program: Command, context: Context): void {
+  const { io } = context;
+  const audit = program.command('audit').description('the audit log (root)');
+
+  withFilter(remote(audit, 'ls', 'list the newest records, newest first'))
+    .alias('list')
+    .option('-n, --limit <n>', 'maximum number of records', wholeNumber, 40)
+    .action(async (options: ListOptions) => {
+      const api = await connect(context, options);
+      const records = [];
+      const query = queryOf(options);
+      if (options.limit > 0) {
+        for await (const record of api.each('listAudit', { query })) {
+          records.push(record);
+          if (records.length >= options.limit) break;
+        }
+      }
+      await printRows(
+        io,
+        records,
+        [
+          { title: 'ID', value: (one) => one.id },
+          { title: 'TIME', value: (one) => one.timestamp },
+          { title: 'EVENT', value: (one) => one.event },
+          { title: 'USER', value: (one) => one.user_id },
+          { title: 'AGENT', value: (one) => one.agent_id },
+          { title: 'IP', value: (one) => one.ip },
+          { title: 'DETAILS', value: (one) => JSON.stringify(one.details) },
+        ],
+        options,
+      );
+    });
+
+  withFilter(remote(audit, 'export', 'print every record as one line of JSON, newest first')).action(
+    async (options: Filter) => {
+      const api = await connect(context, options);
+      for await (const record of api.each('listAudit', { query: queryOf(options) }))
+        await print(io, jsonText(record));
+    },
+  );
+
+  remote(audit, 'verify', 'verify the hash chain; exits with 1 if a record was changed')
+    .option(
+      '--head <hash>',
+      'require a record with this hash (audit_hash in the log), to detect a truncated log',
+    )
+    .option('--file <file>', 'verify an export instead of the plane’s records (-: stdin)')
+    .action(async (options: VerifyOptions) => {
+      const { head, file, json } = options;
+      const verdict: Verdict = await (file === undefined
+        ? connect(context, options).then((api) => api.call('verifyAudit', { query: { head } }))
+        : verifyFile(linesOf(io, file), head));
+      if (json) await printJson(io, verdict);
+      const { records, broken_id, first_id = 1 } = verdict;
+      if (broken_id !== null) {
+        const sound = `${records} records before it are valid, head ${verdict.head}`;
+        const gaps = file === undefined ? '' : ' (a filtered export has gaps)';
+        throw failed(`record ${broken_id} does not match the record before it${gaps}: ${sound}`);
+      }
+      if (verdict.holds_head === false)
+        throw failed(`no record has the hash ${head}: the log was truncated or rewritten`);
+      const from = first_id > 1 ? ` from ${first_id} on` : '';
+      if (!json) await print(io, `chain intact: ${records} records${from}, head ${verdict.head}\n`);
+    });
+}
+
+function withFilter(command: Command): Command {
+  return command
+    .option('--event <event>', 'only records of this event')
+    .option('--user <id>', 'only actions of this user')
+    .option('--agent <id>', 'only records about this agent')
+    .option('--since <time>', 'only records at or after this time')
+    .option('--until <time>', 'only records before this time');
+}
+
+function queryOf({ event, user: user_id, agent: agent_id, since, until }: Filter) {
+  return { event, user_id, agent_id, since: instant(since, '--since'), until: instant(until, '--until') };
+}
+
+/** Converts a date or time to the API's format; local time unless it names another zone. */
+function instant(text: string | undefined, flag: string): string | undefined {
+  if (text === undefined) return undefined;
+  const time = new Date(/^\d{4}-\d\d-\d\d$/.test(text) ? `${text}T00:00` : text);
+  if (Number.isNaN(time.getTime()))
+    throw usage(`${flag} ${text}: must be a time, for example 2026-01-31T14:00`);
+  return time.toISOString();
+}
+
+function linesOf(io: Io, file: string): AsyncIterable<string> {
+  const input = file === '-' ? io.stdin : createReadStream(resolve(io.cwd, file));
+  return createInterface({ input, crlfDelay: Number.POSITIVE_INFINITY });
+}

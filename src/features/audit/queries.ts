@@ -1,0 +1,53 @@
+/** Queries about the audit log. Records are only ever added. */
+import type { Selectable } from 'kysely';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+
+export type AuditRow = Selectable<Tables['audit']>;
+
+export interface AuditFilter {
+  event?: string | undefined;
+  user_id?: string | undefined;
+  agent_id?: string | undefined;
+  /** Unix milliseconds; `since` inclusive, `until` exclusive. */
+  since?: number | undefined;
+  until?: number | undefined;
+}
+
+/** The newest record's place in the chain; undefined before the first. */
+export function lastAudit(reader: Reader): Pick<AuditRow, 'id' | 'hash'> | undefined {
+  return reader.get(reader.sql.selectFrom('audit').select(['id', 'hash']).orderBy('id', 'desc').limit(1));
+}
+
+export function insertAudit(tx: Tx, row: AuditRow): void {
+  tx.run(tx.sql.insertInto('audit').values(row));
+}
+
+/** Newest first, only those before `before`, at most `limit`. */
+export function listAudit(
+  reader: Reader,
+  filter: AuditFilter,
+  { before, limit }: { before: number | undefined; limit: number },
+): AuditRow[] {
+  let query = reader.sql.selectFrom('audit').selectAll().orderBy('id', 'desc');
+  if (filter.event !== undefined) query = query.where('event', '=', filter.event as AuditRow['event']);
+  if (filter.user_id !== undefined) query = query.where('user_id', '=', filter.user_id);
+  if (filter.agent_id !== undefined) query = query.where('agent_id', '=', filter.agent_id);
+  if (filter.since !== undefined) query = query.where('ts', '>=', filter.since);
+  if (filter.until !== undefined) query = query.where('ts', '<', filter.until);
+  if (before !== undefined) query = query.where('id', '<', before);
+  return reader.all(query.limit(limit));
+}
+
+/** Oldest first, only those after `after`, at most `limit`. */
+export function auditAfter(reader: Reader, after: number, limit: number): AuditRow[] {
+  return reader.all(
+    reader.sql.selectFrom('audit').selectAll().where('id', '>', after).orderBy('id').limit(limit),
+  );
+}
+
+/** The workdir of an agent; null if there is no such agent. */
+export function workdirOf(reader: Reader, agent_id: string): string | null {
+  const agent = reader.sql.selectFrom('agents').select('workdir').where('id', '=', agent_id);
+  return reader.get(agent)?.workdir ?? null;
+}

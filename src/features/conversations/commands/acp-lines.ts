@@ -1,0 +1,152 @@
+/**
+ * ACP objects as lines for people (pure): tool calls, diffs, plans, and questions with their options. Every text from
+ * an agent is escaped here, and stays on one line where one line is expected.
+ */
+import { styleText } from 'node:util';
+import { formatPatch, OMIT_HEADERS, structuredPatch } from 'diff';
+import stringWidth from 'string-width';
+import { blockText } from '../../../acp/blocks.ts';
+import { fieldsOf, recordsOf, stringOf } from '../../../acp/json.ts';
+import { readPlanEntry } from '../../../acp/settings.ts';
+import {
+  type Location,
+  type OfferedOption,
+  readContent,
+  readToolCall,
+  type ToolCall,
+} from '../../../acp/tool-calls.ts';
+import { limits } from '../../../base/limits.ts';
+import { pad } from '../../../cli/output.ts';
+import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { optionFor } from '../../reviews/rules.ts';
+
+export type Look = Parameters<typeof styleText>[0];
+
+export interface Line {
+  text: string;
+  look?: Look;
+}
+
+export function paint(text: string, look: Look | undefined, coloured: boolean): string {
+  return coloured && look !== undefined ? styleText(look, text, { validateStream: false }) : text;
+}
+
+/** Joins the parts of a line and leaves out missing ones. */
+export function joined(...parts: (string | null | undefined)[]): string {
+  return parts
+    .filter((part) => part)
+    .map((part) => visible(part!))
+    .join('  ');
+}
+
+/** A short description of a content block that is not text. */
+export function blockLabel(block: unknown): string {
+  const { type, uri, mimeType, name, resource } = fieldsOf(block);
+  const what = stringOf(uri) ?? stringOf(fieldsOf(resource).uri) ?? stringOf(name) ?? stringOf(mimeType);
+  return `[${joined(stringOf(type) ?? 'content', what)}]`;
+}
+
+export function blockLines(blocks: unknown): string[] {
+  return recordsOf(blocks).flatMap((block) => {
+    const text = blockText(block);
+    return text === null ? [blockLabel(block)] : text.split(/\r?\n/).map(visible);
+  });
+}
+
+/** `path:line` of each location. */
+export function locationsText(locations: readonly Location[] | null): string {
+  return (locations ?? []).map(({ path, line }) => (line === null ? path : `${path}:${line}`)).join(' ');
+}
+
+/** The title of a tool call, as in a review. */
+export function titleOf(tool_call: unknown): string {
+  return callTitle(readToolCall(tool_call));
+}
+
+export function callTitle({ title, id }: ToolCall): string {
+  return title ?? id ?? 'a tool call';
+}
+
+/** Unified diffs of the texts that the agent sent, with a limited number of lines each. `content`: of a tool call. */
+export function diffLines(content: unknown, lines_max = Number.POSITIVE_INFINITY): Line[] {
+  return readContent(content).flatMap((part): Line[] => {
+    if (part.type !== 'diff') return [];
+    const file = visible(part.path);
+    return [
+      { text: `--- ${part.old_text === null ? '/dev/null' : file}`, look: 'dim' },
+      { text: `+++ ${file}`, look: 'dim' },
+      ...cutLines(changeLines(part.old_text ?? '', part.new_text ?? ''), lines_max),
+    ];
+  });
+}
+
+const looks: Record<string, Look> = { '-': 'red', '+': 'green', '@': 'cyan' };
+
+function changeLines(before: string, after: string): Line[] {
+  const options = { context: 3, timeout: limits.transcript_diff_ms };
+  // Undefined if the texts differ too much to be compared in time. Then the old text is shown before the new one.
+  const patch = structuredPatch('', '', lined(before), lined(after), '', '', options);
+  const lines = patch
+    ? formatPatch(patch, OMIT_HEADERS).trimEnd().split('\n')
+    : [...signed('-', before), ...signed('+', after)];
+  return lines.map((line): Line => {
+    const look = looks[line.charAt(0)];
+    return { text: visibleLines(line), ...(look && { look }) };
+  });
+}
+
+/** Differences in line endings are not worth showing. */
+function lined(text: string): string {
+  return text === '' ? '' : `${text.replace(/\r?\n$/, '').replaceAll('\r\n', '\n')}\n`;
+}
+
+function signed(sign: string, text: string): string[] {
+  return text === ''
+    ? []
+    : lined(text)
+        .slice(0, -1)
+        .split('\n')
+        .map((line) => `${sign}${line}`);
+}
+
+function cutLines(lines: Line[], lines_max: number): Line[] {
+  const left = lines.length - lines_max;
+  return left > 0 ? [...lines.slice(0, lines_max), { text: `… ${left} more lines`, look: 'dim' }] : lines;
+}
+
+export function planLines(entries: unknown): Line[] {
+  return recordsOf(entries).map((entry) => {
+    const { content, status } = readPlanEntry(entry);
+    const text = visible(content);
+    if (status === 'completed') return { text: `[x] ${text}`, look: 'dim' };
+    return { text: `${status === 'in_progress' ? '[>]' : '[ ]'} ${text}` };
+  });
+}
+
+/** The beginning of a tool's input, or of what a person entered. */
+export function inputStart(input: unknown): Line[] {
+  if (input === undefined) return [];
+  const text = JSON.stringify(input);
+  const cut = text.length > limits.transcript_input_chars;
+  return [{ text: `  ${visible(text.slice(0, limits.transcript_input_chars))}${cut ? '…' : ''}` }];
+}
+
+/** An option's id is in brackets, so that it cannot be mistaken for a command. */
+export function optionLines(options: readonly OfferedOption[]): Line[] {
+  const ids = options.map(({ option_id }) => `[${visible(option_id)}]`);
+  const width = Math.max(...ids.map((id) => stringWidth(id)));
+  return options.map(({ name, kind }, at) => ({
+    text: `  ${pad(ids[at]!, width)}  ${joined(name, kind && `(${kind})`)}`,
+  }));
+}
+
+/** The commands that answer a review, the simplest first; `allow` and `deny` only if each matches exactly one option. */
+export function answerCommands(review_id: string, options: readonly OfferedOption[]): string[] {
+  const respond = `svc reviews respond ${review_id}`;
+  return [
+    ...(optionFor('allow', options) ? [`svc reviews allow ${review_id}`] : []),
+    ...(optionFor('deny', options) ? [`svc reviews deny ${review_id}`] : []),
+    ...(options.length > 0 ? [`${respond} --option-id <option>`] : []),
+    `${respond} --cancel`,
+  ];
+}

@@ -1,0 +1,174 @@
+/**
+ * An agent's tool calls and permission requests in the transcript. A call is printed in full once; later lines show
+ * only what changed. A request is printed with its options and the command that answers it.
+ */
+import type { ToolKind } from '@agentclientprotocol/sdk';
+import { contentTexts } from '../../../acp/blocks.ts';
+import type { ReceivedEntry } from '../../../acp/entries.ts';
+import type { Fields } from '../../../acp/json.ts';
+import { type OfferedOption, readOutcome, type ToolCall } from '../../../acp/tool-calls.ts';
+import type { Update } from '../../../acp/updates.ts';
+import { limits } from '../../../base/limits.ts';
+import type { Page } from '../../../cli/page.ts';
+import { visible } from '../../../cli/terminal.ts';
+import {
+  answerCommands,
+  callTitle,
+  diffLines,
+  inputStart,
+  joined,
+  type Line,
+  locationsText,
+  optionLines,
+} from './acp-lines.ts';
+import type { By } from './subagent-lines.ts';
+
+/** A call as last shown. */
+interface ShownCall {
+  title: string;
+  kind: string;
+  status: string;
+  locations: string;
+  diffs: string;
+}
+
+interface OpenRequest {
+  request_id: unknown;
+  title: string;
+  options: readonly OfferedOption[];
+}
+
+const kinds: readonly string[] = [
+  'read',
+  'edit',
+  'delete',
+  'move',
+  'search',
+  'execute',
+  'think',
+  'fetch',
+  'switch_mode',
+  'other',
+] satisfies ToolKind[];
+
+export class ToolCalls {
+  readonly #page: Page;
+  readonly #calls = new Map<string, ShownCall>();
+  /** Requests by review id. */
+  readonly #requests = new Map<string, OpenRequest>();
+
+  constructor(page: Page) {
+    this.#page = page;
+  }
+
+  /** Starts another session. */
+  begin(): void {
+    this.#calls.clear();
+    this.#requests.clear();
+  }
+
+  /** Handles a report of a call. Each sub-agent has its own namespace of call ids. */
+  update({ how, call: report }: Extract<Update, { kind: 'tool_call' }>, by: By | null): string {
+    const id = keyOf(report, by);
+    const before = how === 'begins' ? undefined : this.#calls.get(id);
+    const call: ShownCall = {
+      title: report.title ?? before?.title ?? report.id ?? '',
+      kind: report.tool_kind ?? before?.kind ?? '',
+      status: report.status ?? before?.status ?? '',
+      locations: report.locations ? locationsText(report.locations) : (before?.locations ?? ''),
+      diffs: before?.diffs ?? '',
+    };
+    keep(this.#calls, id, call);
+    return this.#changes(call, before, by) + this.#diffs(call, report.content);
+  }
+
+  #changes(call: ShownCall, before: ShownCall | undefined, by: By | null): string {
+    const known_kind = kinds.includes(call.kind);
+    const changes = [
+      call.kind === before?.kind || known_kind ? '' : call.kind,
+      call.status === before?.status ? '' : call.status,
+      call.locations === before?.locations ? '' : call.locations,
+    ];
+    if (before?.title === call.title && changes.every((change) => change === '')) return '';
+    const look = call.status === 'failed' ? 'red' : 'cyan';
+    return this.#page.line(known_kind ? call.kind : 'tool', named(by, joined(call.title, ...changes)), look);
+  }
+
+  /** Handles a permission request. */
+  asks(
+    request_id: unknown,
+    { review_id, call: asked, options }: Extract<ReceivedEntry, { kind: 'permission_request' }>,
+    by: By | null,
+  ): string {
+    const known = this.#calls.get(keyOf(asked, by));
+    const call = known ?? { title: callTitle(asked), kind: '', status: '', locations: '', diffs: '' };
+    const title = asked.title ?? call.title;
+    const parts = [title, asked.tool_kind ?? call.kind, locationsText(asked.locations) || call.locations];
+    const head = this.#page.line('asks', named(by, joined(...parts)), ['bold', 'yellow']);
+    if (review_id === null) return head;
+    keep(this.#requests, review_id, { request_id, title, options });
+    const command: Line = { text: `  ${answerCommands(review_id, options)[0]}`, look: 'yellow' };
+    return (
+      head +
+      this.#page.lines(inputStart(asked.raw_input)) +
+      this.#page.lines(textStart(asked.content)) +
+      this.#diffs(call, asked.content) +
+      this.#page.lines([...optionLines(options), command])
+    );
+  }
+
+  /** `by` is null for the service itself. */
+  answer(review_id: string, by: string | null, result: Fields): string {
+    const request = this.#requests.get(review_id);
+    this.#requests.delete(review_id);
+    const { outcome, option_id } = readOutcome(result);
+    const option = request?.options.find((one) => one.option_id === option_id);
+    const answer = outcome === 'selected' ? (option?.name ?? option_id ?? '') : outcome;
+    const text = joined(by === null ? answer : `${by}: ${answer}`, request?.title);
+    return this.#page.line('answer', text, 'yellow');
+  }
+
+  /** The agent has withdrawn one of its requests. */
+  withdrawn(request_id: unknown): string {
+    for (const [review_id, request] of this.#requests) {
+      if (request.request_id !== request_id) continue;
+      this.#requests.delete(review_id);
+      return this.#page.line('asks', joined('no longer', request.title), 'yellow');
+    }
+    return '';
+  }
+
+  /** The diffs, unless they were shown before. */
+  #diffs(call: ShownCall, content: unknown): string {
+    const lines = diffLines(content, limits.transcript_diff_lines);
+    const text = lines.map((line) => line.text).join('\n');
+    if (text === '' || text === call.diffs) return '';
+    call.diffs = text;
+    return this.#page.lines(lines);
+  }
+}
+
+function keyOf({ id }: ToolCall, by: By | null): string {
+  return `${by?.scope ?? ''} ${id ?? ''}`;
+}
+
+/** Names the sub-agent if the line is not the agent's own. */
+export function named(by: By | null, text: string): string {
+  return by === null ? text : `${by.label}: ${text}`;
+}
+
+/** Only the newest calls are kept, because a session has no length limit. */
+export function keep<K, V>(map: Map<K, V>, key: K, value: V): void {
+  map.set(key, value);
+  const [oldest] = map.keys();
+  if (map.size > limits.transcript_kept_max) map.delete(oldest!);
+}
+
+/** The agent's description of the request. */
+function textStart(content: unknown): Line[] {
+  const text = contentTexts(content).join('\n');
+  if (text === '') return [];
+  const cut = text.length > limits.transcript_input_chars;
+  const lines = `${text.slice(0, limits.transcript_input_chars)}${cut ? '…' : ''}`.split('\n');
+  return lines.map((line) => ({ text: `  ${visible(line)}` }));
+}

@@ -1,0 +1,263 @@
+/**
+ * Decides what the service sends to an ACP agent and what it records from the agent's messages. It initializes the
+ * agent, opens or resumes a session, sends one prompt after another, and shows every request to people. It never
+ * answers a permission request itself.
+ */
+import { AGENT_METHODS, type McpServer, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import type { AcpEvent } from '../../acp/fold.ts';
+import { type RpcError, rpcErrors } from '../../acp/message.ts';
+import { PREVIEW } from '../../acp/v2/version.ts';
+import { limits } from '../../base/limits.ts';
+import { version } from '../../base/version.ts';
+import type { AcpTransaction } from '../agents/acp-transaction.ts';
+import {
+  cancelElicitations,
+  completeElicitations,
+  openElicitation,
+  withdrawElicitations,
+} from '../elicitations/rows.ts';
+import { pendingReviews } from '../reviews/queries.ts';
+import type { ReviewRouting } from '../reviews/routing.ts';
+import { closeReview, openReview, withdrawReviews } from '../reviews/rows.ts';
+import { applyPermissionMode, isApplying, isPermissionMode } from './permission-mode.ts';
+import { findPrompt, nextPrompt, updatePrompt } from './queries.ts';
+
+export interface DriverOptions {
+  /** How long a review or an elicitation waits for its answer; null: without limit. */
+  review_timeout_ms(): number | null;
+  /** The newest ACP version that is offered to agents. */
+  acp_version(): number;
+  routing: ReviewRouting;
+  /** The agent answered a request of the service; called after the commit. */
+  answered(request_id: string, error: RpcError | null): void;
+  /** The session ended before it answered requests of the service; called after the commit. */
+  unanswered(request_ids: string[]): void;
+}
+
+/** The first message of a session; `newest`: the ACP version to offer. */
+export function introduce(transaction: AcpTransaction, newest: number): void {
+  if (transaction.state.phase !== 'starting') return;
+  const info = { name: 'svc', title: 'svc', version };
+  const elicitation = { form: {}, url: {} };
+  const preview = { protocolVersion: PREVIEW, info, capabilities: { elicitation } };
+  transaction.request(AGENT_METHODS.initialize, {
+    // An agent without version 2 reads the fields of version 1.
+    ...(newest === PREVIEW ? preview : { protocolVersion: PROTOCOL_VERSION }),
+    clientInfo: info,
+    clientCapabilities: {
+      fs: { readTextFile: false, writeTextFile: false },
+      terminal: false,
+      elicitation,
+      session: { configOptions: { boolean: {} } },
+      subagents: {},
+    },
+  });
+  awaitAnswer(transaction);
+}
+
+/** An agent is reported as silent if it does not answer what it must answer before its first prompt. */
+export function awaitAnswer({ tx, core, session, now }: AcpTransaction): void {
+  core.timers.set(tx, 'acp_silent', session.id, now + limits.acp_silent_ms, {});
+}
+
+type Reactions = {
+  [K in AcpEvent['kind']]: (
+    transaction: AcpTransaction,
+    event: Extract<AcpEvent, { kind: K }>,
+    options: DriverOptions,
+  ) => void;
+};
+
+const reactions: Reactions = {
+  initialized: (transaction) => {
+    heard(transaction);
+    open(transaction);
+  },
+  authenticated: (transaction) => {
+    if (transaction.state.phase === 'ready') ready(transaction);
+    else open(transaction);
+  },
+  open_failed: (transaction, { method, error }) => openFailed(transaction, method, error.message),
+  opened: (transaction) => {
+    applyPermissionMode(transaction);
+    if (isApplying(transaction)) awaitAnswer(transaction);
+    else ready(transaction);
+  },
+  auth_required: (transaction) => {
+    const methods = transaction.state.auth_methods;
+    waits(transaction, 'auth_required', 'the agent requires a sign-in first', { methods });
+  },
+  failed: (transaction, { code, message }) => {
+    heard(transaction);
+    transaction.error(code, message);
+    const { tx, core, session, agent } = transaction;
+    const failed = { agent_id: agent.id, session_id: session.id, error: transaction.redact(message) };
+    core.facts.record(tx, 'acp_failed', session.id, failed);
+  },
+  turn_ended: (transaction, { prompt_id, stop_reason, error }) => {
+    const { tx, core, session, agent } = transaction;
+    core.timers.clear(tx, 'turn_cancel', session.id);
+    const prompt = findPrompt(tx, agent.num, prompt_id);
+    if (prompt) updatePrompt(tx, prompt.num, { state: 'ended', stop_reason, ended_at: transaction.now });
+    if (error) transaction.error('prompt_failed', error.message, { prompt_id });
+    if (agent.run_num !== null) {
+      const ended = { agent_id: agent.id, session_id: session.id, prompt_id, stop_reason };
+      core.facts.record(tx, 'turn_ended', session.id, ended);
+    }
+    sendNext(transaction);
+  },
+  idle: (transaction) => {
+    const { tx, core, session } = transaction;
+    core.timers.clear(tx, 'turn_cancel', session.id);
+    sendNext(transaction);
+  },
+  permission_requested: (transaction, { asking, permission, asker }, options) =>
+    openReview(transaction, { asking, permission, asker }, options.review_timeout_ms(), options.routing),
+  permission_unreadable: (transaction, { asking }) => {
+    const message = 'the agent asked for a permission in a form that is not valid ACP';
+    transaction.error('permission_unreadable', message);
+    transaction.respond(asking.id, { error: rpcErrors.invalidParams });
+  },
+  input_requested: (transaction, { asking, elicitation }, options) =>
+    openElicitation(transaction, asking, elicitation, options.review_timeout_ms()),
+  input_unreadable: (transaction, { asking, reason }) => {
+    transaction.error('elicitation_unreadable', `the agent's request for input was refused: ${reason}`);
+    const { code, message } = rpcErrors.invalidParams;
+    transaction.respond(asking.id, { error: { code, message: `${message}: ${reason}` } });
+  },
+  input_completed: (transaction, { acp_id }) => completeElicitations(transaction, acp_id),
+  refused: (transaction, { asking, error }) => transaction.respond(asking.id, { error }),
+  withdrawn: (transaction, { id, asking }) => {
+    withdrawReviews(transaction, id);
+    withdrawElicitations(transaction, id);
+    for (const one of asking) transaction.respond(one.id, { error: rpcErrors.requestCancelled });
+  },
+  answered: (transaction, { asked, error }, options) => {
+    transaction.tx.afterCommit(() => options.answered(asked.id, error));
+    if (isPermissionMode(transaction, asked.id)) permissionModeAnswered(transaction, error);
+  },
+};
+
+export function react(transaction: AcpTransaction, event: AcpEvent, options: DriverOptions): void {
+  const reaction = reactions[event.kind] as Reactions[keyof Reactions];
+  reaction(transaction, event as never, options);
+}
+
+function permissionModeAnswered(transaction: AcpTransaction, error: RpcError | null): void {
+  if (error) {
+    const message = `the agent refused the mode in which it would ask before it acts: ${error.message}`;
+    transaction.error('permission_mode_refused', message);
+  }
+  if (isApplying(transaction)) return;
+  heard(transaction);
+  ready(transaction);
+}
+
+function heard({ tx, core, session }: AcpTransaction): void {
+  core.timers.clear(tx, 'acp_silent', session.id);
+}
+
+/** Reports why the agent accepts no prompts yet: in its log and, for a team's member, to its run. */
+export function waits(
+  transaction: AcpTransaction,
+  code: string,
+  reason: string,
+  more: Record<string, unknown> = {},
+): void {
+  transaction.error(code, reason, more);
+  const { tx, core, session, agent } = transaction;
+  if (agent.run_num === null) return;
+  const waiting = { agent_id: agent.id, session_id: session.id, reason };
+  core.facts.record(tx, 'acp_waits', session.id, waiting);
+}
+
+function ready(transaction: AcpTransaction): void {
+  sendNext(transaction);
+  const { tx, core, session, agent } = transaction;
+  if (agent.run_num === null) return;
+  core.facts.record(tx, 'session_ready', session.id, {
+    agent_id: agent.id,
+    session_id: session.id,
+  });
+}
+
+/** Sends the oldest queued prompt if the agent accepts one. */
+export function sendNext(transaction: AcpTransaction): void {
+  const { tx, agent, session, state } = transaction;
+  if (state.phase !== 'ready' || state.turn !== null || state.work.busy || isApplying(transaction)) return;
+  // A prompt sent now would be lost with this session, so it waits for the next one.
+  if (session.stopping === 1 || session.stdin_lost === 1) return;
+  const prompt = nextPrompt(tx, agent.num);
+  if (!prompt) return;
+  updatePrompt(tx, prompt.num, { state: 'sent', session_num: session.num, sent_at: transaction.now });
+  transaction.request(
+    AGENT_METHODS.session_prompt,
+    { sessionId: state.acp_session_id, prompt: JSON.parse(prompt.content) },
+    prompt.id,
+  );
+  if (agent.run_num === null) return;
+  const began = { agent_id: agent.id, session_id: session.id, prompt_id: prompt.id };
+  transaction.core.facts.record(tx, 'turn_began', session.id, began);
+}
+
+/**
+ * Answers the agent's pending requests with `cancelled`, then cancels its turn; otherwise some agents keep waiting.
+ * `by`: who did it, as shown to people; null: the service. Returns the prompt of the turn, with null for work without
+ * a prompt; null if there is nothing to end.
+ */
+export function endTurn(transaction: AcpTransaction, by: string | null): { prompt_id: string | null } | null {
+  const { tx, agent, session, state, core } = transaction;
+  for (const row of pendingReviews(tx, agent.num, session.num)) {
+    const result = { outcome: { outcome: 'cancelled' } };
+    transaction.respond(JSON.parse(row.request_id), { result }, { review_id: row.id, answered_by: by });
+    closeReview(core, tx, row, { status: 'cancelled', answered_by: by });
+    transaction.touch();
+  }
+  cancelElicitations(transaction, by);
+  if (state.turn === null && !state.work.busy) return null;
+  transaction.notify(AGENT_METHODS.session_cancel, { sessionId: state.acp_session_id });
+  return { prompt_id: state.turn?.prompt_id ?? null };
+}
+
+/** Continues the agent's previous session, if the agent supports it, preferably with `session/resume`. */
+function open(transaction: AcpTransaction): void {
+  const { load, resume } = transaction.state.capabilities;
+  const before = transaction.agent.acp_session_id;
+  if (before === null) openNew(transaction);
+  else if (resume) reopen(transaction, AGENT_METHODS.session_resume, before);
+  else if (load) reopen(transaction, AGENT_METHODS.session_load, before);
+  else lost(transaction, 'the agent can neither resume nor load a session');
+}
+
+function openFailed(transaction: AcpTransaction, method: string, reason: string): void {
+  const before = transaction.agent.acp_session_id;
+  if (method === AGENT_METHODS.session_resume && transaction.state.capabilities.load && before !== null) {
+    reopen(transaction, AGENT_METHODS.session_load, before);
+  } else if (method !== AGENT_METHODS.session_new) lost(transaction, reason);
+}
+
+function lost(transaction: AcpTransaction, reason: string): void {
+  transaction.error('context_lost', `the agent starts a new session without the earlier context: ${reason}`);
+  openNew(transaction);
+}
+
+function openNew(transaction: AcpTransaction): void {
+  transaction.request(AGENT_METHODS.session_new, placeOf(transaction));
+}
+
+function reopen(transaction: AcpTransaction, method: string, sessionId: string): void {
+  transaction.request(method, { sessionId, ...placeOf(transaction) });
+}
+
+/** The agent's folder, and its MCP servers: a team's member gets the one with which it calls the team. */
+function placeOf({ agent, session, core, state }: AcpTransaction): {
+  cwd: string;
+  mcpServers: McpServer[];
+} {
+  const is_member = agent.team_num !== null && agent.member_id !== null;
+  const may_call = is_member && state.mcp_stdio && core.secrets.actorToken(session.id) !== null;
+  return { cwd: agent.workdir, mcpServers: may_call ? [actorTools] : [] };
+}
+
+/** `svc` is first on every agent's PATH, and the session's environment contains what it needs. */
+const actorTools: McpServer = { name: 'svc', command: 'svc', args: ['mcp', '--actor'], env: [] };

@@ -1,0 +1,39 @@
+/**
+ * Sets the mode in which an agent asks before it acts: once per session, right after it is open, and confirmed before
+ * the first prompt.
+ */
+import { currentMode, modeSetting } from '../../acp/modes.ts';
+import type { AcpTransaction } from '../agents/acp-transaction.ts';
+import { permissionSessionModes } from '../presets/rules/preset.ts';
+
+/** Sends the mode of the preset if the agent's `permission_mode` is `ask` and it is not in that mode already. */
+export function applyPermissionMode(transaction: AcpTransaction): void {
+  const { agent, preset } = transaction;
+  if (agent.permission_mode !== 'ask' || preset === null) return;
+  for (const mode of permissionSessionModes(preset)) {
+    const { state } = transaction;
+    if (currentMode(state) === mode) continue;
+    const setting = modeSetting(state, mode);
+    if (setting) {
+      const params = { sessionId: state.acp_session_id, ...setting.params };
+      transaction.request(setting.method, params, `${prefixOf(transaction)}${state.asked_count + 1}`);
+    } else {
+      const message = `the agent does not offer the mode ${mode}, in which it would ask before it acts`;
+      transaction.error('permission_mode_missing', message, { mode });
+    }
+  }
+}
+
+/** Whether the agent has yet to confirm the mode; until then, it gets no prompt. */
+export function isApplying(transaction: AcpTransaction): boolean {
+  return transaction.state.asked.some(({ id }) => isPermissionMode(transaction, id));
+}
+
+/** Whether a request of the service sets this mode. */
+export function isPermissionMode(transaction: AcpTransaction, request_id: string): boolean {
+  return request_id.startsWith(prefixOf(transaction));
+}
+
+function prefixOf({ session }: AcpTransaction): string {
+  return `${session.id}.permission.`;
+}

@@ -1,0 +1,290 @@
+/**
+ * User actions in a conversation: prompts, one turn each and one after another, cancelling a turn, the agent's
+ * settings, and sign-in.
+ */
+import { AGENT_METHODS, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
+import { type ContentBlock, isContentBlock, unsupportedBlock } from '../../acp/content.ts';
+import type { RpcError } from '../../acp/message.ts';
+import { modeSetting } from '../../acp/modes.ts';
+import type { AcpConfig, AcpState } from '../../acp/state.ts';
+import { PREVIEW } from '../../acp/v2/version.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { differs } from '../../core/changes.ts';
+import type { Action } from '../../core/policy.ts';
+import { invalid, Problem, problems } from '../../core/problem.ts';
+import type { Redactor } from '../../core/redaction.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { loadAcpState } from '../agents/queries/acp-state.ts';
+import { type AgentRow, findSession } from '../agents/queries/agents.ts';
+import type { Agent } from '../agents/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import { endTurn, sendNext } from './driver.ts';
+import {
+  countOpenPrompts,
+  deletePrompt,
+  findPrompt,
+  openPrompts,
+  type PromptRow,
+  queuePrompt,
+  toPrompt,
+  updatePrompt,
+} from './queries.ts';
+import type { Prompt } from './rules.ts';
+
+export interface ConfigChange {
+  mode_id?: string | undefined;
+  options?: Record<string, string | boolean> | undefined;
+}
+
+/** In the form of ACP version 1. */
+interface Request {
+  method: string;
+  params: object;
+}
+
+export class Prompting {
+  readonly #core: AgentCore;
+  /** A caller that waits for the answer to a request, or for the reason why there is none. */
+  readonly #waiting = new Map<string, (problem: Problem | null) => void>();
+
+  constructor(core: AgentCore) {
+    this.#core = core;
+  }
+
+  // --- prompts --------------------------------------------------------------------------------------------------------
+
+  /** `queued`: it waits for the agent, or for the current turn. */
+  async prompt(
+    caller: Caller,
+    agent_id: string,
+    content: ContentBlock[],
+    idempotency_key: string | null,
+  ): Promise<{ prompt_id: string; queued: boolean }> {
+    mustBeContent(content);
+    const { store, idempotency } = this.#core;
+    const id = newId('prm');
+    return store.write((tx) => {
+      const row = this.#running(tx, caller, agent_id);
+      mustTake(loadAcpState(tx, findSession(tx, row.session_id!)!.num), content);
+      if (countOpenPrompts(tx, row.num) >= limits.prompts_waiting_max) throw problems.tooManyPrompts();
+      queuePrompt(tx, row.num, {
+        id,
+        content,
+        created_by: caller.user_id,
+        created_at: this.#core.clock.now(),
+      });
+      this.#audit(tx, caller, 'agent_prompted', row, { prompt_id: id });
+      AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+      const body = { prompt_id: id, queued: findPrompt(tx, row.num, id)!.state === 'queued' };
+      if (idempotency_key !== null) {
+        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body });
+      }
+      return body;
+    });
+  }
+
+  /** The current prompt and the queued prompts, in the order of sending. */
+  list(caller: Caller, agent_id: string): Promise<Prompt[]> {
+    return this.#core.store.read((reader) => {
+      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      return openPrompts(reader, row.num).map(toPrompt);
+    });
+  }
+
+  /** Also finds a prompt whose turn is over. */
+  get(caller: Caller, agent_id: string, prompt_id: string): Promise<Prompt> {
+    return this.#core.store.read((reader) => {
+      const row = this.#core.records.find(reader, caller, 'agent.read', agent_id);
+      const prompt = findPrompt(reader, row.num, prompt_id);
+      if (!prompt) throw problems.promptNotFound();
+      return toPrompt(prompt);
+    });
+  }
+
+  async edit(caller: Caller, agent_id: string, prompt_id: string, content: ContentBlock[]): Promise<Prompt> {
+    mustBeContent(content);
+    return this.#core.store.write((tx) => {
+      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+      const prompt = mustWait(tx, row, prompt_id);
+      const values = { content: JSON.stringify(content) };
+      if (!differs(prompt, values)) return toPrompt(prompt);
+      updatePrompt(tx, prompt.num, values);
+      this.#audit(tx, caller, 'agent_prompt_changed', row, { prompt_id });
+      return toPrompt({ ...prompt, ...values });
+    });
+  }
+
+  remove(caller: Caller, agent_id: string, prompt_id: string): Promise<void> {
+    const { store, facts } = this.#core;
+    return store.write((tx) => {
+      const row = this.#core.records.find(tx, caller, 'agent.drive', agent_id);
+      deletePrompt(tx, mustWait(tx, row, prompt_id).num);
+      this.#audit(tx, caller, 'agent_prompt_removed', row, { prompt_id });
+      if (row.run_num !== null) facts.record(tx, 'prompt_removed', prompt_id, { agent_id, prompt_id });
+    });
+  }
+
+  /** Cancels the current turn; the agent keeps running and gets the next queued prompt. */
+  async cancel(caller: Caller, agent_id: string): Promise<Agent> {
+    const { store, timers } = this.#core;
+    return store.write((tx) => {
+      const row = this.#running(tx, caller, agent_id);
+      const ended = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) =>
+        endTurn(transaction, caller.username),
+      );
+      if (ended === null) throw problems.noTurn();
+      const { prompt_id } = ended;
+      const due_at = this.#core.clock.now() + limits.turn_cancel_ms;
+      timers.set(tx, 'turn_cancel', row.session_id!, due_at, { prompt_id });
+      this.#audit(tx, caller, 'agent_turn_cancelled', row, { prompt_id });
+      return this.#core.records.toAgent(this.#core.records.mustFind(tx, agent_id));
+    });
+  }
+
+  // --- settings -------------------------------------------------------------------------------------------------------
+
+  config(caller: Caller, agent_id: string): Promise<AcpConfig> {
+    return this.#config(caller, 'agent.read', agent_id);
+  }
+
+  /** `action`: the action to authorize. */
+  #config(caller: Caller, action: Action, agent_id: string): Promise<AcpConfig> {
+    return this.#core.store.read((reader) => {
+      const row = mustSpeak(this.#core.records.find(reader, caller, action, agent_id));
+      const session = row.session_id === null ? undefined : findSession(reader, row.session_id);
+      if (!session) throw problems.agentNotRunning();
+      const redactor = this.#core.secrets.redactor(reader, session.id);
+      return toConfig(loadAcpState(reader, session.num), redactor);
+    });
+  }
+
+  /** Sets them one after another, and returns the resulting settings. Throws the agent's own message if it refuses. */
+  async configure(caller: Caller, agent_id: string, change: ConfigChange): Promise<AcpConfig> {
+    const settings: ((state: AcpState) => Request)[] = Object.entries(change.options ?? {}).map(
+      ([configId, value]) =>
+        () => ({
+          method: AGENT_METHODS.session_set_config_option,
+          params: typeof value === 'boolean' ? { configId, type: 'boolean', value } : { configId, value },
+        }),
+    );
+    const { mode_id } = change;
+    if (mode_id !== undefined) settings.unshift((state) => settingOf(state, mode_id));
+    for (const setting of settings) {
+      await this.#ask(caller, agent_id, (state) => {
+        if (state.phase !== 'ready') throw problems.acpNotReady();
+        const { method, params } = setting(state);
+        return { method, params: { sessionId: state.acp_session_id, ...params } };
+      });
+    }
+    return this.#config(caller, 'agent.drive', agent_id);
+  }
+
+  async authenticate(caller: Caller, agent_id: string, method_id: string): Promise<AcpConfig> {
+    await this.#ask(caller, agent_id, (state) => {
+      if (state.phase !== 'auth_required') throw problems.noSignIn();
+      if (!state.auth_methods.some(({ id }) => id === method_id)) throw problems.unknownAuthMethod();
+      return { method: AGENT_METHODS.authenticate, params: { methodId: method_id } };
+    });
+    return this.#config(caller, 'agent.drive', agent_id);
+  }
+
+  /** The agent answered a request of the service. */
+  answered(request_id: string, error: RpcError | null): void {
+    this.#settle(
+      request_id,
+      error && new Problem('conflict', 'agent_refused', `the agent refused: ${error.message}`),
+    );
+  }
+
+  /** The agent ended and will not answer. */
+  unanswered(request_ids: readonly string[]): void {
+    for (const id of request_ids) this.#settle(id, problems.agentNotRunning());
+  }
+
+  #settle(request_id: string, problem: Problem | null): void {
+    this.#waiting.get(request_id)?.(problem);
+    this.#waiting.delete(request_id);
+  }
+
+  async #ask(caller: Caller, agent_id: string, request: (state: AcpState) => Request): Promise<void> {
+    const asked = await this.#core.store.write((tx) => {
+      const row = this.#running(tx, caller, agent_id);
+      const id = AcpTransaction.run(this.#core, tx, row.session_id!, (transaction) => {
+        if (transaction.state.asked.length >= limits.acp_asked_max) throw problems.acpSilent();
+        const { method, params } = request(transaction.state);
+        this.#audit(tx, caller, 'agent_configured', row, { method });
+        return transaction.request(method, params);
+      });
+      // Registered before the commit is published, because the answer may arrive at once.
+      const { promise, resolve } = Promise.withResolvers<Problem | null>();
+      tx.afterCommit(() => this.#waiting.set(id!, resolve));
+      return { id: id!, promise };
+    });
+    const patience = setTimeout(() => this.#settle(asked.id, problems.acpSilent()), limits.acp_answer_ms);
+    const problem = await asked.promise;
+    clearTimeout(patience);
+    if (problem) throw problem;
+  }
+
+  #running(reader: Reader, caller: Caller, agent_id: string): AgentRow {
+    const row = mustSpeak(this.#core.records.find(reader, caller, 'agent.drive', agent_id));
+    if (row.status !== 'running' || row.session_state !== 'running') throw problems.agentNotRunning();
+    if (findSession(reader, row.session_id!)?.stdin_lost === 1) throw problems.stdinLost();
+    return row;
+  }
+
+  #audit(tx: Tx, caller: Caller, event: AuditEvent, row: AgentRow, details: Record<string, unknown>): void {
+    const { user_id, ip } = caller;
+    this.#core.audit.record(tx, { event, agent_id: row.id, user_id, ip, details });
+  }
+}
+
+function mustSpeak(row: AgentRow): AgentRow {
+  if (row.protocol !== 'acp') throw problems.agentNotAcp();
+  return row;
+}
+
+function mustBeContent(content: ContentBlock[]): void {
+  const wrong = content.findIndex((block) => !isContentBlock(block));
+  if (wrong >= 0) throw invalid(`content[${wrong}] must be a content block of ACP`);
+}
+
+/** If the agent has not reported its capabilities yet, it rejects unsupported content itself. */
+function mustTake(state: AcpState, content: ContentBlock[]): void {
+  if (state.phase === 'failed') throw problems.acpFailed();
+  const type = state.agent || state.phase === 'ready' ? unsupportedBlock(content, state.capabilities) : null;
+  if (type !== null) throw invalid(`content of type ${type} is not taken by this agent`, 'content_not_taken');
+}
+
+function mustWait(reader: Reader, row: AgentRow, prompt_id: string): PromptRow {
+  const prompt = findPrompt(reader, row.num, prompt_id);
+  if (!prompt) throw problems.promptNotFound();
+  if (prompt.state !== 'queued') throw problems.promptSent();
+  return prompt;
+}
+
+/** Redacted, except for the ids of settings, which are sent back to the agent unchanged. */
+function toConfig(state: AcpState, redactor: Redactor | null): AcpConfig {
+  const { phase, agent, title, modes, config_options, commands, plan, usage } = state;
+  const { subagents, capabilities, auth_methods } = state;
+  // Sessions opened by an earlier release.
+  const protocol_version =
+    state.protocol_version ?? (state.acp_session_id === null ? null : PROTOCOL_VERSION);
+  const words = { agent, title, commands, plan, subagents };
+  const redacted = redactor ? (JSON.parse(redactor.json(JSON.stringify(words))) as typeof words) : words;
+  return { ...redacted, phase, protocol_version, modes, config_options, usage, capabilities, auth_methods };
+}
+
+/** ACP version 2 has modes only as options; in version 1, the agent decides whether it supports the mode. */
+function settingOf(state: AcpState, mode_id: string): Request {
+  if (state.protocol_version !== PREVIEW) {
+    return { method: AGENT_METHODS.session_set_mode, params: { modeId: mode_id } };
+  }
+  const setting = modeSetting(state, mode_id);
+  if (setting === null) throw invalid(`the agent does not offer the mode ${mode_id}`, 'unknown_mode');
+  return setting;
+}

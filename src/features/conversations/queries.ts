@@ -1,0 +1,76 @@
+/** SQL for prompts. The service has the rules. */
+import type { Selectable, Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+import type { Prompt } from './rules.ts';
+
+export type PromptRow = Selectable<Tables['prompts']>;
+
+/** Queues a prompt; also the first one, for an agent that is not running yet. */
+export function queuePrompt(
+  tx: Tx,
+  agent_num: number,
+  prompt: { id: string; content: object[]; created_by: string | null; created_at: number },
+): void {
+  const row = { ...prompt, agent_num, content: JSON.stringify(prompt.content), state: 'queued' } as const;
+  tx.run(tx.sql.insertInto('prompts').values(row));
+}
+
+export function updatePrompt(tx: Tx, num: number, changes: Updateable<Tables['prompts']>): void {
+  tx.run(tx.sql.updateTable('prompts').set(changes).where('num', '=', num));
+}
+
+export function deletePrompt(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('prompts').where('num', '=', num));
+}
+
+export function findPrompt(reader: Reader, agent_num: number, id: string): PromptRow | undefined {
+  return reader.get(
+    reader.sql.selectFrom('prompts').selectAll().where('id', '=', id).where('agent_num', '=', agent_num),
+  );
+}
+
+function openQuery(reader: Reader, agent_num: number) {
+  return reader.sql
+    .selectFrom('prompts')
+    .where('agent_num', '=', agent_num)
+    .where('state', 'in', ['queued', 'sent']);
+}
+
+/** The current prompt and the queued prompts, in the order of sending. */
+export function openPrompts(reader: Reader, agent_num: number): PromptRow[] {
+  return reader.all(openQuery(reader, agent_num).selectAll().orderBy('num'));
+}
+
+export function countOpenPrompts(reader: Reader, agent_num: number): number {
+  return reader.get(openQuery(reader, agent_num).select(({ fn }) => fn.countAll<number>().as('count')))!
+    .count;
+}
+
+/** The oldest queued prompt. */
+export function nextPrompt(reader: Reader, agent_num: number): PromptRow | undefined {
+  const queued = openQuery(reader, agent_num).where('state', '=', 'queued');
+  return reader.get(queued.selectAll().orderBy('num').limit(1));
+}
+
+/** The prompt of a session's current turn. */
+export function sentPrompts(reader: Reader, agent_num: number, session_num: number): PromptRow[] {
+  const sent = openQuery(reader, agent_num)
+    .where('state', '=', 'sent')
+    .where('session_num', '=', session_num);
+  return reader.all(sent.selectAll().orderBy('num'));
+}
+
+export function toPrompt(row: PromptRow): Prompt {
+  return {
+    id: row.id,
+    content: JSON.parse(row.content),
+    state: row.state,
+    stop_reason: row.stop_reason,
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    sent_at: rfc3339OrNull(row.sent_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+  };
+}

@@ -1,0 +1,110 @@
+/** Secrets in conversations: they are never shown, and the agent still gets its own text back. */
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
+import { startAcp } from '../../testing/scripted-acp.ts';
+
+const KEY = 'k3y "of" mine\\and yours';
+const env = { KEY, MODE: 'fast-and-loose' };
+
+let room: LivesRoom;
+beforeEach(async () => {
+  room = await LivesRoom.make();
+});
+afterEach(() => room.end());
+
+async function shown(id: string, count: number) {
+  return vi.waitFor(async () => {
+    const events = await room.events(id);
+    expect(events.filter(({ type }) => type === 'acp_event').length).toBeGreaterThanOrEqual(count);
+    return events;
+  }, SOON);
+}
+
+test('no message in the log contains a secret in either direction, and the agent gets it unchanged', async () => {
+  const { id, acp } = await startAcp(room, { env, prompt: `use ${KEY}` });
+  await acp.opens();
+  const asked = await acp.hears('request', 'session/prompt');
+  expect(JSON.stringify(asked)).toContain(JSON.stringify(KEY).slice(1, -1));
+  acp.updates({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text: `it is ${KEY}.` } });
+  acp.writes(`not a message: ${KEY}\n`);
+  const escaped = JSON.stringify(KEY).replaceAll('k', '\\u006b');
+  acp.writes(`{"jsonrpc":"2.0","method":"_x","params":{"n":1.50,"key":${escaped}}}\n`);
+  const events = await shown(id, 7);
+  expect(JSON.stringify(events)).not.toContain(JSON.stringify(KEY).slice(1, -1));
+  const texts = events.map(({ payload }) => JSON.stringify(payload) ?? '');
+  expect(texts.filter((text) => text.includes('[redacted:KEY]'))).toHaveLength(3);
+  expect(texts.some((text) => text.includes('use [redacted:KEY]'))).toBe(true);
+  expect(texts.some((text) => text.includes('it is [redacted:KEY].'))).toBe(true);
+  expect(events.find(({ type }) => type === 'output')?.data).toBe('not a message: [redacted:KEY]\n');
+});
+
+test('what an agent says about itself is redacted; settings keep their ids', async () => {
+  const { id, acp } = await startAcp(room, { env, prompt: 'go' });
+  const modes = { currentModeId: env.MODE, availableModes: [{ id: env.MODE, name: 'x' }] };
+  await acp.opens({}, { modes });
+  await acp.hears('request', 'session/prompt');
+  acp.updates({ sessionUpdate: 'session_info_update', title: `use ${KEY}` });
+  acp.updates({ sessionUpdate: 'plan', entries: [{ content: KEY, status: 'pending' }] });
+  acp.updates({ sessionUpdate: 'subagent_update', sessionId: 'child', title: KEY });
+  await shown(id, 8);
+  expect(await room.prompting.config(ANA, id)).toMatchObject({
+    title: 'use [redacted:KEY]',
+    plan: [{ content: '[redacted:KEY]' }],
+    subagents: [{ id: 'child', name: '[redacted:KEY]' }],
+    modes,
+  });
+});
+
+test('a request is shown without secrets, and answered with the agent’s own id', async () => {
+  const { id, acp } = await startAcp(room, { env, prompt: 'go' });
+  await acp.opens();
+  await acp.hears('request', 'session/prompt');
+  acp.asks('q', [{ optionId: 'fast-and-loose', name: `be ${env.MODE}`, kind: 'allow_once' }], `echo ${KEY}`);
+  const [review] = await vi.waitFor(async () => {
+    const { items } = await room.reviews.list(ANA, {}, {});
+    expect(items).toHaveLength(1);
+    return items;
+  }, SOON);
+  expect(review).toMatchObject({
+    agent_id: id,
+    tool_call: { title: 'echo [redacted:KEY]' },
+    options: [{ option_id: 'fast-and-loose', name: 'be [redacted:MODE]' }],
+  });
+  await room.reviews.respond(ANA, review!.id, { decision: 'allow' }, null);
+  const answer = await acp.hears('response');
+  expect(answer.result).toEqual({ outcome: { outcome: 'selected', optionId: 'fast-and-loose' } });
+});
+
+test('secrets are redacted in terminal output, which is base64', async () => {
+  const { id, acp } = await startAcp(room, { env });
+  await acp.opens();
+  const data = (text: string) => Buffer.from(text).toString('base64');
+  const terminal = { terminalId: 't' };
+  const plain = { sessionUpdate: 'terminal_output_chunk', ...terminal, data: data('all is well') };
+  acp.updates({ sessionUpdate: 'terminal_output_chunk', ...terminal, data: data(`key: ${KEY}\n`) });
+  acp.updates({ sessionUpdate: 'terminal_update', ...terminal, output: { data: data(`again: ${KEY}`) } });
+  acp.updates(plain);
+  const events = await shown(id, 7);
+  const updates = events.flatMap(({ payload, method }) =>
+    method === 'session/update' ? [(payload as { params: { update: unknown } }).params.update] : [],
+  );
+  expect(updates).toEqual([
+    { sessionUpdate: 'terminal_output_chunk', ...terminal, data: data('key: [redacted:KEY]\n') },
+    { sessionUpdate: 'terminal_update', ...terminal, output: { data: data('again: [redacted:KEY]') } },
+    plain,
+  ]);
+});
+
+test('values of a preset are not secrets, and an agent that cannot be prompted reveals none', async () => {
+  const { id, acp } = await startAcp(room, {
+    ...{ preset: 'codex', command: 'true' },
+    env: { ...env, INITIAL_AGENT_MODE: 'read-only' },
+  });
+  await acp.answers('initialize', { error: { code: -1, message: `read-only, and ${KEY} is wrong` } });
+  const error = await vi.waitFor(async () => {
+    const found = (await room.events(id)).find(({ type }) => type === 'error');
+    expect(found).toBeDefined();
+    return found!;
+  }, SOON);
+  expect(error.error).toContain('read-only, and [redacted:KEY] is wrong');
+});

@@ -1,0 +1,137 @@
+/**
+ * Conversations with ACP agents, as the rest of the plane uses them: frames that were read, sessions that started or
+ * ended, silent agents, and the messages before an agent is stopped.
+ */
+import { failpoint } from '../../base/failpoint.ts';
+import type { FrameBatch } from '../../events/ingest/source.ts';
+import { moveSpool, outputBytes, spoolsOf } from '../../store/event-rows/spools.ts';
+import type { Tx } from '../../store/store.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { loadAcpState } from '../agents/queries/acp-state.ts';
+import { findAgent, findSession, updateAgent } from '../agents/queries/agents.ts';
+import { pendingElicitations } from '../elicitations/queries.ts';
+import { abandonElicitations } from '../elicitations/rows.ts';
+import { abandonReviews } from '../reviews/rows.ts';
+import { awaitAnswer, type DriverOptions, endTurn, introduce, react, waits } from './driver.ts';
+import { isApplying } from './permission-mode.ts';
+import { sentPrompts, updatePrompt } from './queries.ts';
+
+const UNCONFIRMED =
+  'the agent has not confirmed the mode in which it asks before it acts: it gets no prompt until it does';
+
+export class Conversations {
+  readonly #core: AgentCore;
+  readonly #options: DriverOptions;
+
+  constructor(core: AgentCore, options: DriverOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /** Commits output from an agent's stdout together with everything that follows from it. */
+  async frames(batch: FrameBatch): Promise<void> {
+    await this.#core.store.write((tx) =>
+      AcpTransaction.run(this.#core, tx, batch.session_id, (transaction) => {
+        const { num } = transaction.session;
+        const before = outputBytes(spoolsOf(tx, num).stdout);
+        moveSpool(tx, num, 'stdout', { ...batch, output: before + bytesOfOutput(batch) });
+        this.#take(transaction, batch, before);
+      }),
+    );
+    failpoint('acp_frames_committed');
+  }
+
+  /** Handles the facts of sessions that started and ended. */
+  facts(): FactHandlers {
+    return {
+      session_started: (tx, { payload }) => {
+        const newest = this.#options.acp_version();
+        AcpTransaction.run(this.#core, tx, payload.session_id, (transaction) =>
+          introduce(transaction, newest),
+        );
+      },
+      session_ended: (tx, { payload }) => this.#ended(tx, payload.agent_id, payload.session_id),
+    };
+  }
+
+  timers(): Pick<TimerHandlers, 'acp_silent' | 'turn_cancel'> {
+    return {
+      acp_silent: (tx, { ref }) => {
+        AcpTransaction.run(this.#core, tx, ref, (transaction) => {
+          const applying = isApplying(transaction);
+          if (transaction.state.phase !== 'initializing' && !applying) return;
+          // An unreachable node cannot deliver an answer.
+          if (transaction.agent.stale_since !== null) return awaitAnswer(transaction);
+          // The agent asks for input before it responds, and waits for a person.
+          if (pendingElicitations(tx, transaction.agent.num, transaction.session.num).length > 0) {
+            return awaitAnswer(transaction);
+          }
+          if (applying) return waits(transaction, 'permission_mode_unconfirmed', UNCONFIRMED);
+          waits(transaction, 'acp_silent', 'the agent has not introduced itself: it may not speak ACP');
+        });
+      },
+      turn_cancel: (tx, { ref, payload }) => {
+        AcpTransaction.run(this.#core, tx, ref, (transaction) => {
+          const { turn, work } = transaction.state;
+          const goes_on = turn !== null || work.busy;
+          if (!goes_on || (turn?.prompt_id ?? null) !== payload.prompt_id) return;
+          transaction.error('cancel_ignored', 'the turn was cancelled, but the agent continues it', payload);
+        });
+      },
+    };
+  }
+
+  /**
+   * Answers the open requests of an agent that is about to be stopped with `cancelled`, because some agents ignore
+   * signals while they wait.
+   */
+  beforeStop(tx: Tx, session_id: string): void {
+    AcpTransaction.run(this.#core, tx, session_id, (transaction) => endTurn(transaction, null));
+  }
+
+  /** `offset`: the amount of earlier output. */
+  #take(transaction: AcpTransaction, { pieces, spilling }: FrameBatch, offset: number): void {
+    for (const piece of pieces) {
+      if (piece.kind === 'output') {
+        const { bytes, partial } = piece;
+        transaction.output({ offset, bytes, partial });
+        offset += bytes.length;
+      } else if (piece.kind === 'too_large') {
+        transaction.error(
+          'frame_too_large',
+          'a line of the agent is too long for a frame: it is shown as output',
+        );
+      } else {
+        for (const event of transaction.receive(piece)) react(transaction, event, this.#options);
+      }
+    }
+    transaction.spilling(spilling);
+  }
+
+  #ended(tx: Tx, agent_id: string, session_id: string): void {
+    const session = findSession(tx, session_id);
+    const agent = findAgent(tx, agent_id);
+    if (!session || !agent || session.protocol !== 'acp') return;
+    const { timers } = this.#core;
+    timers.clear(tx, 'acp_silent', session_id);
+    timers.clear(tx, 'turn_cancel', session_id);
+    const unanswered = loadAcpState(tx, session.num).asked.map(({ id }) => id);
+    tx.afterCommit(() => this.#options.unanswered(unanswered));
+    abandonReviews(this.#core, tx, agent.num, session.num);
+    abandonElicitations(this.#core, tx, agent.num, session.num);
+    for (const prompt of sentPrompts(tx, agent.num, session.num)) {
+      updatePrompt(tx, prompt.num, { state: 'lost', ended_at: this.#core.clock.now() });
+      const message = 'the agent ended during a turn: the outcome of the prompt is not known';
+      this.#core.records.logError(tx, agent_id, session_id, 'turn_lost', message, { prompt_id: prompt.id });
+    }
+    if (agent.session_id === session_id) updateAgent(tx, agent.num, { activity: null });
+    this.#core.records.publish(tx, agent_id);
+  }
+}
+
+function bytesOfOutput({ pieces }: FrameBatch): number {
+  return pieces.reduce((sum, piece) => sum + (piece.kind === 'output' ? piece.bytes.length : 0), 0);
+}

@@ -1,0 +1,101 @@
+/** An elicitation as people read it before they answer (pure): the whole form, or the whole URL with its host. */
+
+import type { AgentRecord, Api } from '../../../cli/api.ts';
+import { visible, visibleLines } from '../../../cli/terminal.ts';
+import { joined, type Line } from '../../conversations/commands/acp-lines.ts';
+import { waitedFor } from '../../reviews/commands/review-lines.ts';
+
+export type ElicitationRecord = Awaited<ReturnType<typeof Api.prototype.call<'getElicitation'>>>;
+type Field = NonNullable<ElicitationRecord['form']>['fields'][number];
+
+export function elicitationLines(asked: ElicitationRecord, agent: AgentRecord, now_ms: number): Line[] {
+  const { id, status, answered_by, delivery, message, form, url, completed_at } = asked;
+  const answer = [answered_by && `by ${answered_by}`, delivery].filter(Boolean).join(', ');
+  return [
+    { text: joined(id, status, answer, completed_at && 'complete'), look: 'bold' },
+    { text: joined('agent  ', agent.name, agent.id) },
+    { text: joined('folder ', agent.workdir, agent.node_id) },
+    { text: joined('waits  ', waitedFor(asked, now_ms)) },
+    ...labelled('asks', message, 'yellow'),
+    ...(url === null ? [] : urlLines(url)),
+    ...(form === null ? [] : labelled('form', [form.title, form.description].filter(Boolean).join('\n'))),
+    ...(form?.fields ?? []).flatMap(fieldLines),
+    ...(status === 'pending' ? commandLines(asked) : []),
+  ];
+}
+
+/** A one-line summary of the request. */
+export function summaryOf({ message, mode, url }: ElicitationRecord): string {
+  return message || (mode === 'form' ? 'a form' : url!);
+}
+
+/** The commands that answer it. */
+export function elicitationCommands({ id, form }: ElicitationRecord): string[] {
+  const fields = form?.fields ?? [];
+  const required = fields.filter((field) => field.required);
+  const named = required.length > 0 ? required : fields.slice(0, 1);
+  // An agent's field name must not become part of a command that somebody pastes.
+  const sets = named.every(({ name }) => /^[\w.-]+$/.test(name))
+    ? named.map(({ name }) => ` --set ${name}=<value>`).join('')
+    : ' --content <json>';
+  return [
+    `svc elicitations answer ${id}${sets}`,
+    `svc elicitations decline ${id}`,
+    `svc elicitations cancel ${id}`,
+  ];
+}
+
+/** The fields and how to set them, shown when an answer is rejected. */
+export function fieldHelp(asked: ElicitationRecord): string[] {
+  return [...(asked.form?.fields ?? []).flatMap(fieldLines), ...commandLines(asked).slice(0, 1)].map(
+    ({ text }) => text,
+  );
+}
+
+function commandLines(asked: ElicitationRecord): Line[] {
+  return elicitationCommands(asked).map((text) => ({ text, look: 'dim' }));
+}
+
+function urlLines(url: string): Line[] {
+  return [{ text: joined('host   ', new URL(url).host), look: 'bold' }, { text: joined('url    ', url) }];
+}
+
+function labelled(label: string, text: string, look?: Line['look']): Line[] {
+  if (text === '') return [];
+  const indent = ' '.repeat(9);
+  return visibleLines(text)
+    .split('\n')
+    .map((line, at) => ({ text: `${at === 0 ? label.padEnd(9) : indent}${line}`, ...(look && { look }) }));
+}
+
+function fieldLines(field: Field): Line[] {
+  const { name, title, description, required, choices } = field;
+  return [
+    { text: `  ${joined(name, title === name ? null : title)}`, look: 'cyan' },
+    { text: `    ${[required ? 'required' : 'optional', ...rulesOf(field)].join(', ')}` },
+    ...(description ? visibleLines(description).split('\n') : []).map((text) => ({ text: `    ${text}` })),
+    ...choices.map((one) => ({
+      text: `    [${visible(one.value)}]  ${joined(one.title === one.value ? null : one.title, one.description)}`.trimEnd(),
+    })),
+  ];
+}
+
+const types: Record<Field['type'], string> = {
+  text: 'text',
+  number: 'number',
+  integer: 'integer',
+  boolean: 'true or false',
+  choice: 'one of',
+  choices: 'any of (repeat --set)',
+};
+
+function rulesOf({ type, format, min, max, pattern, default: preset }: Field): string[] {
+  const unit = type === 'text' ? ' characters' : type === 'choices' ? ' entries' : '';
+  return [
+    ...(preset === null ? [] : [`default ${visible(JSON.stringify(preset))}`]),
+    ...(min === null ? [] : [`at least ${min}${unit}`]),
+    ...(max === null ? [] : [`at most ${max}${unit}`]),
+    ...(pattern === null ? [] : [`pattern ${visible(pattern)} (the agent checks it)`]),
+    format ?? types[type],
+  ];
+}

@@ -1,0 +1,50 @@
+/** An agent's requests for forms and URLs, as lines of the conversation: the request, the answer, and its end. */
+import { readElicitation } from '../../../acp/entries.ts';
+import { anyText, type Fields } from '../../../acp/json.ts';
+import type { Page } from '../../../cli/page.ts';
+import { inputStart, joined } from '../../conversations/commands/acp-lines.ts';
+import { keep } from '../../conversations/commands/tool-calls.ts';
+
+export class InputRequests {
+  readonly #page: Page;
+  /** By elicitation id. */
+  readonly #open = new Map<string, { request_id: unknown; message: string }>();
+
+  constructor(page: Page) {
+    this.#page = page;
+  }
+
+  /** A new session. */
+  begin(): void {
+    this.#open.clear();
+  }
+
+  /** `elicitation_id` is null for a request that was rejected. */
+  asks(request_id: unknown, elicitation_id: string | null, params: unknown): string {
+    const { message, url, field_names } = readElicitation(params);
+    const what = url ?? (field_names.length > 0 ? `form: ${field_names.join(', ')}` : 'form');
+    const head = this.#page.line('asks', joined(message, what), ['bold', 'yellow']);
+    if (elicitation_id === null) return head;
+    keep(this.#open, elicitation_id, { request_id, message });
+    return head + this.#page.lines([{ text: `  svc elicitations show ${elicitation_id}`, look: 'yellow' }]);
+  }
+
+  /** `by` is null for the service itself. */
+  answer(elicitation_id: string, by: string | null, { action, content }: Fields): string {
+    const message = this.#open.get(elicitation_id)?.message;
+    this.#open.delete(elicitation_id);
+    const answer = anyText(action);
+    const text = joined(by === null ? answer : `${by}: ${answer}`, message);
+    return this.#page.line('answer', text, 'yellow') + this.#page.lines(inputStart(content));
+  }
+
+  /** Empty if the agent withdrew something else. */
+  withdrawn(request_id: unknown): string {
+    for (const [id, open] of this.#open) {
+      if (open.request_id !== request_id) continue;
+      this.#open.delete(id);
+      return this.#page.line('asks', joined('no longer', open.message), 'yellow');
+    }
+    return '';
+  }
+}

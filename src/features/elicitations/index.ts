@@ -1,0 +1,20 @@
+/** Elicitations: input that agents request from people. */
+import type { AgentsFeature } from '../agents/index.ts';
+import type { Feature } from '../feature.ts';
+import { elicitationHandlers } from './http.ts';
+import { pendingElicitations } from './queries.ts';
+import { Elicitations } from './service.ts';
+
+export function openElicitations(agents: AgentsFeature): Feature & { elicitations: Elicitations } {
+  const elicitations = new Elicitations(agents.core);
+  return {
+    name: 'elicitations',
+    elicitations,
+    routes: elicitationHandlers(elicitations),
+    timers: elicitations.timers(),
+    session: {
+      onStdinWritten: (session_id, length) => elicitations.written(session_id, length),
+      awaitsAnswer: (...session) => pendingElicitations(...session).length > 0,
+    },
+  };
+}

@@ -1,0 +1,149 @@
+/** How an agent opens, completes and withdraws elicitations: one row per request, written before anybody sees it. */
+import type { Elicitation, Form } from '../../acp/elicitation.ts';
+import type { RequestId } from '../../acp/message.ts';
+import type { ReceivedRequest } from '../../acp/state.ts';
+import type { Tx } from '../../store/store.ts';
+import type { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import {
+  type ElicitationRow,
+  findElicitation,
+  incompleteElicitations,
+  insertElicitation,
+  pendingElicitations,
+  queuedElicitations,
+  toElicitation,
+  updateElicitation,
+} from './queries.ts';
+
+/** `timeout_ms`: null for no limit. */
+export function openElicitation(
+  transaction: AcpTransaction,
+  asking: ReceivedRequest,
+  { message, form, ...asked }: Elicitation,
+  timeout_ms: number | null,
+): void {
+  const { tx, agent, session, now, core } = transaction;
+  const id = transaction.elicitationId(asking.number);
+  const expires_at = timeout_ms === null ? null : now + timeout_ms;
+  insertElicitation(tx, {
+    id,
+    agent_num: agent.num,
+    session_num: session.num,
+    request_id: JSON.stringify(asking.id),
+    ...asked,
+    message: transaction.redact(message),
+    form: form && JSON.stringify(redacted(form, (text) => transaction.redact(text))),
+    status: 'pending',
+    created_at: now,
+    expires_at,
+  });
+  if (expires_at !== null) core.timers.set(tx, 'elicitation_deadline', id, expires_at, {});
+  core.facts.record(tx, 'elicitation_opened', id, { elicitation_id: id });
+  transaction.touch();
+  publishElicitation(core, tx, id);
+}
+
+/**
+ * Names and values go back to the agent, and a URL is opened, so they are not redacted, like the ids of a review's options.
+ * A default that would have to be redacted is dropped: nobody should send the redacted value.
+ */
+function redacted(form: Form, told: (text: string) => string): Form {
+  const words = <T extends { title: string | null; description: string | null }>(one: T): T => ({
+    ...one,
+    title: one.title && told(one.title),
+    description: one.description && told(one.description),
+  });
+  const fields = form.fields.map((field) => ({
+    ...words(field),
+    choices: field.choices.map(words),
+    default:
+      field.type === 'text' && typeof field.default === 'string' && told(field.default) !== field.default
+        ? null
+        : field.default,
+  }));
+  return { ...words(form), fields };
+}
+
+/** The agent reports that the action behind its URL is done. Unknown and already completed ids change nothing. */
+export function completeElicitations({ tx, session, core, now }: AcpTransaction, acp_id: string): void {
+  for (const row of incompleteElicitations(tx, session.num, acp_id)) {
+    updateElicitation(tx, row.num, { completed_at: now });
+    publishElicitation(core, tx, row.id);
+  }
+}
+
+/** The agent withdrew the request, or an answer has not reached it. See `withdrawReviews`. */
+export function withdrawElicitations(transaction: AcpTransaction, id: RequestId): void {
+  const { tx, agent, session, core } = transaction;
+  const request_id = JSON.stringify(id);
+  for (const row of pendingElicitations(tx, agent.num, session.num)) {
+    if (row.request_id === request_id) closeElicitation(core, tx, row, { status: 'cancelled' });
+  }
+  for (const row of queuedElicitations(tx, session.num)) {
+    if (row.request_id !== request_id) continue;
+    transaction.error(...undeliverable(row));
+    markUndeliverable(core, tx, row, 'the agent withdrew the request');
+  }
+  transaction.touch();
+}
+
+/** Answers all pending ones with `cancel`. `by`: who did it, as shown to people; null: the service. */
+export function cancelElicitations(transaction: AcpTransaction, by: string | null): void {
+  const { tx, agent, session, core } = transaction;
+  for (const row of pendingElicitations(tx, agent.num, session.num)) {
+    const about = { elicitation_id: row.id, answered_by: by };
+    transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
+    closeElicitation(core, tx, row, { status: 'cancelled', answered_by: by });
+    transaction.touch();
+  }
+}
+
+/** The session is over: nothing waits for an answer any longer. */
+export function abandonElicitations(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
+  for (const row of pendingElicitations(tx, agent_num, session_num)) {
+    closeElicitation(core, tx, row, { status: 'cancelled' });
+  }
+  for (const row of queuedElicitations(tx, session_num)) {
+    core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
+    markUndeliverable(core, tx, row, 'the agent ended');
+  }
+}
+
+/** Ends an elicitation in the caller's transaction and publishes it. */
+export function closeElicitation(
+  core: AgentCore,
+  tx: Tx,
+  row: ElicitationRow,
+  changes: Parameters<typeof updateElicitation>[2],
+): void {
+  updateElicitation(tx, row.num, { answered_at: core.clock.now(), ...changes });
+  core.timers.clear(tx, 'elicitation_deadline', row.id);
+  core.facts.record(tx, 'elicitation_closed', row.id, { elicitation_id: row.id });
+  publishElicitation(core, tx, row.id);
+}
+
+export function publishElicitation(core: AgentCore, tx: Tx, id: string): void {
+  const row = findElicitation(tx, id)!;
+  const record = { ...toElicitation(row) };
+  core.feed.append(tx, 'elicitation', row.owner_id, record, row.team_num, row.agent_id);
+}
+
+function undeliverable(row: ElicitationRow): [code: string, error: string, details: object] {
+  const by = row.answered_by === null ? '' : ` of ${row.answered_by}`;
+  const details = { elicitation_id: row.id };
+  return ['elicitation_undeliverable', `the answer${by} did not reach the agent`, details];
+}
+
+function markUndeliverable(core: AgentCore, tx: Tx, row: ElicitationRow, why: string): void {
+  updateElicitation(tx, row.num, { delivery: 'undeliverable' });
+  core.audit.record(tx, {
+    event: 'elicitation_undeliverable',
+    level: 'warn',
+    agent_id: row.agent_id,
+    user_id: null,
+    ip: null,
+    details: { elicitation_id: row.id, answered_by: row.answered_by, status: row.status, why },
+  });
+  publishElicitation(core, tx, row.id);
+}

@@ -1,0 +1,192 @@
+/**
+ * Elicitations as people see and answer them. Everyone who may answer an agent's permission reviews may answer these;
+ * they are never routed to leaders of teams. Exactly one answer counts. It is committed together with the message to
+ * the agent, so it is delivered even if the service restarts. The input is stored only in that message.
+ */
+import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Action, authorize, viewOf } from '../../core/policy.ts';
+import { invalid, Problem, problems } from '../../core/problem.ts';
+import { reviewResource } from '../../store/resources.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { findSession } from '../agents/queries/agents.ts';
+import { checkedContent } from './content.ts';
+import {
+  type ElicitationFilter,
+  type ElicitationRow,
+  findElicitation,
+  formOf,
+  listElicitations,
+  queuedElicitations,
+  toElicitation,
+  updateElicitation,
+} from './queries.ts';
+import { closeElicitation, publishElicitation } from './rows.ts';
+import { type Elicitation, type ElicitationAction, type ElicitationStatus, statusOf } from './rules.ts';
+
+export interface ElicitationAnswer {
+  action: ElicitationAction;
+  /** What was entered; only for `accept` of a form. */
+  content?: Record<string, unknown> | undefined;
+}
+
+export class Elicitations {
+  readonly #core: AgentCore;
+
+  constructor(core: AgentCore) {
+    this.#core = core;
+  }
+
+  /** Newest first: those that the caller may answer. Without a page: all that are pending, and the newest of the rest. */
+  list(
+    caller: Caller,
+    filter: { status?: ElicitationStatus | undefined; agent_id?: string | undefined },
+    request: PageRequest,
+  ): Promise<Page<Elicitation>> {
+    authorize(caller, 'reviews.list');
+    const limit = request.limit ?? limits.page_items_default;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    const seen = { view: viewOf(caller), ...filter };
+    return this.#core.store.read((reader) => {
+      if (request.limit === undefined && request.cursor === undefined) {
+        return { items: pendingAndNewest(reader, seen).map(toElicitation) };
+      }
+      const rows = listElicitations(reader, { ...seen, before_num, limit: limit + 1 });
+      return page(rows, limit, toElicitation, (row) => [row.num]);
+    });
+  }
+
+  get(caller: Caller, elicitation_id: string): Promise<Elicitation> {
+    return this.#core.store.read((reader) =>
+      toElicitation(mustFind(reader, caller, 'review.read', elicitation_id)),
+    );
+  }
+
+  /**
+   * Throws a 409 `elicitation is already <status> by <who>` for all but the first answer, and a 400 that names the field if
+   * `content` does not fit the form; then nothing has changed.
+   */
+  async respond(
+    caller: Caller,
+    elicitation_id: string,
+    answer: ElicitationAnswer,
+    idempotency_key: string | null,
+  ): Promise<Elicitation> {
+    const { store, idempotency } = this.#core;
+    const answered = await store.write((tx) => {
+      const row = mustFind(tx, caller, 'review.answer', elicitation_id);
+      const elicitation = this.#answer(tx, row, caller, answer);
+      if (idempotency_key !== null) {
+        const kept = { status: 200, location: null, body: elicitation };
+        idempotency.keepWith(tx, caller, idempotency_key, kept);
+      }
+      return elicitation;
+    });
+    failpoint('elicitation_answered');
+    return answered;
+  }
+
+  #answer(tx: Tx, row: ElicitationRow, caller: Caller, answer: ElicitationAnswer): Elicitation {
+    if (row.status !== 'pending') throw over(row);
+    if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
+    const { action } = answer;
+    const content = contentOf(row, answer);
+    const answered_by = caller.username;
+    const done = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+      const result = { action, ...(content && { content }) };
+      const about = { elicitation_id: row.id, answered_by };
+      transaction.respond(JSON.parse(row.request_id), { result }, about);
+      const { stdin_end } = transaction;
+      const changes = { status: statusOf[action], answered_by, delivery: 'queued', stdin_end } as const;
+      closeElicitation(this.#core, tx, row, changes);
+      transaction.touch();
+      return true;
+    });
+    if (done === null) throw problems.elicitationCancelled();
+    this.#core.audit.record(tx, {
+      event: 'elicitation_answered',
+      agent_id: row.agent_id,
+      user_id: caller.user_id,
+      ip: caller.ip,
+      details: {
+        ...{ elicitation_id: row.id, mode: row.mode, action },
+        ...(content && { fields: Object.keys(content) }),
+        ...(row.url !== null && { host: new URL(row.url).host }),
+      },
+    });
+    return toElicitation(findElicitation(tx, row.id)!);
+  }
+
+  /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
+  async written(session_id: string, length: number): Promise<void> {
+    const { store } = this.#core;
+    const arrived = (reader: Reader) => arrivedElicitations(reader, session_id, length);
+    if ((await store.read(arrived)).length === 0) return;
+    await store.write((tx) => {
+      for (const row of arrived(tx)) {
+        updateElicitation(tx, row.num, { delivery: 'written' });
+        publishElicitation(this.#core, tx, row.id);
+      }
+    });
+  }
+
+  timers(): Pick<TimerHandlers, 'elicitation_deadline'> {
+    return {
+      elicitation_deadline: (tx, { ref }) => {
+        const row = findElicitation(tx, ref);
+        if (row?.status !== 'pending') return;
+        AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+          const about = { elicitation_id: row.id, answered_by: null };
+          transaction.respond(JSON.parse(row.request_id), { result: { action: 'cancel' } }, about);
+          const { stdin_end } = transaction;
+          closeElicitation(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
+          transaction.touch();
+        });
+      },
+    };
+  }
+}
+
+function mustFind(reader: Reader, caller: Caller, action: Action, elicitation_id: string): ElicitationRow {
+  const row = findElicitation(reader, elicitation_id);
+  if (!row) throw problems.elicitationNotFound();
+  authorize(caller, action, reviewResource(reader, row), problems.elicitationNotFound);
+  return row;
+}
+
+/** Null if the answer has no content. */
+function contentOf(
+  row: ElicitationRow,
+  { action, content }: ElicitationAnswer,
+): Record<string, unknown> | null {
+  const form = formOf(row);
+  if (action === 'accept' && form !== null) return checkedContent(form, content ?? {});
+  if (content !== undefined) throw invalid('content is only for action accept of a form');
+  return null;
+}
+
+/** All that are pending, and a page of the newest others. */
+function pendingAndNewest(reader: Reader, filter: Omit<ElicitationFilter, 'limit'>): ElicitationRow[] {
+  const newest = listElicitations(reader, { ...filter, limit: limits.page_items_max });
+  if (filter.status !== undefined && filter.status !== 'pending') return newest;
+  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
+  return [...newest, ...listElicitations(reader, { ...filter, status: 'pending', before_num: last_num })];
+}
+
+function arrivedElicitations(reader: Reader, session_id: string, length: number): ElicitationRow[] {
+  const session = findSession(reader, session_id);
+  if (!session) return [];
+  return queuedElicitations(reader, session.num).filter(
+    ({ stdin_end }) => stdin_end !== null && stdin_end <= length,
+  );
+}
+
+function over({ status, answered_by }: ElicitationRow): Problem {
+  const by = answered_by === null ? '' : ` by ${answered_by}`;
+  return new Problem('conflict', 'elicitation_over', `elicitation is already ${status}${by}`);
+}

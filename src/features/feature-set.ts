@@ -1,0 +1,158 @@
+/** The features of a plane: merges their slots, and calls their hooks in the order of the features. */
+import { operationIds } from '../api/routes.ts';
+import type { Handlers } from '../server/call.ts';
+import type { Reader } from '../store/store.ts';
+import type { FactHandlers } from '../work/facts.ts';
+import type { IntentHandlers } from '../work/outbox.ts';
+import type { TimerHandlers } from '../work/timers.ts';
+import { actorMethods } from './actors/contract.ts';
+import type { ActorMethods, Extensions, Feature, RemoteNodes, SessionHooks } from './feature.ts';
+
+type Slot = 'routes' | 'actor_methods' | 'facts' | 'intents' | 'timers';
+
+export class FeatureSet {
+  readonly #features: Feature[] = [];
+
+  /** Adds a feature after those it uses, and returns it. Throws if another feature handles the same thing. */
+  add<F extends Feature>(feature: F): F {
+    for (const slot of ['routes', 'actor_methods', 'facts', 'intents', 'timers'] as const) {
+      for (const key of Object.keys(feature[slot] ?? {})) {
+        const other = this.#features.find((one) => Object.hasOwn(one[slot] ?? {}, key));
+        if (other) throw new Error(`${slot}.${key} is in two features: ${other.name} and ${feature.name}`);
+      }
+    }
+    this.#features.push(feature);
+    return feature;
+  }
+
+  /** Throws if an operation has no handler. */
+  routes(): Handlers {
+    const routes = this.#merge('routes');
+    const missing = operationIds.filter((id) => !Object.hasOwn(routes, id));
+    if (missing.length > 0) throw new Error(`no feature handles ${missing.join(', ')}`);
+    return routes as Handlers;
+  }
+
+  /** Throws if a method has no implementation. */
+  actorMethods(): ActorMethods {
+    const methods = this.#merge('actor_methods');
+    const missing = Object.keys(actorMethods).filter(
+      (name) => name !== 'whoami' && !Object.hasOwn(methods, name),
+    );
+    if (missing.length > 0) throw new Error(`no feature implements ${missing.join(', ')}`);
+    return methods as ActorMethods;
+  }
+
+  facts(): Record<string, FactHandlers> {
+    return this.#merge('facts');
+  }
+
+  intents(): IntentHandlers {
+    return this.#merge('intents') as IntentHandlers;
+  }
+
+  timers(): Partial<TimerHandlers> {
+    return this.#merge('timers');
+  }
+
+  async start(): Promise<void> {
+    for (const feature of this.#features) await feature.start?.();
+  }
+
+  warnings(): string[] {
+    return this.#features.flatMap((feature) => feature.warnings?.() ?? []);
+  }
+
+  /** Calls `failed` for each feature whose sweep throws, and continues with the next one. */
+  async sweep(failed: (feature: string, error: unknown) => void): Promise<void> {
+    for (const feature of this.#features) {
+      await feature.sweep?.().catch((error: unknown) => failed(feature.name, error));
+    }
+  }
+
+  /** Closes them in reverse order. If some fail, the others are closed anyway; then throws the errors. */
+  async close(): Promise<void> {
+    const errors: unknown[] = [];
+    for (const feature of this.#features.toReversed()) {
+      await feature.close?.().catch((error: unknown) => errors.push(error));
+    }
+    if (errors.length > 0) throw new AggregateError(errors, 'features could not be closed');
+  }
+
+  /** The hooks of all features, including those that are added later. */
+  readonly session: SessionHooks = {
+    environment: (reader, session_id) => {
+      const found = this.#hooks('environment').map((hook) => hook(reader, session_id));
+      return {
+        env: Object.assign({}, ...found.map(({ env }) => env)),
+        step_input: found.find(({ step_input }) => step_input !== null)?.step_input ?? null,
+      };
+    },
+    beforeStop: (...args) => {
+      for (const hook of this.#hooks('beforeStop')) hook(...args);
+    },
+    onExit: (...args) => {
+      for (const hook of this.#hooks('onExit')) hook(...args);
+    },
+    onStdinWritten: async (...args) => {
+      for (const hook of this.#hooks('onStdinWritten')) await hook(...args);
+    },
+    onFrames: async (batch) => {
+      for (const hook of this.#hooks('onFrames')) await hook(batch);
+    },
+    awaitsAnswer: (...args) => this.#hooks('awaitsAnswer').some((hook) => hook(...args)),
+  };
+
+  readonly extensions: Extensions = {
+    onAgentCreated: (...args) => {
+      for (const extension of this.#extensions('onAgentCreated')) extension(...args);
+    },
+    onTokenRevoked: (...args) => {
+      for (const extension of this.#extensions('onTokenRevoked')) extension(...args);
+    },
+    onTokensRevoked: (...args) => {
+      for (const extension of this.#extensions('onTokensRevoked')) extension(...args);
+    },
+    passkeysOf: async (user_id) => {
+      const found = this.#extensions('passkeysOf').map((extension) => extension(user_id));
+      return (await Promise.all(found)).flat();
+    },
+    notifyLeader: (...args) => {
+      for (const extension of this.#extensions('notifyLeader')) extension(...args);
+    },
+    participantsOf: (...args) => this.#extensions('participantsOf')[0]?.(...args) ?? null,
+    hasOpenRuns: (...args) => this.#extensions('hasOpenRuns').some((extension) => extension(...args)),
+    createTask: (...args) => {
+      const [create] = this.#extensions('createTask');
+      if (!create) throw new Error('no feature creates tasks');
+      return create(...args);
+    },
+    publishTask: (...args) => {
+      for (const extension of this.#extensions('publishTask')) extension(...args);
+    },
+    pendingMail: (...args) => this.#extensions('pendingMail')[0]?.(...args) ?? null,
+    unacknowledgedMail: (...args) => this.#extensions('unacknowledgedMail')[0]?.(...args) ?? new Map(),
+  };
+
+  readonly remote_nodes: RemoteNodes = {
+    find: (id: string) => this.#remoteNodes()?.find(id) ?? null,
+    isRegistered: (reader: Reader, id: string) => this.#remoteNodes()?.isRegistered(reader, id) ?? false,
+    ingest: (id: string) => this.#remoteNodes()?.ingest(id) ?? null,
+  };
+
+  #remoteNodes(): RemoteNodes | undefined {
+    return this.#features.find(({ remote_nodes }) => remote_nodes)?.remote_nodes;
+  }
+
+  #merge<S extends Slot>(slot: S): NonNullable<Feature[S]> {
+    return Object.assign({}, ...this.#features.map((feature) => feature[slot]));
+  }
+
+  #hooks<K extends keyof SessionHooks>(name: K): SessionHooks[K][] {
+    return this.#features.flatMap(({ session }) => session?.[name] ?? []);
+  }
+
+  #extensions<K extends keyof Extensions>(name: K): Extensions[K][] {
+    return this.#features.flatMap(({ extensions }) => extensions?.[name] ?? []);
+  }
+}

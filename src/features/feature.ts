@@ -1,0 +1,177 @@
+/**
+ * What a feature is: one value with slots. `main/plane.ts` opens the core and then the features in their order, merges
+ * their slots, and closes them in reverse. A feature uses the core and the features before it; a feature after it takes
+ * part through facts, session hooks and extensions.
+ */
+import type { Selectable } from 'kysely';
+import type { z } from 'zod';
+import type { Clock } from '../base/clock.ts';
+import type { Logger } from '../base/log.ts';
+import type { Config } from '../core/config.ts';
+import type { Node } from '../core/node.ts';
+import type { Exit } from '../core/session.ts';
+import type { Feed } from '../events/feed.ts';
+import type { Ingest } from '../events/ingest/ingest.ts';
+import type { FrameBatch } from '../events/ingest/source.ts';
+import type { EventLog } from '../events/log.ts';
+import type { Handlers } from '../server/call.ts';
+import type { IdempotencyKeys } from '../server/idempotency.ts';
+import type { Metrics } from '../server/metrics.ts';
+import type { Streams } from '../server/sse.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
+import type { FactHandlers, Facts } from '../work/facts.ts';
+import type { IntentHandlers, Outbox } from '../work/outbox.ts';
+import type { TimerHandlers, Timers } from '../work/timers.ts';
+import type { passkeyRecord } from './accounts/contract/accounts.ts';
+import type { ActorMethod, ActorRequest, ActorResult } from './actors/contract.ts';
+import type { ActorCaller } from './actors/rules/actor.ts';
+import type { Audit } from './audit/service.ts';
+import type { NodeFolders } from './nodes/rules.ts';
+import type { ReviewNotice } from './reviews/rules.ts';
+import type { LiveSettings } from './settings/service.ts';
+import type { TeamSpec } from './teams/rules/team.ts';
+
+/** What every feature may use. The plane opens it before the features. */
+export interface Core {
+  /** The configuration at startup. */
+  config: Config;
+  /** The current configuration. */
+  settings: LiveSettings;
+  data_dir: string;
+  plane_id: string;
+  /** When the database was created or restored; see `store/plane-id.ts`. */
+  incarnation: number;
+  /** 32 bytes, see `secret-key.ts`. */
+  key: Uint8Array;
+  store: Store;
+  /** The logs of agents. */
+  events: EventLog;
+  /** Changed records, for streams. */
+  feed: Feed;
+  facts: Facts;
+  outbox: Outbox;
+  timers: Timers;
+  audit: Audit;
+  idempotency: IdempotencyKeys;
+  clock: Clock;
+  log: Logger;
+  nodes: NodeDirectory;
+  metrics: Metrics;
+  /** Open event streams of clients. */
+  streams: Streams;
+  session: SessionHooks;
+  extensions: Extensions;
+  /** The URL of the HTTP listener; empty until it listens. */
+  listening_url(): string;
+}
+
+export interface NodeDirectory {
+  /** Where agents of the main node may work. */
+  main_folders(): NodeFolders;
+  /** Null if the node is not registered. Throws `internal_grpc_unavailable` if it is, but links are disabled. */
+  find(id: string): Node | null;
+  /** Like `find`. Throws `node not found` if the node is not registered. */
+  get(id: string): Node;
+  isRegistered(reader: Reader, id: string): boolean;
+  /** What reads the output of a remote node's sessions; null if there is no link to the node. */
+  remoteIngest(id: string): Ingest | null;
+}
+
+export interface Feature {
+  name: string;
+  /** HTTP handlers by operation id. */
+  routes?: Partial<Handlers>;
+  /** Methods that agents call. */
+  actor_methods?: Partial<ActorMethods>;
+  /** By the name of a consumer. Its cursor is stored under this name, so the name must not change. */
+  facts?: Record<string, FactHandlers>;
+  intents?: Partial<IntentHandlers>;
+  timers?: Partial<TimerHandlers>;
+  session?: Partial<SessionHooks>;
+  extensions?: Partial<Extensions>;
+  /** The registered nodes besides the main node. */
+  remote_nodes?: RemoteNodes;
+  /** Runs when all features are open, before facts, timers and intents are handled. */
+  start?(): Promise<void>;
+  /** For the operator, once the HTTP listener is open: settings that are valid but probably not intended. */
+  warnings?(): string[];
+  /** Deletes what is no longer needed; runs about once a minute and resolves to the number of deleted rows. */
+  sweep?(): Promise<number>;
+  /** Runs after intents, timers and facts have stopped. */
+  close?(): Promise<void>;
+}
+
+export type ActorMethods = {
+  [M in Exclude<ActorMethod, 'whoami'>]: (
+    caller: ActorCaller,
+    params: ActorRequest<M>,
+  ) => Promise<ActorResult<M>>;
+};
+
+export interface RemoteNodes {
+  find(id: string): Node | null;
+  isRegistered(reader: Reader, id: string): boolean;
+  ingest(id: string): Ingest | null;
+}
+
+/** What a session gets in addition to its agent's own settings. */
+export interface SessionEnvironment {
+  env: Record<string, string>;
+  /** Null: it does not carry out a step. */
+  step_input: string | null;
+}
+
+/**
+ * How features take part in the life of sessions. `agents` calls each hook in the order of the features; hooks with a
+ * `tx` run in the transaction that changes the session.
+ */
+export interface SessionHooks {
+  /** Read when a session is started on its node. */
+  environment(reader: Reader, session_id: string): SessionEnvironment;
+  /** A session is about to be stopped: the last moment to write to its stdin. */
+  beforeStop(tx: Tx, session_id: string): void;
+  /** A session has ended. Its directory is deleted by an intent that is recorded afterwards. */
+  onExit(tx: Tx, session_id: string, exit: Exit): void;
+  /** The node has written this many bytes of the session's stdin, from its beginning. */
+  onStdinWritten(session_id: string, length: number): Promise<void>;
+  /** Commits output of an ACP session. Exactly one feature has this hook. */
+  onFrames(batch: FrameBatch): Promise<void>;
+  /** Whether the session's agent waits for a person's answer. */
+  awaitsAnswer(reader: Reader, agent_num: number, session_num: number): boolean;
+}
+
+/** What a feature needs of the ones after it. Without an implementation there are no tasks, no mail and no passkeys. */
+export interface Extensions {
+  /** An agent was created; `prompt` is the first one, if any. */
+  onAgentCreated(
+    tx: Tx,
+    agent: { id: string; num: number },
+    request: { prompt: string | null; user_id: string },
+  ): void;
+  /** The token was revoked. */
+  onTokenRevoked(tx: Tx, token_id: string): void;
+  /** All tokens of a user were revoked, except `keep`. */
+  onTokensRevoked(tx: Tx, user_id: string, keep: string | null): void;
+  /** For the user's own record. */
+  passkeysOf(user_id: string): Promise<PasskeyRecord[]>;
+  /** The participants in the team and run of an agent; null for an agent without a team. */
+  participantsOf(
+    reader: Reader,
+    agent: { team_num: number | null; run_num: number | null },
+  ): { team: Selectable<Tables['teams']>; spec: TeamSpec; user_id: string } | null;
+  /** Whether a run of the team has not ended. */
+  hasOpenRuns(reader: Reader, team_num: number): boolean;
+  /** Creates the task of a run that is created without one. Returns its num. `now`: Unix ms. */
+  createTask(tx: Tx, task: { team_num: number; title: string; created_by: string; now: number }): number;
+  /** Publishes a task whose run has changed. */
+  publishTask(tx: Tx, task_num: number): void;
+  /** Notifies a team's leader of a review. Throws a Problem if the leader cannot be notified. */
+  notifyLeader(tx: Tx, notice: ReviewNotice): void;
+  /** Names the mail that waits for an actor, for a prompt to it; null: there is none. */
+  pendingMail(tx: Tx, asked: { run_num: number; actor_id: string; prompt_id: string }): string | null;
+  /** The number of unacknowledged messages per actor of a run; actors without any may be absent. */
+  unacknowledgedMail(reader: Reader, run: { num: number; attempt: number }): ReadonlyMap<string, number>;
+}
+
+export type PasskeyRecord = z.infer<typeof passkeyRecord>;

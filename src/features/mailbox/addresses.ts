@@ -1,0 +1,92 @@
+/** Resolves the actor for whose mail a user asks, and checks the user's rights. */
+
+import { type Action, decide, type View, viewOf } from '../../core/policy.ts';
+import { invalid, notAllowedAs } from '../../core/problem.ts';
+import { teamResource } from '../../store/resources.ts';
+import type { Reader } from '../../store/store.ts';
+import { findUserByName } from '../../store/users.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { usernameOf } from '../actors/rules/actor.ts';
+import { mustFindRun } from '../runs/access.ts';
+import { participantsOf } from '../runs/participants.ts';
+import type { RunRow } from '../runs/queries/runs.ts';
+import { type Actor, resolveActor } from '../teams/participants.ts';
+import { findTeam, type TeamRow } from '../teams/queries.ts';
+import { type ActedAs, isOwn, mayActAs } from './rules/mail.ts';
+
+export interface Acting {
+  actor_id: string;
+  /** Null: of all runs. */
+  run: RunRow | null;
+  /** Whether messages shown to the caller count as delivered; root may look without that. */
+  own: boolean;
+  /** For all runs: only those of these teams; absent: no filter. */
+  view?: View;
+}
+
+/** `team.read` for reading, `team.work` for everything else. */
+type TeamAction = Extract<Action, 'team.read' | 'team.work'>;
+
+/**
+ * The actor that a user acts as. Throws `run not found`, `unknown actor: <id>`, also for members of teams that the
+ * caller cannot see, and `not allowed to act as <id>`.
+ */
+export function mustActAs(
+  reader: Reader,
+  caller: Caller,
+  action: TeamAction,
+  asked: string,
+  run_id?: string,
+): Acting {
+  if (run_id !== undefined) {
+    const { team, run } = mustFindRun(reader, caller, action, run_id);
+    return { run, ...acting(caller, actorOfRun(reader, team, run, asked)) };
+  }
+  const actor = actorAnywhere(reader, caller, action, asked);
+  return { run: null, ...acting(caller, actor), ...ofTeams(caller, actor) };
+}
+
+/** Throws `unknown actor: <id>`. */
+export function actorOfRun(reader: Reader, team: TeamRow, run: RunRow, asked: string): Actor {
+  return resolveActor(reader, participantsOf(team, run), asked);
+}
+
+function acting(caller: Caller, actor: Actor): Pick<Acting, 'actor_id' | 'own'> {
+  const { actor_id } = actor;
+  const as = actedAs(actor);
+  if (!mayActAs(caller, as)) throw notAllowedAs(actor_id);
+  return { actor_id, own: isOwn(caller, as) };
+}
+
+/**
+ * A person is the same actor in every team, even in one that they no longer belong to, or that the current token does
+ * not cover.
+ */
+export function ofTeams(caller: Caller, { kind }: Pick<Actor, 'kind'>): { view?: View } {
+  return kind === 'human' ? { view: viewOf(caller) } : {};
+}
+
+function actedAs(actor: Actor): ActedAs {
+  if (actor.kind === 'human') return actor;
+  return { kind: 'member', outside: actor.member.agent === null };
+}
+
+function actorAnywhere(reader: Reader, caller: Caller, action: TeamAction, asked: string): Actor {
+  const username = usernameOf(asked);
+  if (username !== null) return humanAnywhere(reader, caller, asked, username);
+  const team = findTeam(reader, asked.slice(asked.lastIndexOf('@') + 1));
+  if (!team || decide(caller, action, teamResource(reader, team)) !== 'allow') throw unknown(asked);
+  return resolveActor(reader, participantsOf(team, null), asked);
+}
+
+/** Only root may know whether other users exist. */
+function humanAnywhere(reader: Reader, caller: Caller, actor_id: string, username: string): Actor {
+  if (caller.role !== 'root' && username !== caller.username) throw notAllowedAs(actor_id);
+  const user = findUserByName(reader, username);
+  if (!user) throw unknown(actor_id);
+  return { kind: 'human', actor_id, role: 'human', user_id: user.id, username };
+}
+
+function unknown(actor_id: string) {
+  return invalid(`unknown actor: ${actor_id}`, 'unknown_actor');
+}

@@ -1,0 +1,138 @@
+/** `svc mail …`: the mailbox of people, and of team members without an agent. */
+import type { Command } from 'commander';
+import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { failed } from '../../../cli/failure.ts';
+import { givenWords, withJson } from '../../../cli/given-json.ts';
+import { remote, wholeNumber } from '../../../cli/options.ts';
+import { type Column, jsonText, print, printJson, printRecord, printRows, say } from '../../../cli/output.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { Problem } from '../../../core/problem.ts';
+import { findRun } from '../../teams/commands/team-refs.ts';
+
+type Options = ApiOptions & { json?: boolean };
+type Mail = Awaited<ReturnType<typeof Api.prototype.call<'getMail'>>>;
+
+interface ListOptions extends Options {
+  run?: string;
+  all?: boolean;
+  limit?: number;
+  wait?: number;
+}
+
+interface SendOptions extends Options {
+  run: string;
+  from?: string;
+}
+
+export function addMail(program: Command, context: Context): void {
+  const mail = program
+    .command('mail')
+    .description(
+      'read and send mail between the actors of a run: <member>@<team id>, user:<name>; with --run also <member>',
+    );
+  addLs(mail, context);
+  addShow(mail, context);
+  addSend(mail, context);
+  addAck(mail, context);
+}
+
+function addLs(mail: Command, context: Context): void {
+  const { io } = context;
+  remote(mail, 'ls [actor]', "list an actor's unacknowledged mail, oldest first (default: yours)")
+    .alias('list')
+    .option('--run <run>', 'only mail of this run')
+    .option('--all', 'include mail that is acknowledged or could not be delivered')
+    .option('-n, --limit <n>', 'maximum number of messages', wholeNumber)
+    .option('--wait <seconds>', 'wait up to this long for new mail', wholeNumber)
+    .action(async (actor: string | undefined, options: ListOptions) => {
+      const api = await connect(context, options);
+      const { run, all, limit, wait } = options;
+      const rows = await api.call('listMail', {
+        params: { actor_id: actor ?? (await ownActor(api)) },
+        query: {
+          ...(run !== undefined && { run_id: (await findRun(api, run)).id }),
+          ...(all && { status: 'all' as const }),
+          ...(limit !== undefined && { limit }),
+          ...(wait !== undefined && { wait }),
+        },
+      });
+      const status: Column<Mail> = { title: 'STATUS', value: (one) => one.status };
+      await printRows(
+        io,
+        rows,
+        [
+          { title: 'ID', value: (one) => one.id },
+          { title: 'CREATED', value: (one) => one.created_at },
+          { title: 'FROM', value: (one) => one.from_actor_id },
+          ...(all ? [status] : []),
+          { title: 'PAYLOAD', value: (one) => JSON.stringify(one.payload) },
+        ],
+        options,
+      );
+    });
+}
+
+function addShow(mail: Command, context: Context): void {
+  const { io } = context;
+  remote(mail, 'show <message>', 'show a message and its delivery state')
+    .alias('get')
+    .action(async (message_id: string, options: Options) => {
+      const api = await connect(context, options);
+      await printRecord(io, await api.call('getMail', { params: { message_id } }), options);
+    });
+}
+
+function addSend(mail: Command, context: Context): void {
+  const { io } = context;
+  const send = remote(
+    mail,
+    'send <actor> [text...]',
+    'send mail to an actor of a run; - reads the text from stdin',
+  )
+    .requiredOption('--run <run>', 'the run')
+    .option('--from <actor>', 'send as this member, which must have no agent (default: you)');
+  withJson(send, 'payload', 'a JSON object instead of text').action(
+    async (to_actor_id: string, words: string[], options: SendOptions) => {
+      const said = await givenWords(io, words, options);
+      const payload = 'text' in said ? said : said.payload;
+      const api = await connect(context, options);
+      const { id: run_id } = await findRun(api, options.run);
+      const from_actor_id = options.from ?? (await ownActor(api));
+      const sent = await api.call('sendMail', {
+        body: { run_id, from_actor_id, to_actor_id, payload },
+        idempotency_key: crypto.randomUUID(),
+      });
+      if (options.json) return printJson(io, sent);
+      if (sent.reason !== undefined) say(io, visible(`${sent.status}: ${sent.reason}`));
+      await print(io, `${sent.id}\n`);
+    },
+  );
+}
+
+function addAck(mail: Command, context: Context): void {
+  const { io } = context;
+  remote(mail, 'ack <message...>', 'acknowledge messages, which removes them from the inbox').action(
+    async (ids: string[], options: Options) => {
+      const api = await connect(context, options);
+      const refusals: string[] = [];
+      for (const message_id of ids) {
+        try {
+          const acked = await api.patiently('ackMail', { params: { message_id } });
+          if (options.json) await print(io, jsonText(acked));
+          else say(io, `acknowledged ${acked.id}`);
+        } catch (error) {
+          // Checks the sign-in before the first message, so that either every message is tried or none.
+          if (!(error instanceof Problem) || error.kind === 'unauthenticated') throw error;
+          refusals.push(`${message_id}: ${error.message}`);
+        }
+      }
+      if (refusals.length > 0) throw failed(refusals.join('\n'));
+    },
+  );
+}
+
+/** The signed-in user. */
+export async function ownActor(api: Api): Promise<string> {
+  return `user:${(await api.call('getMe', {})).username}`;
+}

@@ -1,0 +1,98 @@
+/** `svc triggers …`: mail that an actor gets from itself at a set time or on a schedule. */
+import type { Command } from 'commander';
+import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { usage } from '../../../cli/failure.ts';
+import { givenWords, withJson } from '../../../cli/given-json.ts';
+import { duration, remote } from '../../../cli/options.ts';
+import { printRecord, printRows, say } from '../../../cli/output.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { findRun } from '../../teams/commands/team-refs.ts';
+import { ownActor } from './mail.ts';
+
+type Options = ApiOptions & { json?: boolean };
+
+interface SetOptions extends Options {
+  run: string;
+  actor?: string;
+  at?: string;
+  /** In milliseconds. */
+  every?: number;
+  cron?: string;
+  timezone?: string;
+}
+
+export function addTriggers(program: Command, context: Context): void {
+  const { io } = context;
+  const triggers = program.command('triggers').description('schedule mail to actors of a run');
+
+  remote(triggers, 'ls [actor]', "list an actor's time triggers, newest first (default: yours)")
+    .alias('list')
+    .option('--run <run>', 'only triggers of this run')
+    .action(async (actor: string | undefined, options: Options & { run?: string }) => {
+      const api = await connect(context, options);
+      const params = { actor_id: actor ?? (await ownActor(api)) };
+      const run_id = options.run === undefined ? undefined : (await findRun(api, options.run)).id;
+      await printRows(
+        io,
+        await api.all('listTriggers', { params, query: { run_id } }),
+        [
+          { title: 'ID', value: (trigger) => trigger.id },
+          { title: 'RUN', value: (trigger) => trigger.run_id },
+          { title: 'WHEN', value: whenOf },
+          { title: 'NEXT', value: (trigger) => trigger.next_at },
+          { title: 'FIRED', value: (trigger) => trigger.fired },
+          { title: 'PAYLOAD', value: (trigger) => JSON.stringify(trigger.payload) },
+        ],
+        options,
+      );
+    });
+
+  const set = remote(
+    triggers,
+    'set [text...]',
+    'schedule mail from an actor to itself, until the run is over; - reads the text from stdin',
+  )
+    .requiredOption('--run <run>', 'the run')
+    .option('--actor <actor>', 'the actor (default: you)')
+    .option('--at <time>', 'once, at an RFC 3339 time')
+    .option('--every <duration>', 'repeatedly, for example 10m', duration)
+    .option('--cron <pattern>', 'on a schedule of five fields: minute, hour, day, month, weekday')
+    .option('--timezone <name>', 'time zone of --cron, for example Europe/London (default: UTC)');
+  withJson(set, 'payload', 'a JSON object instead of text').action(
+    async (words: string[], options: SetOptions) => {
+      const said = await givenWords(io, words, options);
+      const { at, every, cron, timezone } = options;
+      if (every !== undefined && every % 1000 !== 0) throw usage('--every must be a whole number of seconds');
+      const api = await connect(context, options);
+      const body = {
+        run_id: (await findRun(api, options.run)).id,
+        ...(at !== undefined && { at }),
+        ...(every !== undefined && { every_seconds: every / 1000 }),
+        ...(cron !== undefined && { cron }),
+        ...(timezone !== undefined && { timezone }),
+        payload: 'text' in said ? said : said.payload,
+      };
+      const params = { actor_id: options.actor ?? (await ownActor(api)) };
+      const made = await api.call('setTrigger', { params, body, idempotency_key: crypto.randomUUID() });
+      await printRecord(io, made, options);
+    },
+  );
+
+  remote(triggers, 'delete <trigger> [actor]', "delete an actor's time trigger (default: yours)")
+    .alias('rm')
+    .action(async (trigger_id: string, actor: string | undefined, options: Options) => {
+      const api = await connect(context, options);
+      const params = { actor_id: actor ?? (await ownActor(api)), trigger_id };
+      await api.call('deleteTrigger', { params });
+      if (options.json) await printRecord(io, { id: trigger_id }, options);
+      else say(io, visible(`deleted ${trigger_id}`));
+    });
+}
+
+type Trigger = Awaited<ReturnType<typeof Api.prototype.call<'setTrigger'>>>;
+
+function whenOf({ at, every_seconds, cron, timezone }: Trigger): string {
+  if (at !== null) return at;
+  return cron === null ? `every ${every_seconds}s` : [cron, timezone].filter(Boolean).join(' ');
+}

@@ -1,0 +1,49 @@
+/** HTTP handlers for mailboxes and triggers: parse, call, shape the response. */
+
+import type { Handlers } from '../../server/call.ts';
+import { asList } from '../../server/list.ts';
+import type { Trigger } from './rules/trigger.ts';
+import { scheduleOf } from './schedule.ts';
+import type { Mailbox } from './service.ts';
+import type { Triggers } from './triggers.ts';
+
+type MailOperations =
+  | 'sendMail'
+  | 'listMail'
+  | 'getMail'
+  | 'ackMail'
+  | 'listRunMail'
+  | 'listTriggers'
+  | 'setTrigger'
+  | 'deleteTrigger';
+
+export function mailHandlers(mailbox: Mailbox, triggers: Triggers): Pick<Handlers, MailOperations> {
+  return {
+    sendMail: async ({ caller, body, idempotency_key }) => {
+      const mail = await mailbox.send(caller, body, idempotency_key);
+      return { location: `/api/actor/mailbox/${mail.id}`, body: mail };
+    },
+    listMail: ({ caller, params, query, signal }) => mailbox.inbox(caller, params.actor_id, query, signal),
+    getMail: ({ caller, params }) => mailbox.get(caller, numberOf(params.message_id)),
+    ackMail: ({ caller, params }) => mailbox.ack(caller, numberOf(params.message_id)),
+    listRunMail: async ({ caller, params, query }) =>
+      asList(query, await mailbox.ofRun(caller, params.run_id, query)),
+    listTriggers: async ({ caller, params, query }) =>
+      asList(query, await triggers.list(caller, params.actor_id, query)),
+    setTrigger: ({ caller, params, body, idempotency_key }) => {
+      const { run_id, payload, ...times } = body;
+      const asked = { run_id, payload, ...scheduleOf(times) };
+      const locate = ({ actor_id }: Trigger) => `/api/actor/${encodeURIComponent(actor_id)}/triggers`;
+      return triggers.set(caller, params.actor_id, asked, idempotency_key, locate);
+    },
+    deleteTrigger: async ({ caller, params }) => {
+      await triggers.remove(caller, params.actor_id, params.trigger_id);
+      return undefined;
+    },
+  };
+}
+
+/** Not a number: there is no such message. */
+function numberOf(message_id: string): number {
+  return /^\d{1,16}$/.test(message_id) ? Number(message_id) : Number.NaN;
+}

@@ -1,0 +1,39 @@
+/** The mailboxes of actors, and triggers, which send mail at scheduled times. */
+import type { AgentsFeature } from '../agents/index.ts';
+import type { Core, Feature } from '../feature.ts';
+import type { RunsFeature } from '../runs/index.ts';
+import { runOfNum } from '../runs/queries/runs.ts';
+import { mailHandlers } from './http.ts';
+import { countUnacknowledged } from './queries/mail.ts';
+import { Mailbox } from './service.ts';
+import { Triggers } from './triggers.ts';
+import { Waking } from './waking.ts';
+
+export interface MailboxFeature extends Feature {
+  mailbox: Mailbox;
+  triggers: Triggers;
+}
+
+export function openMailbox(
+  core: Core,
+  { agents, runs }: { agents: AgentsFeature; runs: RunsFeature },
+): MailboxFeature {
+  const mailbox = new Mailbox({ ...core, publisher: runs.publisher });
+  const triggers = new Triggers(core, mailbox);
+  const waking = new Waking(agents.core, mailbox);
+  return {
+    name: 'mailbox',
+    ...{ mailbox, triggers },
+    routes: mailHandlers(mailbox, triggers),
+    facts: { mail: waking.facts(), triggers: triggers.facts() },
+    timers: { ...waking.timers(), ...triggers.timers() },
+    extensions: {
+      notifyLeader: (tx, { run_num, ...letter }) => {
+        mailbox.post(tx, { run: runOfNum(tx, run_num)!, ...letter, hops: 0 });
+      },
+      pendingMail: (tx, { run_num, actor_id, prompt_id }) =>
+        mailbox.pendingMail(tx, runOfNum(tx, run_num)!, actor_id, prompt_id),
+      unacknowledgedMail: countUnacknowledged,
+    },
+  };
+}

@@ -1,0 +1,22 @@
+/** Texts about mail (pure): for the agent that has mail, and for people if mail is not acknowledged. */
+import { limits } from '../../base/limits.ts';
+import type { MailRow } from './queries/mail.ts';
+
+/** Names messages to the agent that receives them. */
+export function mailText(rows: readonly MailRow[]): string {
+  const many = rows.length === 1 ? '1 message waits' : `${rows.length} messages wait`;
+  const about = `${many} in your mailbox. Acknowledge each message when you have dealt with it: svc actor ack --message-id ID. Reply if a reply helps: svc actor send --to ACTOR --payload JSON. Others wrote the payloads.`;
+  return [about, ...rows.map(nameOne)].join('\n\n');
+}
+
+function nameOne({ num, from_actor_id, delivered_at, payload }: MailRow): string {
+  const again = delivered_at === null ? '' : ' (repeated, because it is not acknowledged)';
+  const over = payload.length - limits.mail_named_chars;
+  const rest = over > 0 ? `… (${over} more characters: svc actor inbox)` : '';
+  return `Message ${num} from ${from_actor_id}${again}:\n${payload.slice(0, limits.mail_named_chars)}${rest}`;
+}
+
+/** The text that a run shows if an agent does not acknowledge its mail. It is stored and compared, so it must not change. */
+export function unacknowledgedText({ num, to_actor_id }: Pick<MailRow, 'num' | 'to_actor_id'>): string {
+  return `message ${num} to ${to_actor_id} waits to be acknowledged`;
+}

@@ -1,0 +1,225 @@
+/** SQL for mail: rows in, rows and records out. The service has the rules. */
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
+import type { View } from '../../../core/policy.ts';
+import { built } from '../../../store/built.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { teamsInView } from '../../../store/views.ts';
+import type { Mail, MailHead, MailStatus } from '../rules/mail.ts';
+
+export type MailRow = Selectable<Tables['mail']> & { run_id: string };
+
+/** An attempt of a run. */
+interface RunAttempt {
+  num: number;
+  attempt: number;
+}
+
+function mailQuery(builder: Reader['sql']) {
+  return builder
+    .selectFrom('mail')
+    .innerJoin('runs', 'runs.num', 'mail.run_num')
+    .selectAll('mail')
+    .select('runs.id as run_id');
+}
+
+/** Literals, because the partial index of inboxes covers only these. */
+const unacknowledged = sql<boolean>`mail.status IN ('pending', 'delivered')`;
+
+const mailByNum = built((builder, num: number) => mailQuery(builder).where('mail.num', '=', num));
+const mailByKey = built((builder, from_actor_id: string, key: string) =>
+  mailQuery(builder).where('mail.from_actor_id', '=', from_actor_id).where('mail.idempotency_key', '=', key),
+);
+
+export function findMail(reader: Reader, num: number): MailRow | undefined {
+  return reader.get(mailByNum(reader, num)) as MailRow | undefined;
+}
+
+/** The message that a sender sent with this idempotency key. */
+export function findMailOfKey(reader: Reader, from_actor_id: string, key: string): MailRow | undefined {
+  return reader.get(mailByKey(reader, from_actor_id, key)) as MailRow | undefined;
+}
+
+export function insertMail(tx: Tx, row: Insertable<Tables['mail']>): number {
+  return tx.get(tx.sql.insertInto('mail').values(row).returning('num'))!.num;
+}
+
+export function updateMail(tx: Tx, num: number, changes: Updateable<Tables['mail']>): void {
+  tx.run(tx.sql.updateTable('mail').set(changes).where('num', '=', num));
+}
+
+export interface InboxFilter {
+  to_actor_id: string;
+  run_num?: number | undefined;
+  /** Only of runs of these teams; absent: of all. */
+  view?: View | undefined;
+  /** Absent: unacknowledged mail of the runs' current attempts. */
+  status?: MailStatus | 'all' | undefined;
+  limit: number;
+}
+
+/** Oldest first. */
+export function listInbox(reader: Reader, filter: InboxFilter): MailRow[] {
+  const { to_actor_id, run_num, view, status, limit } = filter;
+  let query = mailQuery(reader.sql)
+    .where('mail.to_actor_id', '=', to_actor_id)
+    .orderBy('mail.num')
+    .limit(limit);
+  if (run_num !== undefined) query = query.where('mail.run_num', '=', run_num);
+  if (view !== undefined) query = query.where('mail.team_num', 'in', teamsInView(reader, view));
+  if (status === undefined) {
+    query = query.where(unacknowledged).whereRef('mail.run_attempt', '=', 'runs.attempt');
+  } else if (status !== 'all') query = query.where('mail.status', '=', status);
+  return reader.all(query);
+}
+
+function inboxQuery(reader: Reader, run: RunAttempt, to_actor_id: string) {
+  return mailQuery(reader.sql)
+    .where(unacknowledged)
+    .where('mail.to_actor_id', '=', to_actor_id)
+    .where('mail.run_num', '=', run.num)
+    .where('mail.run_attempt', '=', run.attempt);
+}
+
+/**
+ * The messages to name to an agent next: those that no prompt has named, then those that were named once, in turns
+ * that are over. A withdrawn prompt counts as naming nothing.
+ */
+export function mailToName(reader: Reader, run: RunAttempt, to_actor_id: string, limit: number): MailRow[] {
+  return reader.all(
+    inboxQuery(reader, run, to_actor_id)
+      .leftJoin('prompts', 'prompts.id', 'mail.prompt_id')
+      .where(({ and, or, eb }) =>
+        or([
+          and([eb('mail.status', '=', 'pending'), eb('prompts.id', 'is', null)]),
+          and([
+            eb('mail.status', '=', 'delivered'),
+            eb('mail.reminded', '=', 0),
+            or([eb('prompts.id', 'is', null), eb('prompts.state', '<>', 'sent')]),
+          ]),
+        ]),
+      )
+      .orderBy('mail.status', 'desc')
+      .orderBy('mail.num')
+      .limit(limit),
+  );
+}
+
+/** The messages that a prompt names for the first time. */
+export function mailOfPrompt(
+  reader: Reader,
+  run: RunAttempt,
+  to_actor_id: string,
+  prompt_id: string,
+): MailRow[] {
+  const named = inboxQuery(reader, run, to_actor_id).where('mail.prompt_id', '=', prompt_id);
+  return reader.all(named.where('mail.status', '=', 'pending').orderBy('mail.num'));
+}
+
+/** All mail of a run, including dead letters, oldest first. */
+export function listMailOfRun(reader: Reader, run_num: number, after_num: number, limit?: number): MailRow[] {
+  const query = mailQuery(reader.sql)
+    .where('mail.run_num', '=', run_num)
+    .where('mail.num', '>', after_num)
+    .orderBy('mail.num');
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+const countOfRun = built((builder, run_num: number) =>
+  builder
+    .selectFrom('mail')
+    .select(({ fn }) => fn.countAll<number>().as('count'))
+    .where('run_num', '=', run_num),
+);
+
+export function countMail(reader: Reader, run_num: number): number {
+  return (reader.get(countOfRun(reader, run_num)) as { count: number }).count;
+}
+
+/** Number of unacknowledged messages per actor in this attempt of the run; actors without any are left out. */
+export function countUnacknowledged(reader: Reader, run: RunAttempt): Map<string, number> {
+  const rows = reader.all(
+    reader.sql
+      .selectFrom('mail')
+      .select(['to_actor_id', ({ fn }) => fn.countAll<number>().as('count')])
+      .where('run_num', '=', run.num)
+      .where('run_attempt', '=', run.attempt)
+      .where(unacknowledged)
+      .groupBy('to_actor_id'),
+  );
+  return new Map(rows.map(({ to_actor_id, count }) => [to_actor_id, count]));
+}
+
+/** Unacknowledged mail of earlier attempts of the run. */
+export function staleMail(reader: Reader, run: RunAttempt): MailRow[] {
+  return reader.all(
+    mailQuery(reader.sql)
+      .where('mail.run_num', '=', run.num)
+      .where('mail.run_attempt', '<', run.attempt)
+      .where(unacknowledged)
+      .orderBy('mail.num'),
+  );
+}
+
+/**
+ * The highest hop count among the messages of which an actor was notified in this attempt of a run since it last
+ * received work: at `work_at` (Unix ms), or with the latest message that starts a chain, which counts too. Null:
+ * there are none.
+ */
+export function maxHopsReceived(
+  reader: Reader,
+  run: RunAttempt,
+  actor_id: string,
+  work_at: number,
+): number | null {
+  const received = reader.sql
+    .selectFrom('mail')
+    .where('to_actor_id', '=', actor_id)
+    .where('run_num', '=', run.num)
+    .where('run_attempt', '=', run.attempt)
+    .where('delivered_at', 'is not', null);
+  // A chain starts with a person or a step (0), or with a time trigger, which is a message of the actor to itself.
+  const chain_start = received
+    .select(({ fn }) => fn.max('delivered_at').as('at'))
+    .where(({ or, eb }) => or([eb('hops', '=', 0), eb('from_actor_id', '=', actor_id)]));
+  const since = Math.max(reader.get(chain_start)?.at ?? 0, work_at);
+  const highest = received.select(({ fn }) => fn.max('hops').as('hops')).where('delivered_at', '>=', since);
+  return reader.get(highest)?.hops ?? null;
+}
+
+/** When a member last received a step, a round or a person's prompt, Unix ms; 0: never. */
+export function lastWorkAt(reader: Reader, run: RunAttempt, member_id: string): number {
+  const attempt = reader.sql
+    .selectFrom('run_attempts')
+    .select(({ fn }) => fn.max('created_at').as('at'))
+    .where('run_num', '=', run.num)
+    .where('run_attempt', '=', run.attempt)
+    .where('member_id', '=', member_id);
+  const prompt = reader.sql
+    .selectFrom('agents')
+    .innerJoin('prompts', 'prompts.agent_num', 'agents.num')
+    .select(({ fn }) => fn.max('prompts.sent_at').as('at'))
+    .where('agents.run_num', '=', run.num)
+    .where('agents.member_id', '=', member_id)
+    .where('prompts.created_by', 'is not', null);
+  return Math.max(reader.get(attempt)?.at ?? 0, reader.get(prompt)?.at ?? 0);
+}
+
+export function toMailHead(row: MailRow): MailHead {
+  return {
+    id: row.num,
+    run_id: row.run_id,
+    from_actor_id: row.from_actor_id,
+    to_actor_id: row.to_actor_id,
+    status: row.status,
+    ...(row.reason !== null && { reason: row.reason }),
+    created_at: rfc3339(row.created_at),
+    delivered_at: rfc3339OrNull(row.delivered_at),
+    acknowledged_at: rfc3339OrNull(row.acknowledged_at),
+  };
+}
+
+export function toMail(row: MailRow): Mail {
+  return { ...toMailHead(row), payload: JSON.parse(row.payload) };
+}

@@ -1,0 +1,44 @@
+/**
+ * Mail between actors of a run. It stays in the receiver's inbox until it is acknowledged, and the receiver is
+ * notified at least once. Mail that cannot be delivered is kept as a dead letter, with the reason.
+ *
+ *     pending ──▶ delivered ──▶ acknowledged
+ *        │            │
+ *        └────────────┴──▶ dead_letter        its run, or the attempt of the run, has ended
+ */
+import type { Role } from '../../accounts/rules.ts';
+
+export const mailStatuses = ['pending', 'delivered', 'acknowledged', 'dead_letter'] as const;
+/** `delivered`: its receiver was notified of it, or listed it. */
+export type MailStatus = (typeof mailStatuses)[number];
+
+/** What run events contain of a message: everything except its payload. */
+export interface MailHead {
+  id: number;
+  run_id: string;
+  from_actor_id: string;
+  to_actor_id: string;
+  status: MailStatus;
+  /** Only for a dead letter. */
+  reason?: string;
+  created_at: string;
+  delivered_at: string | null;
+  acknowledged_at: string | null;
+}
+
+export interface Mail extends MailHead {
+  payload: Record<string, unknown>;
+}
+
+/** The actor that a user wants to act as: a person, or a member of a team that the user may work with. */
+export type ActedAs = { kind: 'human'; username: string } | { kind: 'member'; outside: boolean };
+
+/** People act as themselves and as members without an agent; root acts as anyone. */
+export function mayActAs(user: { username: string; role: Role }, actor: ActedAs): boolean {
+  return user.role === 'root' || isOwn(user, actor);
+}
+
+/** Whether a notification to the actor counts as one to the user. */
+export function isOwn(user: { username: string }, actor: ActedAs): boolean {
+  return actor.kind === 'human' ? actor.username === user.username : actor.outside;
+}

@@ -1,0 +1,69 @@
+/** Computes when a trigger fires next. Pure, except for the system's time zone data. */
+import { Cron } from 'croner';
+import { invalid } from '../../core/problem.ts';
+import type { TriggerTimes } from './contract.ts';
+
+export interface Schedule {
+  /** Unix ms. */
+  at: number | null;
+  every_seconds: number | null;
+  cron: string | null;
+  timezone: string | null;
+}
+
+/** As requested: `at` in RFC 3339. */
+export function scheduleOf({ at, every_seconds, cron, timezone }: TriggerTimes): Schedule {
+  return {
+    at: at === undefined ? null : Date.parse(at),
+    every_seconds: every_seconds ?? null,
+    cron: cron ?? null,
+    timezone: timezone ?? null,
+  };
+}
+
+/** Unix ms; null: never again. `from`: when it last fired, or was due. Times up to `now` are skipped. */
+export function nextTime(schedule: Schedule, from: number, now: number): number | null {
+  const { every_seconds, cron } = schedule;
+  // A clock that was set back must not repeat a time.
+  const after = Math.max(from, now);
+  if (every_seconds !== null) {
+    const every_ms = every_seconds * 1000;
+    return from + every_ms * (Math.floor((after - from) / every_ms) + 1);
+  }
+  if (cron !== null) return pattern(cron, schedule.timezone).nextRun(new Date(after))?.getTime() ?? null;
+  return null;
+}
+
+/** The first time of a new trigger, Unix ms. Throws if its schedule is invalid. */
+export function firstTime(schedule: Schedule, now: number): number {
+  const { at, cron } = schedule;
+  if (at !== null) {
+    if (at <= now) throw invalid('at must be in the future');
+    return at;
+  }
+  if (cron !== null) mustBePattern(schedule);
+  const first = nextTime(schedule, now, now);
+  if (first === null) throw invalid('cron names no time to come');
+  return first;
+}
+
+function mustBePattern({ cron, timezone }: Schedule): void {
+  if (!isZone(timezone)) throw invalid('timezone must be an IANA time zone');
+  try {
+    pattern(cron!, timezone);
+  } catch {
+    throw invalid('cron must be a pattern of five fields');
+  }
+}
+
+function isZone(timezone: string | null): boolean {
+  try {
+    return timezone === null || Boolean(new Intl.DateTimeFormat('en', { timeZone: timezone }));
+  } catch {
+    return false;
+  }
+}
+
+function pattern(cron: string, timezone: string | null): Cron {
+  return new Cron(cron, { mode: '5-part', timezone: timezone ?? 'UTC' });
+}

@@ -1,0 +1,345 @@
+/**
+ * Mail between the actors of a run: one method to send (`post`), and the operations of receivers. All state is in
+ * rows and facts, except for the callers that wait for mail.
+ */
+import { createHash, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { decide } from '../../core/policy.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
+import type { Facts } from '../../work/facts.ts';
+import type { Timers } from '../../work/timers.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import type { Audit } from '../audit/service.ts';
+import { mustFindRun } from '../runs/access.ts';
+import type { RunPublisher } from '../runs/publisher.ts';
+import { type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
+import { isRunOver } from '../runs/rules/run.ts';
+import { type Member, memberKind } from '../teams/rules/team.ts';
+import { actorOfRun, mustActAs } from './addresses.ts';
+import { mailText, unacknowledgedText } from './messages.ts';
+import {
+  countMail,
+  findMail,
+  findMailOfKey,
+  type InboxFilter,
+  insertMail,
+  lastWorkAt,
+  listInbox,
+  listMailOfRun,
+  type MailRow,
+  mailOfPrompt,
+  mailToName,
+  maxHopsReceived,
+  staleMail,
+  toMail,
+  toMailHead,
+  updateMail,
+} from './queries/mail.ts';
+import type { Mail, MailHead } from './rules/mail.ts';
+import { Waiters } from './waiters.ts';
+
+export interface MailboxOptions {
+  store: Store;
+  clock: Clock;
+  facts: Facts;
+  timers: Timers;
+  audit: Audit;
+  publisher: Pick<RunPublisher, 'setAttention' | 'publishMail'>;
+}
+
+/** A message to send. Both actors are full ids; the caller has already checked that the sender may send as this actor. */
+export interface NewMail {
+  run: RunRow;
+  from_actor_id: string;
+  to_actor_id: string;
+  payload: Record<string, unknown>;
+  /** Absent: derived from the sender, and from the messages it was notified of. */
+  hops?: number;
+  /** The attempt of the run to which the sender belongs; absent: the current one. */
+  run_attempt?: number;
+  message_num?: number | null;
+  idempotency_key?: string | null;
+}
+
+export interface SendMail {
+  run_id: string;
+  from_actor_id: string;
+  to_actor_id: string;
+  payload: Record<string, unknown>;
+}
+
+export interface InboxRequest extends Pick<InboxFilter, 'status'> {
+  run_id?: string | undefined;
+  /** 1 to `limits.page_items_max`. */
+  limit?: number | undefined;
+  /** Seconds to wait while there is no new mail. */
+  wait?: number | undefined;
+}
+
+export class Mailbox {
+  readonly #options: MailboxOptions;
+  readonly #waiters = new Waiters();
+
+  constructor(options: MailboxOptions) {
+    this.#options = options;
+  }
+
+  // --- people ---------------------------------------------------------------------------------------------------------
+
+  send(caller: Caller, sent: SendMail, idempotency_key: string | null): Promise<Mail> {
+    return this.#options.store.write((tx) => {
+      const { run, actor_id } = mustActAs(tx, caller, 'team.work', sent.from_actor_id, sent.run_id);
+      const { team } = mustFindRun(tx, caller, 'team.work', sent.run_id);
+      const to_actor_id = actorOfRun(tx, team, run!, sent.to_actor_id).actor_id;
+      const { payload } = sent;
+      const row = this.post(tx, {
+        run: run!,
+        from_actor_id: actor_id,
+        to_actor_id,
+        payload,
+        idempotency_key,
+      });
+      const { user_id, ip } = caller;
+      const details = { message_id: row.num, run_id: row.run_id, from_actor_id: actor_id, to_actor_id };
+      this.#options.audit.record(tx, { event: 'mail_sent', user_id, ip, details });
+      return toMail(row);
+    });
+  }
+
+  /** Oldest first. Listing by its owner marks mail as delivered, unless the token is read-only. */
+  async inbox(caller: Caller, actor_id: string, request: InboxRequest, signal: AbortSignal): Promise<Mail[]> {
+    const { run_id, status, limit = limits.mail_inbox_items, wait } = request;
+    const { run, own, ...as } = await this.#options.store.read((reader) =>
+      mustActAs(reader, caller, 'team.read', actor_id, run_id),
+    );
+    const filter = { to_actor_id: as.actor_id, run_num: run?.num, view: as.view, status, limit };
+    if (wait !== undefined) await this.awaitNew(filter, wait * 1000, signal);
+    return own && decide(caller, 'mailbox.use') === 'allow' ? this.take(filter) : this.#list(filter);
+  }
+
+  get(caller: Caller, mail_num: number): Promise<Mail> {
+    return this.#options.store.read((reader) => {
+      const row = mustFindMail(reader, mail_num);
+      visible(() => mustFindRun(reader, caller, 'team.read', row.run_id));
+      return toMail(row);
+    });
+  }
+
+  ack(caller: Caller, mail_num: number): Promise<Mail> {
+    return this.#options.store.write((tx) => {
+      const row = mustFindMail(tx, mail_num);
+      visible(() => mustActAs(tx, caller, 'team.work', row.to_actor_id, row.run_id));
+      return toMail(this.acknowledge(tx, mail_num, { actor_id: row.to_actor_id, run_num: null }));
+    });
+  }
+
+  /** All mail of a run, including dead letters, oldest first, without payloads. */
+  ofRun(caller: Caller, run_id: string, { limit, cursor }: PageRequest): Promise<Page<MailHead>> {
+    const [after = 0] = readCursor(cursor, 'number') ?? [];
+    return this.#options.store.read((reader) => {
+      const { run } = mustFindRun(reader, caller, 'team.read', run_id);
+      const rows = listMailOfRun(reader, run.num, after, limit === undefined ? undefined : limit + 1);
+      return page(rows, limit ?? rows.length, toMailHead, (row) => [row.num]);
+    });
+  }
+
+  // --- actors ---------------------------------------------------------------------------------------------------------
+
+  /**
+   * Puts a message into its receiver's inbox, or stores it as a dead letter. Repeating the same sender, key and
+   * message returns the existing row. Throws `payload is too large`, `too many mailbox messages in the run`, and
+   * `idempotency key reused with a different request`.
+   */
+  post(tx: Tx, mail: NewMail): MailRow {
+    const { run, from_actor_id, to_actor_id } = mail;
+    const { message_num = null, idempotency_key = null, run_attempt = run.attempt } = mail;
+    const payload = JSON.stringify(mail.payload);
+    if (Buffer.byteLength(payload) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
+    const request_hash = idempotency_key === null ? null : hashOf([run.id, to_actor_id, payload]);
+    if (idempotency_key !== null) {
+      const before = findMailOfKey(tx, from_actor_id, idempotency_key);
+      if (before && !timingSafeEqual(before.request_hash!, request_hash!)) throw problems.idempotencyReused();
+      if (before) return before;
+    }
+    if (countMail(tx, run.num) >= limits.mails_per_run_max) throw problems.tooMuchMail();
+
+    const hops = mail.hops ?? this.hopsOf(tx, run, from_actor_id);
+    const reason = deadLetterReason(run, run_attempt, hops);
+    const num = insertMail(tx, {
+      team_num: run.team_num,
+      run_num: run.num,
+      run_attempt,
+      from_actor_id,
+      to_actor_id,
+      payload,
+      status: reason === null ? 'pending' : 'dead_letter',
+      reason,
+      idempotency_key,
+      request_hash,
+      message_num,
+      hops,
+      reminded: 0,
+      created_at: this.#options.clock.now(),
+    });
+    const row = findMail(tx, num)!;
+    this.#options.publisher.publishMail(tx, run.num, toMailHead(row));
+    if (hops > limits.mail_hops_max) this.setAttention(tx, run, hopLimitText(row));
+    if (reason !== null) return row;
+    const receiver = memberOf(run, to_actor_id);
+    if (receiver && memberKind(receiver) === 'acp') {
+      this.#options.facts.record(tx, 'mail_sent', run.id, { mail_num: num, run_num: run.num, to_actor_id });
+    }
+    tx.afterCommit(() => this.#waiters.wake(to_actor_id));
+    return row;
+  }
+
+  /** An agent continues the chain of the messages it was notified of; every other sender starts a chain. */
+  hopsOf(reader: Reader, run: RunRow, from_actor_id: string): number {
+    const sender = memberOf(run, from_actor_id);
+    if (!sender?.agent) return 0;
+    const hops = maxHopsReceived(reader, run, from_actor_id, lastWorkAt(reader, run, sender.member_id));
+    return hops === null ? 0 : hops + 1;
+  }
+
+  /** Lists an inbox for its owner and marks pending mail as delivered. */
+  async take(filter: InboxFilter): Promise<Mail[]> {
+    const found = await this.#list(filter);
+    if (!found.some(({ status }) => status === 'pending')) return found;
+    return this.#options.store.write((tx) =>
+      listInbox(tx, filter).map((row) => toMail(row.status === 'pending' ? this.deliver(tx, row) : row)),
+    );
+  }
+
+  /** Resolves when the actor has mail of which it was not notified, after `wait_ms`, or when the signal aborts. */
+  awaitNew(filter: InboxFilter, wait_ms: number, signal: AbortSignal): Promise<void> {
+    const { store } = this.#options;
+    const isThere = () =>
+      store.read((reader) => listInbox(reader, { ...filter, status: 'pending', limit: 1 }).length > 0);
+    return this.#waiters.wait(filter.to_actor_id, isThere, wait_ms, signal);
+  }
+
+  /**
+   * Idempotent; does not change a dead letter. Throws `message not found` for mail of other actors. `run_num` null:
+   * of any run.
+   */
+  acknowledge(
+    tx: Tx,
+    mail_num: number,
+    { actor_id, run_num }: { actor_id: string; run_num: number | null },
+  ): MailRow {
+    const row = mustFindMail(tx, mail_num);
+    if (row.to_actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
+      throw problems.messageNotFound();
+    if (row.status === 'acknowledged' || row.status === 'dead_letter') return row;
+    const now = this.#options.clock.now();
+    const { delivered_at } = row;
+    const acknowledged = {
+      status: 'acknowledged',
+      delivered_at: delivered_at ?? now,
+      acknowledged_at: now,
+    } as const;
+    this.#options.timers.clear(tx, 'mail_unacknowledged', String(mail_num));
+    const run = runOfNum(tx, row.run_num)!;
+    if (run.attention === unacknowledgedText(row)) this.setAttention(tx, run, null);
+    return this.#change(tx, row, acknowledged);
+  }
+
+  /** The receiver was notified of a message. */
+  deliver(tx: Tx, row: MailRow): MailRow {
+    return this.#change(tx, row, { status: 'delivered', delivered_at: this.#options.clock.now() });
+  }
+
+  /**
+   * Text that names an actor's mail, for a prompt of any purpose; null if there is none. New mail is delivered once
+   * the prompt is sent; mail that was named before and is still unacknowledged is named once more.
+   */
+  pendingMail(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): string | null {
+    const rows = mailToName(tx, run, actor_id, limits.mail_named_max);
+    for (const { num, status } of rows) {
+      updateMail(tx, num, { prompt_id, ...(status === 'delivered' && { reminded: 1 }) });
+    }
+    return rows.length === 0 ? null : mailText(rows);
+  }
+
+  /** A prompt that may name mail was sent to an agent. */
+  promptSent(tx: Tx, run: RunRow, actor_id: string, prompt_id: string): void {
+    const due_at = this.#options.clock.now() + limits.mail_unacknowledged_ms;
+    for (const row of mailOfPrompt(tx, run, actor_id, prompt_id)) {
+      this.deliver(tx, row);
+      this.#options.timers.set(tx, 'mail_unacknowledged', String(row.num), due_at, {});
+    }
+  }
+
+  /** The mail of the run needs a person's attention; null: it no longer does. */
+  setAttention(tx: Tx, run: RunRow, attention: string | null): void {
+    this.#options.publisher.setAttention(tx, run, attention);
+  }
+
+  /** An agent was notified, and has not acknowledged the mail for too long. */
+  overdue(tx: Tx, mail_num: number): void {
+    const row = findMail(tx, mail_num);
+    const run = row && runOfNum(tx, row.run_num);
+    if (!run || row.status !== 'delivered' || isRunOver(run)) return;
+    this.setAttention(tx, run, unacknowledgedText(row));
+  }
+
+  /** Turns unacknowledged mail of earlier attempts of the run into dead letters. */
+  endStaleMail(tx: Tx, run: RunRow): void {
+    for (const row of staleMail(tx, run)) {
+      this.#options.timers.clear(tx, 'mail_unacknowledged', String(row.num));
+      this.#change(tx, row, { status: 'dead_letter', reason: attemptOver(row.run_attempt) });
+    }
+  }
+
+  #list(filter: InboxFilter): Promise<Mail[]> {
+    return this.#options.store.read((reader) => listInbox(reader, filter).map(toMail));
+  }
+
+  #change(tx: Tx, row: MailRow, changes: Partial<MailRow>): MailRow {
+    updateMail(tx, row.num, changes);
+    const changed = { ...row, ...changes };
+    this.#options.publisher.publishMail(tx, row.run_num, toMailHead(changed));
+    return changed;
+  }
+}
+
+function mustFindMail(reader: Reader, mail_num: number): MailRow {
+  const row = Number.isSafeInteger(mail_num) ? findMail(reader, mail_num) : undefined;
+  if (!row) throw problems.messageNotFound();
+  return row;
+}
+
+/** For callers without access, the mail does not exist. */
+function visible(find: () => unknown): void {
+  try {
+    find();
+  } catch (error) {
+    throw error instanceof Problem ? problems.messageNotFound() : error;
+  }
+}
+
+function memberOf(run: RunRow, actor_id: string): Member | undefined {
+  return specOf(run).members.find(({ member_id }) => actorIdOf(member_id, run.team_id) === actor_id);
+}
+
+function deadLetterReason(run: RunRow, run_attempt: number, hops: number): string | null {
+  if (run_attempt !== run.attempt) return attemptOver(run_attempt);
+  if (isRunOver(run)) return `run is ${run.status}`;
+  return hops > limits.mail_hops_max ? 'hop budget spent' : null;
+}
+
+function attemptOver(run_attempt: number): string {
+  return `attempt ${run_attempt} of the run is over`;
+}
+
+function hopLimitText({ num, from_actor_id, to_actor_id }: MailRow): string {
+  return `message ${num} from ${from_actor_id} to ${to_actor_id} was not delivered: hop budget spent`;
+}
+
+function hashOf(parts: string[]): Buffer {
+  return createHash('sha256').update(JSON.stringify(parts)).digest();
+}

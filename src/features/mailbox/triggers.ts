@@ -1,0 +1,205 @@
+/**
+ * Time triggers: at the scheduled time, an actor gets mail from itself. Each is a row with a timer, so it survives
+ * restarts. If times were missed, it fires once and continues from now. It ends with the run's attempt.
+ */
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
+import type { Tx } from '../../store/store.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
+import { isRunOver } from '../runs/rules/run.ts';
+import { mustActAs } from './addresses.ts';
+import {
+  deleteTrigger,
+  findTrigger,
+  insertTrigger,
+  listTriggers,
+  type TriggerRow,
+  toTrigger,
+  triggersOfRun,
+  updateTrigger,
+} from './queries/triggers.ts';
+import type { Trigger } from './rules/trigger.ts';
+import { firstTime, nextTime, type Schedule } from './schedule.ts';
+import type { Mailbox, MailboxOptions } from './service.ts';
+
+export interface SetTrigger extends Schedule {
+  run_id: string;
+  payload: Record<string, unknown>;
+}
+
+export interface TriggersOptions extends Pick<MailboxOptions, 'store' | 'clock' | 'timers' | 'audit'> {
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+}
+
+export class Triggers {
+  readonly #options: TriggersOptions;
+  readonly #mailbox: Mailbox;
+
+  constructor(options: TriggersOptions, mailbox: Mailbox) {
+    this.#options = options;
+    this.#mailbox = mailbox;
+  }
+
+  // --- people ---------------------------------------------------------------------------------------------------------
+
+  /** Newest first. */
+  list(
+    caller: Caller,
+    actor_id: string,
+    { run_id, limit, cursor }: PageRequest & { run_id?: string | undefined },
+  ): Promise<Page<Trigger>> {
+    const [before_num] = readCursor(cursor, 'number') ?? [];
+    return this.#options.store.read((reader) => {
+      const acting = mustActAs(reader, caller, 'team.read', actor_id, run_id);
+      const { run, view } = acting;
+      const filter = { actor_id: acting.actor_id, run_num: run?.num, view, before_num };
+      const rows = listTriggers(reader, limit === undefined ? filter : { ...filter, limit: limit + 1 });
+      return page(rows, limit ?? rows.length, toTrigger, (row) => [row.num]);
+    });
+  }
+
+  /** `locate`: returns the URL of the new trigger. */
+  set(
+    caller: Caller,
+    actor_id: string,
+    asked: SetTrigger,
+    idempotency_key: string | null,
+    locate: (trigger: Trigger) => string,
+  ): Promise<{ location: string; body: Trigger }> {
+    return this.#options.store.write((tx) => {
+      const acting = mustActAs(tx, caller, 'team.work', actor_id, asked.run_id);
+      const row = this.add(tx, acting.run!, acting.actor_id, asked, caller.user_id);
+      this.#audit(tx, caller, 'trigger_created', row);
+      const body = toTrigger(row);
+      const answer = { location: locate(body), body };
+      if (idempotency_key !== null) {
+        this.#options.idempotency.keepWith(tx, caller, idempotency_key, { status: 201, ...answer });
+      }
+      return answer;
+    });
+  }
+
+  remove(caller: Caller, actor_id: string, id: string): Promise<void> {
+    return this.#options.store.write((tx) => {
+      const acting = mustActAs(tx, caller, 'team.work', actor_id, findTrigger(tx, id)?.run_id);
+      this.#audit(
+        tx,
+        caller,
+        'trigger_deleted',
+        this.drop(tx, id, { actor_id: acting.actor_id, run_num: null }),
+      );
+    });
+  }
+
+  // --- actors ---------------------------------------------------------------------------------------------------------
+
+  /** Throws if its schedule is invalid, and `run is over`, `payload is too large`, and `too many triggers in the run`. */
+  add(
+    tx: Tx,
+    run: RunRow,
+    actor_id: string,
+    { payload, at, every_seconds, cron, timezone }: Omit<SetTrigger, 'run_id'>,
+    created_by: string,
+  ): TriggerRow {
+    if (isRunOver(run)) throw problems.runOver();
+    const now = this.#options.clock.now();
+    const schedule = { at, every_seconds, cron, timezone };
+    const next_at = firstTime(schedule, now);
+    const text = JSON.stringify(payload);
+    if (Buffer.byteLength(text) > limits.mail_payload_bytes_max) throw problems.payloadTooLarge();
+    if (triggersOfRun(tx, run.num).length >= limits.triggers_per_run_max) throw problems.tooManyTriggers();
+    const id = newId('trg');
+    insertTrigger(tx, {
+      id,
+      team_num: run.team_num,
+      run_num: run.num,
+      run_attempt: run.attempt,
+      actor_id,
+      ...schedule,
+      payload: text,
+      // A trigger does not reset the hop count, so an agent cannot start a new chain by waiting for one.
+      hops: this.#mailbox.hopsOf(tx, run, actor_id),
+      next_at,
+      last_at: null,
+      fired: 0,
+      created_by,
+      created_at: now,
+    });
+    this.#options.timers.set(tx, 'trigger', id, next_at, {});
+    return findTrigger(tx, id)!;
+  }
+
+  /** Throws `trigger not found` for triggers of other actors. `run_num` null: of any run. */
+  drop(tx: Tx, id: string, { actor_id, run_num }: { actor_id: string; run_num: number | null }): TriggerRow {
+    const row = findTrigger(tx, id);
+    if (row?.actor_id !== actor_id || (run_num ?? row.run_num) !== row.run_num)
+      throw problems.triggerNotFound();
+    this.#delete(tx, row);
+    return row;
+  }
+
+  timers(): Pick<TimerHandlers, 'trigger'> {
+    return {
+      trigger: (tx, { ref }) => {
+        const row = findTrigger(tx, ref);
+        if (row) this.#fire(tx, row);
+      },
+    };
+  }
+
+  facts(): FactHandlers {
+    return {
+      run_changed: (tx, { payload }) => {
+        const run = findRun(tx, payload.run_id);
+        if (!run) return;
+        for (const row of triggersOfRun(tx, run.num)) if (isDone(row, run)) this.#delete(tx, row);
+      },
+    };
+  }
+
+  #fire(tx: Tx, row: TriggerRow): void {
+    const run = runOfNum(tx, row.run_num)!;
+    if (isDone(row, run)) {
+      this.#delete(tx, row);
+      return;
+    }
+    const { actor_id, hops } = row;
+    const payload = JSON.parse(row.payload) as Record<string, unknown>;
+    try {
+      this.#mailbox.post(tx, { run, from_actor_id: actor_id, to_actor_id: actor_id, payload, hops });
+    } catch (error) {
+      if (!(error instanceof Problem)) throw error;
+      this.#mailbox.setAttention(tx, run, `trigger ${row.id} of ${actor_id} ended: ${error.message}`);
+      this.#delete(tx, row);
+      return;
+    }
+    const now = this.#options.clock.now();
+    const next_at = nextTime(row, row.next_at, now);
+    if (next_at === null) this.#delete(tx, row);
+    else {
+      updateTrigger(tx, row.num, { next_at, last_at: now, fired: row.fired + 1 });
+      this.#options.timers.set(tx, 'trigger', row.id, next_at, {});
+    }
+  }
+
+  #delete(tx: Tx, row: TriggerRow): void {
+    this.#options.timers.clear(tx, 'trigger', row.id);
+    deleteTrigger(tx, row.num);
+  }
+
+  #audit(tx: Tx, caller: Caller, event: 'trigger_created' | 'trigger_deleted', row: TriggerRow): void {
+    const { user_id, ip } = caller;
+    const details = { trigger_id: row.id, run_id: row.run_id, actor_id: row.actor_id };
+    this.#options.audit.record(tx, { event, user_id, ip, details });
+  }
+}
+
+function isDone(row: TriggerRow, run: RunRow): boolean {
+  return isRunOver(run) || row.run_attempt !== run.attempt;
+}

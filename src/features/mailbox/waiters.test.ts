@@ -1,0 +1,26 @@
+import { expect, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { Waiters } from './waiters.ts';
+
+const NOTHING = async () => false;
+
+test('a wake-up only makes the caller read again', async () => {
+  const waiters = new Waiters();
+  let looks = 0;
+  const waiting = waiters.wait('a', async () => ++looks === 2, 60_000, new AbortController().signal);
+  waiters.wake('b');
+  waiters.wake('a');
+  await waiting;
+  expect(looks).toBe(2);
+});
+
+test('limits the number of waiting callers', async () => {
+  const waiters = new Waiters();
+  const leave = new AbortController();
+  const wait = () => waiters.wait('a', NOTHING, 60_000, leave.signal);
+  const all = Array.from({ length: limits.mail_waiters_max }, wait);
+  await expect(wait()).rejects.toThrow('too many callers are waiting for mail');
+  leave.abort();
+  await Promise.all(all);
+  await wait();
+});

@@ -1,0 +1,100 @@
+/**
+ * Notifies agents of their mail: one prompt when the agent is idle, never during a turn, and never in addition to a
+ * step. Each message causes one prompt. Everything follows from rows and facts, so after a crash an agent is notified
+ * exactly once.
+ */
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { loadAcpState } from '../agents/queries/acp-state.ts';
+import { type AgentRow, findAgent, findSession, runningMember } from '../agents/queries/agents.ts';
+import { sendNext } from '../conversations/driver.ts';
+import { countOpenPrompts, queuePrompt } from '../conversations/queries.ts';
+import { findRun, type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
+import { hasLaunched } from '../runs/queries/steps.ts';
+import { isRunOver } from '../runs/rules/run.ts';
+import { mailToName } from './queries/mail.ts';
+import type { Mailbox } from './service.ts';
+
+export class Waking {
+  readonly #core: AgentCore;
+  readonly #mailbox: Mailbox;
+
+  constructor(core: AgentCore, mailbox: Mailbox) {
+    this.#core = core;
+    this.#mailbox = mailbox;
+  }
+
+  facts(): FactHandlers {
+    return {
+      mail_sent: (tx, { payload: { run_num, to_actor_id } }) =>
+        this.#look(tx, run_num, to_actor_id.slice(0, to_actor_id.lastIndexOf('@'))),
+      session_ready: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
+      turn_ended: (tx, { payload }) => this.#lookAt(tx, payload.agent_id),
+      turn_began: (tx, { payload: { agent_id, prompt_id } }) => {
+        const agent = findAgent(tx, agent_id);
+        const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
+        if (run) this.#mailbox.promptSent(tx, run, actorIdOf(agent!.member_id!, run.team_id), prompt_id);
+      },
+      run_changed: (tx, { payload }) => {
+        const run = findRun(tx, payload.run_id);
+        if (run) this.#mailbox.endStaleMail(tx, run);
+      },
+    };
+  }
+
+  timers(): Pick<TimerHandlers, 'mail_look' | 'mail_unacknowledged'> {
+    return {
+      mail_look: (tx, { payload }) => this.#look(tx, payload.run_num, payload.member_id),
+      mail_unacknowledged: (tx, { ref }) => this.#mailbox.overdue(tx, Number(ref)),
+    };
+  }
+
+  #lookAt(tx: Tx, agent_id: string): void {
+    const agent = findAgent(tx, agent_id);
+    if (agent && agent.run_num !== null) this.#look(tx, agent.run_num, agent.member_id!);
+  }
+
+  /** Prompts the member's agent if it is idle and has mail of which it was not notified. */
+  #look(tx: Tx, run_num: number, member_id: string): void {
+    const run = runOfNum(tx, run_num);
+    if (!run || isRunOver(run)) return;
+    const actor_id = actorIdOf(member_id, run.team_id);
+    if (mailToName(tx, run, actor_id, 1)[0]?.status !== 'pending') return;
+    const agent = runningMember(tx, run_num, member_id);
+    if (!agent || !isIdle(tx, agent)) return;
+    if (isTaken(tx, run, member_id)) {
+      // Its prompt does not exist yet, or its outcome is not recorded; no fact reports when that is over.
+      const due_at = this.#core.clock.now() + limits.mail_look_ms;
+      const ref = `${run_num}/${member_id}`;
+      this.#core.timers.set(tx, 'mail_look', ref, due_at, { run_num, member_id });
+      return;
+    }
+    const id = newId('prm');
+    const text = this.#mailbox.pendingMail(tx, run, actor_id, id)!;
+    const content = [{ type: 'text', text }];
+    queuePrompt(tx, agent.num, { id, content, created_by: null, created_at: this.#core.clock.now() });
+    AcpTransaction.run(this.#core, tx, agent.session_id!, sendNext);
+    this.#mailbox.promptSent(tx, run, actor_id, id);
+  }
+}
+
+/** Whether a prompt that is queued now is sent at once. */
+function isIdle(reader: Reader, agent: AgentRow): boolean {
+  if (agent.protocol !== 'acp' || agent.session_state !== 'running') return false;
+  const session = findSession(reader, agent.session_id!)!;
+  if (session.stopping === 1 || session.stdin_lost === 1) return false;
+  const { phase, turn } = loadAcpState(reader, session.num);
+  return phase === 'ready' && turn === null && countOpenPrompts(reader, agent.num) === 0;
+}
+
+/** Whether the member has a current step or, as the leader, a current round. */
+function isTaken(reader: Reader, run: RunRow, member_id: string): boolean {
+  const leads = specOf(run).leader_member_id === member_id;
+  return (leads && run.leader === 'asking') || hasLaunched(reader, run.num, member_id);
+}

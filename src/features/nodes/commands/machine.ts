@@ -1,0 +1,209 @@
+/** Commands about the plane of this machine: serve, init, stop, doctor, backup, restore, open. */
+import { hostname } from 'node:os';
+import { resolve } from 'node:path';
+import { styleText } from 'node:util';
+import type { Command } from 'commander';
+import { closest, distance } from 'fastest-levenshtein';
+import { sleep } from '../../../base/async.ts';
+import { limits } from '../../../base/limits.ts';
+import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from '../../../cli/api.ts';
+import type { Context, PlaneHolder } from '../../../cli/context.ts';
+import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
+import { collect, type LocalOptions, leaf, localFlags, remote, withLocal } from '../../../cli/options.ts';
+import { colours, print, printJson, printRecord, say } from '../../../cli/output.ts';
+import { secretOf } from '../../../cli/prompt.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { parseAddress } from '../../../core/config.ts';
+import { NODE_LISTEN } from '../../../core/node-toml.ts';
+import { Problem } from '../../../core/problem.ts';
+import { init, nodeConfig } from './init.ts';
+
+type Options = LocalOptions & { json?: boolean };
+
+export function addMachine(program: Command, context: Context): void {
+  addServe(program, context);
+  addInit(program, context);
+  addStop(program, context);
+  addDoctor(program, context);
+  addBackup(program, context);
+  addRestore(program, context);
+  addOpen(program, context);
+}
+
+function addServe(program: Command, context: Context): void {
+  const { local } = context;
+  withLocal(program.command('serve [words...]', { isDefault: true }))
+    .description('run the control plane (the default command)')
+    .usage('[options]')
+    .option('--listen <host:port>', 'address of the public listener (SVC_SERVER_LISTEN)')
+    .option('--set <key=value>', 'set a configuration key (repeatable)', collect)
+    .action(async (words: string[], options: LocalOptions) => {
+      if (words[0] !== undefined) throw usage(unknownCommand(program, words[0]));
+      const code = await local.serve(localFlags(options));
+      if (code !== 0) throw new Failure(exitCodes.failed, '');
+    });
+}
+
+function addInit(program: Command, context: Context): void {
+  const { io, local } = context;
+  leaf(program, 'init', 'write a first configuration for this machine')
+    .option('--config <file>', 'the file to write (default: where svc looks for it)')
+    .option('--node', 'configure a remote node of a control plane on another machine')
+    .option('--id <id>', 'with --node: its id on the control plane (default: the name of this machine)')
+    .option('--token <token>', 'with --node: the bootstrap token (-: the first line of standard input)')
+    .option(
+      '--listen <host:port>',
+      `with --node: address that the control plane connects to (default: ${NODE_LISTEN})`,
+    )
+    .action(async (options: Options & { node?: boolean; id?: string; token?: string }) => {
+      const named = options.config ?? (io.env.SVC_CONFIG || undefined);
+      const path = named === undefined ? local.defaultConfigFile() : resolve(io.cwd, named);
+      if (options.node) return initNode(context, path, options);
+      if (options.id ?? options.token ?? options.listen)
+        throw usage('--id, --token and --listen need --node');
+      await init(path);
+      if (options.json) await printJson(io, { path });
+      else say(io, `wrote ${path}`);
+    });
+}
+
+function addStop(program: Command, context: Context): void {
+  const { io, local } = context;
+  remote(program, 'stop', 'stop the plane of this machine; its agents keep running')
+    .option('--agents', 'stop all agents first')
+    .option('--kill', 'kill it at once (kill -9), like a crash')
+    .action(async (options: ApiOptions & { agents?: boolean; kill?: boolean; json?: boolean }) => {
+      const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+      if (local.holderOf(data_dir) === null) throw failed(`no plane is running on ${data_dir}`);
+      const stopped = options.agents
+        ? await stopAgents(context, { ...options, url: localUrl(context, options) })
+        : 0;
+      const holder = local.terminate(data_dir, options.kill ? 'SIGKILL' : 'SIGTERM');
+      await untilGone(context, data_dir, holder);
+      if (options.json) await printJson(io, { pid: holder.pid, agents_stopped: stopped });
+      else say(io, `stopped (pid ${holder.pid})${options.agents ? `, and ${stopped} agents` : ''}`);
+    });
+}
+
+function addDoctor(program: Command, context: Context): void {
+  const { io, local } = context;
+  withLocal(leaf(program, 'doctor', 'check what svc needs on this machine')).action(
+    async (options: Options) => {
+      const checks = await local.doctor(localFlags(options));
+      if (options.json) await printJson(io, checks);
+      else await print(io, checks.map((check) => checkLine(check, colours(io.stdout, io.env))).join(''));
+      const bad = checks.filter(({ ok }) => !ok).length;
+      if (bad > 0) throw failed(`${bad} of ${checks.length} checks failed`);
+    },
+  );
+}
+
+function addBackup(program: Command, context: Context): void {
+  const { io, local } = context;
+  withLocal(
+    leaf(program, 'backup <file>', 'back up database and log to one file; svc may be running'),
+  ).action(async (file: string, options: Options) => {
+    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const made = await local.backup(data_dir, resolve(io.cwd, file));
+    if (options.json) await printJson(io, made);
+    else say(io, `wrote ${made.file} (${made.bytes} bytes)`);
+  });
+}
+
+function addRestore(program: Command, context: Context): void {
+  const { io, local } = context;
+  withLocal(
+    leaf(program, 'restore <file>', 'restore a backup; svc must be stopped, and the old files are kept'),
+  ).action(async (file: string, options: Options) => {
+    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    const { aside } = await local.restore(data_dir, resolve(io.cwd, file));
+    if (options.json) await printRecord(io, { data_dir, aside }, options);
+    else say(io, `restored ${data_dir}${aside ? `; the previous files are in ${aside}` : ''}`);
+  });
+}
+
+function addOpen(program: Command, context: Context): void {
+  const { io, local } = context;
+  remote(program, 'open [agent]', 'open the web UI, or an agent in it, in a browser').action(
+    async (ref: string | undefined, options: ApiOptions & { json?: boolean }) => {
+      let url = await planeUrl(context, options);
+      if (ref !== undefined) {
+        const agent = await findAgent(await connect(context, options), ref);
+        url += `/agents/${encodeURIComponent(agent.id)}`;
+      }
+      const opened = await local.openBrowser(url);
+      if (options.json) await printJson(io, { url, opened });
+      else await print(io, `${url}\n`);
+    },
+  );
+}
+
+async function initNode(
+  context: Context,
+  path: string,
+  options: Options & { id?: string; token?: string },
+): Promise<void> {
+  const { io } = context;
+  const node_id = options.id ?? hostname();
+  const { listen, token: given } = options;
+  const token = await secretOf(io, 'Bootstrap token', given);
+  await init(path, nodeConfig({ node_id, token, listen }));
+  if (options.json) return printJson(io, { path, node_id });
+  const { port } = parseAddress(listen ?? NODE_LISTEN)!;
+  say(io, `wrote ${path}; svc on this machine is now node ${node_id}`);
+  say(io, `run on the control plane: svc nodes register ${node_id} --target https://<this host>:${port}`);
+}
+
+async function stopAgents(context: Context, options: ApiOptions): Promise<number> {
+  const api = await connect(context, options);
+  const { username, role } = await api.call('getMe', {});
+  if (role !== 'root') throw failed(`${username} sees only their own agents: --agents needs a root user`);
+  const running = await api.all('listAgents', { query: { status: 'running' } });
+  const results = await Promise.allSettled(running.map(({ id }) => stopAgent(api, id)));
+  const left = results.flatMap((result, at) =>
+    result.status === 'rejected' ? [`${running[at]!.id}: ${result.reason?.message}`] : [],
+  );
+  if (left.length > 0)
+    throw failed(
+      `the plane was not stopped, because these agents are still running:\n${left.map(visible).join('\n')}`,
+    );
+  return running.length;
+}
+
+async function stopAgent(api: Api, agent_id: string): Promise<void> {
+  try {
+    await api.patiently('stopAgent', { params: { agent_id }, body: {} });
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+    if (error.code !== 'agent_not_running' && error.code !== 'agent_not_found') throw error;
+  }
+}
+
+async function untilGone(context: Context, data_dir: string, holder: PlaneHolder): Promise<void> {
+  const { io, local } = context;
+  const deadline = Date.now() + limits.cli_stop_wait_ms;
+  for (;;) {
+    const now = local.holderOf(data_dir);
+    if (now === null || now.pid !== holder.pid) return;
+    if (Date.now() > deadline) throw new Failure(exitCodes.timeout, `pid ${holder.pid} is still running`);
+    await sleep(100, io.signal);
+    if (io.signal.aborted) throw new Failure(exitCodes.interrupted, '');
+  }
+}
+
+function unknownCommand(program: Command, word: string): string {
+  const names = program.commands.map((command) => command.name());
+  const near = closest(word, names);
+  const guess = distance(word, near) <= 2 ? `: did you mean ${near}?` : ' (svc help lists them)';
+  return `unknown command ${visible(word)}${guess}`;
+}
+
+function checkLine(
+  { ok, name, detail, hint }: { ok: boolean; name: string; detail: string; hint?: string },
+  coloured: boolean,
+): string {
+  const mark = ok ? 'ok  ' : 'FAIL';
+  const styled = coloured ? styleText(ok ? 'green' : 'red', mark, { validateStream: false }) : mark;
+  const more = !ok && hint ? `\n      ${visible(hint)}` : '';
+  return `${styled}  ${visible(name)}: ${visible(detail)}${more}\n`;
+}

@@ -1,0 +1,151 @@
+/**
+ * The connection test of a node: runs the steps in order, each with its duration, up to the first failure, and says
+ * in plain words what to check then. The link provides the steps.
+ */
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { NodeHealth } from '../../core/node.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { HealthCheck, HealthCheckName, HealthReport } from './rules.ts';
+
+type Step<T = void> = (signal: AbortSignal) => Promise<T>;
+
+/** Each step throws the Problem to show to the operator; any other error becomes `failed to connect to remote node`. */
+export interface HealthSteps {
+  /** The target's name resolves to an allowed address. */
+  dns: Step;
+  tcp: Step;
+  /** Chain, name and node id of the certificate are valid. */
+  tls: Step;
+  /** An authenticated call succeeds. */
+  auth: Step<NodeHealth>;
+  /** Both sides are compatible. */
+  version: Step;
+  /** The registry's root can be used on the node; null if the registry has none. */
+  worktree_root: Step | null;
+  /** The node's clock minus the plane's, once any answer has reported it, even a rejection. */
+  clock_skew_ms(): number | null;
+  /** Closes what the steps opened. */
+  close(): void;
+}
+
+export async function testNode(node_id: string, steps: HealthSteps, log: Logger): Promise<HealthReport> {
+  const checks: HealthCheck[] = [];
+  let health: NodeHealth | null = null;
+  const remember: Step = async (signal) => {
+    health = await steps.auth(signal);
+  };
+  const order: [HealthCheckName, Step | null][] = [
+    ['dns', steps.dns],
+    ['tcp', steps.tcp],
+    ['tls', steps.tls],
+    ['auth', remember],
+    ['version', steps.version],
+    ['worktree_root', steps.worktree_root],
+  ];
+  try {
+    for (const [name, step] of order) {
+      if (step === null) continue;
+      const check = await run(name, step, steps, (error) =>
+        log.warn({ err: error, node_id, check: name }, 'connection test failed'),
+      );
+      checks.push(check);
+      if (!check.ok) break;
+    }
+  } finally {
+    steps.close();
+  }
+  return report(node_id, checks, health, steps.clock_skew_ms());
+}
+
+async function run(
+  name: HealthCheckName,
+  step: Step,
+  steps: HealthSteps,
+  unexpected: (error: unknown) => void,
+): Promise<HealthCheck> {
+  const began = performance.now();
+  const ms = () => Math.round((performance.now() - began) * 10) / 10;
+  try {
+    await inTime(step);
+    return { name, ok: true, ms: ms() };
+  } catch (error) {
+    if (!(error instanceof Problem)) unexpected(error);
+    const problem = error instanceof Problem ? error : problems.nodeUnreachable();
+    const hint = hintFor(name, problem.code, steps.clock_skew_ms());
+    return { name, ok: false, ms: ms(), error: problem.message, hint };
+  }
+}
+
+/** A step that ignores its signal does not delay the test. */
+async function inTime(step: Step): Promise<void> {
+  const stop = new AbortController();
+  let timer: NodeJS.Timeout | undefined;
+  const patience = new Promise<never>((_resolve, reject) => {
+    timer = setTimeout(() => reject(problems.nodeUnreachable()), limits.health_step_ms);
+  });
+  try {
+    await Promise.race([step(stop.signal), patience]);
+  } finally {
+    clearTimeout(timer);
+    stop.abort();
+  }
+}
+
+function report(
+  node_id: string,
+  checks: HealthCheck[],
+  health: NodeHealth | null,
+  clock_skew_ms: number | null,
+): HealthReport {
+  const failed = checks.find(({ ok }) => !ok)?.name;
+  const limps =
+    failed === 'worktree_root' || health?.disk.starts_allowed === false || isSkewed(clock_skew_ms);
+  const status =
+    failed !== undefined && failed !== 'worktree_root' ? 'unreachable' : limps ? 'degraded' : 'ok';
+  return {
+    node_id,
+    status,
+    latency_ms: health && (checks.find(({ name }) => name === 'auth')?.ms ?? null),
+    version: health?.version ?? null,
+    uptime_seconds: health?.uptime_seconds ?? null,
+    agents: health?.sessions_live ?? null,
+    clock_skew_ms: clock_skew_ms === null ? null : Math.round(clock_skew_ms),
+    disk: health?.disk ?? null,
+    checks,
+  };
+}
+
+function isSkewed(skew_ms: number | null): boolean {
+  return skew_ms !== null && Math.abs(skew_ms) > limits.clock_skew_ms;
+}
+
+const hints: Record<HealthCheckName, string> = {
+  dns: 'the host of grpc_target has no address here: check its spelling and the DNS of the control plane',
+  tcp: 'nothing answers there: is svc running on the node, does its internal_grpc.listen name an address that the control plane reaches, is a firewall between them?',
+  tls: 'something answers, but not TLS as a node speaks it: is grpc_target the internal_grpc.listen of the node?',
+  auth: 'the connection stands, but the call failed: the log of the node says more',
+  version: 'bring the older of the two to the release of the other',
+  worktree_root:
+    'default_worktree_root must be a folder that svc on the node can write to or create: in its safe_paths or, if it has agents.sandbox, in its worktree.default_root',
+};
+
+const hintsByCode: Record<string, string> = {
+  grpc_target_refused:
+    'link-local, metadata, multicast and unspecified addresses are never connected to: give another host',
+  certificate_verify_failed:
+    'either the node has not joined (is the bootstrap token in its configuration still good?), or its certificate is for another name (tls_server_name) or of another authority (ca.pem)',
+  node_id_mismatch: 'server.node_id on the node must be the id that it is registered under',
+  version_skew: hints.version,
+  unauthorized:
+    'internal_grpc.auth.shared_secret, issuer and audience must be the same on both sides; the log of the node says what it refused',
+};
+
+function hintFor(name: HealthCheckName, code: string, skew_ms: number | null): string {
+  if (code === 'unauthorized' && isSkewed(skew_ms)) {
+    const seconds = Math.round(Math.abs(skew_ms!) / 1000);
+    const side = skew_ms! > 0 ? 'ahead of' : 'behind';
+    return `the clock of the node is ${seconds} s ${side} the control plane's: set both by NTP`;
+  }
+  return (Object.hasOwn(hintsByCode, code) && hintsByCode[code]) || hints[name];
+}

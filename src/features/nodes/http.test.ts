@@ -1,0 +1,180 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../base/log.ts';
+import { Feed } from '../../events/feed.ts';
+import type { HttpServer } from '../../server/server.ts';
+import { openSqlite } from '../../store/sqlite.ts';
+import type { Store } from '../../store/store.ts';
+import { addAgent } from '../../store/testing.ts';
+import { TestClock } from '../../testing/accounts.ts';
+import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
+import { FakeLinks } from '../../testing/nodes.ts';
+import { Audit } from '../audit/service.ts';
+import { Bootstrap } from './bootstrap.ts';
+import { nodeHandlers } from './http.ts';
+import type { HealthReport } from './rules.ts';
+import { Registry } from './service.ts';
+
+const FOLDERS = { worktree_root: '/data/worktrees', safe_paths: ['/data/worktrees'], repo_roots: ['/code'] };
+const NODES = '/api/admin/agent-nodes';
+const box = { id: 'box', name: 'The box', grpc_target: 'https://box:8081' };
+
+let folder: string;
+let store: Store;
+let feed: Feed;
+let links: FakeLinks;
+let server: HttpServer;
+const ask = askerOf(() => server, ROOT_TOKEN);
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-http-nodes-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  const clock = new TestClock();
+  feed = new Feed({ store, clock });
+  links = new FakeLinks();
+  const audit = new Audit({ store, clock, log: silentLog });
+  const registry = new Registry({
+    store,
+    clock,
+    audit,
+    feed,
+    links,
+    folders: () => FOLDERS,
+    forgetAgents: async () => [],
+  });
+  const key = new Uint8Array(32);
+  const bootstrap = new Bootstrap({ store, clock, audit, key, configured: null });
+  server = await openFakeHttp(nodeHandlers(registry, bootstrap));
+});
+afterEach(async () => {
+  await server.drain();
+  feed.close();
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('registers, reads, updates and deletes a node', async () => {
+  const made = await ask('POST', NODES, box);
+  expect(made).toMatchObject({
+    status: 201,
+    location: `${NODES}/box`,
+    body: { ...box, tls_server_name: null },
+  });
+  expect(await ask('GET', `${NODES}/box`)).toMatchObject({ status: 200, body: made.body });
+  expect((await ask('GET', NODES)).body).toEqual([made.body]);
+  expect((await ask('GET', `${NODES}?limit=1`)).body).toEqual({ items: [made.body] });
+  const put = { id: 'other', name: 'Box', tls_server_name: 'inner', default_worktree_root: '/w' };
+  expect((await ask('PUT', `${NODES}/box`, put)).body).toMatchObject({ ...put, id: 'box' });
+  const cleared = await ask('PUT', `${NODES}/box`, { tls_server_name: null, default_worktree_root: null });
+  expect(cleared.body).toMatchObject({ name: 'Box', tls_server_name: null, default_worktree_root: null });
+  expect(await ask('PUT', `${NODES}/box`, { name: 'Box' })).toMatchObject({
+    status: 200,
+    body: cleared.body,
+  });
+  expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 204, body: null });
+  expect(await ask('DELETE', `${NODES}/box`)).toMatchObject({ status: 404 });
+});
+
+test('reports invalid input with the messages of the contract', async () => {
+  const refused = async (status: number, error: string, asked: ReturnType<typeof ask>) =>
+    expect(await asked).toMatchObject({ status, body: { error } });
+  const post = (fields: object) => ask('POST', NODES, { ...box, ...fields });
+  const form = 'grpc_target must be https://<host>:<port>';
+  await refused(400, 'id is required', post({ id: undefined }));
+  await refused(400, 'id must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"', post({ id: 'a b' }));
+  await refused(400, 'agent node id is reserved', post({ id: 'main' }));
+  await refused(400, 'name is required', post({ name: '' }));
+  await refused(400, 'grpc_target is required', post({ grpc_target: undefined }));
+  await refused(400, form, post({ grpc_target: 'http://box:8081' }));
+  await refused(400, form, post({ grpc_target: '' }));
+  await refused(
+    400,
+    'grpc_target address is not allowed',
+    post({ grpc_target: 'https://169.254.169.254:80' }),
+  );
+  await refused(400, 'tls_server_name must be a host name', post({ tls_server_name: 'a b' }));
+  await refused(400, 'default_worktree_root must be an absolute path', post({ default_worktree_root: 'w' }));
+  expect((await post({})).status).toBe(201);
+  await refused(409, 'agent node id or name already exists', post({}));
+  await refused(409, 'agent node id or name already exists', post({ id: 'two' }));
+  expect((await post({ id: 'two', name: 'Two' })).status).toBe(201);
+  await refused(409, 'agent node id or name already exists', ask('PUT', `${NODES}/two`, { name: box.name }));
+  await refused(400, form, ask('PUT', `${NODES}/two`, { grpc_target: 'box' }));
+  for (const [method, path, body] of [
+    ['GET', ''],
+    ['PUT', '', { name: 'None' }],
+    ['DELETE', ''],
+    ['GET', '/health'],
+  ] as const) {
+    await refused(404, 'agent node not found', ask(method, `${NODES}/none${path}`, body));
+  }
+  await refused(400, 'nothing to change', ask('PUT', `${NODES}/box`, { id: 'box' }));
+  await refused(400, 'unknown field "unknown"', post({ unknown: 1 }));
+  const num = await addAgent(store, 'agt_1');
+  await store.write((tx) => {
+    tx.run(tx.sql.updateTable('agents').set({ node_id: 'box' }).where('num', '=', num));
+  });
+  await refused(409, 'agent node has active agents', ask('DELETE', `${NODES}/box`));
+});
+
+test('requires root, except for the list without addresses', async () => {
+  await ask('POST', NODES, box);
+  const user = { token: USER_TOKEN };
+  for (const [method, path] of [
+    ['GET', NODES],
+    ['POST', NODES],
+    ['GET', `${NODES}/box`],
+    ['PUT', `${NODES}/box`],
+    ['DELETE', `${NODES}/box`],
+    ['GET', `${NODES}/box/health`],
+    ['GET', '/api/admin/bootstrap-token'],
+    ['POST', '/api/admin/bootstrap-token/rotate'],
+  ] as const) {
+    const answer = await ask(method, path, undefined, user);
+    expect([method, path, answer.status, answer.body]).toEqual([
+      method,
+      path,
+      401,
+      { error: 'root required' },
+    ]);
+  }
+  const { body } = await ask('GET', '/api/nodes', undefined, user);
+  expect(body).toEqual([
+    { id: 'main', name: 'Main Node', status: 'connected', has_default_root: true, folders: FOLDERS },
+    { id: 'box', name: 'The box', status: 'connecting', has_default_root: false, folders: null },
+  ]);
+});
+
+test('returns the same response for a repeated registration with its key', async () => {
+  const made = await ask('POST', NODES, box, { key: 'k' });
+  expect(await ask('POST', NODES, box, { key: 'k' })).toEqual(made);
+  expect(await ask('POST', NODES, { ...box, name: 'x' }, { key: 'k' })).toMatchObject({ status: 409 });
+});
+
+test('returns the health report unchanged, failing or not', async () => {
+  await ask('POST', NODES, box);
+  const report: HealthReport = {
+    node_id: 'box',
+    status: 'unreachable',
+    latency_ms: null,
+    version: null,
+    uptime_seconds: null,
+    agents: null,
+    clock_skew_ms: -3_600_000,
+    disk: null,
+    checks: [{ name: 'dns', ok: false, ms: 0.4, error: 'failed to connect to remote node', hint: 'look' }],
+  };
+  links.report = async () => report;
+  expect(await ask('GET', `${NODES}/box/health`)).toMatchObject({ status: 200, body: report });
+});
+
+test('shows the bootstrap token, keeps it, and rotates it', async () => {
+  const first = await ask('GET', '/api/admin/bootstrap-token');
+  expect(first.status).toBe(200);
+  expect(first.body.toml).toContain(`token = "${first.body.token}"`);
+  expect((await ask('GET', '/api/admin/bootstrap-token')).body).toEqual(first.body);
+  const rotated = await ask('POST', '/api/admin/bootstrap-token/rotate');
+  expect(rotated.status).toBe(200);
+  expect(rotated.body.token).not.toBe(first.body.token);
+});

@@ -1,0 +1,52 @@
+/** HTTP handlers for nodes: the view for every user, root's registry, and bootstrap tokens. */
+
+import type { Handlers } from '../../server/call.ts';
+import { asList } from '../../server/list.ts';
+import type { Bootstrap } from './bootstrap.ts';
+import type { NodeRecord } from './rules.ts';
+import type { Registry } from './service.ts';
+
+type NodeOperations =
+  | 'listNodes'
+  | 'listAgentNodes'
+  | 'registerAgentNode'
+  | 'getAgentNode'
+  | 'updateAgentNode'
+  | 'deleteAgentNode'
+  | 'getAgentNodeHealth'
+  | 'getBootstrapToken'
+  | 'rotateBootstrapToken';
+
+export function nodeHandlers(registry: Registry, bootstrap: Bootstrap): Pick<Handlers, NodeOperations> {
+  return {
+    listNodes: async ({ query }) => asList(query, await registry.summaries(query)),
+    listAgentNodes: async ({ query }) => asList(query, await registry.list(query)),
+    registerAgentNode: async ({ caller, body, warn }) => {
+      const node = await registry.register(caller, body);
+      warnOfRoot(node, warn);
+      return { location: `/api/admin/agent-nodes/${node.id}`, body: node };
+    },
+    getAgentNode: ({ params }) => registry.get(params.node_id),
+    updateAgentNode: async ({ caller, params, body, warn }) => {
+      const node = await registry.update(caller, params.node_id, body);
+      warnOfRoot(node, warn);
+      return node;
+    },
+    deleteAgentNode: async ({ caller, params: { node_id }, query }) => {
+      if (query.forget) return { id: node_id, left_behind: await registry.forget(caller, node_id) };
+      await registry.delete(caller, node_id);
+      return undefined;
+    },
+    getAgentNodeHealth: ({ params }) => registry.health(params.node_id),
+    getBootstrapToken: ({ caller }) => bootstrap.show(caller),
+    rotateBootstrapToken: ({ caller }) => bootstrap.rotate(caller),
+  };
+}
+
+function warnOfRoot(node: NodeRecord, warn: (message: string) => void): void {
+  const { id, default_worktree_root, worktree_root_problem } = node;
+  if (worktree_root_problem === null) return;
+  warn(
+    `agents cannot work below default_worktree_root ${default_worktree_root} of node ${id}: ${worktree_root_problem}`,
+  );
+}

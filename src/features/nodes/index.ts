@@ -1,0 +1,64 @@
+/** Nodes: the registry of remote nodes, the links to them, and the bootstrap tokens with which they join. */
+
+import { problems } from '../../core/problem.ts';
+import type { PlaneTrust } from '../../link/trust/plane-trust.ts';
+import type { ActorCall } from '../actors/rules/actor.ts';
+import type { AgentsFeature } from '../agents/index.ts';
+import { liveSessions } from '../agents/queries/agents.ts';
+import { markStale } from '../agents/staleness.ts';
+import type { Core, Feature } from '../feature.ts';
+import { Bootstrap } from './bootstrap.ts';
+import { nodeHandlers } from './http.ts';
+import { NodeLinks } from './links.ts';
+import { isNode } from './queries.ts';
+import { Registry } from './service.ts';
+
+export interface NodesNeeds {
+  agents: AgentsFeature;
+  /** Null while it is disabled: nodes are listed, but never connected. */
+  internal_grpc: {
+    trust: PlaneTrust;
+    /** Answers the calls of agents on nodes. */
+    actors: { call(call: ActorCall): Promise<unknown> };
+  } | null;
+}
+
+export function openNodes(core: Core, { agents, internal_grpc }: NodesNeeds): Feature {
+  const { config, store, clock, log, audit, feed, key, outbox, plane_id, incarnation } = core;
+  const configured = config.get('internal_grpc.bootstrap.token');
+  const bootstrap = new Bootstrap({ store, clock, audit, key, configured });
+  const has_mode = config.entry('internal_grpc.security.mode').origin !== 'default';
+  const links =
+    internal_grpc &&
+    new NodeLinks({
+      ...{ trust: internal_grpc.trust, bootstrap, clock, log },
+      plane: { plane_id, incarnation },
+      tokens_first: has_mode && internal_grpc.trust.mode !== 'mtls',
+      readers: agents.readSessionsOf,
+      upcall: (call) => internal_grpc.actors.call(call),
+      hasLive: (node_id) => store.read((reader) => liveSessions(reader, node_id).length > 0),
+      onUp: (node_id) => outbox.retryNow(node_id),
+      onStale: (node_id, since_ms) => markStale(agents.core, node_id, since_ms),
+    });
+  const registry = new Registry({
+    ...{ store, clock, audit, feed, links },
+    folders: () => core.nodes.main_folders(),
+    forgetAgents: (caller, node_id) => agents.forgetting.forgetAll(caller, node_id),
+  });
+  links?.reportTo(registry);
+  return {
+    name: 'nodes',
+    routes: nodeHandlers(registry, bootstrap),
+    remote_nodes: {
+      find: (id) => {
+        const linked = links?.node(id) ?? null;
+        if (linked === null && registry.find(id)) throw problems.internalGrpcUnavailable();
+        return linked;
+      },
+      isRegistered: isNode,
+      ingest: (id) => links?.ingest(id) ?? null,
+    },
+    start: () => registry.open(),
+    close: async () => links?.closeAll(),
+  };
+}

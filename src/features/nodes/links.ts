@@ -1,0 +1,404 @@
+/**
+ * Keeps a link to every registered node: connects, adopts its sessions, reports how long it has been silent, and
+ * reconnects. Silence is a label: it does not change an agent's status, start anything elsewhere or kill anything.
+ */
+import { Wake } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Node, NodeSink } from '../../core/node.ts';
+import { nodeIdMismatch, Problem, problems } from '../../core/problem.ts';
+import type { Ingest } from '../../events/ingest/ingest.ts';
+import type { NodeIdentity } from '../../link/plane/attachment.ts';
+import { tryPort } from '../../link/plane/connection.ts';
+import { askHealth, type RemoteHealth } from '../../link/plane/health.ts';
+import { RemoteNode } from '../../link/plane/remote-node.ts';
+import { resolveTarget } from '../../link/plane/target.ts';
+import { renewNode } from '../../link/trust/join.ts';
+import { isFor } from '../../link/trust/pki.ts';
+import { toProblem, versionMismatch } from '../../link/wire.ts';
+import type { ActorCall } from '../actors/rules/actor.ts';
+import type { SessionReaders } from '../agents/index.ts';
+import { connect, type DialingDeps, type Dialled, dial, namesOf, proven, targetOf } from './dialing.ts';
+import { type HealthSteps, testNode } from './health.ts';
+import type { NodeRow } from './queries.ts';
+import type { HealthReport, NodeStatus } from './rules.ts';
+import type { LinkState, Links, Registry } from './service.ts';
+
+export interface NodeLinksDeps extends Omit<DialingDeps, 'joined'> {
+  plane: { plane_id: string; incarnation: number };
+  /** What reads the sessions of a node; called once per registered node. */
+  readers(node: Node): SessionReaders;
+  /** An actor on a node calls. */
+  upcall(call: ActorCall): Promise<unknown>;
+  /** Whether live sessions are on that node, according to the database. */
+  hasLive(node_id: string): Promise<boolean>;
+  /** The node is back, so work that waited for it continues. */
+  onUp(node_id: string): void;
+  /** Silent for so long that its agents' records get the time; null when it is back. */
+  onStale(node_id: string, since_ms: number | null): Promise<void>;
+  clock: Clock;
+  log: Logger;
+}
+
+/** The part of the registry that links report to. */
+type LinkRegistry = Pick<Registry, 'nextEpoch' | 'disk' | 'joined' | 'refused' | 'linkChanged' | 'replaced'>;
+
+export class NodeLinks implements Links {
+  readonly #deps: NodeLinksDeps;
+  readonly #links = new Map<string, NodeLink>();
+  readonly #watch: NodeJS.Timeout;
+  #registry: LinkRegistry | null = null;
+
+  constructor(deps: NodeLinksDeps) {
+    this.#deps = deps;
+    this.#watch = setInterval(() => {
+      for (const link of this.#links.values()) link.look();
+    }, limits.link_look_ms).unref();
+  }
+
+  /** Call it before `open`. */
+  reportTo(registry: LinkRegistry): void {
+    this.#registry = registry;
+  }
+
+  node(node_id: string): Node | null {
+    return this.#links.get(node_id)?.node ?? null;
+  }
+
+  ingest(node_id: string): Ingest | null {
+    return this.#links.get(node_id)?.ingest ?? null;
+  }
+
+  open(row: NodeRow): void {
+    const link = new NodeLink(this.#deps, this.#registry!, row);
+    this.#links.set(row.id, link);
+    link.start();
+  }
+
+  changed(row: NodeRow): void {
+    this.#links.get(row.id)?.changed(row);
+  }
+
+  async close(node_id: string): Promise<void> {
+    const link = this.#links.get(node_id);
+    this.#links.delete(node_id);
+    await link?.close();
+  }
+
+  state(node_id: string): LinkState {
+    const link = this.#links.get(node_id);
+    if (link) return link.state();
+    return {
+      status: 'unreachable',
+      version: null,
+      last_seen_at_ms: null,
+      error: null,
+      has_default_root: null,
+      worktree_root_problem: null,
+    };
+  }
+
+  async rootChecked(node_id: string): Promise<void> {
+    const given_up = AbortSignal.timeout(limits.node_answer_ms);
+    await this.#links.get(node_id)?.rootChecked(given_up);
+  }
+
+  probe(row: NodeRow): Promise<HealthReport> {
+    const steps = probeSteps(this.#deps, row);
+    const auth: HealthSteps['auth'] = async (signal) => {
+      const health = await steps.auth(signal);
+      // The node answers but is rejected, for example because of its disk, or because another plane connected later.
+      const refusal = this.#links.get(row.id)?.refusal;
+      if (refusal) throw refusal;
+      return health;
+    };
+    return testNode(row.id, { ...steps, auth }, this.#deps.log);
+  }
+
+  /** Ends every link; agents and nodes keep running. */
+  async closeAll(): Promise<void> {
+    clearInterval(this.#watch);
+    await Promise.all([...this.#links.keys()].map((node_id) => this.close(node_id)));
+  }
+}
+
+class NodeLink {
+  readonly node: RemoteNode;
+  readonly ingest: Ingest;
+  readonly #deps: NodeLinksDeps;
+  readonly #registry: LinkRegistry;
+  readonly #sink: NodeSink;
+  readonly #stop = new AbortController();
+  readonly #wake = new Wake();
+  #row: NodeRow;
+  #running: Promise<void> | null = null;
+  #down: (reason: Error) => void = () => {};
+  #status: NodeStatus = 'connecting';
+  #error: string | null = null;
+  #refusal: Problem | null = null;
+  #version: string | null = null;
+  #has_default_root: boolean | null = null;
+  #root_problem: string | null = null;
+  /** The registry's root that `#root_problem` refers to. */
+  #checked_root: string | null = null;
+  readonly #checked = new Wake();
+  /** By the plane's clock, for display; silence is measured by the monotonic clock. */
+  #seen_at_ms: number | null;
+  #heard_at = performance.now();
+  #linked = false;
+  #cared_at = Number.NEGATIVE_INFINITY;
+  /** The open connection shows the previous certificate. */
+  #renewed_at_ms = Number.NEGATIVE_INFINITY;
+  #stale = false;
+
+  constructor(deps: NodeLinksDeps, registry: LinkRegistry, row: NodeRow) {
+    this.#registry = registry;
+    this.#deps = deps;
+    this.#row = row;
+    this.#seen_at_ms = row.last_seen_at;
+    this.node = new RemoteNode({
+      id: row.id,
+      log: deps.log,
+      dial: (signal) => dial({ ...deps, joined: (...args) => registry.joined(...args) }, this.#row, signal),
+      nextPosition: async () => ({ ...deps.plane, epoch: await registry.nextEpoch(row.id) }),
+      accept: (identity) => this.#accept(identity),
+      upcall: (call) => deps.upcall({ ...call, node_id: row.id }),
+      worktree_root: () => this.#row.default_worktree_root,
+      onDown: (reason) => this.#down(reason),
+      onBack: () => deps.onUp(row.id),
+    });
+    const { ingest, sink } = deps.readers(this.node);
+    this.ingest = ingest;
+    this.#sink = sink;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** A new target or name requires a new connection; agents are not affected. */
+  changed(row: NodeRow): void {
+    const elsewhere =
+      row.grpc_target !== this.#row.grpc_target || row.tls_server_name !== this.#row.tls_server_name;
+    this.#row = row;
+    if (this.#checked_root !== row.default_worktree_root) this.#root_problem = null;
+    if (elsewhere) void this.#tell(() => this.#move());
+    else if (this.#linked) void this.#tell(() => this.#care());
+  }
+
+  /** While the link is still up, renews the node's certificate for the names of the new target. */
+  async #move(): Promise<void> {
+    await this.#tell(() => this.#renew());
+    await this.node.detach();
+    this.#down(problems.nodeUnreachable());
+    this.#wake.notify();
+  }
+
+  /** Resolves once the node has reported on the currently registered root, or when the signal aborts. */
+  async rootChecked(signal: AbortSignal): Promise<void> {
+    while (this.#checked_root !== this.#row.default_worktree_root && !signal.aborted) {
+      await this.#checked.wait(undefined, signal);
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.node.detach();
+    this.#down(problems.nodeUnreachable());
+    await this.#running;
+    await this.ingest.close();
+  }
+
+  state(): LinkState {
+    return {
+      status: this.#status,
+      version: this.#version,
+      last_seen_at_ms: this.#seen_at_ms,
+      error: this.#error,
+      has_default_root: this.#has_default_root,
+      worktree_root_problem: this.#root_problem,
+    };
+  }
+
+  /** Why a node that answers is not linked; null while it is linked, or does not answer. */
+  get refusal(): Problem | null {
+    return this.#linked ? null : this.#refusal;
+  }
+
+  /** Determines the status from the duration of the silence. */
+  look(): void {
+    const { clock } = this.#deps;
+    const heard_at = this.node.heard_at;
+    if (this.#linked && heard_at !== null && heard_at > this.#heard_at) {
+      this.#heard_at = heard_at;
+      this.#seen_at_ms = Math.round(clock.now() - (performance.now() - heard_at));
+    }
+    const silent_ms = performance.now() - this.#heard_at;
+    if (silent_ms >= limits.node_unreachable_ms) {
+      this.#become('unreachable');
+      if (!this.#stale) {
+        this.#stale = true;
+        void this.#tell(() => this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at));
+      }
+    } else if (silent_ms >= limits.node_suspect_ms) this.#become('suspect');
+    else if (this.#linked) this.#become('connected');
+    if (this.#linked && performance.now() - this.#cared_at >= limits.node_care_ms) {
+      void this.#tell(() => this.#care());
+    }
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#stop;
+    let wait_ms = 0;
+    while (!signal.aborted) {
+      const down = new Promise<Error>((resolve) => {
+        this.#down = resolve;
+      });
+      try {
+        await this.node.attach(this.#sink);
+        wait_ms = 0;
+        await this.#up();
+        const reason = await down;
+        this.#deps.log.warn({ node_id: this.#row.id, err: reason }, 'the link to a node is down');
+        this.#error = toProblem(reason).message;
+      } catch (error) {
+        const problem = toProblem(error);
+        const { message } = problem;
+        this.#refusal = problem.code === problems.nodeUnreachable().code ? null : problem;
+        const { log } = this.#deps;
+        if (message !== this.#error) log.warn({ node_id: this.#row.id, err: error }, 'a node is not linked');
+        this.#error = message;
+      }
+      this.#linked = false;
+      if (signal.aborted) return;
+      wait_ms = Math.min(Math.max(wait_ms * 2, limits.link_retry_ms), limits.link_retry_ms_max);
+      await this.#wake.wait(wait_ms * (0.8 + 0.4 * Math.random()), signal);
+    }
+  }
+
+  async #up(): Promise<void> {
+    const { clock, log, onUp } = this.#deps;
+    this.#linked = true;
+    this.#heard_at = performance.now();
+    this.#seen_at_ms = clock.now();
+    this.#error = null;
+    const { version, instance_id } = this.node.identity ?? { version: '', instance_id: '' };
+    this.#version = version;
+    this.#become('connected');
+    log.info({ node_id: this.#row.id, version, instance_id }, 'a node is linked');
+    // Also after a restart of the plane: the records may still have the time since which the node was silent.
+    this.#stale = false;
+    await this.#tell(() => this.#deps.onStale(this.#row.id, null));
+    onUp(this.#row.id);
+    void this.#tell(() => this.#care());
+  }
+
+  /** While linked: reads what the node can do, and keeps its certificate valid. */
+  async #care(): Promise<void> {
+    this.#cared_at = performance.now();
+    const root = this.#row.default_worktree_root;
+    const { has_default_root, worktree_root_problem } = await this.node.health();
+    const changed =
+      this.#has_default_root !== has_default_root || this.#root_problem !== worktree_root_problem;
+    this.#has_default_root = has_default_root;
+    this.#root_problem = worktree_root_problem;
+    this.#checked_root = root;
+    if (changed) await this.#registry.linkChanged(this.#row.id);
+    this.#checked.notify();
+    await this.#renew();
+  }
+
+  /** Renews the certificate before it expires, and if it does not match the names by which the plane connects. */
+  async #renew(): Promise<void> {
+    const { trust, clock, log } = this.#deps;
+    const { control } = this.node;
+    if (trust.origin === 'operator' || !control?.certificate) return;
+    const names = namesOf(this.#row);
+    const third_ms = limits.leaf_lifetime_ms / 3;
+    const left_ms = control.certificate.validToDate.getTime() - clock.now();
+    const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
+    if (lasts && names.every((name) => isFor(control.certificate!, name))) return;
+    await renewNode({ transport: control.transport, node_id: this.#row.id, names, trust });
+    this.#renewed_at_ms = clock.now();
+    log.info({ node_id: this.#row.id, names }, 'the certificate of a node was renewed');
+  }
+
+  /** The node's disk must be the one with the plane's sessions. */
+  async #accept({ node_id, disk_id, instance_id }: NodeIdentity): Promise<void> {
+    const registry = this.#registry;
+    const { id } = this.#row;
+    if (node_id !== id) {
+      const problem = nodeIdMismatch(id, node_id.slice(0, 64));
+      await registry.refused(id, problem.message);
+      throw problem;
+    }
+    const known = await registry.disk(id, disk_id);
+    if (known === disk_id) return;
+    if (await this.#deps.hasLive(id)) {
+      const message = `another process answers for agent node ${id}: its disk is not the one that agents run on`;
+      await registry.refused(id, `${message} (instance ${instance_id}, disk ${disk_id})`);
+      throw new Problem('bad_gateway', 'node_disk_mismatch', message);
+    }
+    await registry.replaced(id, disk_id);
+  }
+
+  #become(status: NodeStatus): void {
+    if (this.#status === status) return;
+    this.#status = status;
+    void this.#tell(() => this.#registry.linkChanged(this.#row.id));
+  }
+
+  async #tell(work: () => Promise<void>): Promise<void> {
+    try {
+      await work();
+    } catch (error) {
+      if (!this.#stop.signal.aborted) {
+        this.#deps.log.warn({ err: error, node_id: this.#row.id }, 'cannot store the state of a node');
+      }
+    }
+  }
+}
+
+/** The steps of the connection test, on a separate connection; an open link is not affected. */
+function probeSteps(deps: NodeLinksDeps, row: NodeRow): HealthSteps {
+  const { clock } = deps;
+  let dialled: Dialled | null = null;
+  let skew_ms: number | null = null;
+  let health: RemoteHealth | null = null;
+  return {
+    dns: async () => void (await resolveTarget(targetOf(row).host)),
+    tcp: async (signal) => {
+      const { host, port } = targetOf(row);
+      const [address] = await resolveTarget(host);
+      await tryPort(address!, port, signal);
+    },
+    tls: async (signal) => {
+      dialled = await connect(deps, row, signal);
+    },
+    auth: async (signal) => {
+      const { transport } = dialled!.connection;
+      health = await proven(dialled!, () => {
+        const asked_ms = clock.now();
+        return askHealth(transport, row.default_worktree_root, { signal }, (time_ms) => {
+          skew_ms = time_ms - (asked_ms + clock.now()) / 2;
+        });
+      });
+      if (health.node_id !== row.id) throw nodeIdMismatch(row.id, health.node_id.slice(0, 64));
+      return health;
+    },
+    version: async () => {
+      const wrong = versionMismatch(health?.speaks, { us: 'this plane', them: `node ${row.id}` });
+      if (wrong !== null) throw new Problem('bad_gateway', 'version_skew', wrong);
+    },
+    worktree_root:
+      row.default_worktree_root === null
+        ? null
+        : async () => {
+            const wrong = health?.worktree_root_problem;
+            if (wrong) throw new Problem('bad_gateway', 'worktree_root', wrong);
+          },
+    clock_skew_ms: () => skew_ms,
+    close: () => dialled?.connection.close(),
+  };
+}

@@ -1,0 +1,134 @@
+/** Queries about registered nodes, the number of agents bound to each, and the tokens with which nodes join. */
+import { MAIN_NODE } from '../../core/node.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+
+export type NodeRow = Tables['nodes'];
+
+/** Highest epoch of any deleted node: a node that is registered again under its id needs a higher one. */
+const EPOCH = 'link_epoch';
+
+export function findNode(reader: Reader, id: string): NodeRow | undefined {
+  return reader.get(reader.sql.selectFrom('nodes').selectAll().where('id', '=', id));
+}
+
+/** Whether agents can be bound to it: registered, or the main node. */
+export function isNode(reader: Reader, id: string): boolean {
+  return id === MAIN_NODE || findNode(reader, id) !== undefined;
+}
+
+/** For all registered nodes. */
+export function nodeIds(reader: Reader): string[] {
+  return reader.all(reader.sql.selectFrom('nodes').select('id')).map(({ id }) => id);
+}
+
+export function isNodeTaken(reader: Reader, id: string, name: string): boolean {
+  const query = reader.sql.selectFrom('nodes').select('id');
+  return (
+    reader.get(query.where((where) => where.or([where('id', '=', id), where('name', '=', name)]))) !==
+    undefined
+  );
+}
+
+/** Newest first. */
+export function listNodes(
+  reader: Reader,
+  page: { before?: { created_at: number; id: string } | undefined; limit?: number | undefined } = {},
+): NodeRow[] {
+  const { before, limit } = page;
+  let query = reader.sql.selectFrom('nodes').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc');
+  if (before !== undefined) {
+    query = query.where((where) =>
+      where.or([
+        where('created_at', '<', before.created_at),
+        where.and([where('created_at', '=', before.created_at), where('id', '<', before.id)]),
+      ]),
+    );
+  }
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+/** Inserts a row, whose epoch continues after those of deleted nodes. */
+export function insertNode(
+  tx: Tx,
+  fields: Pick<NodeRow, 'id' | 'name' | 'grpc_target' | 'tls_server_name' | 'default_worktree_root'>,
+  now: number,
+): NodeRow {
+  const row: NodeRow = {
+    ...fields,
+    disk_id: null,
+    epoch: deletedEpoch(tx),
+    joined_at: null,
+    last_seen_at: null,
+    version: null,
+    created_at: now,
+    updated_at: now,
+  };
+  tx.run(tx.sql.insertInto('nodes').values(row));
+  return row;
+}
+
+export function updateNode(tx: Tx, id: string, fields: Partial<Omit<NodeRow, 'id'>>): void {
+  tx.run(tx.sql.updateTable('nodes').set(fields).where('id', '=', id));
+}
+
+export function deleteNode(tx: Tx, row: NodeRow): void {
+  const value = String(Math.max(row.epoch, deletedEpoch(tx)));
+  tx.run(
+    tx.sql
+      .insertInto('meta')
+      .values({ key: EPOCH, value })
+      .onConflict((conflict) => conflict.column('key').doUpdateSet({ value })),
+  );
+  tx.run(tx.sql.deleteFrom('nodes').where('id', '=', row.id));
+}
+
+/** Number of agent records by node, in any status; nodes without agents are left out. */
+export function countAgents(reader: Reader): Map<string, number> {
+  const rows = reader.all(
+    reader.sql
+      .selectFrom('agents')
+      .select(['node_id', (fn) => fn.fn.countAll<number>().as('agents')])
+      .groupBy('node_id'),
+  );
+  return new Map(rows.map(({ node_id, agents }) => [node_id, agents]));
+}
+
+export function countAgentsOf(reader: Reader, node_id: string): number {
+  const query = reader.sql.selectFrom('agents').select((fn) => fn.fn.countAll<number>().as('agents'));
+  return reader.get(query.where('node_id', '=', node_id))!.agents;
+}
+
+function deletedEpoch(reader: Reader): number {
+  const row = reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', EPOCH));
+  return Number(row?.value ?? 0);
+}
+
+export type BootstrapRow = Tables['bootstrap_tokens'];
+
+/** Tokens that are valid at `at_ms` (Unix milliseconds), newest first. */
+export function liveBootstrapTokens(reader: Reader, at_ms: number): BootstrapRow[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('bootstrap_tokens')
+      .selectAll()
+      .where('expires_at', '>', at_ms)
+      .orderBy('expires_at', 'desc')
+      .orderBy('id'),
+  );
+}
+
+export function insertBootstrapToken(tx: Tx, row: BootstrapRow): void {
+  tx.run(tx.sql.insertInto('bootstrap_tokens').values(row));
+}
+
+/** Assigns a token to the node that uses it. */
+export function spendBootstrapToken(tx: Tx, id: string, node_id: string): void {
+  tx.run(tx.sql.updateTable('bootstrap_tokens').set({ spent_by: node_id }).where('id', '=', id));
+}
+
+/** Deletes all tokens, or those that have expired by a time. */
+export function deleteBootstrapTokens(tx: Tx, expired_by?: number): void {
+  const all = tx.sql.deleteFrom('bootstrap_tokens');
+  tx.run(expired_by === undefined ? all : all.where('expires_at', '<=', expired_by));
+}

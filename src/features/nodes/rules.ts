@@ -1,0 +1,79 @@
+/** Registered nodes as clients see them: the record, the view for every user, and the connection test. */
+import type { NodeHealth } from '../../core/node.ts';
+
+/** The name of the main node. */
+export const MAIN_NODE_NAME = 'Main Node';
+
+/** `suspect` and `unreachable` are labels for silence; they do not affect agents. */
+export const nodeStatuses = ['connecting', 'connected', 'suspect', 'unreachable'] as const;
+export type NodeStatus = (typeof nodeStatuses)[number];
+
+export interface NodeRecord {
+  id: string;
+  name: string;
+  /** `https://<host>:<port>` */
+  grpc_target: string;
+  tls_server_name: string | null;
+  default_worktree_root: string | null;
+  /** Why agents cannot work below that root, as the node reports it; null if they can, or if this is not known yet. */
+  worktree_root_problem: string | null;
+  status: NodeStatus;
+  /** Version of svc on the node, as last reported. */
+  version: string | null;
+  /** Number of agent records bound to it, in any status. */
+  agents: number;
+  /** RFC 3339, like all times here. */
+  last_seen_at: string | null;
+  created_at: string;
+  updated_at: string;
+}
+
+export interface NodeSummary {
+  id: string;
+  name: string;
+  status: NodeStatus;
+  /** Whether it can make a worktree without a given folder. */
+  has_default_root: boolean;
+  /** Folders in which agents may work; null if only the node knows them. */
+  folders: NodeFolders | null;
+}
+
+/** Absolute paths of a node. */
+export interface NodeFolders {
+  /** Default folder for worktrees. */
+  worktree_root: string;
+  safe_paths: string[];
+  /** Folders that may contain `worktree_repo`, in addition to the safe paths. */
+  repo_roots: string[];
+}
+
+/** The steps of the connection test, in order. */
+export const healthCheckNames = ['dns', 'tcp', 'tls', 'auth', 'version', 'worktree_root'] as const;
+export type HealthCheckName = (typeof healthCheckNames)[number];
+
+export interface HealthCheck {
+  name: HealthCheckName;
+  ok: boolean;
+  ms: number;
+  error?: string | undefined;
+  /** What to check, in plain words. */
+  hint?: string | undefined;
+}
+
+export const healthStatuses = ['ok', 'degraded', 'unreachable'] as const;
+
+export interface HealthReport {
+  node_id: string;
+  status: (typeof healthStatuses)[number];
+  /** Duration of one call; null if there was no answer. */
+  latency_ms: number | null;
+  version: string | null;
+  uptime_seconds: number | null;
+  /** Number of agents that run there now. */
+  agents: number | null;
+  /** The node's clock minus the plane's. */
+  clock_skew_ms: number | null;
+  disk: NodeHealth['disk'] | null;
+  /** Ends with the first failed step. */
+  checks: HealthCheck[];
+}

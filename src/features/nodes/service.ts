@@ -1,0 +1,436 @@
+/**
+ * The registry of remote nodes: what root configured, and the current state of their links. It owns the rows and the
+ * rules (ids, names, targets, no deletion while agents are bound). The links are separate, and are notified of every
+ * new, changed and deleted row, in order for each node.
+ */
+import { KeyedQueue } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { MAIN_NODE } from '../../core/node.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { problems } from '../../core/problem.ts';
+import type { Feed } from '../../events/feed.ts';
+import { isAllowedAddress, isHostName, parseTarget } from '../../link/plane/target.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { LeftBehind } from '../agents/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { Audit } from '../audit/service.ts';
+import {
+  countAgents,
+  countAgentsOf,
+  deleteNode,
+  findNode,
+  insertNode,
+  isNodeTaken,
+  listNodes,
+  type NodeRow,
+  updateNode,
+} from './queries.ts';
+import {
+  type HealthReport,
+  MAIN_NODE_NAME,
+  type NodeFolders,
+  type NodeRecord,
+  type NodeStatus,
+  type NodeSummary,
+} from './rules.ts';
+
+export type { NodeRow };
+
+export interface LinkState {
+  status: NodeStatus;
+  version: string | null;
+  last_seen_at_ms: number | null;
+  error: string | null;
+  has_default_root: boolean | null;
+  /** Problem with the registry's root; null if there is none, or it is not known. */
+  worktree_root_problem: string | null;
+}
+
+/** Keeps a connection to every registered node. */
+export interface Links {
+  open(row: NodeRow): void;
+  /** Called for every change, even of the name only. */
+  changed(row: NodeRow): void;
+  close(node_id: string): Promise<void>;
+  state(node_id: string): LinkState;
+  probe(row: NodeRow): Promise<HealthReport>;
+  /** Resolves once the node has reported on the registry's root, or after `limits.node_answer_ms`. */
+  rootChecked(node_id: string): Promise<void>;
+}
+
+export interface RegistryDeps {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  feed: Feed;
+  /** Null while `internal_grpc.enabled` is not set: nodes are listed, but never connected. */
+  links: Links | null;
+  /** The main node's current values. */
+  folders(): NodeFolders;
+  /**
+   * Removes the records of a node's agents without contacting the node. Throws `agent_node_answers` unless the node
+   * is away.
+   */
+  forgetAgents(caller: Caller, node_id: string): Promise<LeftBehind[]>;
+}
+
+export interface RegisterNode {
+  id: string;
+  name: string;
+  grpc_target: string;
+  tls_server_name: string | null;
+  default_worktree_root: string | null;
+}
+
+export type UpdateNode = { [Key in keyof Omit<RegisterNode, 'id'>]?: RegisterNode[Key] | undefined } & {
+  /** Accept the disk that connects next as the node's. */
+  accept_disk?: boolean | undefined;
+};
+
+const UNKNOWN: LinkState = {
+  status: 'unreachable',
+  version: null,
+  last_seen_at_ms: null,
+  error: null,
+  has_default_root: null,
+  worktree_root_problem: null,
+};
+
+export class Registry {
+  readonly #deps: RegistryDeps;
+  /** The rows as committed. */
+  readonly #rows = new Map<string, NodeRow>();
+  readonly #linked = new Set<string>();
+  readonly #queue = new KeyedQueue();
+  readonly #probes = new Map<string, Promise<HealthReport>>();
+  /** The last audited rejection of each node. */
+  readonly #refusals = new Map<string, string>();
+
+  constructor(deps: RegistryDeps) {
+    this.#deps = deps;
+  }
+
+  /** Reads the rows and opens a link for each. */
+  async open(): Promise<void> {
+    for (const row of await this.#deps.store.read((reader) => listNodes(reader))) {
+      this.#rows.set(row.id, row);
+      this.#link(row);
+    }
+  }
+
+  /** Null for an id that is not registered, which includes the main node's. */
+  find(node_id: string): NodeRow | null {
+    return this.#rows.get(node_id) ?? null;
+  }
+
+  /** Newest first. */
+  list(request: PageRequest): Promise<Page<NodeRecord>> {
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const limit = request.limit ?? limits.page_items_default;
+    const [created_at, id] = readCursor(request.cursor, 'number', 'string') ?? [];
+    const before = created_at !== undefined && id !== undefined ? { created_at, id } : undefined;
+    return this.#deps.store.read((reader) => {
+      const rows = listNodes(reader, { before, limit: paged ? limit + 1 : undefined });
+      const agents = countAgents(reader);
+      return page(
+        rows,
+        paged ? limit : rows.length,
+        (row) => this.#record(row, agents.get(row.id) ?? 0),
+        (row) => [row.created_at, row.id],
+      );
+    });
+  }
+
+  /** The main node first, then the registered ones, newest first. */
+  async summaries(request: PageRequest): Promise<Page<NodeSummary>> {
+    const main: NodeSummary = {
+      id: MAIN_NODE,
+      name: MAIN_NODE_NAME,
+      status: 'connected',
+      has_default_root: true,
+      folders: this.#deps.folders(),
+    };
+    const rows = await this.#deps.store.read((reader) => listNodes(reader));
+    const all = [main, ...rows.map((row) => this.#summary(row))];
+    if (request.limit === undefined && request.cursor === undefined) return { items: all };
+    const limit = request.limit ?? limits.page_items_default;
+    const [after] = readCursor(request.cursor, 'string') ?? [];
+    const from = after === undefined ? 0 : all.findIndex(({ id }) => id === after) + 1;
+    if (after !== undefined && from === 0) throw problems.invalidCursor();
+    return page(
+      all.slice(from, from + limit + 1),
+      limit,
+      (summary) => summary,
+      ({ id }) => [id],
+    );
+  }
+
+  get(node_id: string): Promise<NodeRecord> {
+    return this.#deps.store.read((reader) => {
+      const row = findNode(reader, node_id);
+      if (!row) throw problems.nodeNotFound();
+      return this.#record(row, countAgentsOf(reader, node_id));
+    });
+  }
+
+  register(caller: Caller, request: RegisterNode): Promise<NodeRecord> {
+    return this.#queue.run(request.id, async () => {
+      if (request.id === MAIN_NODE) throw problems.nodeIdReserved();
+      checkTarget(request.grpc_target);
+      const { store, clock, links } = this.#deps;
+      if (links === null) throw problems.internalGrpcUnavailable();
+      const { id, name, grpc_target, tls_server_name, default_worktree_root } = request;
+      const row = await store.write((tx) => {
+        if (name === MAIN_NODE_NAME || isNodeTaken(tx, id, name)) throw problems.nodeExists();
+        const fields = { id, name, grpc_target, tls_server_name, default_worktree_root };
+        const made = insertNode(tx, fields, clock.now());
+        this.#audit(tx, 'node_registered', caller, id, { name, grpc_target });
+        this.#publish(tx, this.#record(made, countAgentsOf(tx, id)));
+        tx.afterCommit(() => this.#rows.set(id, made));
+        return made;
+      });
+      this.#link(row);
+      if (default_worktree_root !== null) await links.rootChecked(id);
+      return this.get(id);
+    });
+  }
+
+  /** Changes only the given fields; null clears an optional one. */
+  update(caller: Caller, node_id: string, changes: UpdateNode): Promise<NodeRecord> {
+    return this.#queue.run(node_id, async () => {
+      const { store, clock, links } = this.#deps;
+      const { name, grpc_target, tls_server_name, default_worktree_root, accept_disk } = changes;
+      if (grpc_target !== undefined) checkTarget(grpc_target);
+      const row = await store.write((tx) => {
+        const before = findNode(tx, node_id);
+        if (!before) throw problems.nodeNotFound();
+        if (name !== undefined && name !== before.name) {
+          if (name === MAIN_NODE_NAME || isNodeTaken(tx, '', name)) throw problems.nodeExists();
+        }
+        const given = {
+          ...(name !== undefined && { name }),
+          ...(grpc_target !== undefined && { grpc_target }),
+          ...(tls_server_name !== undefined && { tls_server_name }),
+          ...(default_worktree_root !== undefined && { default_worktree_root }),
+          ...(accept_disk && { disk_id: null }),
+        };
+        const changed = Object.entries(given).filter(
+          ([key, value]) => before[key as keyof NodeRow] !== value,
+        );
+        if (changed.length === 0) return null;
+        const after = { ...before, ...given, updated_at: clock.now() };
+        updateNode(tx, node_id, after);
+        this.#audit(tx, 'node_updated', caller, node_id, { changed: Object.fromEntries(changed) });
+        this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id)));
+        tx.afterCommit(() => this.#rows.set(node_id, after));
+        return after;
+      });
+      if (row !== null) links?.changed(row);
+      if (row !== null && row.default_worktree_root !== null) await links?.rootChecked(node_id);
+      return this.get(node_id);
+    });
+  }
+
+  /** Rejected while any agent record refers to the node, because its work is on that disk. */
+  delete(caller: Caller, node_id: string): Promise<void> {
+    return this.#queue.run(node_id, () => this.#remove(caller, node_id, 'node_deleted'));
+  }
+
+  /**
+   * Removes a node whose machine is gone, with the records of its agents; returns what they leave behind. Rejected
+   * while the node answers. If it is interrupted, the records already removed stay removed, and the call can be
+   * repeated.
+   */
+  forget(caller: Caller, node_id: string): Promise<LeftBehind[]> {
+    return this.#queue.run(node_id, async () => {
+      if (!this.#rows.has(node_id)) throw problems.nodeNotFound();
+      const left_behind = await this.#deps.forgetAgents(caller, node_id);
+      const agents = left_behind.map(({ agent_id }) => agent_id);
+      await this.#remove(caller, node_id, 'node_forgotten', { agents });
+      return left_behind;
+    });
+  }
+
+  async #remove(
+    caller: Caller,
+    node_id: string,
+    event: 'node_deleted' | 'node_forgotten',
+    details: Record<string, unknown> = {},
+  ): Promise<void> {
+    const { store, links } = this.#deps;
+    await store.write((tx) => {
+      const row = findNode(tx, node_id);
+      if (!row) throw problems.nodeNotFound();
+      if (countAgentsOf(tx, node_id) > 0) throw problems.nodeHasAgents();
+      deleteNode(tx, row);
+      const { name, grpc_target } = row;
+      this.#audit(tx, event, caller, node_id, { name, grpc_target, ...details });
+      this.#publish(tx, { ...this.#record(row, 0), deleted: true });
+      tx.afterCommit(() => this.#rows.delete(node_id));
+    });
+    this.#refusals.delete(node_id);
+    this.#linked.delete(node_id);
+    await links?.close(node_id);
+  }
+
+  /** Tests the connection; concurrent callers get the report of the running test. */
+  async health(node_id: string): Promise<HealthReport> {
+    const row = this.#rows.get(node_id);
+    if (!row) throw problems.nodeNotFound();
+    const { links } = this.#deps;
+    if (links === null) throw problems.internalGrpcUnavailable();
+    let probe = this.#probes.get(node_id);
+    if (!probe) {
+      probe = links.probe(row).finally(() => this.#probes.delete(node_id));
+      this.#probes.set(node_id, probe);
+    }
+    return probe;
+  }
+
+  /** Publishes a change of the link's state on the fleet stream, and stores what must be kept. */
+  async linkChanged(node_id: string): Promise<void> {
+    const state = this.#state(node_id);
+    if (state.status === 'connected') this.#refusals.delete(node_id);
+    await this.#change(node_id, (tx, row) => {
+      const { version, last_seen_at } = this.#seen(row, state);
+      const after = { ...row, version, last_seen_at };
+      updateNode(tx, node_id, { version, last_seen_at });
+      this.#publish(tx, this.#record(after, countAgentsOf(tx, node_id), state));
+      return after;
+    });
+  }
+
+  /** The number of the next link, higher than any that this node has seen. Throws for an unknown node. */
+  async nextEpoch(node_id: string): Promise<number> {
+    const row = await this.#change(node_id, (tx, before) => {
+      const epoch = before.epoch + 1;
+      updateNode(tx, node_id, { epoch });
+      return { ...before, epoch };
+    });
+    if (row === null) throw problems.nodeNotFound();
+    return row.epoch;
+  }
+
+  /** Records the node's disk: the first one that ever connected. */
+  async disk(node_id: string, disk_id: string): Promise<string> {
+    const row = await this.#change(node_id, (tx, before) => {
+      if (before.disk_id !== null) return before;
+      updateNode(tx, node_id, { disk_id });
+      return { ...before, disk_id };
+    });
+    if (row === null) throw problems.nodeNotFound();
+    return row.disk_id!;
+  }
+
+  /** Accepts another disk for the node. No live session was on the previous one. */
+  async replaced(node_id: string, disk_id: string): Promise<void> {
+    await this.#change(node_id, (tx, row) => {
+      updateNode(tx, node_id, { disk_id });
+      this.#audit(tx, 'node_replaced', null, node_id, { disk_id, before: row.disk_id });
+      return { ...row, disk_id };
+    });
+  }
+
+  /** The plane has issued a certificate to the node. */
+  async joined(node_id: string, details: Record<string, unknown> = {}): Promise<void> {
+    this.#refusals.delete(node_id);
+    await this.#change(node_id, (tx, row) => {
+      const joined_at = this.#deps.clock.now();
+      updateNode(tx, node_id, { joined_at });
+      this.#audit(tx, 'node_joined', null, node_id, details);
+      return { ...row, joined_at };
+    });
+  }
+
+  /** A program at the node's target was rejected. The same reason several times in a row is audited once. */
+  async refused(node_id: string, reason: string): Promise<void> {
+    if (this.#refusals.get(node_id) === reason || !this.#rows.has(node_id)) return;
+    this.#refusals.set(node_id, reason);
+    await this.#deps.store.write((tx) => this.#audit(tx, 'node_refused', null, node_id, { reason }));
+  }
+
+  /** Changes a row; returns null if it was deleted in the meantime. */
+  #change(node_id: string, change: (tx: Tx, row: NodeRow) => NodeRow): Promise<NodeRow | null> {
+    return this.#deps.store.write((tx) => {
+      const row = findNode(tx, node_id);
+      if (!row) return null;
+      const after = change(tx, row);
+      tx.afterCommit(() => this.#rows.set(node_id, after));
+      return after;
+    });
+  }
+
+  #link(row: NodeRow): void {
+    const { links } = this.#deps;
+    if (links === null) return;
+    links.open(row);
+    this.#linked.add(row.id);
+  }
+
+  #state(node_id: string): LinkState {
+    const { links } = this.#deps;
+    if (links === null) return UNKNOWN;
+    return this.#linked.has(node_id) ? links.state(node_id) : { ...UNKNOWN, status: 'connecting' };
+  }
+
+  #seen(row: NodeRow, state: LinkState): { version: string | null; last_seen_at: number | null } {
+    const last_seen_at = Math.max(row.last_seen_at ?? 0, state.last_seen_at_ms ?? 0) || null;
+    return { version: state.version ?? row.version, last_seen_at };
+  }
+
+  #record(row: NodeRow, agents: number, state = this.#state(row.id)): NodeRecord {
+    const { id, name, grpc_target, tls_server_name, default_worktree_root } = row;
+    const { version, last_seen_at } = this.#seen(row, state);
+    return {
+      id,
+      name,
+      grpc_target,
+      tls_server_name,
+      default_worktree_root,
+      worktree_root_problem: state.worktree_root_problem,
+      status: state.status,
+      version,
+      agents,
+      last_seen_at: rfc3339OrNull(last_seen_at),
+      created_at: rfc3339(row.created_at),
+      updated_at: rfc3339(row.updated_at),
+    };
+  }
+
+  #summary(row: NodeRow): NodeSummary {
+    const { status, has_default_root } = this.#state(row.id);
+    const rooted = row.default_worktree_root !== null || has_default_root === true;
+    return { id: row.id, name: row.name, status, has_default_root: rooted, folders: null };
+  }
+
+  /** Visible to root only, because no owner has this id. */
+  #publish(tx: Tx, record: NodeRecord & { deleted?: true }): void {
+    this.#deps.feed.append(tx, 'node', '', { ...record });
+  }
+
+  #audit(
+    tx: Tx,
+    event: AuditEvent,
+    caller: Caller | null,
+    node_id: string,
+    details: Record<string, unknown>,
+  ): void {
+    this.#deps.audit.record(tx, {
+      event,
+      user_id: caller?.user_id ?? null,
+      ip: caller?.ip ?? null,
+      ...(event === 'node_refused' && { level: 'warn' as const }),
+      details: { node_id, ...details },
+    });
+  }
+}
+
+/** Rejects a target whose address is not allowed. A host name is checked at every connection instead. */
+function checkTarget(text: string): void {
+  const target = parseTarget(text);
+  if (target === null) throw problems.grpcTargetInvalid();
+  if (!isHostName(target.host) && !isAllowedAddress(target.host)) throw problems.grpcTargetRefused();
+}

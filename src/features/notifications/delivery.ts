@@ -1,0 +1,167 @@
+/**
+ * Delivers messages to devices: one intent each, in order per device, and a timer if a push service asks for a delay.
+ * Each attempt is recorded before it is made. If the plane is killed in between, the message is sent once more, and
+ * its tag makes it replace the first one.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import { MAIN_NODE } from '../../core/node.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import type { IntentHandlers, Outbox } from '../../work/outbox.ts';
+import type { TimerHandlers, Timers } from '../../work/timers.ts';
+import type { Audit } from '../audit/service.ts';
+import type { PushKeyPair, PushKeys } from './keys.ts';
+import {
+  deleteMessage,
+  deleteSubscription,
+  findMessage,
+  findSubscription,
+  type PushMessageRow,
+  pendingMessages,
+  type SubscriptionRow,
+  updateMessage,
+  updateSubscription,
+} from './queries.ts';
+import type { PushMessage } from './rules.ts';
+import type { Outcome, Sender } from './sender.ts';
+
+export interface DeliveryDeps {
+  store: Store;
+  clock: Clock;
+  log: Logger;
+  audit: Audit;
+  outbox: Outbox;
+  timers: Timers;
+  keys: PushKeys;
+  sender: Sender;
+}
+
+/**
+ * Kinds that are kept after they were sent, because a later message replaces them on the screen, or because they must
+ * not be repeated soon.
+ */
+const remembered = new Set<PushMessage['kind']>(['review', 'agent_failed']);
+
+export class Delivery {
+  readonly #deps: DeliveryDeps;
+  readonly #running = new Set<Promise<void>>();
+
+  constructor(deps: DeliveryDeps) {
+    this.#deps = deps;
+  }
+
+  intents(): Pick<IntentHandlers, 'push'> {
+    return {
+      push: async ({ lane: subscription_id, payload }) => {
+        const running = this.#deliver(subscription_id, payload.message_num);
+        this.#running.add(running);
+        await running.finally(() => this.#running.delete(running));
+      },
+    };
+  }
+
+  timers(): Pick<TimerHandlers, 'push_retry'> {
+    return {
+      push_retry: (tx, { ref }) => {
+        const row = findSubscription(tx, ref);
+        if (row?.status !== 'active') return;
+        updateSubscription(tx, row.num, { retry_at: null });
+        for (const { num } of pendingMessages(tx, row.num)) {
+          this.#deps.outbox.enqueue(tx, MAIN_NODE, row.id, 'push', { message_num: num });
+        }
+      },
+    };
+  }
+
+  /** Aborts what is in progress; it continues after the next start. */
+  async close(): Promise<void> {
+    this.#deps.sender.close();
+    await Promise.allSettled(this.#running);
+  }
+
+  async #deliver(subscription_id: string, message_num: number): Promise<void> {
+    const { store, clock, keys, sender } = this.#deps;
+    const key = await keys.current();
+    const found = await store.write((tx) => this.#take(tx, subscription_id, message_num, key));
+    if (found === null) return;
+    const { device, row } = found;
+    const message = JSON.parse(row.message) as PushMessage;
+    const outcome = await sender.send(device, key, message, row.expires_at - clock.now());
+    // Aborted, or sent without a known result: the intent is kept.
+    if (sender.closed && outcome.kind !== 'taken') throw new Error('the service is stopping');
+    await store.write((tx) => {
+      const now = findSubscription(tx, subscription_id);
+      if (!now) return;
+      this.settle(tx, now, outcome);
+      const sent = findMessage(tx, message_num);
+      // It was replaced in the meantime, and the new message has its own intent.
+      if (!sent || sent.fact_id !== row.fact_id || sent.state !== 'pending') return;
+      if (outcome.kind === 'taken' && remembered.has(message.kind)) {
+        updateMessage(tx, message_num, { state: 'sent', sent_at: clock.now() });
+      } else if (outcome.kind !== 'later') {
+        deleteMessage(tx, message_num);
+      }
+    });
+  }
+
+  /** The message to send now, marked as attempted; null if there is none, or the device must not be contacted yet. */
+  #take(
+    tx: Tx,
+    subscription_id: string,
+    message_num: number,
+    key: PushKeyPair,
+  ): { device: SubscriptionRow; row: PushMessageRow } | null {
+    const now = this.#deps.clock.now();
+    const device = findSubscription(tx, subscription_id);
+    const row = findMessage(tx, message_num);
+    if (device?.status !== 'active' || device.public_key !== key.publicKey) return null;
+    if (row?.subscription_num !== device.num || row.state !== 'pending') return null;
+    if (row.expires_at <= now) {
+      deleteMessage(tx, row.num);
+      return null;
+    }
+    if ((device.retry_at ?? 0) > now) return null;
+    updateMessage(tx, row.num, { attempts: row.attempts + 1 });
+    return { device, row };
+  }
+
+  /** Records the response of a push service with the device. */
+  settle(tx: Tx, device: SubscriptionRow, outcome: Outcome): void {
+    const { clock, timers, audit, log } = this.#deps;
+    if (outcome.kind === 'taken') {
+      timers.clear(tx, 'push_retry', device.id);
+      const good = { failures: 0, last_error: null, last_success_at: clock.now(), retry_at: null };
+      // The push service works again, so send what is still waiting.
+      const waits = device.retry_at !== null;
+      updateSubscription(tx, device.num, { status: 'active', ...good });
+      if (waits) timers.set(tx, 'push_retry', device.id, clock.now(), {});
+      return;
+    }
+    if (outcome.kind === 'gone') {
+      timers.clear(tx, 'push_retry', device.id);
+      deleteSubscription(tx, device.num);
+      const details = { subscription_id: device.id, subject_id: device.user_id, why: outcome.error };
+      audit.record(tx, { event: 'push_unsubscribed', user_id: null, ip: null, details });
+      return;
+    }
+    const failures = device.failures + 1;
+    const last_error = outcome.error;
+    log.info({ subscription_id: device.id, failures, why: last_error }, 'a notification was not accepted');
+    if (failures >= limits.push_failures_max) {
+      timers.clear(tx, 'push_retry', device.id);
+      for (const { num } of pendingMessages(tx, device.num)) deleteMessage(tx, num);
+      updateSubscription(tx, device.num, { status: 'expired', failures, last_error, retry_at: null });
+      return;
+    }
+    if (outcome.kind === 'refused') {
+      updateSubscription(tx, device.num, { failures, last_error });
+      return;
+    }
+    const backoff_ms = limits.push_backoff_ms * 2 ** Math.min(failures - 1, 20);
+    const wait_ms = Math.max(outcome.retry_after_ms, Math.min(backoff_ms, limits.push_backoff_ms_max));
+    const retry_at = clock.now() + wait_ms;
+    updateSubscription(tx, device.num, { failures, last_error, retry_at });
+    timers.set(tx, 'push_retry', device.id, retry_at, {});
+  }
+}

@@ -1,0 +1,95 @@
+/**
+ * The key pair with which the plane identifies itself to push services (VAPID), created on first use. The database
+ * stores its private half, encrypted with the key that is kept outside the database. A device subscribes for one key
+ * pair and must subscribe again for another one.
+ */
+import { createCipheriv, createDecipheriv, createECDH, hkdfSync, randomBytes } from 'node:crypto';
+import type { Clock } from '../../base/clock.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import { expireSubscriptions, findPushKey, putPushKey } from './queries.ts';
+
+/** Both base64url, the format of push libraries and browsers. */
+export interface PushKeyPair {
+  publicKey: string;
+  privateKey: string;
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const PRIVATE_BYTES = 32;
+const CHANGED = 'the keys of the service have changed: open svc on this device';
+
+export class PushKeys {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #sealKey: Uint8Array;
+  #known: PushKeyPair | null = null;
+
+  /** `key`: 32 bytes, see `secret-key.ts`. */
+  constructor({ store, clock, key }: { store: Store; clock: Clock; key: Uint8Array }) {
+    this.#store = store;
+    this.#clock = clock;
+    this.#sealKey = new Uint8Array(hkdfSync('sha256', key, '', 'push key', 32));
+  }
+
+  async current(): Promise<PushKeyPair> {
+    if (this.#known) return this.#known;
+    const row = await this.#store.read(findPushKey);
+    const stored = row ? this.#open(row) : null;
+    if (stored) {
+      // Another caller may have created new keys in the meantime.
+      this.#known ??= stored;
+      return this.#known;
+    }
+    const fresh = newPair();
+    return this.#store.write((tx) => {
+      // Another process may have been first.
+      const now = findPushKey(tx);
+      const found = now ? this.#open(now) : null;
+      if (found === null) this.put(tx, fresh);
+      return found ?? fresh;
+    });
+  }
+
+  /** Replaces the key; effective with the commit. Devices that subscribed for an earlier one get no more notifications. */
+  put(tx: Tx, pair: PushKeyPair): { devices: number } {
+    const sealed = this.#seal(pair);
+    putPushKey(tx, { public_key: pair.publicKey, sealed, created_at: this.#clock.now() });
+    tx.afterCommit(() => {
+      this.#known = pair;
+    });
+    return { devices: expireSubscriptions(tx, CHANGED) };
+  }
+
+  #seal({ publicKey, privateKey }: PushKeyPair): Uint8Array {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#sealKey, nonce).setAAD(Buffer.from(publicKey));
+    const sealed = [cipher.update(privateKey, 'base64url'), cipher.final()];
+    return Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]);
+  }
+
+  /** Null if it was encrypted with another key, because the database came from elsewhere. */
+  #open({ public_key, sealed }: { public_key: string; sealed: Uint8Array }): PushKeyPair | null {
+    const bytes = Buffer.from(sealed);
+    try {
+      const cipher = createDecipheriv('aes-256-gcm', this.#sealKey, bytes.subarray(0, NONCE_BYTES), {
+        authTagLength: TAG_BYTES,
+      })
+        .setAAD(Buffer.from(public_key))
+        .setAuthTag(bytes.subarray(-TAG_BYTES));
+      const open = [cipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), cipher.final()];
+      return { publicKey: public_key, privateKey: Buffer.concat(open).toString('base64url') };
+    } catch {
+      return null;
+    }
+  }
+}
+
+export function newPair(): PushKeyPair {
+  const pair = createECDH('prime256v1');
+  const publicKey = pair.generateKeys('base64url', 'uncompressed');
+  // Leading zeros belong to the key, but `getPrivateKey` omits them.
+  const bytes = pair.getPrivateKey();
+  const privateKey = Buffer.concat([Buffer.alloc(PRIVATE_BYTES - bytes.length), bytes]).toString('base64url');
+  return { publicKey, privateKey };
+}

@@ -1,0 +1,127 @@
+/**
+ * The texts of notifications. Other people may see them on a screen, and external systems store them. So they contain
+ * only names that people chose and fixed texts, and an agent's words only if the person asked for that.
+ */
+import { limits } from '../../base/limits.ts';
+import { visible } from '../../core/visible.ts';
+import type { RunStatus } from '../runs/rules/run.ts';
+import type { PushKind, PushMessage } from './rules.ts';
+
+/** A message without the number of waiting requests, which differs by person. */
+export type Words = Omit<PushMessage, 'waiting'>;
+
+/** The kinds of tool calls that the protocol defines; an agent may send any text. */
+const callKinds = new Set([
+  ...['read', 'edit', 'delete', 'move', 'search', 'execute', 'think', 'fetch', 'switch_mode'],
+]);
+
+const reasons: Record<string, string> = {
+  spawn_failed: 'it could not be started',
+  workdir_refused: 'its folder was refused',
+  exit_status_unknown: 'how it ended is not known',
+  host_restarted: 'its host was restarted',
+  session_lost: 'its session is lost',
+};
+
+export function reviewWords(
+  review: { id: string; agent_name: string; tool_call: Record<string, unknown> },
+  { with_commands }: { with_commands: boolean },
+): Words {
+  const { kind, title } = review.tool_call;
+  const named = typeof kind === 'string' && callKinds.has(kind) ? kind.replace('_', ' ') : 'permission';
+  const command = with_commands && typeof title === 'string' ? plain(title) : '';
+  return {
+    kind: 'review',
+    tag: reviewTag(review.id),
+    title: `${plain(review.agent_name)} needs you`,
+    body: command === '' ? named : `${named}: ${command}`,
+    path: `/approvals?review=${encodeURIComponent(review.id)}`,
+  };
+}
+
+export function reviewTag(review_id: string): string {
+  return `review-${review_id}`;
+}
+
+export function elicitationWords(
+  elicitation: { id: string; agent_name: string; mode: 'form' | 'url'; message: string },
+  { with_commands }: { with_commands: boolean },
+): Words {
+  const named = elicitation.mode === 'form' ? 'form to fill in' : 'link to open';
+  const message = with_commands ? plain(elicitation.message) : '';
+  return {
+    kind: 'review',
+    tag: elicitationTag(elicitation.id),
+    title: `${plain(elicitation.agent_name)} needs you`,
+    body: message === '' ? named : `${named}: ${message}`,
+    path: `/approvals?elicitation=${encodeURIComponent(elicitation.id)}`,
+  };
+}
+
+export function elicitationTag(elicitation_id: string): string {
+  return `elicitation-${elicitation_id}`;
+}
+
+/** Replaces a request for an answer. */
+export function closedWords(asked: PushMessage, answered_by: string | null): Words {
+  const body = answered_by === null ? 'No longer needed' : `Answered by ${plain(answered_by)}`;
+  return { ...asked, kind: 'closed', body };
+}
+
+export function failureWords(agent: {
+  id: string;
+  name: string;
+  reason: string | null;
+  exit_code: number | null;
+  exit_signal: string | null;
+}): Words {
+  const { exit_code, exit_signal, reason } = agent;
+  const code = exit_code === null ? '' : `exit code ${exit_code}`;
+  const ended = exit_signal === null ? code : `ended by ${exit_signal}`;
+  return {
+    kind: 'agent_failed',
+    tag: `agent-${agent.id}`,
+    title: `${plain(agent.name)} failed`,
+    body: reasons[reason ?? ''] ?? (ended || 'it ended with a failure'),
+    path: `/agents/${encodeURIComponent(agent.id)}`,
+  };
+}
+
+export function runWords(run: {
+  id: string;
+  number: number;
+  status: RunStatus;
+  team_id: string;
+  team_name: string;
+}): Words {
+  return {
+    kind: 'run_ended',
+    tag: `run-${run.id}`,
+    title: `${plain(run.team_name)}: run ${run.number} ${run.status}`,
+    body: run.status === 'completed' ? 'The result is available.' : 'Open it to see why.',
+    path: `/teams/${encodeURIComponent(run.team_id)}/runs/${encodeURIComponent(run.id)}`,
+  };
+}
+
+export function testWords(): Words {
+  return {
+    kind: 'test',
+    tag: 'test',
+    title: 'Notifications work',
+    body: 'This is what you asked for.',
+    path: '/settings/notifications',
+  };
+}
+
+/** Whether a device with these settings wants this message. */
+export function isWanted({ kind }: Words, kinds: readonly PushKind[]): boolean {
+  return kind === 'closed' || kind === 'test' || kinds.includes(kind);
+}
+
+/** One line, without invisible characters or characters that reorder text. */
+function plain(text: string): string {
+  const line = visible(text).replace(/\s+/g, ' ').trim();
+  const letters = [...line];
+  const most = limits.push_text_chars_max;
+  return letters.length > most ? `${letters.slice(0, most - 1).join('')}…` : line;
+}

@@ -1,0 +1,191 @@
+/**
+ * Decides who is notified of what. It consumes the facts that matter to people, and creates a message for each device
+ * and an intent to send it, in the transaction that moves the cursor, so each fact is handled once. Everyone who may
+ * act on something is notified of it, by the same policy. Root may act on everything but is notified only of its own,
+ * unless a device asks for all.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { MAIN_NODE } from '../../core/node.ts';
+import { type Action, decide, type Owned } from '../../core/policy.ts';
+import { agentResource, reviewResource, teamResource } from '../../store/resources.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Fact, FactHandlers } from '../../work/facts.ts';
+import type { Outbox } from '../../work/outbox.ts';
+import type { Role } from '../accounts/rules.ts';
+import { usernameOf } from '../actors/rules/actor.ts';
+import { findAgent } from '../agents/queries/agents.ts';
+import { findElicitation } from '../elicitations/queries.ts';
+import { findReview } from '../reviews/queries.ts';
+import { findRun } from '../runs/queries/runs.ts';
+import { isRunOver } from '../runs/rules/run.ts';
+import { findTeam } from '../teams/queries.ts';
+import {
+  closedWords,
+  elicitationTag,
+  elicitationWords,
+  failureWords,
+  isWanted,
+  reviewTag,
+  reviewWords,
+  runWords,
+  type Words,
+} from './messages.ts';
+import {
+  countWaiting,
+  deleteMessage,
+  messageOfTag,
+  messagesOfTag,
+  putMessage,
+  type SubscriptionRow,
+  subscriptionsOf,
+  trimMessages,
+} from './queries.ts';
+import type { PushKind, PushMessage } from './rules.ts';
+
+interface Told {
+  fact_id: number;
+  /** The action that a notified user may take. */
+  action: Action;
+  resource: Owned;
+  /** Only this user; null: everyone with the right. */
+  username: string | null;
+  words(device: { with_commands: boolean }): Words;
+}
+
+export class Telling {
+  readonly #clock: Clock;
+  readonly #outbox: Outbox;
+
+  constructor({ clock, outbox }: { clock: Clock; outbox: Outbox }) {
+    this.#clock = clock;
+    this.#outbox = outbox;
+  }
+
+  facts(): FactHandlers {
+    return {
+      review_opened: (tx, fact) => this.#review(tx, fact),
+      review_routed: (tx, fact) => this.#review(tx, fact),
+      review_closed: (tx, { id, payload: { review_id } }) =>
+        this.#closed(tx, id, reviewTag(review_id), findReview(tx, review_id)),
+      elicitation_opened: (tx, fact) => this.#elicitation(tx, fact),
+      elicitation_closed: (tx, { id, payload: { elicitation_id } }) =>
+        this.#closed(tx, id, elicitationTag(elicitation_id), findElicitation(tx, elicitation_id)),
+      session_ended: (tx, fact) => this.#ended(tx, fact),
+      run_changed: (tx, fact) => this.#run(tx, fact),
+    };
+  }
+
+  /** A review that was routed to a leader does not concern people yet. */
+  #review(tx: Tx, { id, payload }: Fact<'review_opened' | 'review_routed'>): void {
+    const row = findReview(tx, payload.review_id);
+    if (row?.status !== 'pending' || row.route !== 'human') return;
+    const agent = findAgent(tx, row.agent_id)!;
+    const review = { id: row.id, agent_name: agent.name, tool_call: JSON.parse(row.tool_call) };
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'review.answer',
+      resource: reviewResource(tx, row),
+      username: row.routed_to === null ? null : usernameOf(row.routed_to),
+      words: (device) => reviewWords(review, device),
+    });
+  }
+
+  #elicitation(tx: Tx, { id, payload }: Fact<'elicitation_opened'>): void {
+    const row = findElicitation(tx, payload.elicitation_id);
+    if (row?.status !== 'pending') return;
+    const { name } = findAgent(tx, row.agent_id)!;
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'review.answer',
+      resource: reviewResource(tx, row),
+      username: null,
+      words: (device) => elicitationWords({ ...row, agent_name: name }, device),
+    });
+  }
+
+  /** Devices that got the request also get its end; a request not yet sent is dropped. */
+  #closed(tx: Tx, id: number, tag: string, over: { answered_by: string | null } | undefined): void {
+    const answered_by = over?.answered_by ?? null;
+    for (const row of messagesOfTag(tx, tag)) {
+      const asked = JSON.parse(row.message) as PushMessage;
+      if (asked.kind === 'closed') continue;
+      if (row.state === 'pending' && row.attempts === 0) {
+        deleteMessage(tx, row.num);
+        continue;
+      }
+      const device = { num: row.subscription_num, id: row.subscription_id };
+      this.#put(tx, device, id, { ...closedWords(asked, answered_by), waiting: waitingFor(tx, row) });
+    }
+  }
+
+  /** The run reports the agents of a run. An agent that fails repeatedly is reported only from time to time. */
+  #ended(tx: Tx, { id, payload }: Fact<'session_ended'>): void {
+    if (payload.status !== 'failed') return;
+    const row = findAgent(tx, payload.agent_id);
+    // It may be running again, or deleted.
+    if (!row || row.run_num !== null || row.session_id !== payload.session_id || row.status !== 'failed') {
+      return;
+    }
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'agent.read',
+      resource: agentResource(tx, row),
+      username: null,
+      words: () => failureWords(row),
+    });
+  }
+
+  #run(tx: Tx, { id, payload }: Fact<'run_changed'>): void {
+    const run = findRun(tx, payload.run_id);
+    if (!run || run.status !== payload.status || run.attempt !== payload.attempt || !isRunOver(run)) return;
+    const team = findTeam(tx, run.team_id)!;
+    this.#tell(tx, {
+      fact_id: id,
+      action: 'team.read',
+      resource: teamResource(tx, team),
+      username: null,
+      words: () => runWords({ ...run, team_name: team.name }),
+    });
+  }
+
+  #tell(tx: Tx, { fact_id, action, resource, username, words }: Told): void {
+    const people = [resource.owner_id, ...(resource.human_ids ?? [])];
+    for (const device of subscriptionsOf(tx, people)) {
+      if (username !== null && device.username !== username) continue;
+      if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
+      const said = words({ with_commands: device.with_commands === 1 });
+      if (!isWanted(said, JSON.parse(device.kinds) as PushKind[])) continue;
+      if (said.kind === 'agent_failed' && this.#wasToldLately(tx, device, said.tag)) continue;
+      this.#put(tx, device, fact_id, { ...said, waiting: waitingFor(tx, device) });
+    }
+  }
+
+  #wasToldLately(tx: Tx, device: { num: number }, tag: string): boolean {
+    const before = messageOfTag(tx, device.num, tag);
+    return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
+  }
+
+  #put(
+    tx: Tx,
+    { num, id }: Pick<SubscriptionRow, 'num' | 'id'>,
+    fact_id: number,
+    message: PushMessage,
+  ): void {
+    const now = this.#clock.now();
+    const message_num = putMessage(tx, {
+      ...{ subscription_num: num, tag: message.tag, fact_id, message: JSON.stringify(message) },
+      ...{ state: 'pending', attempts: 0, sent_at: null },
+      ...{ created_at: now, expires_at: now + limits.push_message_ms },
+    });
+    trimMessages(tx, num, limits.push_messages_per_subscription);
+    // A push service is not a node; the lane is the device's, so that its messages stay in order.
+    this.#outbox.enqueue(tx, MAIN_NODE, id, 'push', { message_num });
+  }
+}
+
+/** The number that the web UI shows. */
+export function waitingFor(reader: Reader, { user_id, role }: { user_id: string; role: Role }): number {
+  const view = { user_id: role === 'root' ? null : user_id, limits: null };
+  return countWaiting(reader, view, limits.push_waiting_max);
+}

@@ -1,0 +1,224 @@
+/** SQL for devices and their messages. The service has the rules. */
+import { hash } from 'node:crypto';
+import { type Insertable, type Selectable, sql, type Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import type { View } from '../../core/policy.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+import { agentInView } from '../../store/views.ts';
+import type { Role } from '../accounts/rules.ts';
+import type { PushKind, PushSubscriptionRecord } from './rules.ts';
+
+export type SubscriptionRow = Selectable<Tables['push_subscriptions']>;
+export type PushMessageRow = Selectable<Tables['push_messages']>;
+export type PushKeyRow = Selectable<Tables['push_keys']>;
+
+// --- the plane's key --------------------------------------------------------------------------------------------------
+
+export function findPushKey(reader: Reader): PushKeyRow | undefined {
+  return reader.get(reader.sql.selectFrom('push_keys').selectAll());
+}
+
+export function putPushKey(tx: Tx, row: Omit<PushKeyRow, 'id'>): void {
+  tx.run(tx.sql.replaceInto('push_keys').values({ id: 1, ...row }));
+}
+
+// --- devices ----------------------------------------------------------------------------------------------------------
+
+export function insertSubscription(tx: Tx, row: Insertable<Tables['push_subscriptions']>): void {
+  tx.run(tx.sql.insertInto('push_subscriptions').values(row));
+}
+
+export function updateSubscription(
+  tx: Tx,
+  num: number,
+  changes: Updateable<Tables['push_subscriptions']>,
+): void {
+  tx.run(tx.sql.updateTable('push_subscriptions').set(changes).where('num', '=', num));
+}
+
+export function deleteSubscription(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('push_subscriptions').where('num', '=', num));
+}
+
+export function findSubscription(reader: Reader, id: string): SubscriptionRow | undefined {
+  return reader.get(reader.sql.selectFrom('push_subscriptions').selectAll().where('id', '=', id));
+}
+
+export function subscriptionOfEndpoint(reader: Reader, endpoint: string): SubscriptionRow | undefined {
+  return reader.get(reader.sql.selectFrom('push_subscriptions').selectAll().where('endpoint', '=', endpoint));
+}
+
+/** A user's devices, newest first. */
+export function listSubscriptions(
+  reader: Reader,
+  user_id: string,
+  { before_num, limit }: { before_num?: number | undefined; limit?: number | undefined } = {},
+): SubscriptionRow[] {
+  let query = reader.sql.selectFrom('push_subscriptions').selectAll().where('user_id', '=', user_id);
+  if (before_num !== undefined) query = query.where('num', '<', before_num);
+  if (limit !== undefined) query = query.limit(limit);
+  return reader.all(query.orderBy('num', 'desc'));
+}
+
+/** Active devices of these users, and devices that want notifications of all users. */
+export function subscriptionsOf(
+  reader: Reader,
+  user_ids: readonly string[],
+): (SubscriptionRow & { username: string; role: Role })[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('push_subscriptions')
+      .innerJoin('users', 'users.id', 'push_subscriptions.user_id')
+      .selectAll('push_subscriptions')
+      .select(['users.username', 'users.role'])
+      .where('push_subscriptions.status', '=', 'active')
+      .where((eb) =>
+        eb.or([eb('push_subscriptions.user_id', 'in', user_ids), eb('push_subscriptions.of_others', '=', 1)]),
+      )
+      .orderBy('push_subscriptions.num'),
+  );
+}
+
+/** Expires devices that subscribed for a key that is no longer used. */
+export function expireSubscriptions(tx: Tx, last_error: string): number {
+  const expired = { status: 'expired', last_error } as const;
+  const active = tx.sql.updateTable('push_subscriptions').set(expired).where('status', '=', 'active');
+  tx.run(tx.sql.deleteFrom('push_messages'));
+  return tx.run(active).changes;
+}
+
+/** Devices that were subscribed with this token. */
+export function endSubscriptionsOfToken(tx: Tx, token_id: string): void {
+  tx.run(tx.sql.deleteFrom('push_subscriptions').where('token_id', '=', token_id));
+}
+
+/** All devices of a user, except those of the token that is kept. */
+export function endSubscriptionsOfUser(tx: Tx, user_id: string, keep_token_id: string | null): void {
+  let query = tx.sql.deleteFrom('push_subscriptions').where('user_id', '=', user_id);
+  if (keep_token_id !== null) query = query.where('token_id', '!=', keep_token_id);
+  tx.run(query);
+}
+
+export function toSubscription(
+  row: SubscriptionRow,
+  { token_id }: { token_id: string },
+): PushSubscriptionRecord {
+  return {
+    id: row.id,
+    user_agent: row.user_agent,
+    service: new URL(row.endpoint).host,
+    fingerprint: hash('sha256', row.endpoint, 'base64url'),
+    kinds: JSON.parse(row.kinds) as PushKind[],
+    with_commands: row.with_commands === 1,
+    of_others: row.of_others === 1,
+    status: row.status,
+    failures: row.failures,
+    last_error: row.last_error,
+    last_success_at: rfc3339OrNull(row.last_success_at),
+    current: row.token_id === token_id,
+    created_at: rfc3339(row.created_at),
+  };
+}
+
+// --- messages ---------------------------------------------------------------------------------------------------------
+
+export function findMessage(reader: Reader, num: number): PushMessageRow | undefined {
+  return reader.get(reader.sql.selectFrom('push_messages').selectAll().where('num', '=', num));
+}
+
+export function messageOfTag(
+  reader: Reader,
+  subscription_num: number,
+  tag: string,
+): PushMessageRow | undefined {
+  return reader.get(
+    reader.sql
+      .selectFrom('push_messages')
+      .selectAll()
+      .where('subscription_num', '=', subscription_num)
+      .where('tag', '=', tag),
+  );
+}
+
+export function messagesOfTag(
+  reader: Reader,
+  tag: string,
+): (PushMessageRow & { subscription_id: string; user_id: string; role: Role })[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('push_messages')
+      .innerJoin('push_subscriptions', 'push_subscriptions.num', 'push_messages.subscription_num')
+      .innerJoin('users', 'users.id', 'push_subscriptions.user_id')
+      .selectAll('push_messages')
+      .select(['push_subscriptions.id as subscription_id', 'push_subscriptions.user_id', 'users.role'])
+      .where('push_messages.tag', '=', tag)
+      .orderBy('push_messages.num'),
+  );
+}
+
+/** Replaces an earlier message with the same tag and keeps its number; returns the number. */
+export function putMessage(tx: Tx, row: Omit<Insertable<Tables['push_messages']>, 'num'>): number {
+  const { subscription_num: _, tag: __, ...changes } = row;
+  const made = tx.get(
+    tx.sql
+      .insertInto('push_messages')
+      .values(row)
+      .onConflict((conflict) => conflict.columns(['subscription_num', 'tag']).doUpdateSet(changes))
+      .returning('num'),
+  );
+  return made!.num;
+}
+
+export function updateMessage(tx: Tx, num: number, changes: Updateable<Tables['push_messages']>): void {
+  tx.run(tx.sql.updateTable('push_messages').set(changes).where('num', '=', num));
+}
+
+export function deleteMessage(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('push_messages').where('num', '=', num));
+}
+
+/** Unsent messages of a device, oldest first. */
+export function pendingMessages(reader: Reader, subscription_num: number): { num: number }[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('push_messages')
+      .select('num')
+      .where('subscription_num', '=', subscription_num)
+      .where('state', '=', 'pending')
+      .orderBy('num'),
+  );
+}
+
+/** All messages of a device except the newest `keep`. */
+export function trimMessages(tx: Tx, subscription_num: number, keep: number): void {
+  const old = tx.sql
+    .selectFrom('push_messages')
+    .select('num')
+    .where('subscription_num', '=', subscription_num)
+    .orderBy('created_at', 'desc')
+    .orderBy('num', 'desc')
+    .limit(-1)
+    .offset(keep);
+  tx.run(tx.sql.deleteFrom('push_messages').where('num', 'in', old));
+}
+
+export function deleteOldMessages(tx: Tx, now: number): number {
+  return tx.run(tx.sql.deleteFrom('push_messages').where('expires_at', '<=', now)).changes;
+}
+
+// --- waiting requests -----------------------------------------------------------------------------------------------------
+
+/** Number of pending reviews and elicitations of agents in the view, up to `most`. */
+export function countWaiting(reader: Reader, view: View, most: number): number {
+  const waiting = (table: 'reviews' | 'elicitations') =>
+    reader.sql
+      .selectFrom(table)
+      .innerJoin('agents', 'agents.num', `${table}.agent_num`)
+      .select(`${table}.num`)
+      .where(`${table}.status`, '=', sql.lit('pending'))
+      .where(agentInView(reader, view))
+      .limit(most);
+  const reviews = reader.all(waiting('reviews')).length;
+  return Math.min(most, reviews + reader.all(waiting('elicitations')).length);
+}

@@ -1,0 +1,134 @@
+/**
+ * Sends one message to one device through the push service that its browser named. The library builds the request
+ * (the text is encrypted for the device, and a signature identifies the plane). This module makes the connection: to
+ * a checked address, with a time limit, without redirects, and reading only the head of the response.
+ */
+import { createHash } from 'node:crypto';
+import { type IncomingMessage, request as plainRequest } from 'node:http';
+import { request as tlsRequest } from 'node:https';
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { AddressRefused, resolverOf } from './endpoint.ts';
+import type { PushKeyPair } from './keys.ts';
+import type { PushMessage } from './rules.ts';
+import { Slots } from './slots.ts';
+
+/** The parts of a device that are needed for sending. */
+export interface Target {
+  user_id: string;
+  endpoint: string;
+  p256dh: string;
+  auth: string;
+}
+
+/**
+ * `gone`: the push service no longer knows the device. `later`: it may accept the message at another time. `refused`:
+ * it will not accept this message.
+ */
+export type Outcome =
+  | { kind: 'taken' }
+  | { kind: 'gone'; error: string }
+  | { kind: 'later'; error: string; retry_after_ms: number }
+  | { kind: 'refused'; error: string };
+
+export interface SenderOptions {
+  clock: Clock;
+  /** `push.origins`. */
+  own_origins: readonly string[];
+  /** The contact for push services: a `mailto:` or `https:` address. */
+  subject: string;
+}
+
+interface Answer {
+  status: number;
+  retry_after: string | undefined;
+}
+
+const urgencies: Record<PushMessage['kind'], 'normal' | 'high'> = {
+  review: 'high',
+  agent_failed: 'normal',
+  run_ended: 'normal',
+  closed: 'normal',
+  test: 'high',
+};
+
+export class Sender {
+  readonly #options: SenderOptions;
+  readonly #closed = new AbortController();
+  readonly #slots = new Slots(limits.push_sends_at_once, limits.push_sends_per_user);
+
+  constructor(options: SenderOptions) {
+    this.#options = options;
+  }
+
+  get closed(): boolean {
+    return this.#closed.signal.aborted;
+  }
+
+  /** Aborts requests in progress. */
+  close(): void {
+    this.#closed.abort();
+  }
+
+  /** `ttl_ms`: how long the push service may keep it for an offline device. */
+  async send(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Outcome> {
+    try {
+      const answer = await this.#slots.run(target.user_id, () => this.#post(target, key, message, ttl_ms));
+      return this.#read(answer);
+    } catch (error) {
+      if (error instanceof AddressRefused) return { kind: 'refused', error: error.message };
+      const { code, name } = error as NodeJS.ErrnoException;
+      const why = name === 'TimeoutError' ? 'no answer in time' : (code ?? 'the connection failed');
+      return { kind: 'later', error: `push service cannot be reached: ${why}`, retry_after_ms: 0 };
+    }
+  }
+
+  async #post(target: Target, key: PushKeyPair, message: PushMessage, ttl_ms: number): Promise<Answer> {
+    // Loaded with the first message, because most runs of the plane send none.
+    const { default: library } = await import('web-push');
+    const { endpoint, p256dh, auth } = target;
+    const { method, headers, body } = library.generateRequestDetails(
+      { endpoint, keys: { p256dh, auth } },
+      JSON.stringify(message),
+      {
+        TTL: Math.floor(ttl_ms / 1000),
+        urgency: urgencies[message.kind],
+        topic: topicOf(message.tag),
+        contentEncoding: 'aes128gcm',
+        vapidDetails: { subject: this.#options.subject, ...key },
+      },
+    );
+    const url = new URL(endpoint);
+    const request = url.protocol === 'https:' ? tlsRequest : plainRequest;
+    const lookup = resolverOf(url, this.#options.own_origins);
+    const signal = AbortSignal.any([this.#closed.signal, AbortSignal.timeout(limits.push_send_ms)]);
+    return new Promise((resolve, reject) => {
+      const sent = request(url, { method, headers: { ...headers }, lookup, signal, agent: false });
+      sent.on('error', (error) => reject(signal.aborted ? signal.reason : error));
+      sent.once('response', (response: IncomingMessage) => {
+        resolve({ status: response.statusCode ?? 0, retry_after: response.headers['retry-after'] });
+        response.on('error', () => {}).destroy();
+      });
+      sent.end(body);
+    });
+  }
+
+  #read({ status, retry_after }: Answer): Outcome {
+    if (status >= 200 && status < 300) return { kind: 'taken' };
+    const error = `push service answered ${status}`;
+    if (status === 404 || status === 410) return { kind: 'gone', error };
+    if (status !== 429 && status < 500) return { kind: 'refused', error };
+    return { kind: 'later', error, retry_after_ms: waitOf(retry_after, this.#options.clock.now()) };
+  }
+}
+
+/** For the push service, which keeps one message per topic for an offline device; the topic does not reveal the tag. */
+function topicOf(tag: string): string {
+  return createHash('sha256').update(tag).digest('base64url').slice(0, 32);
+}
+
+/** `Retry-After`: seconds or a date; 0 if it is absent or invalid. */
+function waitOf(text: string | undefined, now: number): number {
+  const ms = /^\d{1,9}$/.test(text ?? '') ? Number(text) * 1000 : Date.parse(text ?? '') - now;
+  return ms > 0 ? Math.min(ms, limits.push_backoff_ms_max) : 0;
+}

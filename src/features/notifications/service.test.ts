@@ -1,0 +1,619 @@
+/** Notifications: devices and their owners, who is notified of what, the texts, and delivery. */
+import { createECDH, randomBytes } from 'node:crypto';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
+import { PushService, type TestDevice } from '../../testing/push-service.ts';
+import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
+import { addTeam, addUser, joinTeam, specOf, type TeamRows } from '../../testing/team.ts';
+import { addRun, changeRun, specWith } from '../../testing/team-runs.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { Review } from '../reviews/rules.ts';
+import type { TeamSpec } from '../teams/rules/team.ts';
+import { PushKeys } from './keys.ts';
+import type { PushSubscriptionRecord } from './rules.ts';
+import type { AskedSubscription } from './service.ts';
+
+const EVE: Caller = { ...BEN, user_id: 'usr_e', username: 'eve', token_id: 'tok_e' };
+const ZOE: Caller = { ...ANA, user_id: 'usr_z', username: 'zoe', token_id: 'tok_z' };
+
+let service: PushService;
+let room: LivesRoom;
+beforeAll(async () => {
+  service = await PushService.open();
+});
+afterAll(() => service.close());
+beforeEach(async () => {
+  room = await LivesRoom.make();
+  room.push_origins = [service.origin];
+  await room.pass(0);
+  for (const { user_id: id, username, role } of [ANA, BEN, EVE, ZOE]) {
+    await addUser(room.store, { id, username, role });
+  }
+});
+afterEach(async () => {
+  await room.end();
+  expect(service.faults).toEqual([]);
+});
+
+const everything = { kinds: ['review', 'agent_failed', 'run_ended'], with_commands: false, of_others: false };
+const asked = (device: Pick<TestDevice, 'endpoint' | 'keys'>, more: Partial<AskedSubscription> = {}) =>
+  ({ endpoint: device.endpoint, keys: device.keys, ...everything, ...more }) as AskedSubscription;
+
+async function subscribe(
+  caller: Caller,
+  more: Partial<AskedSubscription> = {},
+  device = service.device(),
+): Promise<TestDevice & { id: string }> {
+  device.public_key = await room.push.publicKey();
+  const { id } = await room.push.subscribe(caller, asked(device, more), 'test');
+  return Object.assign(device, { id });
+}
+
+async function devicesOf(caller: Caller): Promise<PushSubscriptionRecord[]> {
+  return (await room.push.list(caller, {})).items;
+}
+
+/** All messages were delivered, or will not be. */
+async function settled(): Promise<void> {
+  await vi.waitFor(async () => {
+    const left = await room.store.read((reader) => ({
+      facts: reader.all(reader.sql.selectFrom('facts').select('id')),
+      intents: reader.all(reader.sql.selectFrom('outbox').select('id').where('kind', '=', 'push')),
+      due: reader.all(reader.sql.selectFrom('timers').select('ref').where('due_at', '<=', room.clock.now())),
+    }));
+    expect(left).toEqual({ facts: [], intents: [], due: [] });
+  }, SOON);
+}
+
+async function ask(
+  more: { title?: string; name?: string } = {},
+): Promise<{ review: Review; acp: ScriptedAcp }> {
+  const { id, acp } = await startAcp(room, { prompt: 'go', name: more.name ?? 'fix-checkout' });
+  await acp.opens();
+  await acp.hears('request', 'session/prompt');
+  return { review: await question(id, acp, more.title), acp };
+}
+
+async function question(agent_id: string, acp: ScriptedAcp, title = 'npm publish --otp=123456') {
+  const toolCall = { toolCallId: 'c1', title, kind: 'execute', rawInput: { command: title } };
+  const options = [{ optionId: 'once', name: 'Allow', kind: 'allow_once' }];
+  const params = { sessionId: 'acp-1', toolCall, options };
+  const before = (await room.reviews.list(ANA, { agent_id }, {})).items.length;
+  acp.says({ kind: 'request', id: before + 1, method: 'session/request_permission', params });
+  return vi.waitFor(async () => {
+    const { items } = await room.reviews.list(ANA, { agent_id }, {});
+    expect(items).toHaveLength(before + 1);
+    return items[0]!;
+  }, SOON);
+}
+
+const allow = (id: string, caller: Caller = ANA) =>
+  room.reviews.respond(caller, id, { decision: 'allow' }, null);
+
+async function team(more: Partial<TeamSpec> = {}): Promise<TeamRows> {
+  return addTeam(room.store, 'x', specOf(['boss', 'hand'], more), {
+    ...{ created_by: 'usr_a', human_ids: ['usr_b'] },
+  });
+}
+
+/** A request of an agent in a team. */
+async function memberAsks(rows: TeamRows, member_id = 'hand'): Promise<Review> {
+  const { id, acp } = await startAcp(room, { prompt: 'go' });
+  await joinTeam(room.store, id, rows, member_id);
+  await acp.opens();
+  await acp.hears('request', 'session/prompt');
+  return question(id, acp);
+}
+
+async function fails(more: { name?: string } = {}): Promise<string> {
+  const { id, session_id } = await room.create({ start: true, name: 'migrate', ...more });
+  room.node.end(session_id!, 137);
+  await room.until(id, 'failed');
+  return id;
+}
+
+async function audited(event: string): Promise<unknown[]> {
+  const rows = await room.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('audit').select(['event', 'user_id', 'details']).orderBy('id')),
+  );
+  return rows
+    .filter((row) => row.event === event)
+    .map(({ user_id, details }) => ({ user_id, ...JSON.parse(details) }));
+}
+
+describe('an elicitation', () => {
+  const elicit = async (params: object): Promise<{ id: string; acp: ScriptedAcp }> => {
+    const { acp } = await startAcp(room, { prompt: 'go', name: 'fix-checkout' });
+    await acp.opens();
+    await acp.hears('request', 'session/prompt');
+    acp.says({ kind: 'request', id: 1, method: 'elicitation/create', params });
+    return vi.waitFor(async () => {
+      const [asked] = (await room.elicitations.list(ANA, {}, {})).items;
+      return { id: asked!.id, acp };
+    }, SOON);
+  };
+  const form = { mode: 'form', message: 'Which \u202eregion?', requestedSchema: {} };
+
+  test('notifies everybody who may answer it, with the agent’s text only on devices that ask for it', async () => {
+    const [plain, wordy] = [await subscribe(ANA), await subscribe(ANA, { with_commands: true })];
+    const bens = await subscribe(BEN);
+    const { id } = await elicit(form);
+    await settled();
+    const told = {
+      kind: 'review',
+      tag: `elicitation-${id}`,
+      path: `/approvals?elicitation=${id}`,
+      waiting: 1,
+    };
+    expect(plain.messages).toMatchObject([
+      { ...told, title: 'fix-checkout needs you', body: 'form to fill in' },
+    ]);
+    expect(wordy.messages).toMatchObject([{ ...told, body: 'form to fill in: Which ⟦U+202E⟧region?' }]);
+    expect(bens.messages).toEqual([]);
+  });
+
+  test('is replaced once it is answered or withdrawn', async () => {
+    const device = await subscribe(ANA);
+    const { id } = await elicit({ mode: 'url', url: 'https://example.org/', message: '' });
+    await settled();
+    await room.elicitations.respond(ZOE, id, { action: 'decline' }, null);
+    await settled();
+    expect(device.messages).toMatchObject([
+      { kind: 'review', body: 'link to open', waiting: 1 },
+      { kind: 'closed', tag: `elicitation-${id}`, body: 'Answered by zoe', waiting: 0 },
+    ]);
+  });
+});
+
+describe('a device', () => {
+  test('belongs to its user: other users, even root, cannot see, test or remove it', async () => {
+    const bens = await subscribe(BEN);
+    expect(await devicesOf(BEN)).toMatchObject([
+      { id: bens.id, fingerprint: bens.fingerprint, status: 'active', user_agent: 'test', current: true },
+    ]);
+    expect(JSON.stringify(await devicesOf(BEN))).not.toContain(new URL(bens.endpoint).pathname);
+    for (const other of [EVE, ANA]) {
+      expect(await devicesOf(other)).toEqual([]);
+      await expect(room.push.test(other, bens.id)).rejects.toThrow('push subscription not found');
+      await expect(room.push.unsubscribe(other, bens.id)).rejects.toThrow('push subscription not found');
+      expect(await room.push.test(other, undefined)).toEqual([]);
+    }
+    await room.push.unsubscribe(BEN, bens.id);
+    expect(await devicesOf(BEN)).toEqual([]);
+    expect(bens.messages).toEqual([]);
+  });
+
+  test.each([
+    ['no url', 'endpoint must be an https URL'],
+    ['http://push.example.org/x', 'endpoint must be an https URL'],
+    ['ftp://push.example.org/x', 'endpoint must be an https URL'],
+    ['https://user:word@push.example.org/x', 'endpoint must be an https URL'],
+    ['https://push.example.org/x#y', 'endpoint must be an https URL'],
+    [`https://push.example.org/${'x'.repeat(2_048)}`, 'endpoint must be an https URL'],
+    ['http://127.0.0.1:1/x', 'endpoint must be an https URL'],
+    ['https://127.0.0.1/x', 'endpoint address is not allowed'],
+    ['https://2130706433/x', 'endpoint address is not allowed'],
+    ['https://localhost/x', 'endpoint address is not allowed'],
+    ['https://[::1]/x', 'endpoint address is not allowed'],
+    ['https://10.0.0.1/x', 'endpoint address is not allowed'],
+    ['https://192.168.1.1/x', 'endpoint address is not allowed'],
+    ['https://[fd00::1]/x', 'endpoint address is not allowed'],
+    ['https://169.254.169.254/x', 'endpoint address is not allowed'],
+    ['https://[::ffff:169.254.169.254]/x', 'endpoint address is not allowed'],
+    ['https://224.0.0.1/x', 'endpoint address is not allowed'],
+    ['https://0.0.0.0/x', 'endpoint address is not allowed'],
+  ])('at %s is refused: %s', async (endpoint, message) => {
+    const { keys } = service.device();
+    await expect(room.push.subscribe(ANA, asked({ endpoint, keys }), null)).rejects.toThrow(message);
+  });
+
+  test('is rejected if nothing can be encrypted for its keys', async () => {
+    const { endpoint, keys } = service.device();
+    const [x04, zeros] = [Buffer.from([4]), Buffer.alloc(64)];
+    const wrong = [
+      { ...keys, auth: randomBytes(15).toString('base64url') },
+      { ...keys, p256dh: randomBytes(65).toString('base64url') },
+      { ...keys, p256dh: Buffer.concat([x04, zeros]).toString('base64url') },
+      { ...keys, p256dh: createECDH('prime256v1').generateKeys('base64url', 'compressed') },
+      { p256dh: '', auth: '' },
+    ];
+    for (const each of wrong) {
+      const made = room.push.subscribe(ANA, asked({ endpoint, keys: each }), null);
+      await expect(made).rejects.toThrow('keys must be a P-256 public key and a secret of 16 bytes');
+    }
+  });
+
+  test('that subscribes again is the same one, with its new settings and sign-in', async () => {
+    const device = await subscribe(BEN);
+    const later = { ...BEN, token_id: 'tok_later' };
+    const again = await room.push.subscribe(later, asked(device, { kinds: ['run_ended'] }), 'newer');
+    expect(again).toMatchObject({ id: device.id, kinds: ['run_ended'], user_agent: 'newer', current: true });
+    expect(await devicesOf(BEN)).toMatchObject([{ id: device.id, current: false }]);
+  });
+
+  test('that another user signs in on belongs to that user; knowing its endpoint is not enough', async () => {
+    const device = await subscribe(BEN);
+    const { keys } = service.device();
+    const stolen = room.push.subscribe(EVE, asked({ endpoint: device.endpoint, keys }), null);
+    await expect(stolen).rejects.toThrow('push subscription belongs to another user');
+    await subscribe(EVE, {}, device);
+    expect(await devicesOf(BEN)).toEqual([]);
+    expect(await devicesOf(EVE)).toHaveLength(1);
+  });
+
+  test('is one of at most twenty', async () => {
+    for (let n = 0; n < limits.push_subscriptions_per_user; n++) await subscribe(BEN);
+    await expect(subscribe(BEN)).rejects.toThrow('too many push subscriptions');
+    await subscribe(EVE);
+  });
+
+  test('is deleted with its user', async () => {
+    await subscribe(BEN);
+    await room.store.write((tx) => tx.run(tx.sql.deleteFrom('users').where('id', '=', 'usr_b')));
+    expect(await devicesOf(BEN)).toEqual([]);
+  });
+
+  test('gets a test at once, and the response of its push service is returned', async () => {
+    const good = await subscribe(BEN);
+    const away = await subscribe(BEN);
+    away.answers.push({ status: 503 });
+    const results = await room.push.test(BEN, undefined);
+    expect(results.toSorted((a, b) => Number(b.ok) - Number(a.ok))).toEqual([
+      { subscription_id: good.id, ok: true, error: null },
+      { subscription_id: away.id, ok: false, error: 'push service answered 503' },
+    ]);
+    expect(await good.gets(1)).toMatchObject({ kind: 'test', path: '/settings/notifications' });
+    expect(await devicesOf(BEN)).toMatchObject([
+      { id: away.id, failures: 1, last_error: 'push service answered 503', last_success_at: null },
+      { id: good.id, failures: 0, last_error: null, last_success_at: expect.any(String) },
+    ]);
+  });
+});
+
+describe('a review', () => {
+  test('notifies only those who may answer it, without the command, with a link to it', async () => {
+    const rows = await team();
+    const [anas, bens, eves, zoes] = [
+      await subscribe(ANA),
+      await subscribe(BEN),
+      await subscribe(EVE),
+      await subscribe(ZOE),
+    ];
+    const review = await memberAsks(rows);
+    const told = {
+      kind: 'review',
+      tag: `review-${review.id}`,
+      title: 'a needs you',
+      body: 'execute',
+      path: `/approvals?review=${review.id}`,
+      waiting: 1,
+    };
+    expect(await anas.gets(1)).toEqual(told);
+    expect(await bens.gets(1)).toEqual(told);
+    expect(anas.heads[0]).toMatchObject({ urgency: 'high', ttl: expect.any(Number) });
+    await settled();
+    for (const other of [eves, zoes]) expect(other.asked).toBe(0);
+  });
+
+  test('of other users’ agents notifies root only on devices that ask for that, and never another user', async () => {
+    const zoes = await subscribe(ZOE, { of_others: true });
+    const eves = await subscribe(EVE, { of_others: true });
+    expect(await devicesOf(EVE)).toMatchObject([{ of_others: false }]);
+    // Not even if the row says so: the policy decides.
+    await room.store.write((tx) => tx.run(tx.sql.updateTable('push_subscriptions').set({ of_others: 1 })));
+    await ask();
+    expect(await zoes.gets(1)).toMatchObject({ title: 'fix-checkout needs you' });
+    await settled();
+    expect(eves.asked).toBe(0);
+  });
+
+  test('contains the command only on a device that asked for it, on one line without hidden characters', async () => {
+    const quiet = await subscribe(ANA);
+    const open = await subscribe(ANA, { with_commands: true });
+    await ask({ title: 'npm publish\n--otp=123456\u202e\u0007' });
+    expect(await open.gets(1)).toMatchObject({ body: 'execute: npm publish --otp=123456⟦U+202E⟧⟦U+0007⟧' });
+    expect(JSON.stringify(await quiet.gets(1))).not.toMatch(/npm|otp/);
+  });
+
+  test('does not notify a device that wants other kinds', async () => {
+    const device = await subscribe(ANA, { kinds: ['agent_failed'] });
+    await ask();
+    await settled();
+    expect(device.asked).toBe(0);
+    await fails();
+    expect(await device.gets(1)).toMatchObject({ kind: 'agent_failed' });
+  });
+
+  test('that was answered elsewhere replaces the request, with the same tag and topic', async () => {
+    const device = await subscribe(ANA);
+    const { review } = await ask();
+    await device.gets(1);
+    await allow(review.id, ZOE);
+    expect(await device.gets(2)).toEqual({
+      ...device.messages[0]!,
+      ...{ kind: 'closed', body: 'Answered by zoe', waiting: 0 },
+    });
+    expect(device.heads[1]!.topic).toBe(device.heads[0]!.topic);
+  });
+
+  test('that is no longer needed says so, also when its agent is gone', async () => {
+    const device = await subscribe(ANA);
+    const { review } = await ask();
+    await device.gets(1);
+    await room.agents.delete(ANA, review.agent_id, { force: true, delete_worktree: false });
+    expect(await device.gets(2)).toMatchObject({ kind: 'closed', body: 'No longer needed' });
+  });
+
+  test('that was answered before a device was notified is never sent there', async () => {
+    const device = await subscribe(ANA);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 201, after: held });
+    const first = await ask({ name: 'one' });
+    await device.isAsked(1);
+    const second = await ask({ name: 'two' });
+    await allow(second.review.id);
+    await vi.waitFor(async () => {
+      const facts = await room.store.read((reader) => reader.all(reader.sql.selectFrom('facts').selectAll()));
+      expect(facts).toEqual([]);
+    }, SOON);
+    release();
+    await device.gets(1);
+    await settled();
+    expect(device.messages).toMatchObject([{ tag: `review-${first.review.id}` }]);
+  });
+
+  test('that was answered during delivery is sent, and then replaced', async () => {
+    const device = await subscribe(ANA);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 201, after: held });
+    const { review } = await ask();
+    await device.isAsked(1);
+    await allow(review.id);
+    release();
+    await device.gets(2);
+    expect(device.messages).toMatchObject([{ kind: 'review' }, { kind: 'closed', body: 'Answered by ana' }]);
+  });
+
+  test('that was routed to a leader is sent to people once the leader’s time is over', async () => {
+    const rows = await team({ review_route: 'leader' });
+    const device = await subscribe(BEN);
+    const review = await memberAsks(rows);
+    await settled();
+    expect(device.asked).toBe(0);
+    await room.pass(room.routing.leader_timeout_ms());
+    expect(await device.gets(1)).toMatchObject({ kind: 'review', path: `/approvals?review=${review.id}` });
+  });
+
+  test('that is routed to one person notifies that person', async () => {
+    const rows = await team({ review_route: 'leader' });
+    const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
+    const review = await memberAsks(rows);
+    await room.reviews.route(ANA, review.id, 'user:ben');
+    expect(await bens.gets(1)).toMatchObject({ kind: 'review' });
+    await settled();
+    expect(anas.asked).toBe(0);
+  });
+});
+
+describe('a failure', () => {
+  test('of an agent notifies its owner, with the exit status', async () => {
+    const [anas, bens] = [await subscribe(ANA), await subscribe(BEN)];
+    const id = await fails();
+    expect(await anas.gets(1)).toEqual({
+      ...{ kind: 'agent_failed', tag: `agent-${id}`, title: 'migrate failed', body: 'exit code 137' },
+      ...{ path: `/agents/${id}`, waiting: 0 },
+    });
+    await settled();
+    expect(bens.asked).toBe(0);
+  });
+
+  test('that repeats soon is not sent again, but later it is', async () => {
+    const device = await subscribe(ANA);
+    const id = await fails();
+    await device.gets(1);
+    await settled();
+    const again = async () => {
+      const { session_id } = await room.agents.start(ANA, id, null);
+      room.node.end(session_id!, 1);
+      await room.until(id, 'failed');
+      await settled();
+    };
+    await again();
+    expect(device.asked).toBe(1);
+    await room.pass(limits.push_again_ms);
+    await again();
+    expect(await device.gets(2)).toMatchObject({ body: 'exit code 1' });
+  });
+
+  test('of an agent of a run is reported by the run, and a success is not reported', async () => {
+    const rows = await team();
+    const device = await subscribe(ANA);
+    const { id, session_id } = await room.create({ start: true });
+    await joinTeam(room.store, id, rows, 'hand');
+    room.node.end(session_id!, 3);
+    await room.until(id, 'failed');
+    const good = await room.create({ start: true });
+    room.node.end(good.session_id!, 0);
+    await room.until(good.id, 'completed');
+    await settled();
+    expect(device.asked).toBe(0);
+  });
+});
+
+test('the end of a run notifies its team, whoever started it', async () => {
+  const run = await addRun(room.store, ANA, specWith({ lead: null }), [BEN]);
+  const [anas, bens, eves] = [await subscribe(ANA), await subscribe(BEN), await subscribe(EVE)];
+  await changeRun(room.store, room.facts, run, { status: 'input_required' });
+  await settled();
+  expect(anas.asked).toBe(0);
+  await changeRun(room.store, room.facts, run, { status: 'completed' });
+  const told = {
+    ...{ kind: 'run_ended', tag: `run-${run.id}`, title: `${run.team_id}: run 1 completed` },
+    path: `/teams/${run.team_id}/runs/${run.id}`,
+  };
+  expect(await anas.gets(1)).toMatchObject(told);
+  expect(await bens.gets(1)).toMatchObject(told);
+  await settled();
+  expect(eves.asked).toBe(0);
+});
+
+describe('delivery', () => {
+  test.each([404, 410])(
+    'to a device that its push service does not know (%i) removes the device',
+    async (status) => {
+      const [gone, here] = [await subscribe(ANA), await subscribe(ANA)];
+      gone.answers.push({ status });
+      await fails();
+      await here.gets(1);
+      await settled();
+      expect(await devicesOf(ANA)).toMatchObject([{ id: here.id }]);
+      expect(await audited('push_unsubscribed')).toEqual([
+        {
+          ...{ user_id: null, subscription_id: gone.id, subject_id: 'usr_a' },
+          why: `push service answered ${status}`,
+        },
+      ]);
+    },
+  );
+
+  test.each([
+    [503, {}, limits.push_backoff_ms],
+    [429, { 'retry-after': '120' }, 120_000],
+    [500, { 'retry-after': 'soon' }, limits.push_backoff_ms],
+  ])(
+    'that gets %i %j waits %i ms with all newer messages, and then continues',
+    async (status, headers, wait_ms) => {
+      const device = await subscribe(ANA);
+      device.answers.push({ status, headers });
+      await fails({ name: 'one' });
+      await settled();
+      await fails({ name: 'two' });
+      await settled();
+      expect(device.asked).toBe(1);
+      expect(await devicesOf(ANA)).toMatchObject([
+        { status: 'active', failures: 1, last_error: `push service answered ${status}` },
+      ]);
+      await room.pass(wait_ms - 1);
+      await settled();
+      expect(device.asked).toBe(1);
+      await room.pass(1);
+      await device.gets(2);
+      expect(device.messages.map(({ title }) => title)).toEqual(['one failed', 'two failed']);
+      expect(await devicesOf(ANA)).toMatchObject([{ failures: 0, last_error: null }]);
+    },
+  );
+
+  test('gives up after a day', async () => {
+    const device = await subscribe(ANA);
+    device.answers.push({ status: 503 });
+    await fails();
+    await settled();
+    await room.pass(limits.push_message_ms);
+    await settled();
+    expect(device.asked).toBe(1);
+  });
+
+  test('that keeps failing expires the device until it subscribes again', async () => {
+    const device = await subscribe(ANA);
+    for (let n = 0; n < limits.push_failures_max; n++) {
+      device.answers.push({ status: 403 });
+      await room.push.test(ANA, device.id);
+    }
+    const last_error = 'push service answered 403';
+    expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired', last_error }]);
+    await fails();
+    await settled();
+    expect(device.asked).toBe(limits.push_failures_max);
+    await subscribe(ANA, {}, device);
+    await fails();
+    await device.gets(1);
+    expect(await devicesOf(ANA)).toMatchObject([{ id: device.id, status: 'active', failures: 0 }]);
+  });
+
+  test('does not follow a redirect', async () => {
+    const [device, other] = [await subscribe(ANA), service.device()];
+    device.answers.push({ status: 307, headers: { location: other.endpoint } });
+    await fails();
+    await settled();
+    expect([device.asked, other.asked]).toEqual([1, 0]);
+    expect(await devicesOf(ANA)).toMatchObject([{ last_error: 'push service answered 307' }]);
+  });
+
+  test('is repeated once if the service ends during it, and never after it was accepted', async () => {
+    const device = await subscribe(ANA);
+    const { promise: held, resolve: release } = Promise.withResolvers<void>();
+    device.answers.push({ status: 503, after: held });
+    await fails();
+    await device.isAsked(1);
+    await room.close();
+    release();
+    await room.open();
+    await device.gets(1);
+    await settled();
+    await room.pass(0);
+    await settled();
+    expect(device.asked).toBe(2);
+    expect(await devicesOf(ANA)).toMatchObject([{ failures: 0 }]);
+  });
+
+  test('does not happen for a device that was removed or has signed out', async () => {
+    const device = await subscribe(ANA);
+    device.answers.push({ status: 503 });
+    await fails();
+    await settled();
+    await room.push.unsubscribe(ANA, device.id);
+    await room.pass(limits.push_backoff_ms);
+    await settled();
+    expect(device.asked).toBe(1);
+  });
+});
+
+describe('the keys', () => {
+  test('survive restarts, and are stored encrypted', async () => {
+    const before = await room.push.publicKey();
+    await room.pass(0);
+    expect(await room.push.publicKey()).toBe(before);
+    const keys = new PushKeys({ ...room, key: new Uint8Array(32).fill(9) });
+    const { privateKey } = await keys.current();
+    const rows = await room.store.read((reader) =>
+      reader.all(reader.sql.selectFrom('push_keys').selectAll()),
+    );
+    expect(rows).toHaveLength(1);
+    const sealed = Buffer.from(rows[0]!.sealed);
+    expect(sealed.includes(Buffer.from(privateKey, 'base64url'))).toBe(false);
+    expect(sealed.includes(Buffer.from(privateKey))).toBe(false);
+  });
+
+  test('are new if the key that encrypted them is lost', async () => {
+    const device = await subscribe(ANA);
+    const elsewhere = new PushKeys({ ...room, key: new Uint8Array(32).fill(1) });
+    const { publicKey } = await elsewhere.current();
+    expect(publicKey).not.toBe(device.public_key);
+    expect(await devicesOf(ANA)).toMatchObject([{ status: 'expired' }]);
+  });
+
+  test('are rotated by root only; then devices get nothing until they subscribe for the new ones', async () => {
+    const device = await subscribe(ANA);
+    await expect(room.push.rotate(BEN)).rejects.toThrow('root required');
+    const public_key = await room.push.rotate(ANA);
+    expect(public_key).not.toBe(device.public_key);
+    expect(await room.push.publicKey()).toBe(public_key);
+    expect(await devicesOf(ANA)).toMatchObject([
+      { status: 'expired', last_error: 'the keys of the service have changed: open svc on this device' },
+    ]);
+    await fails();
+    await settled();
+    expect(await room.push.test(ANA, device.id)).toMatchObject([{ ok: false }]);
+    expect(device.asked).toBe(0);
+    const old = { public_key: device.public_key! };
+    await expect(room.push.subscribe(ANA, asked(service.device(), old), null)).rejects.toThrow(
+      'push keys have changed; subscribe again',
+    );
+    const fresh = await subscribe(ANA, { public_key, replaces: device.endpoint });
+    await fails();
+    await fresh.gets(1);
+    expect(await devicesOf(ANA)).toMatchObject([{ id: fresh.id, status: 'active' }]);
+    expect(await audited('push_keys_rotated')).toEqual([{ user_id: 'usr_a', devices: 1 }]);
+  });
+});

@@ -1,0 +1,284 @@
+/**
+ * Notification settings of users: the key with which browsers subscribe, a user's own devices, a test that reports
+ * its result, and new keys. No user sees another user's devices, not even root.
+ */
+import { ECDH } from 'node:crypto';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { authorize } from '../../core/policy.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { Delivery, type DeliveryDeps } from './delivery.ts';
+import { checkEndpoint } from './endpoint.ts';
+import { newPair, PushKeys } from './keys.ts';
+import { testWords } from './messages.ts';
+import { Telling, waitingFor } from './notifier.ts';
+import {
+  deleteOldMessages,
+  deleteSubscription,
+  findPushKey,
+  findSubscription,
+  insertSubscription,
+  listSubscriptions,
+  type SubscriptionRow,
+  subscriptionOfEndpoint,
+  toSubscription,
+  updateSubscription,
+} from './queries.ts';
+import type { PushKind, PushSubscriptionRecord } from './rules.ts';
+import { type Outcome, Sender } from './sender.ts';
+
+export interface PushDeps extends Omit<DeliveryDeps, 'keys' | 'sender'> {
+  /** 32 bytes, see `secret-key.ts`. */
+  key: Uint8Array;
+  /** `push.origins`. */
+  own_origins: readonly string[];
+  /** The contact for push services: a `mailto:` or `https:` address. */
+  subject: string;
+}
+
+/** A subscription as the browser sends it, and the notifications that its user wants. */
+export interface AskedSubscription {
+  endpoint: string;
+  keys: { p256dh: string; auth: string };
+  /** The key with which the browser subscribed; absent: the current one. */
+  public_key?: string | undefined;
+  kinds: PushKind[];
+  with_commands: boolean;
+  of_others: boolean;
+  /** The endpoint that this one replaces. */
+  replaces?: string | undefined;
+}
+
+export interface TestResult {
+  subscription_id: string;
+  ok: boolean;
+  error: string | null;
+}
+
+const POINT_BYTES = 65;
+const SECRET_BYTES = 16;
+
+export class Push {
+  readonly #deps: PushDeps;
+  readonly #keys: PushKeys;
+  readonly #sender: Sender;
+  readonly #delivery: Delivery;
+  readonly #telling: Telling;
+  readonly #testing = new Set<string>();
+
+  constructor(deps: PushDeps) {
+    this.#deps = deps;
+    this.#keys = new PushKeys(deps);
+    this.#sender = new Sender(deps);
+    this.#delivery = new Delivery({ ...deps, keys: this.#keys, sender: this.#sender });
+    this.#telling = new Telling(deps);
+  }
+
+  facts(): FactHandlers {
+    return this.#telling.facts();
+  }
+
+  intents(): ReturnType<Delivery['intents']> {
+    return this.#delivery.intents();
+  }
+
+  timers(): ReturnType<Delivery['timers']> {
+    return this.#delivery.timers();
+  }
+
+  close(): Promise<void> {
+    return this.#delivery.close();
+  }
+
+  /** Deletes messages that are no longer needed. */
+  sweep(): Promise<number> {
+    return this.#deps.store.write((tx) => deleteOldMessages(tx, this.#deps.clock.now()));
+  }
+
+  /** The `applicationServerKey` for browsers. */
+  async publicKey(): Promise<string> {
+    return (await this.#keys.current()).publicKey;
+  }
+
+  /** The caller's own, newest first. */
+  list(caller: Caller, request: PageRequest): Promise<Page<PushSubscriptionRecord>> {
+    const limit =
+      request.limit ??
+      (request.cursor === undefined ? limits.push_subscriptions_per_user : limits.page_items_default);
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#deps.store.read((reader) => {
+      const rows = listSubscriptions(reader, caller.user_id, { before_num, limit: limit + 1 });
+      return page(
+        rows,
+        limit,
+        (row) => toSubscription(row, caller),
+        ({ num }) => [num],
+      );
+    });
+  }
+
+  /** Subscribes a device. A known endpoint is updated and bound to the caller's token. Returns the current record. */
+  async subscribe(
+    caller: Caller,
+    asked: AskedSubscription,
+    user_agent: string | null,
+  ): Promise<PushSubscriptionRecord> {
+    // Only those with read access may get its notifications.
+    authorize(caller, 'reviews.list');
+    const { store, clock, audit, timers, own_origins } = this.#deps;
+    const endpoint = checkEndpoint(asked.endpoint, own_origins);
+    checkKeys(asked.keys);
+    await this.#keys.current();
+    const id = newId('psh');
+    return store.write((tx) => {
+      const public_key = findPushKey(tx)!.public_key;
+      if (asked.public_key !== undefined && asked.public_key !== public_key) throw problems.pushKeyChanged();
+      const { p256dh, auth } = asked.keys;
+      this.#replace(tx, caller, asked.replaces);
+      const before = this.#ownOf(tx, caller, endpoint, asked.keys);
+      const of_others = asked.of_others && caller.role === 'root' ? 1 : 0;
+      const row = {
+        ...{ user_id: caller.user_id, token_id: caller.token_id, endpoint, p256dh, auth, public_key },
+        user_agent: user_agent?.slice(0, limits.user_agent_chars_max) ?? null,
+        kinds: JSON.stringify([...new Set(asked.kinds)]),
+        with_commands: asked.with_commands ? 1 : 0,
+        of_others,
+        ...{ status: 'active' as const, failures: 0, last_error: null, retry_at: null },
+      };
+      if (before) {
+        timers.clear(tx, 'push_retry', before.id);
+        updateSubscription(tx, before.num, row);
+      } else {
+        if (countOf(tx, caller) >= limits.push_subscriptions_per_user) throw problems.tooManyPush();
+        insertSubscription(tx, { ...row, id, created_at: clock.now() });
+      }
+      const made = toSubscription(findSubscription(tx, before?.id ?? id)!, caller);
+      const { kinds, with_commands, service } = made;
+      const details = { subscription_id: made.id, service, kinds, with_commands, of_others: made.of_others };
+      audit.record(tx, { event: 'push_subscribed', user_id: caller.user_id, ip: caller.ip, details });
+      return made;
+    });
+  }
+
+  async unsubscribe(caller: Caller, id: string): Promise<void> {
+    await this.#deps.store.write((tx) => this.#delete(tx, caller, mustFind(tx, caller, id)));
+  }
+
+  /** Sends a test to one of the caller's devices, or to all of them, and returns the responses of their push services. */
+  async test(caller: Caller, id: string | undefined): Promise<TestResult[]> {
+    const { store, audit } = this.#deps;
+    if (this.#testing.has(caller.user_id)) {
+      throw new Problem('rate_limited', 'rate_limited', 'a test is in progress', { retry_after_s: 10 });
+    }
+    this.#testing.add(caller.user_id);
+    try {
+      const { devices, waiting } = await store.read((reader) => ({
+        devices:
+          id === undefined ? listSubscriptions(reader, caller.user_id) : [mustFind(reader, caller, id)],
+        waiting: waitingFor(reader, caller),
+      }));
+      const results = await Promise.all(devices.map((device) => this.#test(device, waiting)));
+      await store.write((tx) => {
+        const details = {
+          sent: results.filter(({ ok }) => ok).length,
+          failed: results.filter(({ ok }) => !ok).length,
+        };
+        audit.record(tx, { event: 'push_tested', user_id: caller.user_id, ip: caller.ip, details });
+      });
+      return results;
+    } finally {
+      this.#testing.delete(caller.user_id);
+    }
+  }
+
+  /** Creates a new key. Every device must subscribe again, which happens when its user opens the web UI there. */
+  async rotate(caller: Caller): Promise<string> {
+    authorize(caller, 'push.manage');
+    const { store, audit } = this.#deps;
+    const pair = newPair();
+    await store.write((tx) => {
+      const details = this.#keys.put(tx, pair);
+      audit.record(tx, { event: 'push_keys_rotated', user_id: caller.user_id, ip: caller.ip, details });
+    });
+    return pair.publicKey;
+  }
+
+  async #test(device: SubscriptionRow, waiting: number): Promise<TestResult> {
+    const { store } = this.#deps;
+    const { id: subscription_id } = device;
+    const key = await this.#keys.current();
+    if (device.public_key !== key.publicKey) {
+      return { subscription_id, ok: false, error: problems.pushKeyChanged().message };
+    }
+    const message = { ...testWords(), waiting };
+    const outcome = await this.#sender.send(device, key, message, limits.push_test_ms);
+    await store.write((tx) => {
+      const now = findSubscription(tx, subscription_id);
+      if (now) this.#delivery.settle(tx, now, outcome);
+    });
+    return { subscription_id, ...resultOf(outcome) };
+  }
+
+  /** Removes an earlier endpoint that the device reports as replaced, only if it belongs to the caller. */
+  #replace(tx: Tx, caller: Caller, endpoint: string | undefined): void {
+    const before = endpoint === undefined ? undefined : subscriptionOfEndpoint(tx, endpoint);
+    if (before?.user_id === caller.user_id) deleteSubscription(tx, before.num);
+  }
+
+  /**
+   * The caller's device with this endpoint. A browser in which another user was signed in before now belongs to the
+   * caller.
+   */
+  #ownOf(
+    tx: Tx,
+    caller: Caller,
+    endpoint: string,
+    { p256dh, auth }: { p256dh: string; auth: string },
+  ): SubscriptionRow | undefined {
+    const before = subscriptionOfEndpoint(tx, endpoint);
+    if (!before || before.user_id === caller.user_id) return before;
+    if (before.p256dh !== p256dh || before.auth !== auth) throw problems.pushTaken();
+    this.#delete(tx, caller, before);
+    return undefined;
+  }
+
+  #delete(tx: Tx, { user_id, ip }: Caller, row: SubscriptionRow): void {
+    const { audit, timers } = this.#deps;
+    timers.clear(tx, 'push_retry', row.id);
+    deleteSubscription(tx, row.num);
+    const details = { subscription_id: row.id, subject_id: row.user_id };
+    audit.record(tx, { event: 'push_unsubscribed', user_id, ip, details });
+  }
+}
+
+function mustFind(reader: Reader, caller: Caller, id: string): SubscriptionRow {
+  const row = findSubscription(reader, id);
+  if (row?.user_id !== caller.user_id) throw problems.pushNotFound();
+  return row;
+}
+
+function countOf(reader: Reader, { user_id }: Caller): number {
+  return listSubscriptions(reader, user_id).length;
+}
+
+/** Throws unless a message can be encrypted for the device: its public key must be a point on the curve. */
+function checkKeys({ p256dh, auth }: { p256dh: string; auth: string }): void {
+  const point = Buffer.from(p256dh, 'base64url');
+  const secret = Buffer.from(auth, 'base64url');
+  try {
+    if (point.length !== POINT_BYTES || point[0] !== 4 || secret.length !== SECRET_BYTES) throw new Error();
+    ECDH.convertKey(point, 'prime256v1');
+  } catch {
+    throw problems.pushKeysInvalid();
+  }
+}
+
+function resultOf(outcome: Outcome): { ok: boolean; error: string | null } {
+  if (outcome.kind === 'taken') return { ok: true, error: null };
+  const { error } = outcome;
+  return { ok: false, error: outcome.kind === 'gone' ? `${error}: the device was removed` : error };
+}

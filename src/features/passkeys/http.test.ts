@@ -1,0 +1,98 @@
+import { afterEach, beforeEach, expect, it } from 'vitest';
+import type { HttpServer } from '../../server/server.ts';
+import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { Authenticator } from '../../testing/authenticator.ts';
+import { askerOf, openFakeHttp } from '../../testing/http.ts';
+import { accountHandlers } from '../accounts/http.ts';
+import { passkeyHandlers } from './http.ts';
+
+let room: AccountsRoom;
+let server: HttpServer;
+let token: string;
+beforeEach(async () => {
+  room = await AccountsRoom.open();
+  const { accounts, join, passkeys, tokens, idempotency } = room;
+  const passkeysOf = (user_id: string) => passkeys.list(user_id);
+  const handlers = {
+    ...accountHandlers({ accounts, join, tokens, base_url: () => server.url, passkeysOf }),
+    ...passkeyHandlers(passkeys),
+  };
+  const authenticate = (given: string, ip: string | null) => tokens.authenticate(given, ip);
+  server = await openFakeHttp(handlers, { authenticate, idempotency });
+  const { origin } = new URL(server.url.replace('127.0.0.1', 'localhost'));
+  room.place = { party: { id: 'localhost', origin, name: 'svc' }, reason: null };
+  ({ token } = await room.joinRoot());
+});
+afterEach(async () => {
+  await server.drain();
+  await room.close();
+});
+
+const ask: ReturnType<typeof askerOf> = (method, path, body, options) =>
+  askerOf(() => server, token)(method, path, body, options);
+const origin = () => room.place.party!.origin;
+
+it('adds a passkey, signs in with it, renames and removes it', async () => {
+  const where = await ask('GET', '/api/passkeys/relying-party');
+  expect(where.body).toEqual({ rp_id: 'localhost', origin: origin(), reason: null });
+  const started = await ask('POST', '/api/passkeys/registration/start');
+  expect(started.status).toBe(200);
+  const device = new Authenticator(origin());
+  const body = { name: 'Laptop', response: device.register(started.body.options) };
+  const made = await ask('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
+  expect([made.status, made.location]).toEqual([201, `/api/passkeys/${made.body.id}`]);
+  const again = await ask('POST', '/api/passkeys/registration/finish', body, { key: 'once' });
+  expect([again.status, again.body]).toEqual([201, made.body]);
+  expect((await ask('GET', '/api/me')).body.passkeys).toEqual([made.body]);
+
+  const begun = await ask('POST', '/api/passkeys/login/start');
+  const { login_id, options } = begun.body;
+  const response = device.login(options);
+  const signedIn = await ask('POST', '/api/passkeys/login/finish', { login_id, response });
+  expect([signedIn.status, signedIn.body.expires_in, signedIn.body.user.username]).toEqual([
+    200,
+    43_200,
+    'root',
+  ]);
+  const late = await ask('POST', '/api/passkeys/login/finish', { login_id, response });
+  expect([late.status, late.body]).toEqual([401, { error: 'passkey was not accepted' }]);
+
+  const by_passkey = { token: signedIn.body.token as string };
+  const path = `/api/passkeys/${made.body.id}`;
+  const renamed = await ask('PATCH', path, { name: 'Old laptop' }, by_passkey);
+  expect([renamed.status, renamed.body.name]).toEqual([200, 'Old laptop']);
+  const refused = await ask('DELETE', path, undefined, by_passkey);
+  expect([refused.status, refused.body]).toEqual([403, { error: 'current password is required' }]);
+  expect((await ask('DELETE', path, { current_password: PASSWORD }, by_passkey)).status).toBe(204);
+  expect((await ask('DELETE', path)).body).toEqual({ error: 'passkey not found' });
+  expect((await ask('GET', '/api/me')).body.passkeys).toEqual([]);
+});
+
+it('tells a page of another origin which origin passkeys have', async () => {
+  const start = (path: string, from: string) =>
+    fetch(`${server.url}${path}`, {
+      method: 'POST',
+      headers: { origin: from, authorization: `Bearer ${token}` },
+    });
+  for (const path of ['/api/passkeys/login/start', '/api/passkeys/registration/start']) {
+    const answer = await start(path, server.url);
+    const error = `passkeys work at ${origin()} only`;
+    expect([answer.status, await answer.json()]).toEqual([400, { error }]);
+    expect((await start(path, origin())).status).toBe(200);
+  }
+});
+
+it('rejects a malformed response', async () => {
+  const { body } = await ask('POST', '/api/passkeys/login/start');
+  const device = new Authenticator(origin());
+  const response = device.login(body.options);
+  const long = { ...response, id: 'a'.repeat(2_000) };
+  for (const [given, error] of [
+    [{}, 'login_id is required'],
+    [{ login_id: body.login_id, response: {} }, 'response.id is required'],
+    [{ login_id: body.login_id, response: long }, 'response.id must be at most 1364 characters'],
+  ] as const) {
+    const answer = await ask('POST', '/api/passkeys/login/finish', given);
+    expect([answer.status, answer.body]).toEqual([400, { error }]);
+  }
+});

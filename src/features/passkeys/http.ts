@@ -1,0 +1,38 @@
+/** HTTP handlers of the passkeys. */
+import { idFrom } from '../../base/ids.ts';
+import type { Handlers } from '../../server/call.ts';
+import { clientOf } from '../tokens/service.ts';
+import type { Passkeys } from './service.ts';
+
+type PasskeyOperations =
+  | 'getRelyingParty'
+  | 'startPasskeyRegistration'
+  | 'finishPasskeyRegistration'
+  | 'startPasskeyLogin'
+  | 'finishPasskeyLogin'
+  | 'renamePasskey'
+  | 'deletePasskey';
+
+export function passkeyHandlers(passkeys: Passkeys): Pick<Handlers, PasskeyOperations> {
+  return {
+    getRelyingParty: () => {
+      const { party, reason } = passkeys.place();
+      return { rp_id: party?.id ?? null, origin: party?.origin ?? null, reason };
+    },
+    startPasskeyRegistration: async ({ caller, body, headers }) => ({
+      options: await passkeys.startRegistration(caller, { ...body, origin: headers.origin }),
+    }),
+    finishPasskeyRegistration: async ({ caller, body, idempotency_key }) => {
+      const id = idempotency_key === null ? undefined : idFrom('pky', caller.user_id, idempotency_key);
+      const made = await passkeys.finishRegistration(caller, { id, ...body });
+      return { location: `/api/passkeys/${made.id}`, body: made };
+    },
+    startPasskeyLogin: (call) => passkeys.startLogin(clientOf(call), call.headers.origin),
+    finishPasskeyLogin: (call) =>
+      passkeys.finishLogin(call.body.login_id, call.body.response, clientOf(call)),
+    renamePasskey: ({ caller, params, body }) => passkeys.rename(caller, params.passkey_id, body.name),
+    deletePasskey: async ({ caller, params, body }) => {
+      await passkeys.remove(caller, params.passkey_id, body.current_password);
+    },
+  };
+}

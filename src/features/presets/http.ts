@@ -1,0 +1,10 @@
+/** HTTP handlers of the presets. */
+
+import type { Handlers } from '../../server/call.ts';
+import type { Presets } from './service.ts';
+
+export function presetHandlers(presets: Presets): Pick<Handlers, 'listPresets'> {
+  return {
+    listPresets: ({ caller, query }) => presets.list(caller, query.node_id, query.refresh ?? false),
+  };
+}

@@ -1,0 +1,9 @@
+/** Presets: known agent programs, and which of them a node has. */
+import type { Core, Feature } from '../feature.ts';
+import { presetHandlers } from './http.ts';
+import { Presets } from './service.ts';
+
+export function openPresets({ clock, nodes }: Core): Feature {
+  const presets = new Presets({ clock, node: (id) => nodes.find(id) });
+  return { name: 'presets', routes: presetHandlers(presets) };
+}

@@ -1,0 +1,79 @@
+/**
+ * Finds out which presets a node has. Queries a node on demand, at most once a minute unless refreshed, and shares the query
+ * among concurrent callers, because it starts programs on the node.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Node, ProgramFinding } from '../../core/node.ts';
+import { authorize } from '../../core/policy.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { presets } from './rules/catalog.ts';
+import { type PresetRecord, presetRecord, questionOf } from './rules/preset.ts';
+
+export interface PresetsOptions {
+  clock: Clock;
+  /** Null if the node is not registered. */
+  node(id: string): Node | null;
+}
+
+/** By preset id. */
+type Findings = ReadonlyMap<string, ProgramFinding>;
+
+interface Asked {
+  findings: Promise<Findings>;
+  /** Null while the query is in progress. */
+  answered_at_ms: number | null;
+}
+
+export class Presets {
+  readonly #options: PresetsOptions;
+  readonly #asked = new Map<string, Asked>();
+
+  constructor(options: PresetsOptions) {
+    this.#options = options;
+  }
+
+  async list(caller: Caller, node_id: string, refresh: boolean): Promise<PresetRecord[]> {
+    authorize(caller, 'presets.list');
+    const node = this.#options.node(node_id);
+    if (!node) throw problems.nodeNotFound();
+    const findings = await this.#find(node, node_id, refresh);
+    return presets.map((preset) => presetRecord(preset, findings.get(preset.id) ?? null));
+  }
+
+  #find(node: Node, node_id: string, refresh: boolean): Promise<Findings> {
+    const oldest_ms = this.#options.clock.now() - limits.presets_keep_ms;
+    for (const [id, { answered_at_ms }] of this.#asked) {
+      if (answered_at_ms !== null && answered_at_ms <= oldest_ms) this.#asked.delete(id);
+    }
+    const known = this.#asked.get(node_id);
+    if (known && (!refresh || known.answered_at_ms === null)) return known.findings;
+    const asked: Asked = { findings: ask(node), answered_at_ms: null };
+    this.#asked.set(node_id, asked);
+    asked.findings.then(
+      () => {
+        asked.answered_at_ms = this.#options.clock.now();
+      },
+      () => {
+        if (this.#asked.get(node_id) === asked) this.#asked.delete(node_id);
+      },
+    );
+    return asked.findings;
+  }
+}
+
+async function ask(node: Node): Promise<Findings> {
+  const questions = presets.flatMap((preset) => {
+    const question = questionOf(preset);
+    return question ? [{ id: preset.id, question }] : [];
+  });
+  try {
+    const found = await node.probe(questions.map(({ question }) => question));
+    return new Map(questions.map(({ id }, at) => [id, found[at]!]));
+  } catch (error) {
+    // A node of an earlier release can run presets too; it only cannot tell which it has.
+    if (error instanceof Problem && error.code === problems.nodeTooOld().code) return new Map();
+    throw error;
+  }
+}

@@ -1,0 +1,94 @@
+/** A permission review as people read it before they answer (pure): it shows the agent's whole request. */
+import { blockText } from '../../../acp/blocks.ts';
+import { isRecord, stringOf } from '../../../acp/json.ts';
+import { readContent, readToolCall } from '../../../acp/tool-calls.ts';
+import type { AgentRecord, Api } from '../../../cli/api.ts';
+import { span } from '../../../cli/span.ts';
+import { visible, visibleLines } from '../../../cli/terminal.ts';
+import {
+  answerCommands,
+  blockLabel,
+  callTitle,
+  diffLines,
+  joined,
+  type Line,
+  locationsText,
+  optionLines,
+} from '../../conversations/commands/acp-lines.ts';
+
+export type ReviewRecord = Awaited<ReturnType<typeof Api.prototype.call<'getReview'>>>;
+
+export function reviewLines(review: ReviewRecord, agent: AgentRecord, now_ms: number): Line[] {
+  const { options } = review;
+  const call = readToolCall(review.tool_call);
+  return [
+    { text: joined(review.id, review.status, answerOf(review)), look: 'bold' },
+    { text: joined('agent  ', agent.name, agent.id) },
+    { text: joined('folder ', agent.workdir, agent.node_id) },
+    { text: joined('waits  ', waitedFor(review, now_ms)) },
+    ...(review.subagent ? [{ text: joined('asker  ', subagentWords(review.subagent)) }] : []),
+    {
+      text: joined('wants  ', callTitle(call), call.tool_kind, locationsText(call.locations)),
+      look: 'yellow',
+    },
+    ...inputLines(call.raw_input),
+    ...contentLines(call.content),
+    ...diffLines(call.content),
+    { text: options.length === 0 ? 'options: none' : 'options' },
+    ...optionLines(options),
+    ...(review.status === 'pending' ? commandLines(review) : []),
+  ];
+}
+
+/** The options, and the command that picks one. */
+export function choiceLines({ id, options }: ReviewRecord): string[] {
+  return [...optionLines(options).map(({ text }) => text), `svc reviews respond ${id} --option-id <option>`];
+}
+
+/** The time from the request to its answer, or to now: `45s`, `12m`, `3h`, `2d`. */
+export function waitedFor(
+  { created_at, answered_at }: Pick<ReviewRecord, 'created_at' | 'answered_at'>,
+  now_ms: number,
+): string {
+  return span(Date.parse(created_at), answered_at === null ? now_ms : Date.parse(answered_at));
+}
+
+/** The sub-agent that asks; empty for the agent itself. */
+export function subagentWords({ id, name, unknown_session }: NonNullable<ReviewRecord['subagent']>): string {
+  if (unknown_session) return `unknown session ${id}`;
+  return name === null ? `sub-agent ${id}` : `sub-agent ${name}`;
+}
+
+function answerOf({ options, option_id, answered_by, delivery }: ReviewRecord): string {
+  const option = options.find((one) => one.option_id === option_id);
+  return [option && `${option.name} (${option.option_id})`, answered_by && `by ${answered_by}`, delivery]
+    .filter(Boolean)
+    .join(', ');
+}
+
+function commandLines({ id, options }: ReviewRecord): Line[] {
+  return answerCommands(id, options).map((text) => ({ text, look: 'dim' }));
+}
+
+/** The tool's input, one field after the other. */
+function inputLines(input: unknown): Line[] {
+  if (input === undefined || input === null) return [];
+  if (!isRecord(input)) return valueLines('', input);
+  return Object.entries(input).flatMap(([name, value]) => valueLines(`${visible(name)}: `, value));
+}
+
+function valueLines(label: string, value: unknown): Line[] {
+  const [first, ...rest] = visibleLines(stringOf(value) ?? JSON.stringify(value)).split('\n');
+  if (rest.length === 0) return [{ text: `  ${label}${first}` }];
+  const lines = [first, ...rest].map((text) => ({ text: `    ${text}` }));
+  return label === '' ? lines : [{ text: `  ${label.trimEnd()}` }, ...lines];
+}
+
+/** All content except diffs, which have their own lines. */
+function contentLines(content: unknown): Line[] {
+  return readContent(content).flatMap(({ type, raw }) => {
+    if (type === 'diff') return [];
+    const text = blockText(raw.content) ?? blockLabel(raw.content ?? raw);
+    return valueLines('', text);
+  });
+}

@@ -1,0 +1,16 @@
+/** HTTP handlers for permission reviews: parse, call, shape the response. */
+import type { Handlers } from '../../server/call.ts';
+import { asList } from '../../server/list.ts';
+import type { Reviews } from './service.ts';
+
+type ReviewOperations = 'listReviews' | 'getReview' | 'respondReview' | 'routeReview';
+
+export function reviewHandlers(reviews: Reviews): Pick<Handlers, ReviewOperations> {
+  return {
+    listReviews: async ({ caller, query }) => asList(query, await reviews.list(caller, query, query)),
+    getReview: ({ caller, params }) => reviews.get(caller, params.review_id),
+    respondReview: ({ caller, params, body, idempotency_key }) =>
+      reviews.respond(caller, params.review_id, body, idempotency_key),
+    routeReview: ({ caller, params, body }) => reviews.route(caller, params.review_id, body.to_actor_id),
+  };
+}

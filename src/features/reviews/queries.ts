@@ -1,0 +1,110 @@
+/** SQL for permission reviews. The rules are in `features/reviews/service.ts`. */
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
+import type { View } from '../../core/policy.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+import { agentInView } from '../../store/views.ts';
+import type { Review, ReviewStatus } from './rules.ts';
+
+export type ReviewRow = Selectable<Tables['reviews']> & {
+  agent_id: string;
+  owner_id: string;
+  session_id: string;
+  /** Only for a team's member; else null. */
+  team_num: number | null;
+  run_num: number | null;
+  member_id: string | null;
+  team_id: string | null;
+  run_id: string | null;
+};
+
+function reviewQuery(reader: Reader) {
+  return reader.sql
+    .selectFrom('reviews')
+    .innerJoin('agents', 'agents.num', 'reviews.agent_num')
+    .innerJoin('sessions', 'sessions.num', 'reviews.session_num')
+    .leftJoin('teams', 'teams.num', 'agents.team_num')
+    .leftJoin('runs', 'runs.num', 'agents.run_num')
+    .selectAll('reviews')
+    .select(['agents.id as agent_id', 'agents.owner_id', 'sessions.id as session_id'])
+    .select(['agents.team_num', 'agents.run_num', 'agents.member_id'])
+    .select(['teams.id as team_id', 'runs.id as run_id']);
+}
+
+export function insertReview(tx: Tx, row: Insertable<Tables['reviews']>): void {
+  tx.run(tx.sql.insertInto('reviews').values(row));
+}
+
+export function updateReview(tx: Tx, num: number, changes: Updateable<Tables['reviews']>): void {
+  tx.run(tx.sql.updateTable('reviews').set(changes).where('num', '=', num));
+}
+
+export function findReview(reader: Reader, id: string): ReviewRow | undefined {
+  return reader.get(reviewQuery(reader).where('reviews.id', '=', id));
+}
+
+export interface ReviewFilter {
+  /** Only of agents in this view; absent: of all. */
+  view?: View | undefined;
+  /** Only those that were routed to this actor. */
+  routed_to?: string | undefined;
+  status?: ReviewStatus | undefined;
+  agent_id?: string | undefined;
+  before_num?: number | undefined;
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listReviews(reader: Reader, filter: ReviewFilter): ReviewRow[] {
+  let query = reviewQuery(reader).orderBy('reviews.num', 'desc');
+  if (filter.view !== undefined) query = query.where(agentInView(reader, filter.view));
+  if (filter.routed_to !== undefined) query = query.where('reviews.routed_to', '=', filter.routed_to);
+  if (filter.status !== undefined) query = query.where('reviews.status', '=', filter.status);
+  if (filter.agent_id !== undefined) query = query.where('agents.id', '=', filter.agent_id);
+  if (filter.before_num !== undefined) query = query.where('reviews.num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query);
+}
+
+/** Pending reviews of one session, oldest first. */
+export function pendingReviews(reader: Reader, agent_num: number, session_num: number): ReviewRow[] {
+  return reader.all(
+    reviewQuery(reader)
+      .where('reviews.agent_num', '=', agent_num)
+      .where('reviews.session_num', '=', session_num)
+      .where('reviews.status', '=', 'pending')
+      .orderBy('reviews.num'),
+  );
+}
+
+/** Answers of one session that are not delivered yet. */
+export function queuedReviews(reader: Reader, session_num: number): ReviewRow[] {
+  return reader.all(
+    reviewQuery(reader).where('reviews.session_num', '=', session_num).where('delivery', '=', 'queued'),
+  );
+}
+
+export function toReview(row: ReviewRow): Review {
+  return {
+    id: row.id,
+    agent_id: row.agent_id,
+    session_id: row.session_id,
+    team_id: row.team_id,
+    run_id: row.run_id,
+    origin_actor_id: row.origin_actor_id,
+    route: row.route,
+    routed_to: row.routed_to,
+    subagent: row.subagent === null ? null : JSON.parse(row.subagent),
+    tool_call: JSON.parse(row.tool_call),
+    options: JSON.parse(row.options),
+    status: row.status,
+    decision: row.decision,
+    option_id: row.option_id,
+    answered_by: row.answered_by,
+    delivery: row.delivery,
+    created_at: rfc3339(row.created_at),
+    answered_at: rfc3339OrNull(row.answered_at),
+    expires_at: rfc3339OrNull(row.expires_at),
+  };
+}

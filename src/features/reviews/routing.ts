@@ -1,0 +1,90 @@
+/**
+ * Decides who answers permission reviews of a team's members: first the leader, if the run says so, and people if the
+ * leader does not answer in time. A leader's own requests go to people from the start.
+ */
+import type { Permission } from '../../acp/permission.ts';
+import { limits } from '../../base/limits.ts';
+import { Problem } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import type { AgentCore } from '../agents/core.ts';
+import type { Participants } from '../teams/participants.ts';
+import { type ReviewRow, updateReview } from './queries.ts';
+import type { ReviewNotice, ReviewParty } from './rules.ts';
+
+export interface ReviewRouting {
+  /** The participants in the team and run of an agent; null for an agent without a team. The feature `runs` implements it. */
+  participants(reader: Reader, agent: Pick<OfMember, 'team_num' | 'run_num'>): Participants | null;
+  /** The time limit for a leader. */
+  leader_timeout_ms(): number;
+  /**
+   * Called in the transaction that routes the review to the leader. A Problem changes nothing; then the leader is not
+   * notified.
+   */
+  notify(tx: Tx, notice: ReviewNotice): void;
+}
+
+/** Which member of which team an agent is; null for an agent without a team. */
+interface OfMember {
+  team_num: number | null;
+  run_num: number | null;
+  member_id: string | null;
+}
+
+/** The role of the agent in its team. */
+export function partyOf(participants: Participants | null, { member_id }: OfMember): ReviewParty {
+  if (participants === null || member_id === null) return 'none';
+  return member_id === participants.spec.leader_member_id ? 'leader' : 'worker';
+}
+
+/** Where a new review of the agent goes; `routed_to` is null for people. */
+export function firstRoute(
+  participants: Participants | null,
+  agent: OfMember,
+): { origin_actor_id: string | null; routed_to: string | null } {
+  if (participants === null || agent.member_id === null) return { origin_actor_id: null, routed_to: null };
+  const { team, spec } = participants;
+  const asks_leader = spec.review_route === 'leader' && partyOf(participants, agent) === 'worker';
+  const { leader_member_id } = spec;
+  return {
+    origin_actor_id: actorIdOf(agent.member_id, team.id),
+    routed_to: asks_leader && leader_member_id !== null ? actorIdOf(leader_member_id, team.id) : null,
+  };
+}
+
+/** Routes the review to the leader, notifies it, and starts its time limit. */
+export function awaitLeader(core: AgentCore, routing: ReviewRouting, tx: Tx, row: ReviewRow): void {
+  const due_at = core.clock.now() + routing.leader_timeout_ms();
+  core.timers.set(tx, 'review_to_humans', row.id, due_at, {});
+  if (row.run_num === null || row.origin_actor_id === null || row.routed_to === null) return;
+  const title = (JSON.parse(row.tool_call) as Permission['tool_call']).title;
+  const notice = {
+    run_num: row.run_num,
+    from_actor_id: row.origin_actor_id,
+    to_actor_id: row.routed_to,
+    payload: {
+      permission_review: row.id,
+      title: typeof title === 'string' ? title.slice(0, limits.name_chars_max) : null,
+    },
+  };
+  try {
+    routing.notify(tx, notice);
+  } catch (error) {
+    // A full mailbox must not block the agent's output; the leader's time limit still applies.
+    if (!(error instanceof Problem)) throw error;
+    core.log.warn({ err: error, review_id: row.id }, 'cannot notify a leader of a review');
+  }
+}
+
+/** The leader's time is over: every person who may answer is asked. */
+export function passToHumans(core: AgentCore, tx: Tx, row: ReviewRow): void {
+  updateReview(tx, row.num, { route: 'human', routed_to: null });
+  core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
+  core.audit.record(tx, {
+    event: 'permission_routed',
+    agent_id: row.agent_id,
+    user_id: null,
+    ip: null,
+    details: { review_id: row.id, from_actor_id: row.routed_to, to_actor_id: null, why: 'no answer in time' },
+  });
+}

@@ -1,0 +1,117 @@
+/** Creates and ends reviews on behalf of an agent: one row per request, written before anybody sees it. */
+import type { RequestId } from '../../acp/message.ts';
+import type { Permission } from '../../acp/permission.ts';
+import type { ReceivedRequest } from '../../acp/state.ts';
+import type { Asker } from '../../acp/subagents.ts';
+import type { Tx } from '../../store/store.ts';
+import type { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import {
+  findReview,
+  insertReview,
+  pendingReviews,
+  queuedReviews,
+  type ReviewRow,
+  toReview,
+  updateReview,
+} from './queries.ts';
+import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
+
+export function openReview(
+  transaction: AcpTransaction,
+  { asking, permission, asker }: { asking: ReceivedRequest; permission: Permission; asker: Asker | null },
+  timeout_ms: number | null,
+  routing: ReviewRouting,
+): void {
+  const { tx, agent, session, now, core } = transaction;
+  const { tool_call, options } = permission;
+  const id = transaction.reviewId(asking.number);
+  const expires_at = timeout_ms === null ? null : now + timeout_ms;
+  const first = firstRoute(routing.participants(tx, agent), agent);
+  insertReview(tx, {
+    id,
+    agent_num: agent.num,
+    session_num: session.num,
+    request_id: JSON.stringify(asking.id),
+    subagent: asker && transaction.redactJson(JSON.stringify(asker)),
+    tool_call: transaction.redactJson(JSON.stringify(tool_call)),
+    // Not redacted, because their ids are sent back to the agent unchanged.
+    options: JSON.stringify(options.map((one) => ({ ...one, name: transaction.redact(one.name) }))),
+    status: 'pending',
+    ...first,
+    route: first.routed_to === null ? 'human' : 'leader',
+    created_at: now,
+    expires_at,
+  });
+  if (expires_at !== null) core.timers.set(tx, 'review_deadline', id, expires_at, {});
+  if (first.routed_to !== null) awaitLeader(core, routing, tx, findReview(tx, id)!);
+  core.facts.record(tx, 'review_opened', id, { review_id: id, agent_id: agent.id });
+  transaction.touch();
+  publishReview(core, tx, id);
+}
+
+/**
+ * The agent withdrew a request: ends the review if it is pending, or if its answer is not delivered yet. The request
+ * is known only by its id, so an agent that used an id twice withdraws both.
+ */
+export function withdrawReviews(transaction: AcpTransaction, id: RequestId): void {
+  const { tx, agent, session, core } = transaction;
+  const request_id = JSON.stringify(id);
+  for (const row of pendingReviews(tx, agent.num, session.num)) {
+    if (row.request_id === request_id) closeReview(core, tx, row, { status: 'cancelled' });
+  }
+  for (const row of queuedReviews(tx, session.num)) {
+    if (row.request_id !== request_id) continue;
+    transaction.error(...undeliverable(row));
+    markUndeliverable(core, tx, row, 'the agent withdrew the question');
+  }
+  transaction.touch();
+}
+
+/** The session is over, so no review waits for an answer. */
+export function abandonReviews(core: AgentCore, tx: Tx, agent_num: number, session_num: number): void {
+  for (const row of pendingReviews(tx, agent_num, session_num)) {
+    closeReview(core, tx, row, { status: 'cancelled' });
+  }
+  for (const row of queuedReviews(tx, session_num)) {
+    core.records.logError(tx, row.agent_id, row.session_id, ...undeliverable(row));
+    markUndeliverable(core, tx, row, 'the agent ended');
+  }
+}
+
+/** Ends a review in the caller's transaction, and publishes it. */
+export function closeReview(
+  core: AgentCore,
+  tx: Tx,
+  row: ReviewRow,
+  changes: Parameters<typeof updateReview>[2],
+): void {
+  updateReview(tx, row.num, { answered_at: core.clock.now(), ...changes });
+  core.timers.clear(tx, 'review_deadline', row.id);
+  core.timers.clear(tx, 'review_to_humans', row.id);
+  core.facts.record(tx, 'review_closed', row.id, { review_id: row.id });
+  publishReview(core, tx, row.id);
+}
+
+export function publishReview(core: AgentCore, tx: Tx, id: string): void {
+  const row = findReview(tx, id)!;
+  core.feed.append(tx, 'review', row.owner_id, { ...toReview(row) }, row.team_num, row.agent_id);
+}
+
+function undeliverable(row: ReviewRow): [code: string, error: string, details: object] {
+  const by = row.answered_by === null ? '' : ` of ${row.answered_by}`;
+  return ['review_undeliverable', `the answer${by} did not reach the agent`, { review_id: row.id }];
+}
+
+function markUndeliverable(core: AgentCore, tx: Tx, row: ReviewRow, why: string): void {
+  updateReview(tx, row.num, { delivery: 'undeliverable' });
+  core.audit.record(tx, {
+    event: 'permission_undeliverable',
+    level: 'warn',
+    agent_id: row.agent_id,
+    user_id: null,
+    ip: null,
+    details: { review_id: row.id, answered_by: row.answered_by, option_id: row.option_id, why },
+  });
+  publishReview(core, tx, row.id);
+}

@@ -1,0 +1,344 @@
+/**
+ * Permission reviews as people see and answer them. The options come from the agent. Exactly one answer counts, and
+ * it is committed together with the message to the agent, so that it is delivered even after a restart.
+ */
+import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { type Action, authorize, decide, viewOf } from '../../core/policy.ts';
+import { invalid, Problem, problems } from '../../core/problem.ts';
+import { reviewResource } from '../../store/resources.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { findUserByName } from '../../store/users.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { usernameOf } from '../actors/rules/actor.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { findSession } from '../agents/queries/agents.ts';
+import { type Actor, resolveActor } from '../teams/participants.ts';
+import {
+  findReview,
+  listReviews,
+  queuedReviews,
+  type ReviewFilter,
+  type ReviewRow,
+  toReview,
+  updateReview,
+} from './queries.ts';
+import { awaitLeader, partyOf, passToHumans, type ReviewRouting } from './routing.ts';
+import { closeReview, publishReview } from './rows.ts';
+import {
+  type Decision,
+  decisionOf,
+  mustDecide,
+  optionFor,
+  type Review,
+  type ReviewParty,
+  type ReviewStatus,
+  routeTo,
+} from './rules.ts';
+
+const ANSWER: Action = 'review.answer';
+
+/** Exactly one of these fields is set. */
+export interface ReviewAnswer {
+  decision?: Decision | undefined;
+  option_id?: string | undefined;
+  outcome?: 'cancelled' | undefined;
+}
+
+/** A member of a team, as it answers requests. */
+export interface MemberAnswerer {
+  actor_id: string;
+  member_id: string;
+  team_num: number;
+  /** The run in which it answers; other runs are invisible to it. Null: all runs. */
+  run_num: number | null;
+}
+
+export interface ReviewsOptions {
+  routing: ReviewRouting;
+  /** Called with the time that each answer took. */
+  onAnswered(waited_ms: number): void;
+}
+
+/** The answering actor, as recorded. */
+interface By {
+  name: string;
+  user_id: string | null;
+  ip: string | null;
+  /** The caller is authenticated on the internal listener without a user's token: an operator of the service. */
+  operator?: boolean;
+}
+
+export class Reviews {
+  readonly #core: AgentCore;
+  readonly #options: ReviewsOptions;
+
+  constructor(core: AgentCore, options: ReviewsOptions) {
+    this.#core = core;
+    this.#options = options;
+  }
+
+  /** Newest first: reviews that the caller may answer. Without a page: all pending ones, and the newest of the rest. */
+  list(
+    caller: Caller,
+    filter: { status?: ReviewStatus | undefined; agent_id?: string | undefined },
+    request: PageRequest,
+  ): Promise<Page<Review>> {
+    authorize(caller, 'reviews.list');
+    const limit = request.limit ?? limits.page_items_default;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    const seen = { view: viewOf(caller), ...filter };
+    return this.#core.store.read((reader) => {
+      if (request.limit === undefined && request.cursor === undefined) {
+        return { items: pendingAndNewest(reader, seen).map(toReview) };
+      }
+      const rows = listReviews(reader, { ...seen, before_num, limit: limit + 1 });
+      return page(rows, limit, toReview, (row) => [row.num]);
+    });
+  }
+
+  get(caller: Caller, review_id: string): Promise<Review> {
+    return this.#core.store.read((reader) => toReview(mustFind(reader, caller, 'review.read', review_id)));
+  }
+
+  /** Answers the review. Throws `permission review is already answered by <who>` for all but the first answer. */
+  async respond(
+    caller: Caller,
+    review_id: string,
+    answer: ReviewAnswer,
+    idempotency_key: string | null,
+  ): Promise<Review> {
+    const { store, idempotency } = this.#core;
+    const answered = await store.write((tx) => {
+      const row = mustFind(tx, caller, ANSWER, review_id);
+      const { username: name, user_id, ip, token_id } = caller;
+      const review = this.#answer(tx, row, { name, user_id, ip, operator: token_id === '' }, answer);
+      if (idempotency_key !== null) {
+        idempotency.keepWith(tx, caller, idempotency_key, { status: 200, location: null, body: review });
+      }
+      return review;
+    });
+    failpoint('review_answered');
+    return answered;
+  }
+
+  /** Routes it to a person or to the team's leader; everyone who may answer can still do so. Throws `unknown actor: <id>`. */
+  route(caller: Caller, review_id: string, to_actor_id: string): Promise<Review> {
+    const { store } = this.#core;
+    return store.write((tx) => {
+      const row = mustFind(tx, caller, ANSWER, review_id);
+      const { username: name, user_id, ip } = caller;
+      return this.#route(tx, row, { name, user_id, ip }, to_actor_id);
+    });
+  }
+
+  // --- for members of teams -------------------------------------------------------------------------------------------
+
+  /** Newest first: reviews that wait for the member's answer. */
+  listFor(member: MemberAnswerer): Promise<Review[]> {
+    const waiting = { routed_to: member.actor_id, status: 'pending' } as const;
+    return this.#core.store.read((reader) =>
+      listReviews(reader, waiting)
+        .filter((row) => isWithin(row, member))
+        .map(toReview),
+    );
+  }
+
+  /** Like `respond`, for a member. Throws unless it is the leader to which the review was routed. */
+  async respondAs(member: MemberAnswerer, review_id: string, answer: ReviewAnswer): Promise<Review> {
+    const answered = await this.#core.store.write((tx) => {
+      const row = this.#mustFindFor(tx, member, review_id);
+      return this.#answer(tx, row, { name: member.actor_id, user_id: null, ip: null }, answer);
+    });
+    failpoint('review_answered');
+    return answered;
+  }
+
+  /** Like `route`, for the leader to which the review was routed. */
+  routeAs(member: MemberAnswerer, review_id: string, to_actor_id: string): Promise<Review> {
+    return this.#core.store.write((tx) => {
+      const row = this.#mustFindFor(tx, member, review_id);
+      return this.#route(tx, row, { name: member.actor_id, user_id: null, ip: null }, to_actor_id);
+    });
+  }
+
+  /** A review of another team, or another run, does not exist for the caller. */
+  #mustFindFor(reader: Reader, member: MemberAnswerer, review_id: string): ReviewRow {
+    const row = findReview(reader, review_id);
+    if (!row || !isWithin(row, member)) throw problems.reviewNotFound();
+    const participants = this.#options.routing.participants(reader, row);
+    const is_routed_to = row.routed_to === member.actor_id;
+    // A review that it answered before may be requested again, to learn who was first.
+    if (row.status === 'pending' || !is_routed_to) {
+      mustDecide(partyOf(participants, row), partyOf(participants, { ...row, member_id: member.member_id }), {
+        is_routed_to,
+      });
+    }
+    return row;
+  }
+
+  #answer(tx: Tx, row: ReviewRow, by: By, answer: ReviewAnswer): Review {
+    if (row.status !== 'pending') throw over(row);
+    if (findSession(tx, row.session_id)?.stdin_lost === 1) throw problems.stdinLost();
+    const option = answer.outcome === undefined ? chosen(row, answer) : null;
+    const decision = option === null ? null : (answer.decision ?? decisionOf(option));
+    const outcome = option ? { outcome: 'selected', optionId: option.option_id } : { outcome: 'cancelled' };
+    const stdin_end = AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+      const review = { review_id: row.id, answered_by: by.name };
+      transaction.respond(JSON.parse(row.request_id), { result: { outcome } }, review);
+      closeReview(this.#core, tx, row, {
+        status: option ? 'answered' : 'cancelled',
+        decision,
+        option_id: option?.option_id ?? null,
+        answered_by: by.name,
+        delivery: 'queued',
+        stdin_end: transaction.stdin_end,
+      });
+      transaction.touch();
+      return transaction.stdin_end;
+    });
+    if (stdin_end === null) throw problems.reviewCancelled();
+    this.#core.audit.record(tx, {
+      event: 'permission_reviewed',
+      agent_id: row.agent_id,
+      user_id: by.user_id,
+      ip: by.ip,
+      details: {
+        ...{ review_id: row.id, decision, option_id: option?.option_id ?? null, outcome: outcome.outcome },
+        ...(by.user_id === null && { actor_id: by.name }),
+        ...(by.operator && { authenticated_by: 'internal_grpc' }),
+      },
+    });
+    tx.afterCommit(() => this.#options.onAnswered(this.#core.clock.now() - row.created_at));
+    return toReview(findReview(tx, row.id)!);
+  }
+
+  #route(tx: Tx, row: ReviewRow, by: By, asked: string): Review {
+    if (row.status !== 'pending') throw over(row);
+    const participants = this.#options.routing.participants(tx, row);
+    const username = usernameOf(asked);
+    const target = username === null && participants !== null ? resolveActor(tx, participants, asked) : null;
+    const to_actor_id = target === null ? mustBeHuman(tx, row, asked, username) : target.actor_id;
+    const route = routeTo(partyOf(participants, row), partyOfActor(target));
+    // Its time limit does not change, so that routing it again does not extend it.
+    if (to_actor_id === row.routed_to) return toReview(row);
+    updateReview(tx, row.num, { route, routed_to: to_actor_id });
+    this.#core.facts.record(tx, 'review_routed', row.id, { review_id: row.id });
+    if (route === 'leader') awaitLeader(this.#core, this.#options.routing, tx, findReview(tx, row.id)!);
+    else this.#core.timers.clear(tx, 'review_to_humans', row.id);
+    this.#core.audit.record(tx, {
+      event: 'permission_routed',
+      agent_id: row.agent_id,
+      user_id: by.user_id,
+      ip: by.ip,
+      details: {
+        review_id: row.id,
+        to_actor_id,
+        ...(by.user_id === null && { actor_id: by.name }),
+      },
+    });
+    publishReview(this.#core, tx, row.id);
+    return toReview(findReview(tx, row.id)!);
+  }
+
+  // --- automatic changes -----------------------------------------------------------------------------------------
+
+  /** This many bytes of the session's stdin have been written: answers up to there are delivered. */
+  async written(session_id: string, length: number): Promise<void> {
+    const { store } = this.#core;
+    const arrived = (reader: Reader) => arrivedReviews(reader, session_id, length);
+    if ((await store.read(arrived)).length === 0) return;
+    await store.write((tx) => {
+      for (const row of arrived(tx)) {
+        updateReview(tx, row.num, { delivery: 'written' });
+        publishReview(this.#core, tx, row.id);
+      }
+    });
+  }
+
+  timers(): Pick<TimerHandlers, 'review_deadline' | 'review_to_humans'> {
+    return {
+      review_to_humans: (tx, { ref }) => {
+        const row = findReview(tx, ref);
+        if (row?.status !== 'pending' || row.route !== 'leader') return;
+        passToHumans(this.#core, tx, row);
+        publishReview(this.#core, tx, ref);
+      },
+      review_deadline: (tx, { ref }) => {
+        const row = findReview(tx, ref);
+        if (row?.status !== 'pending') return;
+        AcpTransaction.run(this.#core, tx, row.session_id, (transaction) => {
+          const result = { outcome: { outcome: 'cancelled' } };
+          const review = { review_id: row.id, answered_by: null };
+          transaction.respond(JSON.parse(row.request_id), { result }, review);
+          const { stdin_end } = transaction;
+          closeReview(this.#core, tx, row, { status: 'expired', delivery: 'queued', stdin_end });
+          transaction.touch();
+        });
+      },
+    };
+  }
+}
+
+function mustFind(reader: Reader, caller: Caller, action: Action, review_id: string): ReviewRow {
+  const row = findReview(reader, review_id);
+  if (!row) throw problems.reviewNotFound();
+  authorize(caller, action, reviewResource(reader, row), problems.reviewNotFound);
+  return row;
+}
+
+function isWithin(row: ReviewRow, { team_num, run_num }: MemberAnswerer): boolean {
+  return row.team_num === team_num && (run_num === null || row.run_num === run_num);
+}
+
+/** Returns the actor id of a person who may answer. */
+function mustBeHuman(reader: Reader, row: ReviewRow, asked: string, username: string | null): string {
+  const user = findUserByName(reader, username ?? '');
+  if (!user) throw invalid(`unknown actor: ${asked}`, 'unknown_actor');
+  const { id: user_id, role } = user;
+  const human = { user_id, username: user.username, role, token_id: '', grant: null, ip: null };
+  if (decide(human, ANSWER, reviewResource(reader, row)) !== 'allow') throw problems.notAllowed();
+  return asked;
+}
+
+function partyOfActor(actor: Actor | null): ReviewParty {
+  return actor?.kind === 'member' ? actor.role : 'human';
+}
+
+/** All pending ones, and at most one page of the others. */
+function pendingAndNewest(reader: Reader, filter: Omit<ReviewFilter, 'limit'>): ReviewRow[] {
+  const newest = listReviews(reader, { ...filter, limit: limits.page_items_max });
+  if (filter.status !== undefined && filter.status !== 'pending') return newest;
+  const last_num = newest.length < limits.page_items_max ? 0 : newest.at(-1)!.num;
+  return [...newest, ...listReviews(reader, { ...filter, status: 'pending', before_num: last_num })];
+}
+
+function arrivedReviews(reader: Reader, session_id: string, length: number): ReviewRow[] {
+  const session = findSession(reader, session_id);
+  if (!session) return [];
+  return queuedReviews(reader, session.num).filter(
+    ({ stdin_end }) => stdin_end !== null && stdin_end <= length,
+  );
+}
+
+function chosen(row: ReviewRow, { decision, option_id }: ReviewAnswer): Review['options'][number] {
+  const options = JSON.parse(row.options) as Review['options'];
+  if (option_id !== undefined) {
+    const option = options.find((one) => one.option_id === option_id);
+    if (!option) throw problems.unknownOption();
+    const meant = decisionOf(option);
+    if (decision !== undefined && meant !== null && meant !== decision) throw problems.optionMismatch();
+    return option;
+  }
+  const option = decision === undefined ? null : optionFor(decision, options);
+  if (!option) throw problems.optionIdRequired();
+  return option;
+}
+
+function over({ status, answered_by }: ReviewRow): Problem {
+  const by = answered_by === null ? '' : ` by ${answered_by}`;
+  return new Problem('conflict', 'review_over', `permission review is already ${status}${by}`);
+}

@@ -1,0 +1,190 @@
+/**
+ * The life of an attempt: it starts, and ends once, with an outcome that is applied to its run. Outcomes that arrive later are
+ * ignored.
+ *
+ *     created ──▶ given to its agent ──▶ running ──▶ ended: completed │ failed │ unknown │ cancelled
+ *        ▲               │
+ *        └── giveAgain ──┘
+ */
+import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import { type AgentCore, SERVICE } from '../agents/core.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
+import { findAgent, findSession } from '../agents/queries/agents.ts';
+import { endTurn } from '../conversations/driver.ts';
+import { deletePrompt, findPrompt } from '../conversations/queries.ts';
+import { type Attempt, attemptOfNum, endAttempt, updateAttempt } from './queries/attempts.ts';
+import { runOfNum } from './queries/runs.ts';
+import { findStep, updateStep } from './queries/steps.ts';
+import type { AttemptTarget, GraphEvent } from './rules/graph.ts';
+import { isStepOver } from './rules/run.ts';
+import type { Scheduler } from './scheduler.ts';
+import { hasRoom } from './step-io.ts';
+
+/** How an attempt ended. `output`: any JSON value. */
+export type Outcome =
+  | { kind: 'completed'; output: unknown }
+  /** `final`: a retry would not help. */
+  | { kind: 'failed'; error_text: string; final?: boolean }
+  | { kind: 'unknown'; reason: string };
+
+export class Attempts {
+  readonly #core: AgentCore;
+  readonly #lifecycle: Lifecycle;
+  readonly #scheduler: Scheduler;
+
+  constructor(core: AgentCore, lifecycle: Lifecycle, scheduler: Scheduler) {
+    this.#core = core;
+    this.#lifecycle = lifecycle;
+    this.#scheduler = scheduler;
+  }
+
+  /** Records that the attempt's process or turn has started. Idempotent. */
+  started(tx: Tx, attempt: Attempt): void {
+    if (attempt.ended || attempt.started_at !== null) return;
+    const now = this.#core.clock.now();
+    updateAttempt(tx, attempt.num, { started_at: now });
+    const { target, run_num } = attempt;
+    if (target.kind === 'round') return;
+    const timeout_seconds = findStep(tx, run_num, target.step_key)?.timeout_seconds ?? null;
+    if (timeout_seconds !== null) this.#setTimeout(tx, attempt, timeout_seconds, timeout_seconds * 1000);
+    const { step_key, attempt: number } = target;
+    this.#apply(tx, attempt, { kind: 'step_running', step_key, attempt: number });
+  }
+
+  /** Records how the attempt ended. Only the first outcome counts. */
+  end(tx: Tx, attempt_num: number, observed: Outcome): void {
+    const attempt = attemptOfNum(tx, attempt_num);
+    if (!attempt || attempt.ended) return;
+    this.#markEnded(tx, attempt);
+    const outcome = withinLimits(tx, attempt, observed);
+    const { target } = attempt;
+    const output = outcome.kind === 'completed' ? outcome.output : null;
+    if (outcome.kind === 'completed' && target.kind === 'step' && isCurrent(tx, attempt)) {
+      storeOutput(tx, attempt.run_num, target, output);
+    }
+    // The output of the last round is the output of the run.
+    this.#apply(tx, attempt, eventOf(target, outcome), target.kind === 'round' ? output : undefined);
+  }
+
+  /** Gives an attempt to its agent again. Call this only if the agent has done nothing for it, and will not. */
+  giveAgain(tx: Tx, attempt: Attempt): void {
+    const agent = findAgent(tx, attempt.agent_id);
+    if (!agent) return;
+    const prompt = attempt.prompt_id === null ? undefined : findPrompt(tx, agent.num, attempt.prompt_id);
+    if (prompt) deletePrompt(tx, prompt.num);
+    updateAttempt(tx, attempt.num, { session_id: null, prompt_id: null });
+    const payload = { attempt_num: attempt.num };
+    this.#core.outbox.enqueue(tx, agent.node_id, agent.id, 'prepare', payload);
+  }
+
+  /**
+   * Ends the attempt without an outcome, and stops the turn or process that works on it. An agent that speaks ACP keeps running,
+   * because it may get other attempts of the run.
+   */
+  cancel(tx: Tx, attempt: Attempt): void {
+    if (attempt.ended) return;
+    this.#markEnded(tx, attempt);
+    const agent = findAgent(tx, attempt.agent_id);
+    if (!agent) return;
+    if (attempt.prompt_id !== null) this.#endPrompt(tx, agent.num, agent.session_id, attempt.prompt_id);
+    else if (attempt.session_id !== null && agent.session_id === attempt.session_id) {
+      this.stopAgent(tx, agent.id);
+    }
+  }
+
+  /** Stops an agent if it is running and not being stopped already. */
+  stopAgent(tx: Tx, agent_id: string): void {
+    const row = findAgent(tx, agent_id);
+    if (!row?.session_id || row.session_state === 'ended') return;
+    if (findSession(tx, row.session_id)!.stopping === 1) return;
+    this.#lifecycle.end(tx, row, SERVICE, limits.stop_grace_ms);
+  }
+
+  /** Fails an attempt that exceeded the time limit of its step. */
+  timedOut(tx: Tx, attempt_num: number, timeout_seconds: number): void {
+    const attempt = attemptOfNum(tx, attempt_num);
+    if (!attempt || attempt.ended) return;
+    // It may have ended in time on a node that cannot report it now.
+    const out_of_reach = findAgent(tx, attempt.agent_id)?.stale_since != null;
+    if (out_of_reach) {
+      this.#setTimeout(tx, attempt, timeout_seconds, limits.node_suspect_ms);
+      return;
+    }
+    const error_text = `timed out after ${timeout_seconds} s`;
+    this.cancel(tx, attempt);
+    this.#apply(tx, attempt, eventOf(attempt.target, { kind: 'failed', error_text }));
+  }
+
+  /** `output`: the run's output, if the event completes the run. */
+  #apply(tx: Tx, attempt: Attempt, event: GraphEvent, output?: unknown): void {
+    if (isCurrent(tx, attempt)) this.#scheduler.apply(tx, attempt.run_num, event, output);
+  }
+
+  #setTimeout(tx: Tx, { num }: Attempt, timeout_seconds: number, wait_ms: number): void {
+    const due_at = this.#core.clock.now() + wait_ms;
+    this.#core.timers.set(tx, 'step_timeout', String(num), due_at, { timeout_seconds });
+  }
+
+  #markEnded(tx: Tx, { num }: Attempt): void {
+    endAttempt(tx, num, this.#core.clock.now());
+    this.#core.timers.clear(tx, 'step_timeout', String(num));
+  }
+
+  #endPrompt(tx: Tx, agent_num: number, session_id: string | null, prompt_id: string): void {
+    const prompt = findPrompt(tx, agent_num, prompt_id);
+    if (prompt?.state === 'queued') deletePrompt(tx, prompt.num);
+    if (prompt?.state !== 'sent' || session_id === null) return;
+    AcpTransaction.run(this.#core, tx, session_id, (transaction) => {
+      if (transaction.state.turn?.prompt_id === prompt_id) endTurn(transaction, null);
+    });
+    const due_at = this.#core.clock.now() + limits.turn_cancel_ms;
+    this.#core.timers.set(tx, 'turn_cancel', session_id, due_at, { prompt_id });
+  }
+}
+
+/** False for an attempt of an earlier attempt of the run: a restart removes added steps and counts attempts from the start. */
+function isCurrent(reader: Reader, { run_num, run_attempt }: Attempt): boolean {
+  return runOfNum(reader, run_num)?.attempt === run_attempt;
+}
+
+/** The outcome, or a failure if the run has no room for the output of the step. */
+function withinLimits(reader: Reader, { run_num, target }: Attempt, outcome: Outcome): Outcome {
+  if (outcome.kind !== 'completed' || target.kind === 'round') return outcome;
+  if (hasRoom(reader, run_num, target.step_key, JSON.stringify(outcome.output))) return outcome;
+  return { kind: 'failed', error_text: problems.outputsTooLarge().message, final: true };
+}
+
+function storeOutput(
+  tx: Tx,
+  run_num: number,
+  { step_key, attempt }: Extract<AttemptTarget, { kind: 'step' }>,
+  output: unknown,
+): void {
+  const step = findStep(tx, run_num, step_key);
+  // Its member has ended the step itself, or asked for input, which the end of its turn or process does not answer.
+  if (step?.attempt !== attempt || isStepOver(step) || step.status === 'input_required') return;
+  updateStep(tx, step.num, { output: output === null ? null : JSON.stringify(output) });
+}
+
+function eventOf(target: AttemptTarget, outcome: Outcome): GraphEvent {
+  if (target.kind === 'round') {
+    const { round } = target;
+    if (outcome.kind === 'completed') return { kind: 'round_ended', round };
+    const reason = outcome.kind === 'failed' ? outcome.error_text : outcome.reason;
+    return { kind: 'round_unknown', round, reason: `the leader: ${reason}` };
+  }
+  const { step_key, attempt } = target;
+  switch (outcome.kind) {
+    case 'completed':
+      return { kind: 'step_completed', step_key, attempt };
+    case 'failed': {
+      const { error_text, final = false } = outcome;
+      return { kind: 'step_failed', step_key, attempt, error_text, final };
+    }
+    case 'unknown':
+      return { kind: 'step_unknown', step_key, attempt, reason: outcome.reason };
+  }
+}

@@ -1,0 +1,136 @@
+/**
+ * The board of a run (pure): a heading, a table of its steps, and what needs an answer. It fits on the screen: if there are
+ * more steps, it shows the active ones and those that need attention, and counts the rest.
+ */
+import stringWidth from 'string-width';
+import { pad } from '../../../cli/output.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { answerCommands, joined, type Line, paint, titleOf } from '../../conversations/commands/acp-lines.ts';
+import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
+import type { Run, Step, StepStatus } from '../rules/run.ts';
+import { countsOf, questionsOf, statusLooks, stepColumns, timeOf } from './run-lines.ts';
+
+export interface Board {
+  /** `<team>#<number>`. */
+  title: string;
+  run: Run;
+  /** By key, in display order. */
+  steps: ReadonlyMap<string, Step>;
+  /** Pending reviews of its agents. */
+  reviews: readonly ReviewRecord[];
+  /** Shown in the last line. */
+  note: string | null;
+}
+
+export interface Screen {
+  rows: number;
+  columns: number;
+  coloured: boolean;
+}
+
+const KEY_WIDTH_MAX = 40;
+const CELL_CHARS_MAX = 200;
+
+/** At most as many lines as the screen has rows, and none wider than the screen. */
+export function boardLines(board: Board, screen: Screen, now_ms: number): string[] {
+  const { title, run, steps, reviews, note } = board;
+  const head: Line[] = [
+    { text: joined(title, run.id, run.status, timeOf(run, now_ms), `attempt ${run.attempt}`), look: 'bold' },
+    { text: steps.size === 0 ? 'no steps' : `${steps.size} steps: ${countsOf(steps.values())}` },
+    ...(run.attention === null ? [] : [{ text: visible(run.attention), look: 'yellow' as const }]),
+  ];
+  const waiting = [
+    ...questionsOf(run, steps).flatMap(({ lines }) => lines),
+    ...reviews.flatMap(reviewSummary),
+    ...(run.status === 'completed' && run.output !== null ? [outputLine(run.output)] : []),
+    ...(note === null ? [] : [{ text: note, look: 'yellow' as const }]),
+  ];
+  // The table keeps at least half of the screen.
+  const most = Math.max(2, Math.floor(screen.rows / 2));
+  const foot = waiting.length > most ? waiting.slice(-most) : waiting;
+  const room = Math.max(0, screen.rows - head.length - foot.length);
+  return [...head, ...tableLines(board, room, now_ms), ...foot]
+    .slice(0, screen.rows)
+    .map(({ text, look }) => paint(cut(text, screen.columns), look, screen.coloured));
+}
+
+/** A review in two lines: what the agent wants to do, and the commands that answer it. */
+export function reviewSummary({ id, tool_call, options }: ReviewRecord): Line[] {
+  return [
+    { text: `review ${joined(id, titleOf(tool_call))}`, look: 'yellow' },
+    {
+      text: `  ${answerCommands(id, options).slice(0, 2).join('   ')}   svc reviews show ${id}`,
+      look: 'dim',
+    },
+  ];
+}
+
+function outputLine(output: unknown): Line {
+  return { text: `output ${visible(JSON.stringify(output).slice(0, CELL_CHARS_MAX))}` };
+}
+
+function tableLines({ run, steps }: Board, room: number, now_ms: number): Line[] {
+  if (steps.size === 0 || room < 2) return [];
+  const all = [...steps.values()];
+  const shown = all.length < room ? all : mostRelevant(all, room - 2);
+  const columns = stepColumns(run, steps, now_ms);
+  const rows = shown.map((step) =>
+    columns.map(({ value }) => visible(String(value(step) ?? '').slice(0, CELL_CHARS_MAX))),
+  );
+  const widths = columns.map(({ title }, at) =>
+    Math.min(KEY_WIDTH_MAX, Math.max(title.length, ...rows.map((row) => stringWidth(row[at]!)))),
+  );
+  const line = (cells: string[]) =>
+    cells.map((cell, at) => (at === cells.length - 1 ? cell : pad(cut(cell, widths[at]!), widths[at]!)));
+  const heading = line(columns.map(({ title }) => title)).join('  ');
+  const table: Line[] = [{ text: heading, look: 'dim' }];
+  for (const [at, row] of rows.entries()) {
+    const look = statusLooks[shown[at]!.status];
+    table.push({ text: line(row).join('  ').trimEnd(), ...(look && { look }) });
+  }
+  if (shown.length === all.length) return table;
+  const kept = new Set(shown);
+  const rest = all.filter((step) => !kept.has(step));
+  return [...table, { text: `… ${rest.length} more: ${countsOf(rest)}`, look: 'dim' }];
+}
+
+const ranks: Record<StepStatus, number> = {
+  input_required: 0,
+  running: 1,
+  failed: 2,
+  ready: 3,
+  pending: 4,
+  completed: 5,
+  cancelled: 6,
+  skipped: 7,
+};
+
+/** The `count` most relevant steps in display order; among finished steps, the latest ones. */
+function mostRelevant(steps: readonly Step[], count: number): Step[] {
+  const ranked = steps.map((step, at) => ({ step, at }));
+  ranked.sort(
+    (one, other) =>
+      ranks[one.step.status] - ranks[other.step.status] ||
+      endOf(other.step) - endOf(one.step) ||
+      one.at - other.at,
+  );
+  const chosen = ranked.slice(0, Math.max(0, count));
+  return chosen.sort((one, other) => one.at - other.at).map(({ step }) => step);
+}
+
+function endOf({ ended_at }: Step): number {
+  return ended_at === null ? 0 : Date.parse(ended_at);
+}
+
+/** Cuts a line to a width in columns. */
+function cut(text: string, width: number): string {
+  if (stringWidth(text) <= width) return text;
+  let kept = '';
+  let left = width - 1;
+  for (const char of text) {
+    left -= stringWidth(char);
+    if (left < 0) break;
+    kept += char;
+  }
+  return `${kept}…`;
+}

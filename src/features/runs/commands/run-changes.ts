@@ -1,0 +1,98 @@
+/** Shows a run without a table: a line per change on stdout, or events as JSON; what needs an answer goes to stderr. */
+import { limits } from '../../../base/limits.ts';
+import type { Api } from '../../../cli/api.ts';
+import type { Io } from '../../../cli/context.ts';
+import { colours, jsonText, print, say } from '../../../cli/output.ts';
+import { visible } from '../../../cli/terminal.ts';
+import type { Frame } from '../../../client/client.ts';
+import { reportLink } from '../../agents/commands/follow.ts';
+import { type Line, paint } from '../../conversations/commands/acp-lines.ts';
+import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
+import type { Run, Step } from '../rules/run.ts';
+import { reviewSummary } from './run-board.ts';
+import { type Question, questionsOf } from './run-lines.ts';
+import { RunState, type RunView } from './run-state.ts';
+
+export class RunChanges implements RunView {
+  readonly #io: Io;
+  readonly #plane: Pick<Api, 'url'>;
+  readonly #json: boolean;
+  readonly #state: RunState;
+  /** The last line of the run and of each step. */
+  readonly #shown = new Map<string, string>();
+  /** Ids of pending questions that were shown. An answered question is forgotten, so that the same one is shown again. */
+  readonly #asked = new Set<string>();
+  /** Ids of reviews that were shown. */
+  readonly #reviewed = new Set<string>();
+  #pending: NodeJS.Timeout | null = null;
+
+  constructor(io: Io, plane: Pick<Api, 'url'>, run: Run, json: boolean) {
+    this.#io = io;
+    this.#plane = plane;
+    this.#json = json;
+    this.#state = new RunState(run, []);
+  }
+
+  async frame(frame: Frame): Promise<void> {
+    this.#state.apply(frame);
+    if (this.#asked.size > 0) this.#forgetAnswered();
+    const { data } = frame;
+    if (this.#json) await print(this.#io, jsonText(data));
+    else await print(this.#io, this.#line(data));
+    // Questions are shown when frames stop arriving, because most questions of a run's past have been answered.
+    if (this.#pending) clearTimeout(this.#pending);
+    this.#pending = setTimeout(() => this.#ask(), limits.cli_redraw_ms);
+  }
+
+  reviews(waiting: readonly ReviewRecord[]): void {
+    for (const review of waiting) this.#showOnce(this.#reviewed, review.id, reviewSummary(review));
+  }
+
+  link(lost: boolean): void {
+    reportLink(this.#io, this.#plane, lost);
+  }
+
+  async end(): Promise<void> {
+    if (this.#pending) clearTimeout(this.#pending);
+  }
+
+  #line({ type, ts, record }: Frame['data']): string {
+    if (type === 'run') {
+      const { id, status, attempt, error, attention } = record as Run;
+      return this.#changed(ts, ['run', id, '-', status, String(attempt), error ?? attention ?? '-']);
+    }
+    if (type !== 'step') return '';
+    const { step_key, member_id, status, attempt, error_text } = record as Step;
+    return this.#changed(ts, ['step', step_key, member_id, status, String(attempt), error_text ?? '-']);
+  }
+
+  /** `cells`: kind, key, member, status, attempt, reason. Empty if they equal the last line of this run or step. */
+  #changed(ts: unknown, cells: readonly [string, string, ...string[]]): string {
+    const line = cells.map(visible).join('\t');
+    const key = `${cells[0]} ${cells[1]}`;
+    if (this.#shown.get(key) === line) return '';
+    this.#shown.set(key, line);
+    return `${new Date(Number(ts) * 1000).toISOString()}\t${line}\n`;
+  }
+
+  #forgetAnswered(): void {
+    const open = new Set(this.#questions().map(({ id }) => id));
+    for (const id of this.#asked) if (!open.has(id)) this.#asked.delete(id);
+  }
+
+  #ask(): void {
+    for (const { id, lines } of this.#questions()) this.#showOnce(this.#asked, id, lines);
+  }
+
+  #questions(): Question[] {
+    return questionsOf(this.#state.run, this.#state.steps);
+  }
+
+  /** Shows the lines unless `shown` has the id. */
+  #showOnce(shown: Set<string>, id: string, lines: readonly Line[]): void {
+    if (shown.has(id)) return;
+    shown.add(id);
+    const coloured = colours(this.#io.stderr, this.#io.env);
+    for (const { text, look } of lines) say(this.#io, paint(text, look, coloured));
+  }
+}

@@ -1,0 +1,125 @@
+/** Texts about a run and its steps (pure): columns, what a step waits for, and questions that need an answer. */
+
+import type { Column } from '../../../cli/output.ts';
+import { span } from '../../../cli/span.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { showArgv } from '../../../core/command.ts';
+import type { Line, Look } from '../../conversations/commands/acp-lines.ts';
+import { memberKind } from '../../teams/rules/team.ts';
+import { isRunOver, isStepOver, type Run, runMode, type Step, type StepStatus } from '../rules/run.ts';
+
+export const statusLooks: Partial<Record<StepStatus, Look>> = {
+  running: 'cyan',
+  completed: 'green',
+  failed: 'red',
+  input_required: 'yellow',
+  pending: 'dim',
+  skipped: 'dim',
+  cancelled: 'dim',
+};
+
+/** Maximum number of steps that a note names. */
+const NEEDS_NAMED = 5;
+
+/** Something that needs an answer before it continues. A new question has a new id. */
+export interface Question {
+  id: string;
+  lines: Line[];
+}
+
+/** `steps`: all steps of the run, by key. */
+export function stepColumns(run: Run, steps: ReadonlyMap<string, Step>, now_ms: number): Column<Step>[] {
+  const outside = outsideOf(run);
+  return [
+    { title: 'STEP', value: (step) => step.step_key },
+    { title: 'MEMBER', value: (step) => step.member_id },
+    { title: 'STATUS', value: (step) => step.status },
+    { title: 'TRY', value: (step) => step.attempt },
+    { title: 'TIME', value: (step) => timeOf(step, now_ms) },
+    { title: 'NOTE', value: (step) => noteOf(step, steps, outside, isRunOver(run)) },
+  ];
+}
+
+/** The time from start to end, or to now; null if it has not started. */
+export function timeOf(
+  { started_at, ended_at }: Pick<Run, 'started_at' | 'ended_at'>,
+  now_ms: number,
+): string | null {
+  if (started_at === null) return null;
+  return span(Date.parse(started_at), ended_at === null ? now_ms : Date.parse(ended_at));
+}
+
+/** For example `2 running, 3 pending`, in the order of first appearance. */
+export function countsOf(steps: Iterable<Step>): string {
+  const counts = new Map<StepStatus, number>();
+  for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
+  return [...counts].map(([status, count]) => `${count} ${status}`).join(', ');
+}
+
+/** What a running run needs from a person or an outside program, with the command that provides it. */
+export function questionsOf(run: Run, steps: ReadonlyMap<string, Step>): Question[] {
+  if (isRunOver(run)) return [];
+  const waiting = [...steps.values()].filter(({ status }) => status === 'input_required');
+  if (waiting.length > 0) return waiting.map((step) => stepQuestion(run, step));
+  if (run.status === 'input_required') {
+    const why = run.error === null ? '' : `: ${visible(run.error)}`;
+    return [
+      question(`run ${run.attempt} ${why}`, `the run waits for an answer${why}`, `svc runs resume ${run.id}`),
+    ];
+  }
+  const open = [...steps.values()].some((step) => !isStepOver(step));
+  if (runMode(run.spec) !== 'outside' || open) return [];
+  const command = `svc runs complete ${run.id} --output <json>`;
+  return [question(`result ${run.attempt}`, 'the run waits for its result', command)];
+}
+
+function stepQuestion({ id }: Run, { step_key, attempt, error_text }: Step): Question {
+  const why = error_text === null ? '' : `: ${visible(error_text)}`;
+  const command = `svc steps resume ${id} ${visible(showArgv([step_key]))} --input <json>`;
+  return question(
+    `step ${attempt} ${step_key} ${why}`,
+    `step ${visible(step_key)} waits for an answer${why}`,
+    command,
+  );
+}
+
+function question(id: string, text: string, command: string): Question {
+  return {
+    id,
+    lines: [
+      { text, look: 'yellow' },
+      { text: `  ${command}`, look: 'dim' },
+    ],
+  };
+}
+
+function outsideOf({ spec }: Run): ReadonlySet<string> {
+  return new Set(
+    spec.members.filter((member) => memberKind(member) === 'outside').map(({ member_id }) => member_id),
+  );
+}
+
+function noteOf(
+  step: Step,
+  steps: ReadonlyMap<string, Step>,
+  outside: ReadonlySet<string>,
+  over: boolean,
+): string {
+  if (step.error_text !== null && step.status !== 'completed') return step.error_text;
+  if (over) return '';
+  if (step.status === 'pending') {
+    const open = step.depends_on.filter((key) => {
+      const needed = steps.get(key);
+      return needed && !isStepOver(needed);
+    });
+    return open.length === 0 ? '' : `waits for ${someOf(open)}`;
+  }
+  if (step.status === 'ready') return outside.has(step.member_id) ? 'waits for its member' : 'waits its turn';
+  return '';
+}
+
+/** The first keys, and the number of the others. */
+function someOf(keys: readonly string[]): string {
+  const first = keys.slice(0, NEEDS_NAMED).join(', ');
+  return keys.length > NEEDS_NAMED ? `${first} and ${keys.length - NEEDS_NAMED} more` : first;
+}

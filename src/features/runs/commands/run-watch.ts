@@ -1,0 +1,73 @@
+/** Follows a run to its end: on a terminal with a table, elsewhere with a line per change or its events as JSON. */
+
+import type { Api } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { exitCodes, Failure } from '../../../cli/failure.ts';
+import { visible } from '../../../cli/terminal.ts';
+import { onLink } from '../../agents/commands/follow.ts';
+import { isRunOver, type Run } from '../rules/run.ts';
+import { RunChanges } from './run-changes.ts';
+import { watchReviews } from './run-reviews.ts';
+import { RunTable } from './run-table.ts';
+
+export interface WatchOptions {
+  json?: boolean;
+  /** Milliseconds. */
+  timeout?: number;
+}
+
+/**
+ * Shows a run from its beginning to its end. `run`: the record read before. Returns the final record of a completed run;
+ * throws a `Failure` with exit code 3 if it failed or was cancelled, and with 124 after the timeout.
+ */
+export async function watchRun(context: Context, api: Api, run: Run, options: WatchOptions): Promise<Run> {
+  const { io } = context;
+  const timeout = options.timeout === undefined ? null : AbortSignal.timeout(options.timeout);
+  const stop = new AbortController();
+  const signal = AbortSignal.any([io.signal, stop.signal, ...(timeout ? [timeout] : [])]);
+  const params = { team_id: run.team_id, run_id: run.id };
+  const in_place = Boolean(io.stdout.isTTY) && io.env.TERM !== 'dumb' && !options.json;
+  const view = in_place
+    ? new RunTable(io, await titleOf(api, run), run, await api.call('listSteps', { params }))
+    : new RunChanges(io, api, run, options.json ?? false);
+  const reviews_done = watchReviews(api.upTo(signal), run.id, signal, (waiting) => view.reviews(waiting));
+  let end: Run | null = null;
+  const onState = onLink((lost) => view.link(lost));
+  try {
+    for await (const frame of api.client.follow('followRun', { params, signal }, { onState })) {
+      if (frame.data.type === 'heartbeat') continue;
+      await view.frame(frame);
+      if (frame.data.type === 'run' && isEndOf(run, frame.data.record as Run)) {
+        end = frame.data.record as Run;
+        break;
+      }
+    }
+  } finally {
+    stop.abort();
+    await reviews_done;
+    await view.end();
+  }
+  if (end !== null) return completed(end);
+  if (timeout?.aborted && !io.signal.aborted) {
+    throw new Failure(exitCodes.timeout, `run ${run.id} is still running`);
+  }
+  throw new Failure(exitCodes.interrupted, '');
+}
+
+/** `<team>#<number>`. */
+async function titleOf(api: Api, { team_id, number }: Run): Promise<string> {
+  return `${(await api.call('getTeam', { params: { team_id } })).name}#${number}`;
+}
+
+/** Whether the record is the end of the known run, not an earlier end after which it was resumed or restarted. */
+function isEndOf(known: Run, record: Run): boolean {
+  if (!isRunOver(record)) return false;
+  return record.version >= known.version || (isRunOver(known) && record.ended_at === known.ended_at);
+}
+
+/** Throws a `Failure` with exit code 3 unless the run completed. */
+export function completed(run: Run): Run {
+  if (run.status === 'completed') return run;
+  const why = run.error === null ? '' : `: ${visible(run.error)}`;
+  throw new Failure(exitCodes.bad_end, `run ${run.id} ${run.status}${why}`);
+}

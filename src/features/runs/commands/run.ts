@@ -1,0 +1,37 @@
+/** Creates the program without commands, and runs one command of it. */
+import { Command, CommanderError } from 'commander';
+import type { Io } from '../../../cli/context.ts';
+import { asFailure, exitCodes } from '../../../cli/failure.ts';
+import { visible } from '../../../cli/terminal.ts';
+
+export function bare(io: Io): Command {
+  return new Command('svc')
+    .description('Self-hosted control plane that runs and supervises agent processes')
+    .enablePositionalOptions()
+    .showHelpAfterError('(svc help lists all commands)')
+    .exitOverride()
+    .configureOutput({
+      writeOut: (text) => void io.stdout.write(text),
+      writeErr: (text) => void io.stderr.write(text),
+      getOutHelpWidth: () => io.stdout.columns ?? 80,
+      getErrHelpWidth: () => 80,
+    });
+}
+
+/** Returns the exit code. `argv`: without node and script. */
+export async function runProgram(program: Command, argv: readonly string[], io: Io): Promise<number> {
+  try {
+    await program.parseAsync([...argv], { from: 'user' });
+    return exitCodes.ok;
+  } catch (error) {
+    if (error instanceof CommanderError) return error.exitCode === 0 ? exitCodes.ok : exitCodes.usage;
+    if (io.signal.aborted) return exitCodes.interrupted;
+    if ((error as NodeJS.ErrnoException).code === 'EPIPE') return exitCodes.ok;
+    const failure = asFailure(error);
+    if (failure.message !== '') {
+      // Does not use `output.ts`, because loading it would slow down the start of the demo agent.
+      for (const line of failure.message.split('\n')) io.stderr.write(`svc: ${visible(line)}\n`);
+    }
+    return failure.exit;
+  }
+}

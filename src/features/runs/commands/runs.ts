@@ -1,0 +1,226 @@
+/** `svc runs …`: lists, starts, watches and controls runs. */
+import type { Command } from 'commander';
+import { limits } from '../../../base/limits.ts';
+import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { usage } from '../../../cli/failure.ts';
+import { givenJson, givenObject, withJson } from '../../../cli/given-json.ts';
+import { remote, timeLimit } from '../../../cli/options.ts';
+import { type Column, print, printJson, printRecord, printRows, report } from '../../../cli/output.ts';
+import { findRun, findTeam, type RunRecord } from '../../teams/commands/team-refs.ts';
+import type { RunStatus } from '../rules/run.ts';
+import { stepColumns, timeOf } from './run-lines.ts';
+import { type WatchOptions, watchRun } from './run-watch.ts';
+
+type Options = ApiOptions & WatchOptions & { watch?: boolean };
+
+const run = 'by id, or as <team>#<number>';
+const watching = 'watch the run until it ends; exit code 3 if it failed or was cancelled';
+
+export function addRuns(program: Command, context: Context): void {
+  const runs = program.command('runs').description(`run teams and watch their runs; name a run ${run}`);
+  addLs(runs, context);
+  addCreate(runs, context);
+  addShow(runs, context);
+  addWatch(runs, context);
+  addRunCommand(
+    runs,
+    context,
+    'cancelRun',
+    'cancel',
+    'cancel a run and everything in it that is still running',
+  );
+  addRunCommand(
+    runs,
+    context,
+    'resumeRun',
+    'resume',
+    'continue a failed, cancelled or waiting run with the steps that did not complete',
+  );
+  addRunCommand(runs, context, 'restartRun', 'restart', 'repeat a whole run');
+  addComplete(runs, context);
+  addFail(runs, context);
+  addMail(runs, context);
+}
+
+function addLs(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(runs, 'ls <team>', "list a team's runs, newest first")
+    .alias('list')
+    .option('--status <status>', 'only runs with this status')
+    .action(async (ref: string, options: Options & { status?: RunStatus }) => {
+      const api = await connect(context, options);
+      const { id: team_id } = await findTeam(api, ref);
+      const query = { status: options.status, limit: limits.cli_run_page_items };
+      const now = Date.now();
+      await printRows(
+        io,
+        await api.all('listRuns', { params: { team_id }, query }),
+        [
+          ...columns,
+          { title: 'TIME', value: (one) => timeOf(one, now) },
+          { title: 'CREATED', value: (one) => one.created_at },
+          { title: 'ERROR', value: (one) => one.error ?? one.attention },
+        ],
+        options,
+      );
+    });
+}
+
+function addCreate(runs: Command, context: Context): void {
+  const { io } = context;
+  watchable(
+    withJson(remote(runs, 'create <team>', 'run a team'), 'input', 'the input, a JSON object'),
+  ).action(async (ref: string, options: Options) => {
+    const input = await givenObject(io, 'input', options);
+    const api = await connect(context, options);
+    const team = await findTeam(api, ref);
+    const made = await api.call('createRun', {
+      params: { team_id: team.id },
+      body: input === undefined ? {} : { input },
+      idempotency_key: crypto.randomUUID(),
+    });
+    await watchOrReport(context, api, made, options);
+  });
+}
+
+function addShow(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(
+    runs,
+    'show <run>',
+    "show a run, its participants and its steps; --json prints only the run's record",
+  )
+    .alias('get')
+    .action(async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const found = await findRun(api, ref);
+      if (options.json) return printJson(io, found);
+      const { spec: _, ...shown } = found;
+      await printRecord(io, shown, options);
+      const params = { team_id: found.team_id, run_id: found.id };
+      const { members } = await api.call('listRunMembers', { params: { run_id: found.id } });
+      await print(io, '\n');
+      await printRows(
+        io,
+        members,
+        [
+          { title: 'ACTOR', value: (member) => member.actor_id },
+          { title: 'ROLE', value: (member) => member.role },
+          { title: 'AGENT', value: (member) => member.agent_id },
+          { title: 'NODE', value: (member) => member.node_id },
+          { title: 'STATUS', value: (member) => member.status },
+          { title: 'MAIL', value: (member) => member.pending_messages },
+        ],
+        options,
+      );
+      const steps = await api.call('listSteps', { params });
+      if (steps.length === 0) return;
+      await print(io, '\n');
+      const by_key = new Map(steps.map((step) => [step.step_key, step]));
+      await printRows(io, steps, stepColumns(found, by_key, Date.now()), options);
+    });
+}
+
+function addWatch(runs: Command, context: Context): void {
+  remote(runs, 'watch <run>', 'show a run until it ends; exit code 3 if it failed or was cancelled')
+    .option('--timeout <duration>', 'time limit (exit code 124)', timeLimit)
+    .action(async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      await watchRun(context, api, await findRun(api, ref), options);
+    });
+}
+
+function addComplete(runs: Command, context: Context): void {
+  const { io } = context;
+  withJson(remote(runs, 'complete <run>', 'complete a run'), 'output', 'the output, any JSON').action(
+    async (ref: string, options: Options) => {
+      const output = await givenJson(io, 'output', options);
+      const api = await connect(context, options);
+      const body = output === undefined ? {} : { output };
+      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      await watchOrReport(context, api, await api.call('completeRun', args), options);
+    },
+  );
+}
+
+function addFail(runs: Command, context: Context): void {
+  remote(runs, 'fail <run>', 'fail a run')
+    .requiredOption('--error <text>', 'the reason')
+    .action(async (ref: string, options: Options & { error: string }) => {
+      const api = await connect(context, options);
+      const body = { error_text: options.error };
+      const args = { params: await paramsOf(api, ref), body, idempotency_key: crypto.randomUUID() };
+      await watchOrReport(context, api, await api.call('failRun', args), options);
+    });
+}
+
+function addMail(runs: Command, context: Context): void {
+  const { io } = context;
+  remote(runs, 'mail <run>', 'list all mail of a run, oldest first, without its payload').action(
+    async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id: run_id } = await findRun(api, ref);
+      await printRows(
+        io,
+        await api.all('listRunMail', { params: { run_id } }),
+        [
+          { title: 'ID', value: (mail) => mail.id },
+          { title: 'FROM', value: (mail) => mail.from_actor_id },
+          { title: 'TO', value: (mail) => mail.to_actor_id },
+          { title: 'STATUS', value: (mail) => mail.status },
+          { title: 'CREATED', value: (mail) => mail.created_at },
+          { title: 'REASON', value: (mail) => mail.reason },
+        ],
+        options,
+      );
+    },
+  );
+}
+
+function addRunCommand(
+  runs: Command,
+  context: Context,
+  op: 'cancelRun' | 'resumeRun' | 'restartRun',
+  name: string,
+  description: string,
+): void {
+  watchable(remote(runs, `${name} <run>`, description)).action(async (ref: string, options: Options) => {
+    const api = await connect(context, options);
+    const args = { params: await paramsOf(api, ref), idempotency_key: crypto.randomUUID() };
+    await watchOrReport(context, api, await api.call(op, args), options);
+  });
+}
+
+async function watchOrReport(context: Context, api: Api, made: RunRecord, options: Options): Promise<void> {
+  if (options.watch) return void (await watchRun(context, api, made, options));
+  await reportRun(context, made, options);
+}
+
+/** Prints the result of a command that started or changed a run. */
+export function reportRun({ io }: Context, made: RunRecord, options: { json?: boolean }): Promise<void> {
+  const line = `${made.id}  #${made.number}  ${made.status}`;
+  return report(io, made, { line, columns }, options);
+}
+
+/** Adds `--watch` and `--timeout` to a command that starts or continues a run. */
+export function watchable(command: Command): Command {
+  return command
+    .option('-w, --watch', watching)
+    .option('--timeout <duration>', 'with --watch: time limit (exit code 124)', timeLimit)
+    .hook('preAction', () => {
+      const { watch, timeout } = command.opts<{ watch?: boolean; timeout?: number }>();
+      if (timeout !== undefined && !watch) throw usage('--timeout needs --watch');
+    });
+}
+
+export async function paramsOf(api: Api, ref: string): Promise<{ team_id: string; run_id: string }> {
+  const { id: run_id, team_id } = await findRun(api, ref);
+  return { team_id, run_id };
+}
+
+const columns: Column<RunRecord>[] = [
+  { title: 'ID', value: (one) => one.id },
+  { title: '#', value: (one) => one.number },
+  { title: 'STATUS', value: (one) => one.status },
+];

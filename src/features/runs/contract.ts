@@ -1,0 +1,284 @@
+/** API of runs of teams and their steps. */
+import { z } from 'zod';
+import { bounded, id, list, pageQuery, position, time } from '../../api/fields.ts';
+import { route } from '../../api/route.ts';
+import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
+import { agentStatuses } from '../agents/rules.ts';
+import { anyJson, stepFields, stepKey } from '../teams/contract/spec.ts';
+import { specRecord } from '../teams/contract/teams.ts';
+import { stepConditions } from '../teams/rules/team.ts';
+import { runStatuses, stepStatuses } from './rules/run.ts';
+
+export const runRecord = z
+  .object({
+    id,
+    number: z.int(),
+    team_id: id,
+    task_id: id,
+    status: z.enum(runStatuses),
+    spec: specRecord,
+    input: z.record(z.string(), z.unknown()),
+    output: anyJson,
+    error: z.string().nullable(),
+    attempt: z.int().meta({ description: 'Incremented by a restart.' }),
+    version: z.int(),
+    attention: z
+      .string()
+      .nullable()
+      .meta({ description: 'Why a person should look at the run although it continues.' }),
+    created_by: id,
+    created_at: time,
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'Run' });
+
+const stepRecord = z
+  .object({
+    run_id: id,
+    step_key: z.string(),
+    member_id: z.string(),
+    depends_on: z.array(z.string()),
+    when: z.enum(stepConditions),
+    prompt: z.string(),
+    status: z.enum(stepStatuses),
+    input: anyJson,
+    output: anyJson,
+    error_text: z.string().nullable(),
+    attempt: z.int(),
+    max_attempts: z.int(),
+    timeout_seconds: z.int().nullable(),
+    agent_id: id.nullable().meta({ description: 'The agent of the current attempt.' }),
+    started_at: time.nullable(),
+    ended_at: time.nullable(),
+  })
+  .meta({ id: 'Step' });
+
+const runMember = z
+  .object({
+    actor_id: z.string(),
+    member_id: z.string().nullable(),
+    role: z.enum(['leader', 'worker', 'human']),
+    agent_id: id.nullable(),
+    node_id: z.string().nullable(),
+    status: z.enum(agentStatuses).nullable().meta({ description: 'Status of the agent.' }),
+    pending_messages: z.int().meta({ description: 'Number of unacknowledged messages.' }),
+  })
+  .meta({ id: 'RunMember' });
+
+const errorText = z
+  .string({ error: problems.errorTextRequired().message })
+  .refine((text) => text.trim() !== '', { error: problems.errorTextRequired().message })
+  .pipe(bounded(limits.team_text_chars_max));
+const reason = bounded(limits.team_text_chars_max).refine((text) => text.trim() !== '', {
+  error: 'is required',
+});
+const output = z.object({ output: anyJson.optional() });
+
+const ofTeam = '/api/teams/{team_id}/runs' as const;
+const one = `${ofTeam}/{run_id}` as const;
+const step = `${one}/steps/{step_key}` as const;
+const common = { tag: 'Runs', action: 'team.work', method: 'POST', idempotent: true } as const;
+const runAnswer = { 200: runRecord } as const;
+const stepAnswer = { 200: stepRecord } as const;
+const runErrors = ['teamNotFound', 'runNotFound'] as const;
+const stepErrors = [...runErrors, 'stepNotFound'] as const;
+
+export const runRoutes = {
+  listRuns: route({
+    method: 'GET',
+    path: ofTeam,
+    action: 'team.read',
+    tag: 'Runs',
+    summary: "List a team's runs, newest first",
+    query: z.object({ ...pageQuery, status: z.enum(runStatuses).optional() }),
+    answers: { 200: list(runRecord) },
+    errors: ['teamNotFound'],
+  }),
+  createRun: route({
+    ...common,
+    path: ofTeam,
+    summary: 'Run a team',
+    description:
+      'Uses the current definition. Also creates a task, with `input.title` as its title if that is text.',
+    body: z.object({
+      input: z.record(z.string(), z.unknown(), { error: 'must be an object' }).default({}),
+    }),
+    unknown_fields: 'ignored',
+    answers: { 201: runRecord },
+    errors: ['teamNotFound'],
+  }),
+  getRun: route({
+    method: 'GET',
+    path: one,
+    action: 'team.read',
+    tag: 'Runs',
+    summary: 'Get a run',
+    answers: runAnswer,
+    errors: runErrors,
+  }),
+  findRun: route({
+    method: 'GET',
+    path: '/api/teams/runs/{run_id}',
+    action: 'team.read',
+    tag: 'Runs',
+    summary: 'Get a run without naming its team',
+    answers: runAnswer,
+    errors: ['runNotFound'],
+  }),
+  listRunMembers: route({
+    method: 'GET',
+    path: '/api/teams/runs/{run_id}/members',
+    action: 'team.read',
+    tag: 'Runs',
+    summary: 'List the participants of a run',
+    description: 'Without a leader, `leader` is the first member, with the role `worker`.',
+    answers: {
+      200: z
+        .object({ run_id: id, team_id: id, leader: runMember, members: z.array(runMember) })
+        .meta({ id: 'RunMembers' }),
+    },
+    errors: ['runNotFound'],
+  }),
+  cancelRun: route({
+    ...common,
+    path: `${one}/cancel`,
+    summary: 'Cancel a run and everything in it that is still running',
+    answers: runAnswer,
+    errors: runErrors,
+  }),
+  resumeRun: route({
+    ...common,
+    path: `${one}/resume`,
+    summary: 'Continue a failed, cancelled or waiting run with the steps that did not complete',
+    answers: runAnswer,
+    errors: [...runErrors, 'runCompleted'],
+  }),
+  restartRun: route({
+    ...common,
+    path: `${one}/restart`,
+    summary: 'Start a run again from the beginning',
+    description:
+      'Starts its next attempt. Everything that the current attempt is doing is stopped, and steps that were added are removed.',
+    answers: runAnswer,
+    errors: runErrors,
+  }),
+  completeRun: route({
+    ...common,
+    path: `${one}/complete`,
+    summary: 'Complete a run, with its output',
+    description: 'Everything that it is doing is stopped.',
+    body: output,
+    unknown_fields: 'ignored',
+    answers: runAnswer,
+    errors: runErrors,
+  }),
+  failRun: route({
+    ...common,
+    path: `${one}/fail`,
+    summary: 'Mark a run as failed',
+    description: 'Everything that it is doing is stopped.',
+    body: z.object({ error_text: errorText }),
+    unknown_fields: 'ignored',
+    answers: runAnswer,
+    errors: [...runErrors, 'errorTextRequired'],
+  }),
+  listSteps: route({
+    method: 'GET',
+    path: `${one}/steps`,
+    action: 'team.read',
+    tag: 'Runs',
+    summary: "List a run's steps, in the order in which they were defined or added",
+    answers: { 200: z.array(stepRecord) },
+    errors: runErrors,
+  }),
+  addStep: route({
+    ...common,
+    path: `${one}/steps`,
+    summary: 'Add a step to a run that has not ended',
+    body: z.object({
+      step_key: stepKey,
+      member_id: z
+        .string({ error: problems.memberIdRequired().message })
+        .min(1, { error: problems.memberIdRequired().message }),
+      ...stepFields,
+    }),
+    unknown_fields: 'ignored',
+    answers: { 201: stepRecord },
+    errors: [
+      ...runErrors,
+      'stepKeyRequired',
+      'memberIdRequired',
+      'memberUndefined',
+      'stepNeedsUndefined',
+      'stepExists',
+      'tooManySteps',
+    ],
+  }),
+  startStep: route({
+    ...common,
+    path: `${step}/start`,
+    summary: 'Start a step of a member without an agent',
+    description:
+      'The step must be `ready`. Like all commands on steps, it fails with 409 `step is <status>` in another state.',
+    answers: stepAnswer,
+    errors: stepErrors,
+  }),
+  completeStep: route({
+    ...common,
+    path: `${step}/complete`,
+    summary: 'Complete a step, with its output',
+    description: 'The step must be ready, running or waiting for input. Its current attempt is stopped.',
+    body: output,
+    unknown_fields: 'ignored',
+    answers: stepAnswer,
+    errors: stepErrors,
+  }),
+  failStep: route({
+    ...common,
+    path: `${step}/fail`,
+    summary: 'Mark a step as failed',
+    description: 'The step must be ready, running or waiting for input. It is not retried.',
+    body: z.object({ error_text: errorText }),
+    unknown_fields: 'ignored',
+    answers: stepAnswer,
+    errors: [...stepErrors, 'errorTextRequired'],
+  }),
+  requireStepInput: route({
+    ...common,
+    path: `${step}/input-required`,
+    summary: 'Make a step wait for input',
+    body: z.object({ reason }),
+    unknown_fields: 'ignored',
+    answers: stepAnswer,
+    errors: stepErrors,
+  }),
+  resumeStep: route({
+    ...common,
+    path: `${step}/resume`,
+    summary: 'Give a step the input that it waits for',
+    description: 'An agent gets `input` in a new attempt; a member without an agent continues its attempt.',
+    body: z.object({ input: anyJson.optional() }),
+    unknown_fields: 'ignored',
+    answers: stepAnswer,
+    errors: stepErrors,
+  }),
+  followRun: route({
+    method: 'GET',
+    path: `${one}/events`,
+    action: 'team.read',
+    tag: 'Events',
+    summary: 'Stream the events of a run',
+    description:
+      'Server-Sent Events: numbered `run`, `step` and `mail` frames with the record after each change, kept as long as the run. The stream starts after the given position, or with the first event, and continues with new events.',
+    query: z.object({
+      after: position
+        .optional()
+        .meta({ description: 'Like the header `Last-Event-ID`, which takes precedence.' }),
+    }),
+    answers: { 200: z.looseObject({ type: z.string() }).meta({ id: 'RunEvent' }) },
+    errors: [...runErrors, 'invalidLastEventId'],
+    raw: 'sse',
+  }),
+};

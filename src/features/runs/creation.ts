@@ -1,0 +1,50 @@
+/** Creates runs, in the caller's transaction. */
+import { limits } from '../../base/limits.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { TeamRow } from '../teams/queries.ts';
+import { memberKind, type TeamSpec } from '../teams/rules/team.ts';
+import { insertRun, nextRunNumber, type RunRow, runOfNum } from './queries/runs.ts';
+import { insertSteps } from './queries/steps.ts';
+import { runMode } from './rules/run.ts';
+import { stepRow } from './run-commands.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface CreateRun {
+  id: string;
+  team: TeamRow;
+  task_num: number;
+  input: Record<string, unknown>;
+  /** A user's id. */
+  created_by: string;
+  /** Unix ms. */
+  now: number;
+}
+
+/** Creates a run of the current definition of the team, and starts it. */
+export function createRun(tx: Tx, scheduler: Scheduler, asked: CreateRun): RunRow {
+  const { id, team, task_num, input, created_by, now } = asked;
+  const spec = JSON.parse(team.spec) as TeamSpec;
+  const run_num = insertRun(tx, {
+    ...{ id, team_num: team.num, task_num, created_by },
+    number: nextRunNumber(tx, team.num),
+    status: 'pending',
+    spec: team.spec,
+    input: JSON.stringify(input),
+    attempt: 1,
+    version: 1,
+    mode: runMode(spec),
+    leader: 'unasked',
+    ...{ rounds: 0, steps_seen: 0, created_at: now },
+  });
+  const kinds = new Map(spec.members.map((member) => [member.member_id, memberKind(member)]));
+  const rows = spec.steps.map((step) => stepRow(step, kinds.get(step.member_id)!));
+  insertSteps(tx, run_num, rows);
+  scheduler.apply(tx, run_num, { kind: 'begun' });
+  return runOfNum(tx, run_num)!;
+}
+
+/** The title of the task of a run that is created without one: `title` of the input if it is text, else `Run <number>`. */
+export function taskTitle(reader: Reader, team: TeamRow, { title }: Record<string, unknown>): string {
+  const is_title = typeof title === 'string' && title.trim() !== '';
+  return is_title ? title.slice(0, limits.name_chars_max) : `Run ${nextRunNumber(reader, team.num)}`;
+}

@@ -1,0 +1,102 @@
+/**
+ * Carries out the effects of a run's state machine, in the transaction of their cause: each becomes rows and intents. The
+ * intents hand attempts to agents (`launcher.ts`), and the results come back as facts (`outcomes.ts`).
+ */
+import { idFrom, idFromKeyed } from '../../base/ids.ts';
+import { subkey } from '../../base/secret-key.ts';
+import type { Tx } from '../../store/store.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { findAgent, liveAgentsOfRun } from '../agents/queries/agents.ts';
+import { type Member, memberKind } from '../teams/rules/team.ts';
+import type { Attempts } from './attempts.ts';
+import { isAgentOf } from './participants.ts';
+import { findAttempt, hasAttempts, insertAttempt } from './queries/attempts.ts';
+import { type RunRow, specOf } from './queries/runs.ts';
+import { findStep } from './queries/steps.ts';
+import type { AttemptTarget, Effect } from './rules/graph.ts';
+
+export class Dispatcher {
+  readonly #core: AgentCore;
+  readonly #attempts: Attempts;
+  readonly #id_key: Uint8Array;
+
+  constructor(core: AgentCore, attempts: Attempts) {
+    this.#core = core;
+    this.#attempts = attempts;
+    this.#id_key = subkey(core.key, 'ids of agents in runs');
+  }
+
+  execute(tx: Tx, run: RunRow, effects: readonly Effect[]): void {
+    const launches = effects.some(({ kind }) => kind === 'launch' || kind === 'start_round');
+    // Agents of an earlier attempt of the run know things that this attempt must not.
+    if (launches && run.attempt > 1 && !hasAttempts(tx, run)) this.#stopAgents(tx, run);
+    for (const effect of effects) this.#execute(tx, run, effect);
+  }
+
+  timers(): Pick<TimerHandlers, 'step_timeout'> {
+    return {
+      step_timeout: (tx, { ref, payload }) =>
+        this.#attempts.timedOut(tx, Number(ref), payload.timeout_seconds),
+    };
+  }
+
+  #execute(tx: Tx, run: RunRow, effect: Effect): void {
+    switch (effect.kind) {
+      case 'launch':
+        this.#launch(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        break;
+      case 'start_round':
+        this.#launch(tx, run, { kind: 'round', round: effect.round });
+        break;
+      case 'end_attempt':
+        this.#cancel(tx, run, { kind: 'step', step_key: effect.step_key, attempt: effect.attempt });
+        break;
+      case 'end_round':
+        this.#cancel(tx, run, { kind: 'round', round: effect.round });
+        break;
+      case 'run_ended':
+        this.#stopAgents(tx, run);
+        break;
+    }
+  }
+
+  #launch(tx: Tx, run: RunRow, target: AttemptTarget): void {
+    const { members, leader_member_id } = specOf(run);
+    const member_id =
+      target.kind === 'step' ? findStep(tx, run.num, target.step_key)!.member_id : leader_member_id!;
+    const member = members.find((one) => one.member_id === member_id)!;
+    const agent_id = this.#agentId(tx, run, member, target);
+    const attempt_num = insertAttempt(tx, {
+      ...{ run_num: run.num, run_attempt: run.attempt, target, member_id, agent_id },
+      created_at: this.#core.clock.now(),
+    });
+    this.#core.outbox.enqueue(tx, member.agent!.node_id, agent_id, 'prepare', { attempt_num });
+  }
+
+  /** Keyed, because a node that knows the id in advance could report an agent with it. */
+  #agentId(tx: Tx, run: RunRow, member: Member, target: AttemptTarget): string {
+    const parts = agentParts(run, member, target);
+    // A run that began before an upgrade continues with its agents.
+    const earlier = idFrom('agt', ...parts);
+    const row = findAgent(tx, earlier);
+    return row && isAgentOf(row, run, member) ? earlier : idFromKeyed('agt', this.#id_key, ...parts);
+  }
+
+  #cancel(tx: Tx, run: RunRow, target: AttemptTarget): void {
+    const attempt = findAttempt(tx, run, target);
+    if (attempt) this.#attempts.cancel(tx, attempt);
+  }
+
+  #stopAgents(tx: Tx, run: RunRow): void {
+    for (const { id } of liveAgentsOfRun(tx, run.num)) this.#attempts.stopAgent(tx, id);
+  }
+}
+
+/** An ACP member has one agent per attempt of the run, a plain member one per step, and one for all its rounds. */
+function agentParts(run: RunRow, member: Member, target: AttemptTarget): string[] {
+  const { member_id } = member;
+  if (memberKind(member) === 'acp') return [run.id, member_id, 'attempt', String(run.attempt)];
+  // An id must never change, so rounds keep the empty key.
+  return [run.id, member_id, 'step', target.kind === 'step' ? target.step_key : ''];
+}

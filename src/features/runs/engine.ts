@@ -1,0 +1,45 @@
+/** Wires the parts that execute runs. */
+import type { FactHandlers } from '../../work/facts.ts';
+import type { IntentHandlers } from '../../work/outbox.ts';
+import type { TimerHandlers } from '../../work/timers.ts';
+import type { AgentCore } from '../agents/core.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
+import type { SessionHooks } from '../feature.ts';
+import { Attempts } from './attempts.ts';
+import { Dispatcher } from './dispatcher.ts';
+import { Launcher } from './launcher.ts';
+import { Outcomes } from './outcomes.ts';
+import { RunPublisher } from './publisher.ts';
+import { Scheduler } from './scheduler.ts';
+
+export interface RunEngine {
+  scheduler: Scheduler;
+  publisher: RunPublisher;
+  ended: SessionHooks['onExit'];
+  facts: FactHandlers;
+  timers: Pick<TimerHandlers, 'step_timeout'>;
+  intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'hear'>;
+}
+
+export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {
+  const { clock, feed, facts } = core;
+  const publisher = new RunPublisher({ clock, feed });
+  const scheduler = new Scheduler({
+    clock,
+    facts,
+    publisher,
+    execute: (tx, run, effects) => dispatcher.execute(tx, run, effects),
+  });
+  const attempts = new Attempts(core, lifecycle, scheduler);
+  const dispatcher = new Dispatcher(core, attempts);
+  const launcher = new Launcher(core, lifecycle, attempts);
+  const outcomes = new Outcomes(core, attempts, publisher);
+  return {
+    scheduler,
+    publisher,
+    ended: (tx, session_id, exit) => outcomes.sessionEnded(tx, session_id, exit),
+    facts: outcomes.facts(),
+    timers: dispatcher.timers(),
+    intents: { ...outcomes.intents(), prepare: (intent) => launcher.prepare(intent) },
+  };
+}

@@ -1,0 +1,40 @@
+/** Runs of teams: their steps, the attempts of agents, and the events of a run. */
+import type { AgentsFeature } from '../agents/index.ts';
+import type { Core, Feature } from '../feature.ts';
+import type { Tokens } from '../tokens/service.ts';
+import { openRunEngine } from './engine.ts';
+import { runHandlers } from './http.ts';
+import { participantsOfAgent } from './participants.ts';
+import type { RunPublisher } from './publisher.ts';
+import { hasOpenRuns } from './queries/runs.ts';
+import { RunEvents } from './run-events.ts';
+import type { Scheduler } from './scheduler.ts';
+import { Runs } from './service.ts';
+import { stepContextOf } from './step-context.ts';
+
+export interface RunsFeature extends Feature {
+  runs: Runs;
+  scheduler: Scheduler;
+  publisher: RunPublisher;
+}
+
+export function openRuns(
+  core: Core,
+  { agents, tokens }: { agents: AgentsFeature; tokens: Tokens },
+): RunsFeature {
+  const { store, clock, streams } = core;
+  const engine = openRunEngine(agents.core, agents.lifecycle);
+  const { scheduler, publisher } = engine;
+  const runs = new Runs({ ...core, scheduler });
+  const events = new RunEvents({ store, clock, publisher });
+  return {
+    name: 'runs',
+    ...{ runs, scheduler, publisher },
+    routes: runHandlers({ runs, events, tokens, streams }),
+    facts: { runs: engine.facts },
+    timers: engine.timers,
+    intents: engine.intents,
+    session: { environment: stepContextOf, onExit: engine.ended },
+    extensions: { participantsOf: participantsOfAgent, hasOpenRuns },
+  };
+}

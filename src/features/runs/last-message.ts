@@ -1,0 +1,81 @@
+/** Reads the last message of an agent in a turn from its log. It is the output of a step or round. */
+import { AGENT_METHODS } from '@agentclientprotocol/sdk';
+import { blocksText } from '../../acp/blocks.ts';
+import { turnEndOf } from '../../acp/entries.ts';
+import { fieldsOf, stringOf } from '../../acp/json.ts';
+import { readUpdate } from '../../acp/updates.ts';
+import { limits } from '../../base/limits.ts';
+import type { EventRecord } from '../../core/event.ts';
+import { Problem } from '../../core/problem.ts';
+import type { EventLog } from '../../events/log.ts';
+
+/** Updates about work: a message before them was not the last one. */
+const WORK = [
+  ...['tool_call', 'tool_call_update', 'tool_call_content_chunk', 'plan', 'plan_update'],
+  ...['agent_thought_chunk', 'agent_thought', 'user_message_chunk', 'user_message'],
+  ...['session_message', 'session_message_chunk'],
+];
+
+/**
+ * Null if the agent sent no message, or its log was deleted. A longer message is cut at the start, to
+ * `limits.step_output_bytes_max` characters.
+ */
+export async function lastMessage(
+  log: EventLog,
+  agent_id: string,
+  prompt_id: string,
+): Promise<string | null> {
+  const chunks: string[] = [];
+  /** Ids of messages that were sent again in full after these chunks. */
+  const replaced = new Set<unknown>();
+  let chars = 0;
+  let inside = false;
+  try {
+    for await (const event of backwards(log, agent_id)) {
+      if (event.direction === 'to_agent') {
+        // The prompt that started the turn.
+        if (inside && event.method === AGENT_METHODS.session_prompt) break;
+        continue;
+      }
+      inside ||= turnEndOf(event, prompt_id) !== null;
+      // A sub-agent's messages are not the agent's.
+      if (!inside || event.subagent !== undefined) continue;
+      const { kind, text, message_id, whole } = updateOf(event);
+      if (text !== null) {
+        if (replaced.has(message_id)) continue;
+        if (whole) replaced.add(message_id);
+        chunks.push(text);
+        chars += text.length;
+        if (chars > limits.step_output_bytes_max) break;
+      } else if (chunks.length > 0 && WORK.includes(kind)) break;
+    }
+  } catch (error) {
+    if (!(error instanceof Problem)) throw error;
+  }
+  if (chunks.length === 0) return null;
+  return chunks.reverse().join('').slice(-limits.step_output_bytes_max);
+}
+
+/** The ACP messages of both directions, newest first. */
+async function* backwards(log: EventLog, agent_id: string): AsyncGenerator<EventRecord> {
+  for (let before = Number.MAX_SAFE_INTEGER; ; ) {
+    const limit = limits.page_items_max;
+    const page = await log.page(agent_id, { before, limit, types: ['acp_event'] });
+    yield* page.toReversed();
+    if (page.length === 0) return;
+    before = page[0]!.seq;
+  }
+}
+
+/** `text`: null unless the update is part of a message. `whole`: it replaces the message's earlier chunks. */
+function updateOf({ payload }: EventRecord) {
+  const raw = fieldsOf(fieldsOf(fieldsOf(payload).params).update);
+  const kind = String(raw.sessionUpdate ?? '');
+  const about = { kind, message_id: raw.messageId };
+  const update = readUpdate(raw);
+  if (update.kind === 'message' && update.voice === 'agent_message') {
+    return { ...about, text: update.blocks && blocksText(update.blocks), whole: true };
+  }
+  const is_chunk = update.kind === 'chunk' && update.voice === 'agent_message';
+  return { ...about, text: is_chunk ? (stringOf(fieldsOf(update.block).text) ?? '') : null, whole: false };
+}

@@ -1,0 +1,228 @@
+/**
+ * Carries out the intent that gives an attempt to its agent. It creates the workdir and the agent if necessary, then starts a
+ * session for a plain member, or queues a prompt for a member that speaks ACP. Idempotent, so it is repeated if its result is
+ * not known.
+ */
+import { KeyedQueue } from '../../base/async.ts';
+import { failpoint } from '../../base/failpoint.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import type { Worktree } from '../../core/node.ts';
+import { invalid, isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { areRoot } from '../../store/users.ts';
+import type { Intent } from '../../work/outbox.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import { AcpTransaction } from '../agents/acp-transaction.ts';
+import { type AgentCore, SERVICE } from '../agents/core.ts';
+import { type CreateAgent, fromPreset, insertNew } from '../agents/creation.ts';
+import type { Lifecycle } from '../agents/lifecycle.ts';
+import { place, sharedWorktreeId, sharesWorktree } from '../agents/placement.ts';
+import { loadAcpState } from '../agents/queries/acp-state.ts';
+import { type AgentRow, findAgent, findSession } from '../agents/queries/agents.ts';
+import { sendNext } from '../conversations/driver.ts';
+import { queuePrompt } from '../conversations/queries.ts';
+import { editorsOf, teamOfNum } from '../teams/queries.ts';
+import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
+import type { Attempts } from './attempts.ts';
+import { isAgentOf } from './participants.ts';
+import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
+import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
+import { findStep } from './queries/steps.ts';
+import { isRunOver } from './rules/run.ts';
+import { inputOf, roundInput, stepInput } from './step-io.ts';
+import { introduction, roundPrompt, stepPrompt } from './step-prompts.ts';
+
+/** What an attempt needs to start. */
+interface Launch {
+  attempt: Attempt;
+  run: RunRow;
+  spec: TeamSpec;
+  member: Member;
+  team_name: string;
+  /** Null if it does not exist yet. */
+  agent: AgentRow | null;
+}
+
+export class Launcher {
+  readonly #core: AgentCore;
+  readonly #lifecycle: Lifecycle;
+  readonly #attempts: Attempts;
+  /** One queue per shared worktree, so that parallel steps create it only once. */
+  readonly #worktrees = new KeyedQueue();
+
+  constructor(core: AgentCore, lifecycle: Lifecycle, attempts: Attempts) {
+    this.#core = core;
+    this.#lifecycle = lifecycle;
+    this.#attempts = attempts;
+  }
+
+  async prepare({ payload: { attempt_num } }: Intent<'prepare'>): Promise<void> {
+    const { store } = this.#core;
+    try {
+      const launch = await store.read((reader) => findLaunch(reader, attempt_num));
+      if (!launch) return;
+      await this.#stopBusyAgent(launch);
+      const request = requestOf(launch);
+      const give = (worktree: Worktree | null) =>
+        store.write((tx) => this.#give(tx, attempt_num, request, worktree));
+      await (launch.agent === null ? this.#createWorktree(launch, request, give) : give(null));
+    } catch (error) {
+      if (!(error instanceof Problem) || isOutOfReach(error) || error.code === problems.draining().code) {
+        throw error;
+      }
+      const final = error.kind === 'invalid' || error.kind === 'not_found';
+      const failed = { kind: 'failed', error_text: error.message, final } as const;
+      await store.write((tx) => this.#attempts.end(tx, attempt_num, failed));
+    }
+    failpoint('step_prepared');
+  }
+
+  /**
+   * Stops the agent's current session if it cannot take the attempt: any session of a plain agent, and a session that is being
+   * stopped or whose ACP connection failed.
+   */
+  async #stopBusyAgent({ agent, member }: Launch): Promise<void> {
+    if (!agent || !isLive(agent)) return;
+    const { store } = this.#core;
+    const takes_prompts = await store.read((reader) => {
+      const session = findSession(reader, agent.session_id!);
+      return session?.stopping !== 1 && loadAcpState(reader, session!.num).phase !== 'failed';
+    });
+    if (memberKind(member) === 'acp' && takes_prompts) return;
+    const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
+    await this.#lifecycle.stop(find, SERVICE, limits.stop_grace_ms).catch((error: unknown) => {
+      // It has ended in the meantime.
+      if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
+    });
+    const still = await store.read((reader) => isLive(find(reader)));
+    // Not a Problem, so the outbox tries again later.
+    if (still) throw new Error(`session ${agent.session_id} has not ended yet`);
+  }
+
+  /** All agents of a member share one worktree per run. */
+  #createWorktree(
+    { run, member, team_name }: Launch,
+    request: CreateAgent,
+    give: (worktree: Worktree) => Promise<void>,
+  ): Promise<void> {
+    const { member_id } = member;
+    const shared = sharedWorktreeId(run.id, member_id);
+    const name = `${team_name}-${member_id}`;
+    const rights = {
+      all: false,
+      owner: run.created_by,
+      mayOperate: (reader: Reader, row: AgentRow) =>
+        row.team_num === run.team_num || mayUseWorktree(reader, row, run),
+      shares: (row: AgentRow) => sharesWorktree(row, { run_num: run.num, member_id }),
+    };
+    return this.#worktrees.run(shared, () => place(this.#core, shared, { ...request, name }, rights, give));
+  }
+
+  #give(tx: Tx, attempt_num: number, request: CreateAgent, worktree: Worktree | null): void {
+    const launch = findLaunch(tx, attempt_num);
+    if (!launch) return;
+    const { attempt, run, member } = launch;
+    const row = launch.agent ?? this.#insertAgent(tx, launch, request, worktree);
+    const acp = memberKind(member) === 'acp';
+    if (!acp) mustFit(inputOf(tx, run, attempt.target));
+    const prompt_id = acp ? newId('prm') : null;
+    const fresh = !isLive(row);
+    if (prompt_id !== null) {
+      const actor_id = actorIdOf(member.member_id, run.team_id);
+      const mail = this.#core.extensions.pendingMail(tx, { run_num: run.num, actor_id, prompt_id });
+      const first = fresh || !hasReceivedAttempt(tx, row.session_id!);
+      const texts = [promptOf(tx, launch, first), mail].filter((text) => text !== null);
+      const content = [{ type: 'text', text: texts.join('\n\n') }];
+      const { created_by } = run;
+      queuePrompt(tx, row.num, { id: prompt_id, content, created_by, created_at: this.#core.clock.now() });
+    }
+    updateAttempt(tx, attempt.num, { prompt_id });
+    if (fresh) {
+      const { session_id } = this.#lifecycle.begin(tx, row, SERVICE);
+      if (!acp) updateAttempt(tx, attempt.num, { session_id });
+    } else AcpTransaction.run(this.#core, tx, row.session_id!, sendNext);
+    this.#core.records.publish(tx, row.id);
+  }
+
+  #insertAgent(
+    tx: Tx,
+    { attempt, run, member }: Launch,
+    request: CreateAgent,
+    worktree: Worktree | null,
+  ): AgentRow {
+    // The agent existed when its worktree was looked up, and was deleted since.
+    if (!worktree) throw problems.agentNotFound();
+    const { member_id } = member;
+    const membership = { team_num: run.team_num, run_num: run.num, member_id, state_team: run.team_id };
+    const owner = { user_id: run.created_by, principal: SERVICE };
+    return insertNew(this.#core, tx, attempt.agent_id, owner, request, worktree, membership);
+  }
+}
+
+/**
+ * Whether the run may use the worktree of this agent: the agent belongs to the creator of the run, and everybody who edited the
+ * team's definition may operate it. Otherwise a definition could do to a person's worktree what its author may not.
+ */
+function mayUseWorktree(reader: Reader, row: AgentRow, run: RunRow): boolean {
+  if (row.owner_id !== run.created_by) return false;
+  const others = editorsOf(teamOfNum(reader, run.team_num)!).filter((id) => id !== row.owner_id);
+  return areRoot(reader, others);
+}
+
+/** Null if the attempt has ended, or was given to its agent before. */
+function findLaunch(reader: Reader, attempt_num: number): Launch | null {
+  const attempt = attemptOfNum(reader, attempt_num);
+  if (!attempt || attempt.ended || attempt.session_id !== null || attempt.prompt_id !== null) return null;
+  const run = runOfNum(reader, attempt.run_num)!;
+  if (isRunOver(run)) return null;
+  const spec = specOf(run);
+  const member = spec.members.find(({ member_id }) => member_id === attempt.member_id)!;
+  const team_name = teamOfNum(reader, run.team_num)!.name;
+  const agent = findAgent(reader, attempt.agent_id) ?? null;
+  // A node may report agents with ids of its choice.
+  if (agent && !isAgentOf(agent, run, member))
+    throw invalid(`agent ${agent.id} is not an agent of this member`);
+  return { attempt, run, spec, member, team_name, agent };
+}
+
+function requestOf({ attempt: { target }, run, member, team_name }: Launch): CreateAgent {
+  const { member_id } = member;
+  const is_for_step = memberKind(member) === 'plain' && target.kind === 'step';
+  const names = [team_name, member_id, ...(is_for_step ? [target.step_key] : [])];
+  const { env, ...agent } = member.agent!;
+  return fromPreset({
+    ...agent,
+    env: { ...env },
+    name: names.filter(Boolean).join('-').slice(0, limits.name_chars_max),
+    worktree_ref: null,
+    labels: { team: team_name.slice(0, limits.label_chars_max), run: String(run.number), member: member_id },
+    restart_policy: 'never',
+    stdin: false,
+    on_exit: 'kill',
+    prompt: null,
+    start: false,
+  });
+}
+
+/** `first`: whether it is the first prompt of the run to this agent process. */
+function promptOf(
+  tx: Tx,
+  { attempt: { target }, run, spec, member, team_name }: Launch,
+  first: boolean,
+): string {
+  const prompt =
+    target.kind === 'round'
+      ? roundPrompt(roundInput(tx, run, target.round))
+      : stepPrompt(findStep(tx, run.num, target.step_key)!, stepInput(tx, run, target.step_key));
+  return first ? `${introduction({ team_name, spec, member })}\n\n${prompt}` : prompt;
+}
+
+function mustFit(input: object): void {
+  if (Buffer.byteLength(JSON.stringify(input)) > limits.step_input_bytes_max)
+    throw problems.stepInputTooLarge();
+}
+
+function isLive(row: AgentRow): boolean {
+  return row.session_state === 'starting' || row.session_state === 'running';
+}

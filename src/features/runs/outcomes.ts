@@ -1,0 +1,247 @@
+/**
+ * Determines the outcomes of attempts from facts about the sessions and turns of a run's agents. If an outcome needs the node's
+ * disk or the log, an intent reads it before the session's folder is deleted.
+ */
+import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
+import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
+import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
+import type { EventLog } from '../../events/log.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { FactHandlers, FactPayloads } from '../../work/facts.ts';
+import type { IntentHandlers } from '../../work/outbox.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import type { AgentCore } from '../agents/core.ts';
+import { findAgent, findSession, type SessionRow } from '../agents/queries/agents.ts';
+import { deletePrompt, findPrompt } from '../conversations/queries.ts';
+import type { Attempts, Outcome } from './attempts.ts';
+import { lastMessage } from './last-message.ts';
+import type { RunPublisher } from './publisher.ts';
+import {
+  type Attempt,
+  attemptOfNum,
+  attemptOfPrompt,
+  attemptsOfSession,
+  openAttemptsOfAgent,
+  updateAttempt,
+} from './queries/attempts.ts';
+import { runOfNum } from './queries/runs.ts';
+import { isRunOver } from './rules/run.ts';
+import { readOutput } from './step-io.ts';
+
+const UNKNOWN = 'outcome unknown';
+
+export class Outcomes {
+  readonly #core: AgentCore;
+  readonly #attempts: Attempts;
+  readonly #publisher: Pick<RunPublisher, 'setAttention'>;
+
+  constructor(core: AgentCore, attempts: Attempts, publisher: Pick<RunPublisher, 'setAttention'>) {
+    this.#core = core;
+    this.#attempts = attempts;
+    this.#publisher = publisher;
+  }
+
+  facts(): FactHandlers {
+    return {
+      session_started: (tx, { payload }) => {
+        const attempt = openPlainAttempt(tx, payload.session_id);
+        if (attempt) this.#attempts.started(tx, attempt);
+      },
+      session_refused: (tx, { payload: { session_id, agent_id, error } }) => {
+        const attempt = openPlainAttempt(tx, session_id);
+        const failed = { kind: 'failed', error_text: error } as const;
+        if (attempt) this.#attempts.end(tx, attempt.num, failed);
+        this.#endPrompts(tx, agent_id, error);
+      },
+      session_ended: (tx, { payload }) => {
+        this.#showWaiting(tx, payload.agent_id, null);
+        this.#sessionEnded(tx, payload);
+      },
+      acp_failed: (tx, { payload: { agent_id, error } }) =>
+        this.#endPrompts(tx, agent_id, error.slice(0, limits.step_error_chars_max)),
+      acp_waits: (tx, { payload: { agent_id, reason } }) => this.#showWaiting(tx, agent_id, reason),
+      session_ready: (tx, { payload: { agent_id } }) => this.#showWaiting(tx, agent_id, null),
+      turn_began: (tx, { payload: { session_id, prompt_id } }) => {
+        const attempt = attemptOfPrompt(tx, prompt_id);
+        if (!attempt) return;
+        updateAttempt(tx, attempt.num, { session_id });
+        this.#attempts.started(tx, attempt);
+      },
+      turn_ended: (tx, { payload }) => this.#turnEnded(tx, payload),
+      prompt_removed: (tx, { payload: { prompt_id } }) => {
+        const attempt = attemptOfPrompt(tx, prompt_id);
+        const reason = 'its prompt was removed';
+        if (attempt) this.#attempts.end(tx, attempt.num, { kind: 'unknown', reason });
+      },
+    };
+  }
+
+  /** The session's folder is about to be deleted: reads the output in it first. */
+  sessionEnded(tx: Tx, session_id: string, exit: Exit): void {
+    const attempt = openPlainAttempt(tx, session_id);
+    const session = findSession(tx, session_id)!;
+    if (!attempt || exit.exit_code !== 0 || session.stopping === 1) return;
+    const { node_id } = session;
+    const payload = { attempt_num: attempt.num };
+    this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
+  }
+
+  intents(): Pick<IntentHandlers, 'collect' | 'hear'> {
+    return {
+      collect: async ({ lane: session_id, node_id, payload: { attempt_num } }) => {
+        await this.#complete(attempt_num, async ({ agent_id }) => {
+          const left = await this.#stepOutput(node_id, session_id);
+          return readOutput(left ?? (await lastStdout(this.#core.events, agent_id, session_id)));
+        });
+        failpoint('step_collected');
+      },
+      hear: async ({ payload: { attempt_num, prompt_id } }) => {
+        const { events } = this.#core;
+        await this.#complete(attempt_num, ({ agent_id }) => lastMessage(events, agent_id, prompt_id));
+        failpoint('step_heard');
+      },
+    };
+  }
+
+  /** Completes an attempt with an output that must be read first. If it can never be read, the attempt fails. */
+  async #complete(attempt_num: number, read: (attempt: Attempt) => Promise<unknown>): Promise<void> {
+    const { store } = this.#core;
+    const attempt = await store.read((reader) => attemptOfNum(reader, attempt_num));
+    if (!attempt || attempt.ended) return;
+    const outcome = await read(attempt).then(
+      (output): Outcome => ({ kind: 'completed', output }),
+      (error: unknown): Outcome => {
+        const is_temporary = !(error instanceof Problem) || isOutOfReach(error);
+        if (is_temporary || error.code === problems.draining().code) throw error;
+        return { kind: 'failed', error_text: `its output cannot be read: ${error.message}`, final: true };
+      },
+    );
+    await store.write((tx) => this.#attempts.end(tx, attempt_num, outcome));
+  }
+
+  /** Shows on the run why one of its agents accepts no prompts; `reason` null: the agent accepts prompts or has ended. */
+  #showWaiting(tx: Tx, agent_id: string, reason: string | null): void {
+    const agent = findAgent(tx, agent_id);
+    const run = agent && agent.run_num !== null ? runOfNum(tx, agent.run_num) : undefined;
+    if (!run) return;
+    const about = `${actorIdOf(agent!.member_id!, run.team_id)}: `;
+    if (reason !== null && !isRunOver(run)) this.#publisher.setAttention(tx, run, about + reason);
+    else if (run.attention?.startsWith(about)) this.#publisher.setAttention(tx, run, null);
+  }
+
+  /** Null if the session left no output file, or the node no longer knows the session. */
+  async #stepOutput(node_id: string, session_id: string): Promise<Uint8Array | null> {
+    const gone: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
+    try {
+      return await this.#core.nodes.get(node_id).stepOutput(session_id, limits.step_output_bytes_max + 1);
+    } catch (error) {
+      if (error instanceof Problem && gone.includes(error.code)) return null;
+      throw error;
+    }
+  }
+
+  #sessionEnded(tx: Tx, { agent_id, session_id, status, message }: FactPayloads['session_ended']): void {
+    const attempt = openPlainAttempt(tx, session_id);
+    const session = findSession(tx, session_id);
+    if (attempt) {
+      // The intent `collect` reads its output and then ends the attempt.
+      if (status === 'completed') return;
+      if (message === START_INTERRUPTED) this.#attempts.giveAgain(tx, attempt);
+      else this.#attempts.end(tx, attempt.num, outcomeOf(session, status, message ?? null));
+      return;
+    }
+    const agent = findAgent(tx, agent_id);
+    for (const { num, prompt_id } of openAttemptsOfAgent(tx, agent_id)) {
+      if (prompt_id === null) continue;
+      const prompt = agent && findPrompt(tx, agent.num, prompt_id);
+      // A prompt that the agent's next session received is not lost with this session.
+      const was_sent_here = prompt?.session_num === session?.num;
+      const lost = !prompt || (was_sent_here && (prompt.state === 'sent' || prompt.state === 'lost'));
+      if (lost) this.#attempts.end(tx, num, { kind: 'unknown', reason: UNKNOWN });
+    }
+    // The agent's next session takes the queued prompts.
+    if (agent?.session_id !== session_id) return;
+    this.#endPrompts(tx, agent_id, message === START_INTERRUPTED ? null : 'its agent ended before');
+  }
+
+  /**
+   * Ends the attempts whose prompts the agent will not receive. The agent has done nothing for them, so without an error
+   * (`error_text` null) they are given to it again.
+   */
+  #endPrompts(tx: Tx, agent_id: string, error_text: string | null): void {
+    const agent = findAgent(tx, agent_id);
+    if (!agent) return;
+    for (const attempt of openAttemptsOfAgent(tx, agent_id)) {
+      const { prompt_id } = attempt;
+      const prompt = prompt_id === null ? undefined : findPrompt(tx, agent.num, prompt_id);
+      if (prompt?.state !== 'queued') continue;
+      if (error_text === null) {
+        this.#attempts.giveAgain(tx, attempt);
+        continue;
+      }
+      deletePrompt(tx, prompt.num);
+      this.#attempts.end(tx, attempt.num, { kind: 'failed', error_text });
+    }
+  }
+
+  #turnEnded(tx: Tx, { session_id, prompt_id, stop_reason }: FactPayloads['turn_ended']): void {
+    const attempt = attemptOfPrompt(tx, prompt_id);
+    if (!attempt || attempt.ended) return;
+    if (stop_reason === 'end_turn') {
+      const payload = { attempt_num: attempt.num, prompt_id };
+      const node_id = findSession(tx, session_id)?.node_id ?? '';
+      this.#core.outbox.enqueue(tx, node_id, session_id, 'hear', payload);
+      return;
+    }
+    const outcome: Outcome =
+      stop_reason === 'cancelled'
+        ? { kind: 'unknown', reason: 'the turn was cancelled' }
+        : {
+            kind: 'failed',
+            error_text:
+              stop_reason === null ? 'the agent answered with an error' : `the turn ended: ${stop_reason}`,
+          };
+    this.#attempts.end(tx, attempt.num, outcome);
+  }
+}
+
+/** The attempt for which the session of a plain agent was started, if it has not ended. */
+function openPlainAttempt(reader: Reader, session_id: string): Attempt | undefined {
+  const found = attemptsOfSession(reader, session_id);
+  return found.findLast(({ ended, prompt_id }) => !ended && prompt_id === null);
+}
+
+/** The outcome of a session that did not complete. */
+function outcomeOf(session: SessionRow | undefined, status: string, message: string | null): Outcome {
+  if (status === 'cancelled') return { kind: 'unknown', reason: 'its agent was stopped' };
+  switch (session?.reason) {
+    case 'exit_code':
+      return { kind: 'failed', error_text: `exit code ${session.exit_code}` };
+    case 'signal':
+      return { kind: 'failed', error_text: `signal ${session.exit_signal}` };
+    case 'spawn_failed':
+    case 'workdir_refused':
+      return {
+        kind: 'failed',
+        error_text: (message ?? session.reason).slice(0, limits.step_error_chars_max),
+        final: true,
+      };
+    default:
+      return { kind: 'unknown', reason: UNKNOWN };
+  }
+}
+
+async function lastStdout(log: EventLog, agent_id: string, session_id: string): Promise<Uint8Array> {
+  const parts: Buffer[] = [];
+  try {
+    const output = await log.output(agent_id, session_id, 'stdout');
+    const { size_bytes } = output;
+    const from = Math.max(0, size_bytes - limits.step_stdout_bytes);
+    for await (const part of output.read(from, size_bytes)) parts.push(part);
+  } catch (error) {
+    // The agent was deleted in the meantime, together with its log.
+    if (!(error instanceof Problem)) throw error;
+  }
+  return Buffer.concat(parts);
+}

@@ -1,0 +1,63 @@
+/** The participants of a run: the members of its team with their agents, and the people who share the team. */
+import type { Reader } from '../../store/store.ts';
+import { usernamesOf } from '../../store/users.ts';
+import { peopleOf } from '../../store/views.ts';
+import { humanActorId } from '../actors/rules/actor.ts';
+import { type AgentRow, agentsOfRun } from '../agents/queries/agents.ts';
+import { memberActor, type Participants } from '../teams/participants.ts';
+import { type TeamRow, teamOfNum } from '../teams/queries.ts';
+import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
+import type { RunMember, RunMembers } from './rules/run.ts';
+
+/** The team as defined in the run; without a run, as the next run would have it. */
+export function participantsOf(team: TeamRow, run: RunRow | null | undefined): Participants {
+  const spec = run ? specOf(run) : (JSON.parse(team.spec) as TeamSpec);
+  return { team, spec, user_id: run?.created_by ?? team.created_by };
+}
+
+/** The participants in the team and run of an agent; null for an agent without a team. */
+export function participantsOfAgent(
+  reader: Reader,
+  { team_num, run_num }: { team_num: number | null; run_num: number | null },
+): Participants | null {
+  const team = team_num === null ? undefined : teamOfNum(reader, team_num);
+  if (!team) return null;
+  return participantsOf(team, run_num === null ? null : runOfNum(reader, run_num));
+}
+
+/** Whether a run created this agent for the member, on the member's node. */
+export function isAgentOf(agent: AgentRow, run: RunRow, { member_id, agent: given }: Member): boolean {
+  const { team_num, run_num, node_id } = agent;
+  const is_of_run = team_num === run.team_num && run_num === run.num && agent.member_id === member_id;
+  return is_of_run && node_id === given?.node_id;
+}
+
+/** `pending`: the number of unacknowledged messages per actor; actors without any may be absent. */
+export function runMembers(
+  reader: Reader,
+  team: TeamRow,
+  run: RunRow,
+  pending: ReadonlyMap<string, number>,
+): RunMembers {
+  const spec = specOf(run);
+  const agents = new Map(agentsOfRun(reader, run.num).map((agent) => [agent.member_id, agent]));
+  const members = spec.members.map((member): RunMember => {
+    const { actor_id, role } = memberActor({ team, spec }, member);
+    const agent = agents.get(member.member_id);
+    return {
+      ...{ actor_id, member_id: member.member_id, role },
+      agent_id: agent?.id ?? null,
+      node_id: agent?.node_id ?? member.agent?.node_id ?? null,
+      status: (agent?.status ?? null) as RunMember['status'],
+      pending_messages: pending.get(actor_id) ?? 0,
+    };
+  });
+  const humans = usernamesOf(reader, peopleOf(reader, team.num)).map((username): RunMember => {
+    const actor_id = humanActorId(username);
+    const nothing = { member_id: null, agent_id: null, node_id: null, status: null };
+    return { actor_id, role: 'human', ...nothing, pending_messages: pending.get(actor_id) ?? 0 };
+  });
+  const leader = members.find(({ role }) => role === 'leader') ?? members[0]!;
+  return { run_id: run.id, team_id: team.id, leader, members: [...members, ...humans] };
+}

@@ -1,0 +1,60 @@
+/** Queries about the events of runs. */
+import type { Selectable } from 'kysely';
+import { limits } from '../../../base/limits.ts';
+import { built } from '../../../store/built.ts';
+import { listed } from '../../../store/listed.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+import type { Tables } from '../../../store/tables.ts';
+
+const newEvents = built((builder, run_num: number, ts: number, type: string, records: string) =>
+  builder
+    .insertInto('run_events')
+    .columns(['run_num', 'ts', 'type', 'data'])
+    .expression((eb) =>
+      eb
+        .selectFrom(listed(records).as('each'))
+        .select([eb.val(run_num).as('run_num'), eb.val(ts).as('ts'), eb.val(type).as('type'), 'each.value'])
+        .orderBy('each.key'),
+    ),
+);
+
+/** `records`: JSON texts, in order. */
+export function insertRunEvents(
+  tx: Tx,
+  run_num: number,
+  ts: number,
+  type: 'run' | 'step' | 'mail',
+  records: readonly string[],
+): void {
+  tx.run(newEvents(tx, run_num, ts, type, JSON.stringify(records)));
+}
+
+const eventsAfter = built((builder, run_num: number, after: number) =>
+  builder
+    .selectFrom('run_events')
+    .selectAll()
+    .where('run_num', '=', run_num)
+    .where('id', '>', after)
+    .orderBy('id')
+    .limit(limits.follow_rows_per_read),
+);
+
+/** Oldest first, at most `limits.follow_rows_per_read`. */
+export function runEventsAfter(
+  reader: Reader,
+  run_num: number,
+  after: number,
+): Selectable<Tables['run_events']>[] {
+  return reader.all(eventsAfter(reader, run_num, after));
+}
+
+/** The id of the run's newest event; 0 before the first. */
+export function lastRunEvent(reader: Reader, run_num: number): number {
+  const query = reader.sql
+    .selectFrom('run_events')
+    .select('id')
+    .where('run_num', '=', run_num)
+    .orderBy('id', 'desc')
+    .limit(1);
+  return reader.get(query)?.id ?? 0;
+}

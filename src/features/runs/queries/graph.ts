@@ -1,0 +1,233 @@
+/** The graph of a run, read from and written to its tables. The state machine in `rules.ts` works on it. */
+import { sql } from 'kysely';
+import { limits } from '../../../base/limits.ts';
+import { built } from '../../../store/built.ts';
+import type { Tx } from '../../../store/store.ts';
+import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
+import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
+import { type RunRow, specOf, updateRun } from './runs.ts';
+import { countSteps, findStep, type StepRow, stepsOf } from './steps.ts';
+
+const waitingPlain = built((builder, run_num: number, count: number) =>
+  builder
+    .selectFrom('run_steps')
+    .selectAll()
+    .where('run_num', '=', run_num)
+    .where('status', '=', sql.lit('ready'))
+    .where('launched', '=', sql.lit(0))
+    .where('kind', '=', sql.lit('plain'))
+    .orderBy('num')
+    .limit(count),
+);
+
+const waitingAcp = built((builder, run_num: number) =>
+  builder
+    .selectFrom('run_steps')
+    .select(({ fn }) => ['member_id', fn.min('num').as('num')])
+    .where('run_num', '=', run_num)
+    .where('status', '=', sql.lit('ready'))
+    .where('launched', '=', sql.lit(0))
+    .where('kind', '=', sql.lit('acp'))
+    .groupBy('member_id')
+    .orderBy(sql.ref('num')),
+);
+
+const stepByNum = built((builder, num: number) =>
+  builder.selectFrom('run_steps').selectAll().where('num', '=', num),
+);
+
+const launchedMembers = built((builder, run_num: number) =>
+  builder
+    .selectFrom('run_steps')
+    .select(['member_id', 'kind'])
+    .where('run_num', '=', run_num)
+    .where('launched', '=', sql.lit(1)),
+);
+
+const dependents = built((builder, run_num: number, step_key: string) =>
+  builder
+    .selectFrom('run_steps as needed')
+    .innerJoin('run_edges', 'run_edges.needs_num', 'needed.num')
+    .innerJoin('run_steps', 'run_steps.num', 'run_edges.step_num')
+    .selectAll('run_steps')
+    .where('needed.run_num', '=', run_num)
+    .where('needed.step_key', '=', step_key)
+    .orderBy('run_steps.num'),
+);
+
+const stepsWith = built((builder, run_num: number, status: StepStatus) =>
+  builder
+    .selectFrom('run_steps')
+    .select('num')
+    .where('run_num', '=', run_num)
+    .where('status', '=', status)
+    .limit(sql.lit(1)),
+);
+
+/** The stored graph of a run. `now`: Unix ms, the time at which the run and its steps start or end by a `put`. */
+export function graphOf(tx: Tx, row: RunRow, now: number): RunGraph {
+  const { num } = row;
+  const { leader_member_id, max_rounds } = specOf(row);
+  const { status, mode, rounds, rounds_before, leader, steps_seen, error } = row;
+  let run: RunState = { status, mode, rounds, rounds_before, max_rounds, leader, steps_seen, error };
+  /** Steps that were read or written. Nothing else changes them during the transaction. */
+  const known = new Map<string, StepState>();
+  const read = (found: StepRow): StepState => {
+    const step = toState(found);
+    known.set(step.step_key, step);
+    return step;
+  };
+  return {
+    run: () => run,
+    putRun: (next) => {
+      const { max_rounds: _, ...columns } = next;
+      const begins = run.status === 'pending' && next.status !== 'pending';
+      run = next;
+      const ended_at = isRunOver(next) ? now : null;
+      updateRun(tx, num, { ...columns, ended_at, ...(begins && { started_at: now }) });
+    },
+    step: (step_key) => {
+      const found = known.has(step_key) ? undefined : findStep(tx, num, step_key);
+      return found ? read(found) : known.get(step_key);
+    },
+    putStep: (step) => {
+      putStep(tx, num, step, now);
+      known.set(step.step_key, step);
+    },
+    dependents: (step_key) => (tx.all(dependents(tx, num, step_key)) as StepRow[]).map(read),
+    steps: () => stepsOf(tx, num).map(read),
+    dropAdded: () => {
+      known.clear();
+      const added = tx.sql
+        .selectFrom('run_steps')
+        .select('num')
+        .where('run_num', '=', num)
+        .where('added', '=', 1);
+      tx.run(
+        tx.sql
+          .deleteFrom('run_edges')
+          .where('run_num', '=', num)
+          .where(({ or, eb }) => or([eb('step_num', 'in', added), eb('needs_num', 'in', added)])),
+      );
+      tx.run(tx.sql.deleteFrom('run_steps').where('run_num', '=', num).where('added', '=', 1));
+    },
+    waitingPlain: (count) =>
+      count === 0 ? [] : (tx.all(waitingPlain(tx, num, count)) as StepRow[]).map(read),
+    waitingAcp: () => {
+      const waiting = tx.all(waitingAcp(tx, num));
+      if (waiting.length === 0) return [];
+      const busy = new Set(tx.all(launchedMembers(tx, num)).map(({ member_id }) => member_id));
+      if (run.leader === 'asking' && leader_member_id !== null) busy.add(leader_member_id);
+      const free = waiting.filter(({ member_id }) => !busy.has(member_id));
+      return free.map((first) => read(tx.get(stepByNum(tx, first.num))!));
+    },
+    tally: () => {
+      const some = (...statuses: StepStatus[]) =>
+        statuses.some((wanted) => tx.get(stepsWith(tx, num, wanted)) !== undefined);
+      const active = some('ready', 'running');
+      return {
+        active,
+        open: active || some('input_required', 'pending'),
+        failed: some('failed'),
+      };
+    },
+    plainLive: () => tx.all(launchedMembers(tx, num)).filter(({ kind }) => kind === 'plain').length,
+    size: () => countSteps(tx, num),
+  };
+}
+
+function toState(row: StepRow): StepState {
+  return {
+    step_key: row.step_key,
+    member_id: row.member_id,
+    kind: row.kind,
+    depends_on: needsOf(row),
+    when: row.when,
+    max_attempts: row.max_attempts,
+    status: row.status,
+    waits_for: row.waits_for,
+    upstream_failed: row.upstream_failed === 1,
+    attempt: row.attempt,
+    tries: row.tries,
+    launched: row.launched === 1,
+    error_text: row.error_text,
+  };
+}
+
+const needs = new Map<number, { json: string; keys: string[] }>();
+
+/** The keys of the steps on which a step depends. They never change and can be many, so the result is cached: do not change it. */
+function needsOf({ num, depends_on: json }: StepRow): string[] {
+  const known = needs.get(num);
+  if (known?.json === json) return known.keys;
+  const keys = JSON.parse(json) as string[];
+  if (keys.length < limits.step_needs_kept_min) return keys;
+  needs.delete(num);
+  needs.set(num, { json, keys });
+  if (needs.size > limits.step_needs_cached_max) needs.delete(needs.keys().next().value!);
+  return keys;
+}
+
+const stepPut = built(
+  (
+    builder,
+    run_num: number,
+    now: number,
+    ended_at: number | null,
+    fresh: number,
+    runs: number,
+    status: StepStatus,
+    waits_for: number,
+    upstream_failed: number,
+    attempt: number,
+    tries: number,
+    launched: number,
+    error_text: string | null,
+    step_key: string,
+  ) =>
+    builder
+      .updateTable('run_steps')
+      .set({
+        status,
+        waits_for,
+        upstream_failed,
+        attempt,
+        tries,
+        launched,
+        error_text,
+        ended_at,
+        output: sql`CASE WHEN ${fresh} THEN NULL ELSE output END`,
+        started_at: sql`CASE WHEN ${fresh} THEN NULL WHEN ${runs} THEN coalesce(started_at, ${now}) ELSE started_at END`,
+      })
+      .where('run_num', '=', run_num)
+      .where('step_key', '=', step_key),
+);
+
+function putStep(tx: Tx, run_num: number, step: StepState, now: number): void {
+  const { status, waits_for, attempt, tries, error_text, step_key } = step;
+  const ended_at = isStepOver(step) ? now : null;
+  // The output of an earlier attempt is not shown with the next one.
+  const fresh = status === 'pending' || (status === 'ready' && !step.launched) ? 1 : 0;
+  const runs = status === 'running' ? 1 : 0;
+  const [upstream_failed, launched] = [step.upstream_failed ? 1 : 0, step.launched ? 1 : 0];
+  tx.run(
+    stepPut(
+      ...([
+        tx,
+        run_num,
+        now,
+        ended_at,
+        fresh,
+        runs,
+        status,
+        waits_for,
+        upstream_failed,
+        attempt,
+        tries,
+        launched,
+      ] as const),
+      error_text,
+      step_key,
+    ),
+  );
+}

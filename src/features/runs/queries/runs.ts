@@ -1,0 +1,174 @@
+/** Queries about runs. A run has a row for its state, and one for its spec, which never changes. */
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
+import { limits } from '../../../base/limits.ts';
+import { built } from '../../../store/built.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { shownSpec } from '../../teams/rules/env.ts';
+import type { TeamSpec } from '../../teams/rules/team.ts';
+import type { Run } from '../rules/run.ts';
+
+export type RunRow = Selectable<Tables['runs']> & { spec: string; team_id: string; task_id: string };
+export type NewRun = Insertable<Tables['runs']> & { spec: string };
+
+function runQuery(builder: Reader['sql']) {
+  return builder
+    .selectFrom('runs')
+    .innerJoin('teams', 'teams.num', 'runs.team_num')
+    .innerJoin('tasks', 'tasks.num', 'runs.task_num')
+    .innerJoin('run_specs', 'run_specs.run_num', 'runs.num')
+    .selectAll('runs')
+    .select(['run_specs.spec', 'teams.id as team_id', 'tasks.id as task_id']);
+}
+
+const runById = built((builder, id: string) => runQuery(builder).where('runs.id', '=', id));
+const runByNum = built((builder, num: number) => runQuery(builder).where('runs.num', '=', num));
+
+const headByNum = built((builder, num: number) =>
+  builder
+    .selectFrom('runs')
+    .select([
+      'id',
+      'status',
+      'mode',
+      'rounds',
+      'rounds_before',
+      'leader',
+      'steps_seen',
+      'error',
+      'attempt',
+      'version',
+    ])
+    .select(['attention', 'attention_at', 'started_at', 'ended_at', 'output'])
+    .where('num', '=', num),
+);
+
+/** The current state of a run, without reading its spec again, which never changes and can be large. */
+export function refreshed(reader: Reader, run: RunRow): RunRow {
+  return { ...run, ...reader.get(headByNum(reader, run.num))! };
+}
+
+export function findRun(reader: Reader, id: string): RunRow | undefined {
+  return reader.get(runById(reader, id)) as RunRow | undefined;
+}
+
+export function runOfNum(reader: Reader, num: number): RunRow | undefined {
+  const head = reader.get(headByNum(reader, num));
+  if (!head) return undefined;
+  const kept = keptOf(reader);
+  const known = kept.get(head.id);
+  if (known) return { ...known, ...head };
+  const row = reader.get(runByNum(reader, num)) as RunRow;
+  kept.set(head.id, row);
+  if (kept.size > limits.run_specs_cached_max) kept.delete(kept.keys().next().value!);
+  return row;
+}
+
+/** Per database, the runs that were read last, for their columns that never change: a spec can be large. */
+const kept = new WeakMap<object, Map<string, RunRow>>();
+
+function keptOf({ database }: Reader): Map<string, RunRow> {
+  const rows = kept.get(database) ?? new Map<string, RunRow>();
+  kept.set(database, rows);
+  return rows;
+}
+
+export interface RunFilter {
+  team_num: number;
+  task_num?: number | undefined;
+  status?: RunRow['status'] | undefined;
+  before_num?: number | undefined;
+  /** Absent: no limit. */
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listRuns(reader: Reader, filter: RunFilter): RunRow[] {
+  let query = runQuery(reader.sql).where('runs.team_num', '=', filter.team_num).orderBy('runs.num', 'desc');
+  if (filter.task_num !== undefined) query = query.where('runs.task_num', '=', filter.task_num);
+  if (filter.status !== undefined) query = query.where('runs.status', '=', filter.status);
+  if (filter.before_num !== undefined) query = query.where('runs.num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query) as RunRow[];
+}
+
+/** Whether a run of the team has not ended. */
+export function hasOpenRuns(reader: Reader, team_num: number): boolean {
+  return openRuns(reader, team_num).length > 0;
+}
+
+/** Runs that have not ended, oldest first. */
+export function openRuns(reader: Reader, team_num: number): RunRow[] {
+  return reader.all(
+    runQuery(reader.sql)
+      .where('runs.team_num', '=', team_num)
+      .where('runs.status', 'in', ['pending', 'running', 'input_required'])
+      .orderBy('runs.num'),
+  ) as RunRow[];
+}
+
+/** The number of the team's next run. */
+export function nextRunNumber(reader: Reader, team_num: number): number {
+  const query = reader.sql
+    .selectFrom('runs')
+    .select(({ fn }) => fn.max('number').as('number'))
+    .where('team_num', '=', team_num);
+  return (reader.get(query)?.number ?? 0) + 1;
+}
+
+export function insertRun(tx: Tx, { spec, ...row }: NewRun): number {
+  const { num } = tx.get(tx.sql.insertInto('runs').values(row).returning('num'))!;
+  tx.run(tx.sql.insertInto('run_specs').values({ run_num: num, spec }));
+  return num;
+}
+
+const versionPut = built((builder, num: number, version: number) =>
+  builder.updateTable('runs').set({ version }).where('num', '=', num),
+);
+
+export function putVersion(tx: Tx, num: number, version: number): void {
+  tx.run(versionPut(tx, num, version));
+}
+
+export function updateRun(tx: Tx, num: number, changes: Updateable<Tables['runs']>): void {
+  tx.run(tx.sql.updateTable('runs').set(changes).where('num', '=', num));
+}
+
+export function toRun(row: RunRow): Run {
+  return {
+    id: row.id,
+    number: row.number,
+    team_id: row.team_id,
+    task_id: row.task_id,
+    status: row.status,
+    spec: shownSpec(specOf(row)),
+    input: JSON.parse(row.input),
+    output: parsed(row.output),
+    error: row.error,
+    attempt: row.attempt,
+    version: row.version,
+    attention: row.attention,
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    started_at: rfc3339OrNull(row.started_at),
+    ended_at: rfc3339OrNull(row.ended_at),
+  };
+}
+
+const specs = new Map<string, { json: string; spec: TeamSpec }>();
+
+/** The run's spec. It never changes and can be large, so the result is cached: do not change it. */
+export function specOf({ id, spec: json }: Pick<RunRow, 'id' | 'spec'>): TeamSpec {
+  const known = specs.get(id);
+  if (known?.json === json) return known.spec;
+  const spec = JSON.parse(json) as TeamSpec;
+  specs.delete(id);
+  specs.set(id, { json, spec });
+  if (specs.size > limits.run_specs_cached_max) specs.delete(specs.keys().next().value!);
+  return spec;
+}
+
+export function parsed(json: string | null): unknown {
+  return json === null ? null : JSON.parse(json);
+}

@@ -1,0 +1,24 @@
+/**
+ * Any graph, any members, any order of outcomes and commands, with crashes and late events: a step never runs twice at the same
+ * time, none starts too early or is forgotten, and what has ended stays ended.
+ */
+import fc from 'fast-check';
+import { expect, test } from 'vitest';
+import { MemoryGraph } from '../../../testing/memory-graph.ts';
+import { anyRun, Story } from '../../../testing/run-story.ts';
+
+test('in any order of events, steps run once at a time, in order, and none is forgotten', () => {
+  fc.assert(
+    fc.property(anyRun, ({ shape, plain_max, moves }) => {
+      const stage = { graph: new MemoryGraph(shape), insert: () => {} };
+      const story = new Story(stage, plain_max);
+      for (const move of moves) {
+        if (move.crash) stage.graph = stage.graph.copy();
+        story.play(move);
+      }
+      story.finish();
+      expect(story.faults).toEqual([]);
+    }),
+    { numRuns: 1_500 },
+  );
+});

@@ -1,0 +1,345 @@
+/**
+ * The state machine of a run: one pure function over the graph of its steps. It takes an event, changes the graph, and returns the
+ * effects that must follow. It reads no clock and does no I/O. The caller commits the changed graph and the effects in one
+ * transaction, so a crash leaves either nothing of an event or all of it.
+ *
+ * A run:
+ *
+ *     pending ──▶ running ◀──▶ input_required
+ *                    │               │
+ *                    ▼               ▼
+ *          completed │ failed │ cancelled        resume: failed, cancelled, input_required ──▶ running
+ *                                                restart: any ──▶ running
+ *
+ * A step:
+ *
+ *     pending ──▶ ready ──▶ running ──▶ completed │ failed │ cancelled
+ *        │          ▲  ▲      │  ▲
+ *        ▼          │  └──────┘  └── resume of an outside member
+ *     skipped       │    retry
+ *                   └── resume ── input_required ◀── ready, running
+ *
+ * Each attempt of a step is launched at most once. The first event that ends it counts. An event from a superseded attempt, or for a
+ * step that has ended, changes nothing.
+ */
+import {
+  type Effect,
+  type GraphEvent,
+  IllegalTransition,
+  type RunCommand,
+  type RunGraph,
+  type RunState,
+  type StepState,
+} from './graph.ts';
+import { isRunOver, isStepOver, type RunStatus, type StepStatus } from './run.ts';
+
+/**
+ * Applies an event to the graph and returns the effects that follow, in order. An event that no longer applies returns none.
+ *
+ * @param plain_max how many steps of plain members may run at the same time
+ * @throws IllegalTransition for a command that is not allowed in the present state; the graph is unchanged then
+ */
+export function advance(graph: RunGraph, event: GraphEvent, plain_max: number): Effect[] {
+  const effects: Effect[] = [];
+  if (apply(graph, event, effects)) proceed(graph, plain_max, effects);
+  return effects;
+}
+
+/** Returns false if the event changed nothing, or ended the run. */
+function apply(graph: RunGraph, event: GraphEvent, effects: Effect[]): boolean {
+  switch (event.kind) {
+    case 'begun':
+      return begin(graph);
+    case 'run_command':
+      return applyRunCommand(graph, event.command, effects);
+    case 'step_command':
+      return applyStepCommand(graph, event, effects);
+    case 'step_added':
+      return addStep(graph, event.step);
+    case 'round_ended':
+      return endRound(graph, event.round);
+    case 'round_unknown':
+      return suspendRound(graph, event.round, event.reason);
+    case 'step_running':
+    case 'step_completed':
+    case 'step_failed':
+    case 'step_unknown':
+      return applyAttemptEvent(graph, event);
+  }
+}
+
+type AttemptEvent = Extract<GraphEvent, { attempt: number }>;
+
+function applyAttemptEvent(graph: RunGraph, event: AttemptEvent): boolean {
+  const step = graph.step(event.step_key);
+  if (!step?.launched || step.attempt !== event.attempt || isStepOver(step)) return false;
+  switch (event.kind) {
+    case 'step_running':
+      if (step.status !== 'ready') return false;
+      graph.putStep({ ...step, status: 'running' });
+      return true;
+    case 'step_completed':
+      // Its member is waiting for input. The end of its turn or process does not answer that.
+      if (step.status === 'input_required') return keepWaiting(graph, step);
+      endStep(graph, step, 'completed', null);
+      return true;
+    case 'step_failed':
+      if (step.status === 'input_required') return keepWaiting(graph, step);
+      if (event.final !== true && step.tries < step.max_attempts) tryAgain(graph, step, event.error_text);
+      else endStep(graph, step, 'failed', event.error_text);
+      return true;
+    case 'step_unknown':
+      if (step.status === 'input_required') return keepWaiting(graph, step);
+      graph.putStep({ ...step, status: 'input_required', launched: false, error_text: event.reason });
+      return true;
+  }
+}
+
+/** The attempt has ended, but the step still waits for input. */
+function keepWaiting(graph: RunGraph, step: StepState): boolean {
+  graph.putStep({ ...step, launched: false });
+  return true;
+}
+
+function tryAgain(graph: RunGraph, step: StepState, error_text: string | null): void {
+  graph.putStep({ ...step, status: 'ready', launched: false, error_text });
+}
+
+/** Ends a step. Its dependents become ready if it was the last that they waited for, or are skipped. */
+export function endStep(
+  graph: RunGraph,
+  ended: StepState,
+  status: StepStatus,
+  error_text: string | null,
+): void {
+  graph.putStep({ ...ended, status, launched: false, error_text });
+  const left = [ended.step_key];
+  for (let key = left.pop(); key !== undefined; key = left.pop()) {
+    const failed = graph.step(key)!.status !== 'completed';
+    for (const before of graph.dependents(key)) {
+      // A resumed run keeps completed steps even if it repeats what they depend on.
+      if (isStepOver(before)) continue;
+      const step = {
+        ...before,
+        waits_for: before.waits_for - 1,
+        upstream_failed: before.upstream_failed || failed,
+      };
+      const next = resolvePending(step);
+      graph.putStep(next);
+      if (next.status === 'skipped') left.push(next.step_key);
+    }
+  }
+}
+
+/** What a pending step becomes, given the steps that it depends on. */
+function resolvePending(step: StepState): StepState {
+  if (step.status !== 'pending') return step;
+  if (step.upstream_failed && step.when === 'on_success') return { ...step, status: 'skipped' };
+  return step.waits_for === 0 ? { ...step, status: 'ready' } : step;
+}
+
+function applyStepCommand(
+  graph: RunGraph,
+  { step_key, command, own = false }: Extract<GraphEvent, { kind: 'step_command' }>,
+  effects: Effect[],
+): boolean {
+  const step = graph.step(step_key)!;
+  const run = graph.run();
+  if (isRunOver(run)) throw new IllegalTransition(isStepOver(step) ? step.status : run.status);
+  const live = step.launched && step.kind !== 'outside';
+  const end = () => {
+    if (live && !own) effects.push({ kind: 'end_attempt', step_key, attempt: step.attempt });
+  };
+  const must = (...legal: StepStatus[]) => {
+    if (!legal.includes(step.status)) throw new IllegalTransition(step.status);
+  };
+  switch (command.kind) {
+    case 'startStep':
+      must('ready');
+      // Only outside members start their own steps; the run starts those of agents.
+      if (step.kind !== 'outside') throw new IllegalTransition(step.status);
+      graph.putStep({ ...withNextAttempt(step), status: 'running' });
+      return true;
+    case 'completeStep':
+      must('ready', 'running', 'input_required');
+      end();
+      endStep(graph, step, 'completed', null);
+      return true;
+    case 'failStep':
+      must('ready', 'running', 'input_required');
+      end();
+      endStep(graph, step, 'failed', command.error_text);
+      return true;
+    case 'requireStepInput':
+      must('ready', 'running');
+      graph.putStep({ ...step, status: 'input_required', error_text: command.reason });
+      return true;
+    case 'resumeStep':
+      must('input_required');
+      end();
+      if (step.kind !== 'outside') tryAgain(graph, { ...step, tries: 0 }, null);
+      else
+        graph.putStep({
+          ...(step.launched ? step : withNextAttempt(step)),
+          status: 'running',
+          error_text: null,
+        });
+      return true;
+  }
+}
+
+function applyRunCommand(graph: RunGraph, command: RunCommand, effects: Effect[]): boolean {
+  const run = graph.run();
+  switch (command.kind) {
+    case 'completeRun':
+    case 'failRun':
+    case 'cancelRun': {
+      if (isRunOver(run)) throw new IllegalTransition(run.status);
+      cancelOpen(graph, run, effects);
+      finish(graph, ending[command.kind], command.kind === 'failRun' ? command.error_text : null, effects);
+      return false;
+    }
+    case 'resumeRun': {
+      if (run.status === 'completed' || run.status === 'pending' || run.status === 'running')
+        throw new IllegalTransition(run.status);
+      if (!isRunOver(run)) cancelOpen(graph, run, effects);
+      graph.putRun(restarted(run));
+      reset(graph, (step) => step.status !== 'completed');
+      return true;
+    }
+    case 'restartRun': {
+      if (!isRunOver(run)) cancelOpen(graph, run, effects);
+      graph.dropAdded();
+      graph.putRun(restarted(run));
+      reset(graph, () => true);
+      return true;
+    }
+  }
+}
+
+const ending = { completeRun: 'completed', failRun: 'failed', cancelRun: 'cancelled' } as const;
+
+function restarted(run: RunState): RunState {
+  return { ...run, status: 'running', error: null, leader: 'unasked', rounds_before: run.rounds };
+}
+
+/** Cancels every step and round that has not ended. */
+function cancelOpen(graph: RunGraph, run: RunState, effects: Effect[]): void {
+  if (run.leader === 'asking') effects.push({ kind: 'end_round', round: run.rounds });
+  for (const step of graph.steps()) {
+    if (isStepOver(step)) continue;
+    const { step_key, attempt } = step;
+    if (step.launched && step.kind !== 'outside') effects.push({ kind: 'end_attempt', step_key, attempt });
+    graph.putStep({ ...step, status: 'cancelled', launched: false });
+  }
+}
+
+/** Resets the selected steps to their state before the first attempt. */
+export function reset(graph: RunGraph, which: (step: StepState) => boolean): void {
+  const steps = graph.steps();
+  const open = new Set(steps.filter(which).map(({ step_key }) => step_key));
+  for (const step of steps) {
+    if (!open.has(step.step_key)) continue;
+    const waits_for = step.depends_on.filter((key) => open.has(key)).length;
+    const cleared = { waits_for, upstream_failed: false, tries: 0, launched: false, error_text: null };
+    graph.putStep(resolvePending({ ...step, ...cleared, status: 'pending' }));
+  }
+}
+
+function begin(graph: RunGraph): boolean {
+  const run = graph.run();
+  if (run.status !== 'pending') return false;
+  graph.putRun({ ...run, status: 'running' });
+  for (const step of graph.steps()) graph.putStep(resolvePending(step));
+  return true;
+}
+
+function addStep(graph: RunGraph, spec: Extract<GraphEvent, { kind: 'step_added' }>['step']): boolean {
+  const run = graph.run();
+  if (isRunOver(run)) throw new IllegalTransition(run.status);
+  const needs = spec.depends_on.map((key) => graph.step(key)!);
+  const step: StepState = {
+    ...spec,
+    status: 'pending',
+    waits_for: needs.filter((need) => !isStepOver(need)).length,
+    upstream_failed: needs.some((need) => isStepOver(need) && need.status !== 'completed'),
+    attempt: 0,
+    tries: 0,
+    launched: false,
+    error_text: null,
+  };
+  graph.putStep(run.status === 'pending' ? step : resolvePending(step));
+  return true;
+}
+
+function endRound(graph: RunGraph, round: number): boolean {
+  const run = graph.run();
+  if (run.leader !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
+  graph.putRun({ ...run, leader: 'answered' });
+  return true;
+}
+
+function suspendRound(graph: RunGraph, round: number, reason: string): boolean {
+  const run = graph.run();
+  if (run.leader !== 'asking' || run.rounds !== round || isRunOver(run)) return false;
+  graph.putRun({ ...run, leader: 'unclear', error: reason });
+  return true;
+}
+
+function proceed(graph: RunGraph, plain_max: number, effects: Effect[]): void {
+  const run = graph.run();
+  if (run.status === 'pending' || isRunOver(run)) return;
+  const free = Math.max(0, plain_max - graph.plainLive());
+  for (const step of graph.waitingPlain(free)) launch(graph, step, effects);
+  for (const step of graph.waitingAcp()) launch(graph, step, effects);
+  conclude(graph, effects);
+}
+
+function launch(graph: RunGraph, step: StepState, effects: Effect[]): void {
+  const next = withNextAttempt(step);
+  graph.putStep(next);
+  effects.push({ kind: 'launch', step_key: next.step_key, attempt: next.attempt });
+}
+
+function withNextAttempt(step: StepState): StepState {
+  return { ...step, attempt: step.attempt + 1, tries: step.tries + 1, launched: true };
+}
+
+/** If no step can continue: ends the run, asks its leader for the next round, or waits for input. */
+function conclude(graph: RunGraph, effects: Effect[]): void {
+  const run = graph.run();
+  const tally = graph.tally();
+  if (tally.open) {
+    const status = !tally.active && run.leader !== 'asking' ? 'input_required' : 'running';
+    if (status !== run.status) graph.putRun({ ...run, status });
+  } else if (run.mode === 'steps') {
+    finish(graph, tally.failed ? 'failed' : 'completed', tally.failed ? firstFailure(graph) : null, effects);
+  } else if (run.mode === 'leader') concludeRound(graph, run, effects);
+  else if (run.status !== 'running') graph.putRun({ ...run, status: 'running' });
+}
+
+function concludeRound(graph: RunGraph, run: RunState, effects: Effect[]): void {
+  const total = graph.size();
+  if (run.leader === 'asking') return;
+  if (run.leader === 'unclear') graph.putRun({ ...run, status: 'input_required' });
+  else if (run.leader === 'answered' && total === run.steps_seen) finish(graph, 'completed', null, effects);
+  else if (run.rounds - run.rounds_before >= run.max_rounds) {
+    const error = `the leader has had its ${run.max_rounds} rounds`;
+    graph.putRun({ ...run, status: 'input_required', error });
+  } else {
+    const round = run.rounds + 1;
+    graph.putRun({ ...run, status: 'running', leader: 'asking', rounds: round, steps_seen: total });
+    effects.push({ kind: 'start_round', round });
+  }
+}
+
+function finish(graph: RunGraph, status: RunStatus, error: string | null, effects: Effect[]): void {
+  const leader = 'unasked';
+  graph.putRun({ ...graph.run(), status, error, leader });
+  effects.push({ kind: 'run_ended', status });
+}
+
+function firstFailure(graph: RunGraph): string {
+  const { step_key, error_text } = graph.steps().find(({ status }) => status === 'failed')!;
+  return error_text === null ? `step ${step_key} failed` : `step ${step_key} failed: ${error_text}`;
+}

@@ -1,0 +1,144 @@
+/** The graph of a run: the state of the run and its steps, the events that change it, and the effects that follow. */
+import type { MemberKind, StepCondition } from '../../teams/rules/team.ts';
+import type { RunMode, RunStatus, StepStatus } from './run.ts';
+
+/** The state of a run that `advance` reads and changes. */
+export interface RunState {
+  status: RunStatus;
+  mode: RunMode;
+  /** Rounds of the leader so far. Never decreases, not even when the run restarts. */
+  rounds: number;
+  /** Rounds before the run was last started or resumed. `max_rounds` limits the rounds since then. */
+  rounds_before: number;
+  max_rounds: number;
+  /** State of the latest round. `unclear`: its outcome is unknown. */
+  leader: 'unasked' | 'asking' | 'answered' | 'unclear';
+  /** Number of steps when the latest round began. */
+  steps_seen: number;
+  error: string | null;
+}
+
+/** The state of a step that `advance` reads and changes. */
+export interface StepState {
+  step_key: string;
+  member_id: string;
+  kind: MemberKind;
+  depends_on: readonly string[];
+  when: StepCondition;
+  max_attempts: number;
+  status: StepStatus;
+  /** Number of dependencies that have not ended. */
+  waits_for: number;
+  /** A dependency ended without completing. */
+  upstream_failed: boolean;
+  /** Attempts so far. Never decreases, not even when the run restarts. */
+  attempt: number;
+  /** Attempts since the step was last started or resumed; limited by `max_attempts`. */
+  tries: number;
+  /** The current attempt was handed to the member and has not ended. */
+  launched: boolean;
+  error_text: string | null;
+}
+
+/** Which states occur among the steps of a run. */
+export interface Tally {
+  /** Some have not ended. */
+  open: boolean;
+  /** Some are ready or running. */
+  active: boolean;
+  /** Some have failed. */
+  failed: boolean;
+}
+
+/** The stored graph of one run. A read after a `put` returns the new state. */
+export interface RunGraph {
+  run(): RunState;
+  putRun(run: RunState): void;
+  step(step_key: string): StepState | undefined;
+  putStep(step: StepState): void;
+  /** The steps that depend on this one directly. */
+  dependents(step_key: string): StepState[];
+  /** All steps, in the order in which they were defined or added. */
+  steps(): StepState[];
+  /** Removes the steps that were added after the run was created. */
+  dropAdded(): void;
+  /** The first `count` ready steps of plain members that are not launched. */
+  waitingPlain(count: number): StepState[];
+  /** The first ready step of each ACP member that has no launched step and is not in a round as the leader. */
+  waitingAcp(): StepState[];
+  tally(): Tally;
+  /** Number of launched steps of plain members. */
+  plainLive(): number;
+  /** Number of steps. */
+  size(): number;
+}
+
+/** What happened to a run, a step or an attempt. */
+export type GraphEvent =
+  | { kind: 'begun' }
+  /** The attempt's process or turn has started. */
+  | { kind: 'step_running'; step_key: string; attempt: number }
+  | { kind: 'step_completed'; step_key: string; attempt: number }
+  /** `final`: do not retry, because it would not help or might not be safe. */
+  | { kind: 'step_failed'; step_key: string; attempt: number; error_text: string; final?: boolean }
+  /** The outcome of the attempt is unknown, or its member needs input. */
+  | { kind: 'step_unknown'; step_key: string; attempt: number; reason: string }
+  /** `own`: the command comes from the step's own member, whose turn or process is not interrupted. */
+  | { kind: 'step_command'; step_key: string; command: StepCommand; own?: boolean }
+  | {
+      kind: 'step_added';
+      step: Omit<
+        StepState,
+        'status' | 'waits_for' | 'upstream_failed' | 'attempt' | 'tries' | 'launched' | 'error_text'
+      >;
+    }
+  /** The leader's turn or process has ended. */
+  | { kind: 'round_ended'; round: number }
+  /** The outcome of the round is unknown. */
+  | { kind: 'round_unknown'; round: number; reason: string }
+  | { kind: 'run_command'; command: RunCommand };
+
+/** The kind of a command is the id of its operation in the API. */
+export type StepCommand =
+  | { kind: 'startStep' }
+  | { kind: 'completeStep' }
+  | { kind: 'failStep'; error_text: string }
+  | { kind: 'requireStepInput'; reason: string }
+  | { kind: 'resumeStep' };
+
+/** The kind of a command is the id of its operation in the API. */
+export type RunCommand =
+  | { kind: 'completeRun' }
+  | { kind: 'failRun'; error_text: string }
+  | { kind: 'cancelRun' }
+  | { kind: 'resumeRun' }
+  | { kind: 'restartRun' };
+
+/** What an attempt is for: a step, or a round of the leader. Numbers start at 1 and are unique within an attempt of the run. */
+export type AttemptTarget =
+  | { kind: 'step'; step_key: string; attempt: number }
+  | { kind: 'round'; round: number };
+
+/** What must be done after a change of the graph. */
+export type Effect =
+  /** Hand the attempt to the step's member. */
+  | { kind: 'launch'; step_key: string; attempt: number }
+  /** Stop what is still running for the attempt; its outcome no longer matters. */
+  | { kind: 'end_attempt'; step_key: string; attempt: number }
+  /** Prompt the leader: to plan if the run has no steps yet, otherwise to sum up, because all of them have ended. */
+  | { kind: 'start_round'; round: number }
+  /** Stop what is still running for the round. */
+  | { kind: 'end_round'; round: number }
+  | { kind: 'run_ended'; status: RunStatus };
+
+/** A command that is not allowed in the present state. */
+export class IllegalTransition extends Error {
+  /** The present state. */
+  readonly status: RunStatus | StepStatus;
+
+  constructor(status: RunStatus | StepStatus) {
+    super(`it is ${status}`);
+    this.name = 'IllegalTransition';
+    this.status = status;
+  }
+}

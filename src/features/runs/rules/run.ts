@@ -1,0 +1,115 @@
+/** The records of runs and steps, and their states. */
+import type { AgentStatus } from '../../agents/rules.ts';
+import { memberKind, type ShownSpec, type StepCondition, type TeamSpec } from '../../teams/rules/team.ts';
+
+export const runStatuses = [
+  'pending',
+  'running',
+  'input_required',
+  'completed',
+  'failed',
+  'cancelled',
+] as const;
+export type RunStatus = (typeof runStatuses)[number];
+
+export const stepStatuses = [
+  'pending',
+  'ready',
+  'running',
+  'input_required',
+  'completed',
+  'failed',
+  'cancelled',
+  'skipped',
+] as const;
+export type StepStatus = (typeof stepStatuses)[number];
+
+/** The record of a run in the API. */
+export interface Run {
+  id: string;
+  number: number;
+  team_id: string;
+  task_id: string;
+  status: RunStatus;
+  /** The team's spec when the run was created. */
+  spec: ShownSpec;
+  input: Record<string, unknown>;
+  /** Any JSON value; null if there is none (yet). */
+  output: unknown;
+  error: string | null;
+  attempt: number;
+  version: number;
+  /** Why a person should look at the run although it continues; null if there is no reason. */
+  attention: string | null;
+  created_by: string;
+  created_at: string;
+  started_at: string | null;
+  ended_at: string | null;
+}
+
+/** The record of a step in the API. */
+export interface Step {
+  run_id: string;
+  step_key: string;
+  member_id: string;
+  depends_on: string[];
+  when: StepCondition;
+  prompt: string;
+  status: StepStatus;
+  input: unknown;
+  output: unknown;
+  error_text: string | null;
+  attempt: number;
+  max_attempts: number;
+  timeout_seconds: number | null;
+  agent_id: string | null;
+  started_at: string | null;
+  ended_at: string | null;
+}
+
+/** A participant of a run in the API: a member of the team, or a person. */
+export interface RunMember {
+  actor_id: string;
+  /** Null for a person, like `agent_id`, `node_id` and `status`. */
+  member_id: string | null;
+  role: 'leader' | 'worker' | 'human';
+  /** Null before the run has created the agent, and for an outside member. */
+  agent_id: string | null;
+  node_id: string | null;
+  /** Status of the agent. */
+  status: AgentStatus | null;
+  pending_messages: number;
+}
+
+/** The participants of a run in the API. */
+export interface RunMembers {
+  run_id: string;
+  team_id: string;
+  /** Without a leader, the first member, with its role as a worker. */
+  leader: RunMember;
+  /** All participants: members in the order of the spec, then humans by name. */
+  members: RunMember[];
+}
+
+/**
+ * What ends a run after its last step. `steps`: the end of the last step. `leader`: the leader's agent, which is asked in rounds.
+ * `outside`: a command, for a run that began without steps and has no leader with an agent.
+ */
+export type RunMode = 'steps' | 'leader' | 'outside';
+
+export function runMode({ steps, members, leader_member_id }: TeamSpec | ShownSpec): RunMode {
+  if (steps.length > 0) return 'steps';
+  const leader = members.find(({ member_id }) => member_id === leader_member_id);
+  return leader && memberKind(leader) !== 'outside' ? 'leader' : 'outside';
+}
+
+const overSteps: readonly StepStatus[] = ['completed', 'failed', 'cancelled', 'skipped'];
+const overRuns: readonly RunStatus[] = ['completed', 'failed', 'cancelled'];
+
+export function isStepOver({ status }: { status: StepStatus }): boolean {
+  return overSteps.includes(status);
+}
+
+export function isRunOver({ status }: { status: RunStatus }): boolean {
+  return overRuns.includes(status);
+}

@@ -1,0 +1,165 @@
+/**
+ * Commands of people and agents to runs and steps. Each method applies the command and writes its audit record in the caller's
+ * transaction. The caller must check the permission. A command has the id of its operation in the API.
+ */
+import { limits } from '../../base/limits.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { Audit } from '../audit/service.ts';
+import { memberKind, type StepSpec } from '../teams/rules/team.ts';
+import { agentsOfSteps } from './queries/attempts.ts';
+import { findRun, type RunRow, specOf, toRun } from './queries/runs.ts';
+import { countSteps, findStep, insertSteps, stepsOf, toStep, updateStep } from './queries/steps.ts';
+import { IllegalTransition, type RunCommand, type StepCommand } from './rules/graph.ts';
+import type { Run, Step } from './rules/run.ts';
+import type { Scheduler } from './scheduler.ts';
+import { hasRoom } from './step-io.ts';
+
+/** Who gives the command. `user_id` is null for an agent that acts without a user. */
+export interface Commander {
+  user_id: string | null;
+  ip: string | null;
+  /** `user:<username>` or `<member_id>@<team_id>`. */
+  actor_id: string;
+}
+
+/** A command to a run as requested. `output`: any JSON value; absent if there is none. */
+export type RunRequest =
+  | { kind: 'completeRun'; output?: unknown }
+  | Exclude<RunCommand, { kind: 'completeRun' }>;
+
+/** A command to a step as requested. `output` and `input`: any JSON value; absent if there is none. */
+export type StepRequest =
+  | { kind: 'completeStep'; output?: unknown }
+  | { kind: 'resumeStep'; input?: unknown }
+  | Exclude<StepCommand, { kind: 'completeStep' | 'resumeStep' }>;
+
+const auditEvents = {
+  completeRun: 'run_completed',
+  failRun: 'run_failed',
+  cancelRun: 'run_cancelled',
+  resumeRun: 'run_resumed',
+  restartRun: 'run_restarted',
+  startStep: 'step_started',
+  completeStep: 'step_completed',
+  failStep: 'step_failed',
+  requireStepInput: 'step_input_required',
+  resumeStep: 'step_resumed',
+} as const satisfies Record<(RunCommand | StepCommand)['kind'], string>;
+
+export interface RunCommandsOptions {
+  scheduler: Scheduler;
+  audit: Audit;
+}
+
+export class RunCommands {
+  readonly #options: RunCommandsOptions;
+
+  constructor(options: RunCommandsOptions) {
+    this.#options = options;
+  }
+
+  /** Returns the run after the command. Throws `run is <status>`, and its own error for resuming a completed run. */
+  commandRun(tx: Tx, run: RunRow, request: RunRequest, by: Commander): Run {
+    try {
+      const command: RunCommand = request.kind === 'failRun' ? request : { kind: request.kind };
+      const output = request.kind === 'completeRun' ? request.output : undefined;
+      this.#options.scheduler.apply(tx, run.num, { kind: 'run_command', command }, output);
+    } catch (error) {
+      if (!(error instanceof IllegalTransition)) throw error;
+      if (request.kind === 'resumeRun' && error.status === 'completed') throw problems.runCompleted();
+      throw runStatusError(error);
+    }
+    this.#audit(tx, by, auditEvents[request.kind], { run_id: run.id });
+    return toRun(findRun(tx, run.id)!);
+  }
+
+  /**
+   * Returns the step after the command. Throws `step not found`, `step is <status>` and `the outputs of the run are over
+   * 32 MiB`.
+   */
+  commandStep(tx: Tx, run: RunRow, step_key: string, request: StepRequest, by: Commander): Step {
+    const step = findStep(tx, run.num, step_key);
+    if (!step) throw problems.stepNotFound();
+    // Stored first, because applying the command records an event with it. An illegal command rolls it back.
+    if (request.kind === 'completeStep') {
+      const output = json(request.output);
+      if (!hasRoom(tx, run.num, step_key, output)) throw problems.outputsTooLarge();
+      updateStep(tx, step.num, { output });
+    }
+    if (request.kind === 'resumeStep') updateStep(tx, step.num, { answer: json(request.input) });
+    try {
+      const own = by.actor_id === actorIdOf(step.member_id, run.team_id);
+      this.#options.scheduler.apply(tx, run.num, { kind: 'step_command', step_key, command: request, own });
+    } catch (error) {
+      if (!(error instanceof IllegalTransition)) throw error;
+      throw new Problem('conflict', 'step_status', `step is ${error.status}`);
+    }
+    this.#audit(tx, by, auditEvents[request.kind], { run_id: run.id, step_key });
+    return stepOf(tx, run, step_key);
+  }
+
+  /**
+   * Returns the new step. Throws `step already exists for run`, `run is <status>`, and errors for unknown members and
+   * dependencies.
+   */
+  addStep(tx: Tx, run: RunRow, asked: StepSpec, by: Commander): Step {
+    const { step_key, member_id, depends_on, when, max_attempts } = asked;
+    const member = specOf(run).members.find((one) => one.member_id === member_id);
+    if (!member) throw problems.memberUndefined();
+    if (findStep(tx, run.num, step_key)) throw problems.stepExists();
+    if (depends_on.some((key) => !findStep(tx, run.num, key))) throw problems.stepNeedsUndefined();
+    if (countSteps(tx, run.num) >= limits.team_steps_max) throw problems.tooManySteps();
+    const kind = memberKind(member);
+    insertSteps(tx, run.num, [{ ...stepRow(asked, kind), added: 1 }]);
+    const step = { step_key, member_id, kind, depends_on, when, max_attempts };
+    try {
+      this.#options.scheduler.apply(tx, run.num, { kind: 'step_added', step });
+    } catch (error) {
+      throw error instanceof IllegalTransition ? runStatusError(error) : error;
+    }
+    this.#audit(tx, by, 'step_added', { run_id: run.id, step_key });
+    return stepOf(tx, run, step_key);
+  }
+
+  #audit(tx: Tx, { user_id, ip, actor_id }: Commander, event: AuditEvent, details: object): void {
+    this.#options.audit.record(tx, { event, user_id, ip, details: { ...details, actor_id } });
+  }
+}
+
+/** All steps, in the order in which they were defined or added. */
+export function stepsOfRun(reader: Reader, run: RunRow): Step[] {
+  const agents = agentsOfSteps(reader, run);
+  return stepsOf(reader, run.num).map((row) => toStep(row, run.id, agents.get(row.step_key) ?? null));
+}
+
+/** The step as it is now; a command may have started a new attempt of the run. */
+function stepOf(reader: Reader, { num, id }: RunRow, step_key: string): Step {
+  const { attempt } = findRun(reader, id)!;
+  const agent_id = agentsOfSteps(reader, { num, attempt }, [step_key]).get(step_key);
+  return toStep(findStep(reader, num, step_key)!, id, agent_id ?? null);
+}
+
+/** The columns of a new step. */
+export function stepRow(step: StepSpec, kind: ReturnType<typeof memberKind>) {
+  const { step_key, member_id, depends_on, when, prompt, input, timeout_seconds, max_attempts } = step;
+  return {
+    ...{ step_key, member_id, kind, when, prompt, timeout_seconds, max_attempts },
+    depends_on: JSON.stringify(depends_on),
+    input: json(input),
+    added: 0,
+    status: 'pending' as const,
+    waits_for: depends_on.length,
+    ...{ upstream_failed: 0, attempt: 0, tries: 0, launched: 0 },
+  };
+}
+
+function runStatusError({ status }: IllegalTransition): Problem {
+  return new Problem('conflict', 'run_status', `run is ${status}`);
+}
+
+function json(value: unknown): string | null {
+  return value === undefined || value === null ? null : JSON.stringify(value);
+}

@@ -1,0 +1,48 @@
+/**
+ * The events of a run as a resumable stream: the records of the run and its steps after each change. They are kept as long as the
+ * run, so a client misses events only if the database was restored from a backup.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { followRows, type RowSource } from '../../events/follow-rows.ts';
+import type { Position } from '../../events/position.ts';
+import type { Store } from '../../store/store.ts';
+import type { RunPublisher } from './publisher.ts';
+import { lastRunEvent, runEventsAfter } from './queries/events.ts';
+import { findRun } from './queries/runs.ts';
+
+export interface RunEventsOptions {
+  store: Store;
+  clock: Clock;
+  publisher: Pick<RunPublisher, 'onEvent'>;
+  heartbeat_ms?: number;
+}
+
+export class RunEvents {
+  readonly #options: RunEventsOptions;
+
+  constructor(options: RunEventsOptions) {
+    this.#options = options;
+  }
+
+  /** Encoded SSE frames: all events, or those after `position`, then new ones. It does not end when the run ends. */
+  async *follow(run_id: string, position: Position, signal: AbortSignal): AsyncGenerator<Buffer> {
+    const { store, clock, publisher, heartbeat_ms } = this.#options;
+    const num = await store.read((reader) => findRun(reader, run_id)?.num ?? 0);
+    const source: RowSource = {
+      clock,
+      ...(heartbeat_ms !== undefined && { heartbeat_ms }),
+      head: () => store.read((reader) => lastRunEvent(reader, num)),
+      after: (cursor) =>
+        store.read((reader) =>
+          runEventsAfter(reader, num, cursor).map(({ id, ts, type, data }) => ({
+            id,
+            type,
+            ts_ms: ts,
+            record: data,
+          })),
+        ),
+      onNew: (wake) => publisher.onEvent((run_num) => run_num === num && wake()),
+    };
+    yield* followRows(source, position, signal);
+  }
+}

@@ -1,0 +1,92 @@
+/**
+ * Applies events to runs: changes the run's graph, publishes the changed records, and has the effects carried out, all in the
+ * caller's transaction. Nothing else writes the status of a run or a step.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Tx } from '../../store/store.ts';
+import type { Facts } from '../../work/facts.ts';
+import type { RunPublisher } from './publisher.ts';
+import { graphOf } from './queries/graph.ts';
+import { type RunRow, refreshed, runOfNum, updateRun } from './queries/runs.ts';
+import { dropAnswers, lastOutputs } from './queries/steps.ts';
+import { advance } from './rules/advance.ts';
+import type { Effect, GraphEvent, StepState } from './rules/graph.ts';
+
+export interface SchedulerOptions {
+  clock: Clock;
+  facts: Facts;
+  publisher: RunPublisher;
+  /**
+   * Carries out effects in the same transaction. Called twice for a restart: first for what ends, with the run before its new
+   * attempt, then for what starts.
+   */
+  execute(tx: Tx, run: RunRow, effects: Effect[]): void;
+}
+
+export class Scheduler {
+  readonly #options: SchedulerOptions;
+
+  constructor(options: SchedulerOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Applies an event to the run. The step that it names must exist.
+   *
+   * @param output any JSON value, the run's output if the event completes it; by default the outputs of the last steps
+   * @throws IllegalTransition for a command that is not allowed now
+   */
+  apply(tx: Tx, run_num: number, event: GraphEvent, output?: unknown): void {
+    const before = runOfNum(tx, run_num);
+    if (!before) return;
+    const graph = graphOf(tx, before, this.#options.clock.now());
+    const changed = new Set<string>();
+    const all_steps = event.kind === 'begun' || event.kind === 'step_added';
+    const { putStep } = graph;
+    graph.putStep = (step: StepState) => {
+      if (all_steps || isVisible(graph.step(step.step_key), step)) changed.add(step.step_key);
+      putStep(step);
+    };
+    const effects = advance(graph, event, limits.run_plain_steps_max);
+    const restarts = event.kind === 'run_command' && event.command.kind === 'restartRun';
+    if (restarts) this.#restart(tx, before, effects);
+    else if (effects.length > 0) this.#options.execute(tx, refreshed(tx, before), effects);
+    const ended = effects.find((effect) => effect.kind === 'run_ended');
+    if (ended?.status === 'completed') this.#complete(tx, before, output);
+    const continues =
+      event.kind === 'run_command' && ['resumeRun', 'restartRun'].includes(event.command.kind);
+    const after = this.#options.publisher.publish(tx, refreshed(tx, before), [...changed], before);
+    if (ended || continues || event.kind === 'begun') this.#recordFact(tx, after);
+  }
+
+  #restart(tx: Tx, before: RunRow, effects: readonly Effect[]): void {
+    const { execute, clock } = this.#options;
+    const isEnd = ({ kind }: Effect) => kind === 'end_attempt' || kind === 'end_round';
+    const ends = effects.filter(isEnd);
+    if (ends.length > 0) execute(tx, refreshed(tx, before), ends);
+    const attempt = before.attempt + 1;
+    const nothing = { output: null, attention: null, attention_at: null };
+    updateRun(tx, before.num, { attempt, ...nothing, started_at: clock.now() });
+    dropAnswers(tx, before.num);
+    execute(
+      tx,
+      refreshed(tx, before),
+      effects.filter((effect) => !isEnd(effect)),
+    );
+  }
+
+  #complete(tx: Tx, { num, mode }: RunRow, given: unknown): void {
+    const output = given === undefined && mode === 'steps' ? lastOutputs(tx, num) : (given ?? null);
+    updateRun(tx, num, { output: output === null ? null : JSON.stringify(output) });
+  }
+
+  #recordFact(tx: Tx, { id, status, attempt }: RunRow): void {
+    this.#options.facts.record(tx, 'run_changed', id, { run_id: id, status, attempt });
+  }
+}
+
+/** Whether the change is visible in the step's record. */
+function isVisible(before: StepState | undefined, { status, attempt, error_text }: StepState): boolean {
+  return before?.status !== status || before.attempt !== attempt || before.error_text !== error_text;
+}

@@ -1,0 +1,177 @@
+/** Runs of teams for people: create, read and control them. */
+import type { Clock } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { humanActorId } from '../actors/rules/actor.ts';
+import type { Audit } from '../audit/service.ts';
+import type { Extensions } from '../feature.ts';
+import { mustFindTeam } from '../teams/access.ts';
+import type { TeamRow } from '../teams/queries.ts';
+import type { StepSpec } from '../teams/rules/team.ts';
+import { mustFindRun } from './access.ts';
+import { createRun, taskTitle } from './creation.ts';
+import { runMembers } from './participants.ts';
+import { listRuns, type RunRow, toRun } from './queries/runs.ts';
+import type { Run, RunMembers, RunStatus, Step } from './rules/run.ts';
+import {
+  type Commander,
+  RunCommands,
+  type RunRequest,
+  type StepRequest,
+  stepsOfRun,
+} from './run-commands.ts';
+import type { Scheduler } from './scheduler.ts';
+
+export interface RunsOptions {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  scheduler: Scheduler;
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  extensions: Pick<Extensions, 'createTask' | 'publishTask' | 'unacknowledgedMail'>;
+}
+
+interface RunPath {
+  team_id: string;
+  run_id: string;
+}
+
+export class Runs {
+  readonly #options: RunsOptions;
+  /** For callers that have their own transaction and permission check. */
+  readonly commands: RunCommands;
+
+  constructor(options: RunsOptions) {
+    this.#options = options;
+    this.commands = new RunCommands(options);
+  }
+
+  /** Creates a run of the team and its task. */
+  create(
+    caller: Caller,
+    team_id: string,
+    input: Record<string, unknown>,
+    idempotency_key: string | null,
+  ): Promise<Run> {
+    const { store, clock, audit, scheduler, extensions } = this.#options;
+    const id = newId('run');
+    return store.write((tx) => {
+      const team = mustFindTeam(tx, caller, 'team.work', team_id);
+      const asked = { created_by: caller.user_id, now: clock.now() };
+      const title = taskTitle(tx, team, input);
+      const task_num = extensions.createTask(tx, { ...asked, team_num: team.num, title });
+      const run = toRun(createRun(tx, scheduler, { ...asked, id, team, task_num, input }));
+      const { user_id, ip } = caller;
+      audit.record(tx, { event: 'run_created', user_id, ip, details: { run_id: id, team_id } });
+      extensions.publishTask(tx, task_num);
+      this.#keep(tx, caller, idempotency_key, 201, run, `/api/teams/${team_id}/runs/${id}`);
+      return run;
+    });
+  }
+
+  /** Newest first. Without `limit` and `cursor`: all of them. */
+  list(
+    caller: Caller,
+    team_id: string,
+    { status }: { status?: RunStatus | undefined },
+    request: PageRequest,
+  ): Promise<Page<Run>> {
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#options.store.read((reader) => {
+      const { num: team_num } = mustFindTeam(reader, caller, 'team.read', team_id);
+      const rows = listRuns(reader, { team_num, status, before_num, limit: paged ? limit + 1 : undefined });
+      return page(rows, paged ? limit : rows.length, toRun, (row) => [row.num]);
+    });
+  }
+
+  /** `team_id`: absent if the path contains only the run. */
+  get(caller: Caller, run_id: string, team_id?: string): Promise<Run> {
+    return this.#options.store.read((reader) =>
+      toRun(mustFindRun(reader, caller, 'team.read', run_id, team_id).run),
+    );
+  }
+
+  members(caller: Caller, run_id: string): Promise<RunMembers> {
+    return this.#options.store.read((reader) => {
+      const { team, run } = mustFindRun(reader, caller, 'team.read', run_id);
+      return this.membersOf(reader, team, run);
+    });
+  }
+
+  /** Like `members`, without a permission check. */
+  membersOf(reader: Reader, team: TeamRow, run: RunRow): RunMembers {
+    return runMembers(reader, team, run, this.#options.extensions.unacknowledgedMail(reader, run));
+  }
+
+  /** In the order in which they were defined or added. */
+  steps(caller: Caller, team_id: string, run_id: string): Promise<Step[]> {
+    return this.#options.store.read((reader) =>
+      stepsOfRun(reader, mustFindRun(reader, caller, 'team.read', run_id, team_id).run),
+    );
+  }
+
+  commandRun(
+    caller: Caller,
+    { team_id, run_id }: RunPath,
+    request: RunRequest,
+    idempotency_key: string | null,
+  ): Promise<Run> {
+    return this.#options.store.write((tx) => {
+      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
+      const after = this.commands.commandRun(tx, run, request, commanderOf(caller));
+      this.#keep(tx, caller, idempotency_key, 200, after);
+      return after;
+    });
+  }
+
+  addStep(
+    caller: Caller,
+    { team_id, run_id }: RunPath,
+    asked: StepSpec,
+    idempotency_key: string | null,
+  ): Promise<Step> {
+    return this.#options.store.write((tx) => {
+      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
+      const step = this.commands.addStep(tx, run, asked, commanderOf(caller));
+      const location = `/api/teams/${team_id}/runs/${run_id}/steps`;
+      this.#keep(tx, caller, idempotency_key, 201, step, location);
+      return step;
+    });
+  }
+
+  commandStep(
+    caller: Caller,
+    { team_id, run_id, step_key }: RunPath & { step_key: string },
+    request: StepRequest,
+    idempotency_key: string | null,
+  ): Promise<Step> {
+    return this.#options.store.write((tx) => {
+      const { run } = mustFindRun(tx, caller, 'team.work', run_id, team_id);
+      const step = this.commands.commandStep(tx, run, step_key, request, commanderOf(caller));
+      this.#keep(tx, caller, idempotency_key, 200, step);
+      return step;
+    });
+  }
+
+  /** Stores the response to a request with an idempotency key, in the transaction of the request. */
+  #keep(
+    tx: Tx,
+    caller: Caller,
+    key: string | null,
+    status: number,
+    body: Run | Step,
+    location: string | null = null,
+  ): void {
+    if (key !== null) this.#options.idempotency.keepWith(tx, caller, key, { status, location, body });
+  }
+}
+
+function commanderOf({ user_id, ip, username }: Caller): Commander {
+  return { user_id, ip, actor_id: humanActorId(username) };
+}

@@ -1,0 +1,30 @@
+/** The step context: what the session of a team's agent gets in addition to the agent's own settings. */
+import type { Reader } from '../../store/store.ts';
+import { actorIdOf } from '../actors/rules/actor.ts';
+import { findAgent, findSession } from '../agents/queries/agents.ts';
+import type { SessionEnvironment } from '../feature.ts';
+import { attemptsOfSession } from './queries/attempts.ts';
+import { runOfNum } from './queries/runs.ts';
+import { inputOf } from './step-io.ts';
+
+/** Empty for an agent without a team. An agent that speaks ACP gets its step in a prompt instead. */
+export function stepContextOf(reader: Reader, session_id: string): SessionEnvironment {
+  const session = findSession(reader, session_id);
+  const agent = session && findAgent(reader, session.agent_id);
+  const run = agent?.run_num != null ? runOfNum(reader, agent.run_num) : undefined;
+  if (!agent?.member_id || !run) return { env: {}, step_input: null };
+  const env: Record<string, string> = {
+    SVC_TEAM_ID: run.team_id,
+    SVC_RUN_ID: run.id,
+    SVC_MEMBER_ID: agent.member_id,
+    SVC_ACTOR_ID: actorIdOf(agent.member_id, run.team_id),
+  };
+  if (agent.protocol === 'acp') return { env, step_input: null };
+  const target = attemptsOfSession(reader, session_id).findLast(({ ended }) => !ended)?.target;
+  if (!target) return { env, step_input: null };
+  if (target.kind === 'step') {
+    env.SVC_STEP_KEY = target.step_key;
+    env.SVC_STEP_ATTEMPT = String(target.attempt);
+  }
+  return { env, step_input: JSON.stringify(inputOf(reader, run, target)) };
+}

@@ -1,0 +1,100 @@
+/** Inputs and outputs: what the agent of a step or a round receives, and how its output is read. */
+import { isDeeper } from '../../acp/depth.ts';
+import { limits } from '../../base/limits.ts';
+import type { Reader } from '../../store/store.ts';
+import { parsed, type RunRow, specOf } from './queries/runs.ts';
+import { findStep, outputBytes, stepsOf } from './queries/steps.ts';
+import type { AttemptTarget } from './rules/graph.ts';
+
+/** The content of `$SVC_STEP_INPUT` for a step. */
+export interface StepInput {
+  run_input: unknown;
+  input: unknown;
+  /** Outputs of the steps on which it depends, by step key; null for a step without output. */
+  needs: Record<string, unknown>;
+  /** The input that a person gave when resuming the step. */
+  answer?: unknown;
+}
+
+/** A step as the leader sees it. */
+export interface StepReport {
+  step_key: string;
+  member_id: string;
+  status: string;
+  output: unknown;
+  error_text: string | null;
+}
+
+/** The content of `$SVC_STEP_INPUT` for a round of the leader. */
+export interface RoundInput {
+  run_input: unknown;
+  round: number;
+  about: 'plan' | 'sum_up';
+  members: { member_id: string; description: string; skills: string[] }[];
+  steps: StepReport[];
+}
+
+export function inputOf(reader: Reader, run: RunRow, target: AttemptTarget): StepInput | RoundInput {
+  return target.kind === 'round'
+    ? roundInput(reader, run, target.round)
+    : stepInput(reader, run, target.step_key);
+}
+
+export function stepInput(reader: Reader, run: RunRow, step_key: string): StepInput {
+  const step = findStep(reader, run.num, step_key)!;
+  const needs = (JSON.parse(step.depends_on) as string[]).map((key) => [
+    key,
+    parsed(findStep(reader, run.num, key)?.output ?? null),
+  ]);
+  return {
+    run_input: JSON.parse(run.input),
+    input: parsed(step.input),
+    needs: Object.fromEntries(needs),
+    ...(step.answer !== null && { answer: parsed(step.answer) }),
+  };
+}
+
+export function roundInput(reader: Reader, run: RunRow, round: number): RoundInput {
+  const steps = stepsOf(reader, run.num).map((step) => ({
+    step_key: step.step_key,
+    member_id: step.member_id,
+    status: step.status,
+    output: parsed(step.output),
+    error_text: step.error_text,
+  }));
+  return {
+    run_input: JSON.parse(run.input),
+    round,
+    about: steps.length === 0 ? 'plan' : 'sum_up',
+    members: specOf(run).members.map(({ member_id, description, skills }) => ({
+      member_id,
+      description,
+      skills,
+    })),
+    steps,
+  };
+}
+
+/** Reads output as JSON if it is JSON, otherwise as text. Output that is too long is cut, and the text says so. */
+export function readOutput(bytes: Uint8Array): unknown {
+  const kept = bytes.subarray(0, limits.step_output_bytes_max);
+  const text = new TextDecoder().decode(kept);
+  if (bytes.length > kept.length)
+    return `${text}\n[the output continues: only ${kept.length} bytes are kept]`;
+  if (isDeeper(text, limits.json_depth_max)) return text;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return text;
+  }
+}
+
+/**
+ * Whether the output (as JSON) of a step fits into its run. The total is limited, because a leader, the dependents and the run
+ * itself read all outputs at once.
+ */
+export function hasRoom(reader: Reader, run_num: number, step_key: string, output: string | null): boolean {
+  const bytes = Buffer.byteLength(output ?? '');
+  if (bytes <= limits.step_output_small_bytes) return true;
+  return bytes + outputBytes(reader, run_num, step_key) <= limits.run_outputs_bytes_max;
+}

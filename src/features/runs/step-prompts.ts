@@ -1,0 +1,117 @@
+/**
+ * Prompts for agents that speak ACP, about their team, steps and rounds. Pure. They explain everything that the agent needs and
+ * take about a minute to read. Delimiters mark the parts that other people or agents wrote.
+ */
+import { limits } from '../../base/limits.ts';
+import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import type { RoundInput, StepInput } from './step-io.ts';
+
+export interface Introduced {
+  team_name: string;
+  spec: TeamSpec;
+  member: Member;
+}
+
+/** The start of an agent's first prompt: its role, the other members, and how to communicate with them. */
+export function introduction({ team_name, spec, member }: Introduced): string {
+  const { member_id, prompt, description } = member;
+  const role = roleOf(spec, member_id);
+  return [
+    `You are ${member_id}, ${role === 'leader' ? 'the leader' : 'a worker'} of the team "${team_name}".`,
+    ...(description ? [description] : []),
+    ...(prompt ? [prompt] : []),
+    ['The team:', ...spec.members.map((one) => memberLine(spec, one))].join('\n'),
+    ['Talk to the team with commands in your shell:', ...commands(role)].join('\n'),
+  ].join('\n\n');
+}
+
+/** The prompt for a step. */
+export function stepPrompt(
+  { step_key, prompt }: { step_key: string; prompt: string },
+  { run_input, input, needs, answer }: StepInput,
+): string {
+  const outputs = Object.entries(needs);
+  const needed = outputs.map(([key, output]) =>
+    section(`Output of step ${key}`, output, share(outputs.length)),
+  );
+  return [
+    `Your step is "${step_key}".`,
+    ...(prompt ? [prompt] : []),
+    ...(isEmpty(input) ? [] : [section('Input of the step', input, limits.step_prompt_input_chars)]),
+    ...(isEmpty(run_input) ? [] : [section('Input of the run', run_input, limits.step_prompt_input_chars)]),
+    ...needed,
+    ...(answer === undefined
+      ? []
+      : [section('Answer to what you asked', answer, limits.step_prompt_input_chars)]),
+    'When you end your turn the step is completed, and your last message is its output.',
+  ].join('\n\n');
+}
+
+/** The prompt for a round of the leader. */
+export function roundPrompt({ run_input, about, steps }: RoundInput): string {
+  const sections = [section('Input of the run', run_input, limits.step_prompt_input_chars)];
+  if (about === 'plan') {
+    sections.push(
+      [
+        'Plan the work. Add a step for each part, for the member that fits best, then end your turn:',
+        '  svc actor step-add --step-key <key> --member <member> --prompt <what to do> [--depends-on <key> …]',
+        'Steps that do not depend on each other run in parallel. You are asked again when all steps have ended.',
+        'If there is nothing to delegate, do the work yourself: your last message is the result of the run.',
+      ].join('\n'),
+    );
+  } else {
+    sections.push(
+      ...steps.map(({ step_key, member_id, status, output, error_text }) =>
+        status === 'completed'
+          ? section(`Step ${step_key} of ${member_id}: completed`, output, share(steps.length))
+          : `Step ${step_key} of ${member_id}: ${status}${error_text ? ` (${error_text})` : ''}`,
+      ),
+      [
+        'All steps have ended. Sum up: end your turn with the result of the run as your last message.',
+        'If more work is needed first, add steps with `svc actor step-add` as before; you are asked again then.',
+      ].join('\n'),
+    );
+  }
+  return sections.join('\n\n');
+}
+
+function roleOf(spec: TeamSpec, member_id: string): 'leader' | 'worker' {
+  return spec.leader_member_id === member_id ? 'leader' : 'worker';
+}
+
+function memberLine(spec: TeamSpec, { member_id, description, skills }: Member): string {
+  const about = [description, skills.length > 0 ? `skills: ${skills.join(', ')}` : ''].filter(Boolean);
+  const what = about.length > 0 ? `: ${about.join('; ')}` : '';
+  return `- ${member_id} (${roleOf(spec, member_id)})${what}`;
+}
+
+function commands(role: 'leader' | 'worker'): string[] {
+  return [
+    '  svc actor send --to <member, leader or user> --payload \'{"text": "…"}\'',
+    '  svc actor inbox',
+    '  svc actor ack --message-id <id>',
+    ...(role === 'leader'
+      ? [
+          '  svc actor step-add --step-key <key> --member <member> --prompt <what to do> [--depends-on <key> …]',
+        ]
+      : []),
+    'Your environment identifies you. Acknowledge each message when you have dealt with it.',
+  ];
+}
+
+function isEmpty(value: unknown): boolean {
+  return value === null || (typeof value === 'object' && Object.keys(value).length === 0);
+}
+
+/** How many characters of each of `count` outputs are shown. */
+function share(count: number): number {
+  return Math.min(limits.step_prompt_output_chars, Math.floor(limits.step_prompt_outputs_chars / count));
+}
+
+/** Text unchanged, other values as JSON, cut at `chars_max` characters with a note. */
+function section(title: string, value: unknown, chars_max: number): string {
+  const text = typeof value === 'string' ? value.trimEnd() : JSON.stringify(value, null, 2);
+  const shown =
+    text.length <= chars_max ? text : `${text.slice(0, chars_max)}\n[cut: ${text.length} characters in all]`;
+  return `${title}:\n<<<\n${shown}\n>>>`;
+}

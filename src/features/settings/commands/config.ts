@@ -1,0 +1,128 @@
+/** `svc config …`: shows settings and their origins, and changes live settings through the plane. */
+import type { Command } from 'commander';
+import { Api, type ApiOptions, connect, localUrl } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { readCredentials } from '../../../cli/credentials.ts';
+import { Failure, failed, usage } from '../../../cli/failure.ts';
+import { localFlags, pairOf, remote } from '../../../cli/options.ts';
+import { printRows, say } from '../../../cli/output.ts';
+import { Unreachable } from '../../../client/client.ts';
+import {
+  type ConfigKey,
+  type ConfigOrigin,
+  configKeyNames,
+  configKeys,
+  isConfigKey,
+  maskValue,
+} from '../../../core/config.ts';
+
+interface Options extends ApiOptions {
+  json?: boolean;
+  origin?: boolean;
+  offline?: boolean;
+}
+
+interface Row {
+  key: string;
+  value: unknown;
+  origin: ConfigOrigin;
+  source: string | null;
+  live: boolean;
+}
+
+export function addConfig(program: Command, context: Context): void {
+  const { io, local } = context;
+  const config = program.command('config').description('show and change the configuration');
+
+  remote(config, 'show [key...]', 'show keys and their values; secrets are masked')
+    .option('--origin', 'also show the origin: flag, env, live, file or default')
+    .option('--offline', 'do not connect to a running plane')
+    .action(async (keys: string[], options: Options) => {
+      for (const key of keys) if (!isConfigKey(key)) throw failed(`unknown key ${key}`);
+      const rows = (await fromPlane(options)) ?? offline(options);
+      const shown = rows.filter(({ key }) => keys.length === 0 || keys.includes(key));
+      const columns = [
+        { title: 'KEY', value: (row: Row) => row.key },
+        { title: 'VALUE', value: (row: Row) => (row.value === null ? '' : JSON.stringify(row.value)) },
+      ];
+      const origins = [
+        { title: 'ORIGIN', value: (row: Row) => row.origin },
+        { title: 'SOURCE', value: (row: Row) => row.source },
+      ];
+      await printRows(io, shown, options.origin ? [...columns, ...origins] : columns, options);
+    });
+
+  remote(
+    config,
+    'set <pair...>',
+    'change live settings: <key>=<value>; an empty value removes the change',
+  ).action(async (pairs: string[], options: Options) => {
+    const changes = Object.fromEntries(pairs.map((pair) => change(pair)));
+    const api = await connect(context, options);
+    const list = await api.call('updateConfig', { body: changes });
+    const shown = list.filter(({ key }) => key in changes);
+    await printRows(
+      io,
+      shown,
+      [
+        { title: 'KEY', value: (row) => row.key },
+        { title: 'VALUE', value: (row) => JSON.stringify(row.value) },
+        { title: 'ORIGIN', value: (row) => row.origin },
+      ],
+      options,
+    );
+  });
+
+  function offline(options: Options): Row[] {
+    const loaded = local.loadConfig(localFlags(options));
+    for (const warning of loaded.warnings) say(io, `warning: ${warning}`);
+    return configKeyNames.map((key) => {
+      const { value, origin, source } = loaded.entry(key);
+      return { key, value: maskValue(key, value), origin, source, live: configKeys[key].live };
+    });
+  }
+
+  /** Rows from a running plane, which knows live settings and its own flags. Null if there is none, or no access to it. */
+  async function fromPlane(options: Options): Promise<Row[] | null> {
+    if (options.offline) return null;
+    const named = options.url ?? io.env.SVC_URL;
+    if (named) {
+      const api = await connect(context, options);
+      return await api.call('getConfig', {});
+    }
+    const data_dir = local.loadConfig(localFlags(options)).get('data_dir');
+    if (local.holderOf(data_dir) === null) return null;
+    const url = localUrl(context, options);
+    const token = io.env.SVC_TOKEN || (await readCredentials(io)).hosts[url]?.token;
+    try {
+      if (!token) throw failed(`not signed in to ${url}`);
+      return await new Api(url, token, io).call('getConfig', {});
+    } catch (error) {
+      if (error instanceof Unreachable || error instanceof Failure || (error as Error).name === 'Problem') {
+        say(
+          io,
+          `cannot get settings from the running plane (${(error as Error).message}); live settings are not included`,
+        );
+        return null;
+      }
+      throw error;
+    }
+  }
+}
+
+function change(pair: string): [ConfigKey, unknown] {
+  const [key, text] = pairOf(pair, 'set');
+  if (!isConfigKey(key)) throw usage(`unknown key ${key}`);
+  if (text === '') return [key, null];
+  switch (configKeys[key].kind) {
+    case 'integer':
+      return [key, /^-?\d+$/.test(text) ? Number(text) : text];
+    case 'boolean':
+      return [key, text === 'true' ? true : text === 'false' ? false : text];
+    case 'list':
+    case 'paths':
+      return [key, text.split(',').map((part) => part.trim())];
+    default:
+      return [key, text];
+  }
+}

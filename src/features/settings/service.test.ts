@@ -1,0 +1,140 @@
+import { mkdtempSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../../base/log.ts';
+import type { Config, ConfigEntry, ConfigKey, ConfigValues } from '../../core/config.ts';
+import { configKeys } from '../../core/config.ts';
+import { openSqlite } from '../../store/sqlite.ts';
+import type { Store } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { type LiveSettings, openSettings } from './service.ts';
+
+const root: Caller = {
+  user_id: 'usr_r',
+  username: 'r',
+  role: 'root',
+  token_id: 'tok_r',
+  grant: null,
+  ip: '127.0.0.1',
+};
+
+let dir: string;
+let store: Store;
+let audited: unknown[];
+
+beforeEach(async () => {
+  dir = mkdtempSync(join(tmpdir(), 'svc-settings-'));
+  store = await openSqlite({ path: join(dir, 'svc.db'), log: silentLog });
+  audited = [];
+});
+afterEach(async () => {
+  await store.close();
+  rmSync(dir, { recursive: true, force: true });
+});
+
+function configWith(entries: Partial<Record<ConfigKey, ConfigEntry>>): Config {
+  const entry = <K extends ConfigKey>(key: K) =>
+    (entries[key] ?? { value: configKeys[key].default, origin: 'default', source: null }) as ConfigEntry<
+      ConfigValues[K]
+    >;
+  return { entry, get: (key) => entry(key).value, file: null, warnings: [] };
+}
+
+function open(entries: Partial<Record<ConfigKey, ConfigEntry>> = {}): Promise<LiveSettings> {
+  return openSettings({
+    config: configWith(entries),
+    store,
+    audit: { record: (_tx, entry) => audited.push(entry) },
+    log: silentLog,
+  });
+}
+
+test('a live change overrides file and default, notifies listeners, is audited, and survives a restart', async () => {
+  const settings = await open({ 'retention.days': { value: 7, origin: 'file', source: 'c.toml:1' } });
+  const told: number[] = [];
+  const stop = settings.onChange('retention.days', (days) => told.push(days));
+  expect(settings.get('retention.days')).toBe(7);
+  const list = await settings.change(root, { 'retention.days': 3 });
+  expect(list.find(({ key }) => key === 'retention.days')).toMatchObject({
+    value: 3,
+    origin: 'live',
+    source: null,
+    live: true,
+  });
+  expect(told).toEqual([3]);
+  expect(audited).toEqual([
+    {
+      event: 'config_changed',
+      user_id: 'usr_r',
+      ip: '127.0.0.1',
+      details: { key: 'retention.days', from: 7, to: 3 },
+    },
+  ]);
+  const again = await open();
+  expect(again.get('retention.days')).toBe(3);
+  expect(again.origin('retention.days')).toBe('live');
+
+  stop();
+  await settings.change(root, { 'retention.days': null });
+  expect(settings.get('retention.days')).toBe(7);
+  expect(settings.origin('retention.days')).toBe('file');
+  expect(told).toEqual([3]);
+  expect((await open()).get('retention.days')).toBe(30);
+});
+
+test('a value from a flag or the environment cannot be changed, and overrides a stored one', async () => {
+  await (await open()).change(root, { 'auth.min_password_length': 20 });
+  const settings = await open({
+    'auth.min_password_length': { value: 14, origin: 'env', source: 'SVC_AUTH_MIN_PASSWORD_LENGTH' },
+  });
+  expect(settings.get('auth.min_password_length')).toBe(14);
+  await expect(settings.change(root, { 'auth.min_password_length': 16 })).rejects.toMatchObject({
+    kind: 'conflict',
+    message: 'auth.min_password_length is fixed by SVC_AUTH_MIN_PASSWORD_LENGTH',
+  });
+});
+
+test.each([
+  [{ 'server.listen': '127.0.0.1:1' }, 'server.listen cannot be changed while the service runs'],
+  [{ nope: 1 }, 'nope is not a known setting'],
+  [{ 'retention.days': '3' }, 'retention.days must be an integer from 1 to 36500'],
+  [{ safe_paths: ['relative'] }, 'safe_paths[0] must be an absolute path'],
+  [{ 'auth.require_special_chars': 'yes' }, 'auth.require_special_chars must be true or false'],
+])('rejects %j', async (changes, message) => {
+  const settings = await open();
+  await expect(settings.change(root, changes)).rejects.toMatchObject({ kind: 'invalid', message });
+});
+
+test('applies all changes or none', async () => {
+  const settings = await open();
+  await expect(
+    settings.change(root, { 'retention.days': 3, 'retention.bytes_per_agent': 0 }),
+  ).rejects.toThrow('retention.bytes_per_agent must be');
+  expect(settings.get('retention.days')).toBe(30);
+  expect(audited).toEqual([]);
+});
+
+test('stores paths normalized, so that they can be compared', async () => {
+  const settings = await open();
+  const written = ['/work//inner/', '/work/./x/../y', '/..', '/'];
+  await settings.change(root, { safe_paths: written, 'worktree.default_root': '/trees/' });
+  expect(settings.get('safe_paths')).toEqual(['/work/inner', '/work/y', '/', '/']);
+  expect(settings.get('worktree.default_root')).toBe('/trees');
+});
+
+test('masks secrets in the list', async () => {
+  const settings = await open({
+    'internal_grpc.auth.shared_secret': { value: 'hush', origin: 'file', source: 'c.toml:1' },
+  });
+  expect(JSON.stringify(settings.list())).not.toContain('hush');
+  const found = settings.list().find(({ key }) => key === 'internal_grpc.auth.shared_secret');
+  expect(found).toMatchObject({ value: '********', live: false });
+});
+
+test('ignores a stored value that is no longer valid', async () => {
+  await store.write((tx) =>
+    tx.run(tx.sql.insertInto('settings').values({ key: 'retention.days', value: '-1' })),
+  );
+  expect((await open()).get('retention.days')).toBe(30);
+});

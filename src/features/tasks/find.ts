@@ -1,0 +1,35 @@
+/** Finds tasks and their threads for callers with access, and publishes changed tasks. */
+import type { Action } from '../../core/policy.ts';
+import { problems } from '../../core/problem.ts';
+import type { Feed } from '../../events/feed.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { mustFindTeam } from '../teams/access.ts';
+import { type TeamRow, teamOfNum } from '../teams/queries.ts';
+import { findTask, type TaskRow, taskOfConversation, taskOfNum, toTask } from './queries/tasks.ts';
+
+/** A task with its team. */
+export interface TeamTask {
+  team: TeamRow;
+  task: TaskRow;
+}
+
+/** Finds a task by its own id, or by the id of its thread. */
+export type TaskRef = { team_id: string } & ({ task_id: string } | { conversation_id: string });
+
+export function mustFindTask(reader: Reader, caller: Caller, action: Action, ref: TaskRef): TeamTask {
+  const team = mustFindTeam(reader, caller, action, ref.team_id);
+  const [task, problem] =
+    'task_id' in ref
+      ? [findTask(reader, ref.task_id), problems.taskNotFound]
+      : [taskOfConversation(reader, ref.conversation_id), problems.conversationNotFound];
+  if (!task || task.team_num !== team.num) throw problem();
+  return { team, task };
+}
+
+/** Publishes the current task on the fleet stream. Call it last in a transaction. */
+export function publishTask(feed: Feed, tx: Tx, task_num: number): TaskRow {
+  const task = taskOfNum(tx, task_num)!;
+  feed.append(tx, 'task', teamOfNum(tx, task.team_num)!.created_by, { ...toTask(task) }, task.team_num);
+  return task;
+}

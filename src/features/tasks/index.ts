@@ -1,0 +1,33 @@
+/** Tasks of teams, and their threads. */
+import type { Core, Feature } from '../feature.ts';
+import type { MailboxFeature } from '../mailbox/index.ts';
+import { createRun } from '../runs/creation.ts';
+import type { RunsFeature } from '../runs/index.ts';
+import type { Tokens } from '../tokens/service.ts';
+import { publishTask } from './find.ts';
+import { taskHandlers } from './http.ts';
+import { Messages } from './messages.ts';
+import { createTask } from './run-tasks.ts';
+import { Tasks } from './service.ts';
+
+export interface TasksNeeds {
+  runs: RunsFeature;
+  mailbox: MailboxFeature;
+  tokens: Tokens;
+}
+
+export function openTasks(core: Core, { runs, mailbox, tokens }: TasksNeeds): Feature {
+  const { scheduler } = runs;
+  const tasks = new Tasks({ ...core, createRun: (tx, asked) => createRun(tx, scheduler, asked) });
+  const post = mailbox.mailbox;
+  const messages = new Messages({ ...core, logger: core.log, post: (tx, letter) => post.post(tx, letter) });
+  return {
+    name: 'tasks',
+    routes: taskHandlers({ tasks, messages, tokens, streams: core.streams }),
+    facts: { tasks: tasks.facts(), messages: messages.facts() },
+    extensions: {
+      createTask,
+      publishTask: (tx, task_num) => void publishTask(core.feed, tx, task_num),
+    },
+  };
+}

@@ -1,0 +1,111 @@
+/** SQL for tasks and their threads: rows in, rows and records out. The service has the rules. */
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import { rfc3339 } from '../../../base/clock.ts';
+import type { Reader, Tx } from '../../../store/store.ts';
+import type { Tables } from '../../../store/tables.ts';
+import { type RunRow, runOfNum } from '../../runs/queries/runs.ts';
+import type { Task } from '../rules/task.ts';
+
+export type TaskRow = Selectable<Tables['tasks']> & { team_id: string; run_id: string | null };
+
+function taskQuery(sql: Reader['sql']) {
+  return sql
+    .selectFrom('tasks')
+    .innerJoin('teams', 'teams.num', 'tasks.team_num')
+    .selectAll('tasks')
+    .select('teams.id as team_id')
+    .select((eb) =>
+      eb
+        .selectFrom('runs')
+        .select('runs.id')
+        .whereRef('runs.task_num', '=', 'tasks.num')
+        .orderBy('runs.num', 'desc')
+        .limit(1)
+        .as('run_id'),
+    );
+}
+
+export function findTask(reader: Reader, id: string): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.id', '=', id));
+}
+
+export function taskOfNum(reader: Reader, num: number): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.num', '=', num));
+}
+
+export function taskOfConversation(reader: Reader, conversation_id: string): TaskRow | undefined {
+  return reader.get(taskQuery(reader.sql).where('tasks.conversation_id', '=', conversation_id));
+}
+
+export interface TaskFilter {
+  team_num: number;
+  status?: TaskRow['status'] | undefined;
+  assignee_member_id?: string | undefined;
+  before_num?: number | undefined;
+  /** Absent: no filter. */
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listTasks(reader: Reader, filter: TaskFilter): TaskRow[] {
+  const { team_num, status, assignee_member_id, before_num, limit } = filter;
+  let query = taskQuery(reader.sql).where('tasks.team_num', '=', team_num).orderBy('tasks.num', 'desc');
+  if (status !== undefined) query = query.where('tasks.status', '=', status);
+  if (assignee_member_id !== undefined)
+    query = query.where('tasks.assignee_member_id', '=', assignee_member_id);
+  if (before_num !== undefined) query = query.where('tasks.num', '<', before_num);
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+export function updateTask(tx: Tx, num: number, changes: Updateable<Tables['tasks']>): void {
+  tx.run(tx.sql.updateTable('tasks').set(changes).where('num', '=', num));
+}
+
+/** The newest of a task's runs that is not over. */
+export function openRunOf(reader: Reader, task_num: number): RunRow | undefined {
+  const newest = reader.get(
+    reader.sql
+      .selectFrom('runs')
+      .select('num')
+      .where('task_num', '=', task_num)
+      .where('status', 'in', ['pending', 'running', 'input_required'])
+      .orderBy('num', 'desc')
+      .limit(1),
+  );
+  return newest && runOfNum(reader, newest.num);
+}
+
+/** Inserts a task with the team's next number. */
+export function insertTask(tx: Tx, row: Omit<Insertable<Tables['tasks']>, 'number'>): number {
+  const newest = tx.get(
+    tx.sql
+      .selectFrom('tasks')
+      .select(({ fn }) => fn.max('number').as('number'))
+      .where('team_num', '=', row.team_num),
+  );
+  const number = (newest?.number ?? 0) + 1;
+  return tx.get(
+    tx.sql
+      .insertInto('tasks')
+      .values({ ...row, number })
+      .returning('num'),
+  )!.num;
+}
+
+export function toTask(row: TaskRow): Task {
+  return {
+    id: row.id,
+    number: row.number,
+    team_id: row.team_id,
+    title: row.title,
+    description: row.description,
+    status: row.status,
+    assignee_member_id: row.assignee_member_id,
+    conversation_id: row.conversation_id,
+    run_id: row.run_id,
+    version: row.version,
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+  };
+}

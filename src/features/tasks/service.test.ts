@@ -1,0 +1,221 @@
+/** Tasks: what people may create and change, and how a task's status follows its runs. */
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { EVE, JON, MIA, ROOT, TasksRoom, TEAM } from '../../testing/tasks.ts';
+import type { RunStatus } from '../runs/rules/run.ts';
+import { followRun, type TaskStatus } from './rules/task.ts';
+
+let room: TasksRoom;
+beforeEach(async () => {
+  room = await TasksRoom.make();
+});
+afterEach(() => room.end());
+
+const get = (id: string) => room.tasks.get(MIA, TEAM, id);
+const soon = { timeout: 20_000 };
+
+test('a new task is open, has a number and a thread, and is published and audited', async () => {
+  const asked = { title: 'Tidy up', description: 'All of it.', assignee_member_id: 'dev' };
+  const task = await room.tasks.create(JON, TEAM, asked, null);
+  expect(task).toMatchObject({
+    ...asked,
+    number: 1,
+    team_id: TEAM,
+    status: 'open',
+    run_id: null,
+    version: 1,
+    created_by: JON.user_id,
+  });
+  expect(task.id).toMatch(/^task_/);
+  expect(task.conversation_id).toMatch(/^conv_/);
+  expect(await get(task.id)).toEqual(task);
+  expect((await room.task()).number).toBe(2);
+  expect((await room.tasks.create(MIA, 'team_2', asked, null)).number).toBe(1);
+  const entries = await room.store.read((reader) => reader.all(reader.sql.selectFrom('feed').selectAll()));
+  expect(entries[0]).toMatchObject({ kind: 'task', owner_id: MIA.user_id, team_num: 1 });
+  expect(JSON.parse(entries[0]!.record)).toEqual(task);
+  expect((await room.audited('task_created'))[0]).toEqual({
+    team_id: TEAM,
+    task_id: task.id,
+    title: 'Tidy up',
+  });
+});
+
+test('an assignee is a member of the team', async () => {
+  const task = await room.task();
+  const words = 'assignee_member_id must reference a defined member';
+  const asked = { title: 'a', description: '', assignee_member_id: 'nobody' };
+  await expect(room.tasks.create(MIA, TEAM, asked, null)).rejects.toThrow(words);
+  const assign = (assignee_member_id: string | null) =>
+    room.tasks.update(MIA, TEAM, task.id, { assignee_member_id });
+  await expect(assign('nobody')).rejects.toThrow(words);
+  expect((await assign('ops')).assignee_member_id).toBe('ops');
+  expect((await assign(null)).assignee_member_id).toBeNull();
+});
+
+test('a change increments the version, and one based on another version is rejected', async () => {
+  const { id } = await room.task();
+  const changed = await room.tasks.update(MIA, TEAM, id, { title: 'Tidier', version: 1 });
+  expect(changed).toMatchObject({ title: 'Tidier', description: '', version: 2 });
+  const late = room.tasks.update(JON, TEAM, id, { title: 'Never', version: 1 });
+  await expect(late).rejects.toThrow('task changed concurrently; reload and retry');
+  expect(await room.tasks.update(JON, TEAM, id, { status: 'completed' })).toMatchObject({
+    title: 'Tidier',
+    status: 'completed',
+    version: 3,
+  });
+  expect((await room.audited('task_updated'))[1]).toEqual({
+    team_id: TEAM,
+    task_id: id,
+    changed: ['status'],
+    status: 'completed',
+  });
+});
+
+test('only one of concurrent changes of a version succeeds', async () => {
+  const { id } = await room.task();
+  const changes = ['a', 'b', 'c'].map((title) => room.tasks.update(MIA, TEAM, id, { title, version: 1 }));
+  const settled = await Promise.allSettled(changes);
+  expect(settled.filter(({ status }) => status === 'fulfilled')).toHaveLength(1);
+  expect((await get(id)).version).toBe(2);
+});
+
+test('the creator of a team, its humans and root see its tasks; for other users, the team does not exist', async () => {
+  const task = await room.task();
+  for (const caller of [MIA, JON, ROOT]) {
+    expect((await room.tasks.list(caller, TEAM, {}, {})).items).toEqual([task]);
+    expect(await room.tasks.get(caller, TEAM, task.id)).toEqual(task);
+  }
+  for (const ask of [
+    () => room.tasks.list(EVE, TEAM, {}, {}),
+    () => room.tasks.get(EVE, TEAM, task.id),
+    () => room.tasks.update(EVE, TEAM, task.id, { title: 'b' }),
+    () => room.tasks.create(EVE, TEAM, { title: 'c', description: '', assignee_member_id: null }, null),
+    () => room.tasks.startRun(EVE, TEAM, task.id, {}, null),
+  ]) {
+    await expect(ask()).rejects.toThrow('team not found');
+  }
+  for (const [team, id] of [
+    [TEAM, 'task_none'],
+    ['team_2', task.id],
+  ] as const) {
+    await expect(room.tasks.get(MIA, team, id)).rejects.toThrow('task not found');
+  }
+});
+
+test('tasks are listed newest first, in pages, and by status and assignee', async () => {
+  for (const title of ['a', 'b', 'c']) await room.task(title);
+  const titles = async (filter: Parameters<typeof room.tasks.list>[2], request: object = {}) => {
+    const { items, next_cursor } = await room.tasks.list(MIA, TEAM, filter, request);
+    return { titles: items.map(({ title }) => title).join(''), next_cursor };
+  };
+  expect(await titles({})).toEqual({ titles: 'cba' });
+  const { next_cursor, ...first } = await titles({}, { limit: 2 });
+  expect(first).toEqual({ titles: 'cb' });
+  expect(await titles({}, { limit: 2, cursor: next_cursor })).toEqual({ titles: 'a' });
+  const [c] = (await room.tasks.list(MIA, TEAM, {}, {})).items;
+  await room.tasks.update(MIA, TEAM, c!.id, { status: 'cancelled', assignee_member_id: 'dev' });
+  expect((await titles({ status: 'cancelled' })).titles).toBe('c');
+  expect((await titles({ status: 'open' })).titles).toBe('ba');
+  expect((await titles({ assignee_member_id: 'dev' })).titles).toBe('c');
+});
+
+test('a creation with a key is stored with its response in one commit', async () => {
+  const request = new Uint8Array(32);
+  expect(await room.idempotency.begin(MIA, 'key', request)).toHaveProperty('first');
+  const asked = { title: 'Once', description: '', assignee_member_id: null };
+  const task = await room.tasks.create(MIA, TEAM, asked, 'key');
+  const kept = await room.store.read((reader) =>
+    reader.get(reader.sql.selectFrom('idempotency').selectAll().where('key', '=', 'key')),
+  );
+  expect(kept).toMatchObject({ status: 201, location: `/api/teams/${TEAM}/tasks/${task.id}` });
+});
+
+test.each<[task: TaskStatus, run: RunStatus, next: TaskStatus]>([
+  ['open', 'running', 'in_progress'],
+  ['completed', 'running', 'in_progress'],
+  ['in_progress', 'input_required', 'in_progress'],
+  ['in_progress', 'completed', 'in_review'],
+  ['in_progress', 'failed', 'open'],
+  ['in_progress', 'cancelled', 'open'],
+  ['completed', 'completed', 'completed'],
+  ['cancelled', 'completed', 'cancelled'],
+  ['cancelled', 'failed', 'cancelled'],
+])('a task that is %s is, once its run is %s, %s', (task, run, next) => {
+  expect(followRun(task, run)).toBe(next);
+});
+
+test('a task’s status and newest run follow its runs, and each change is published', async () => {
+  const { id } = await room.task();
+  const run = await room.tasks.startRun(MIA, TEAM, id, {}, null);
+  await expect.poll(() => get(id), soon).toMatchObject({ status: 'in_progress', run_id: run.id, version: 2 });
+  await expect(room.tasks.startRun(JON, TEAM, id, {}, null)).rejects.toThrow('task has an active run');
+  await room.runIs(run.id, 'failed');
+  await expect.poll(() => get(id), soon).toMatchObject({ status: 'open', version: 3 });
+  const second = await room.tasks.startRun(MIA, TEAM, id, {}, null);
+  await room.runIs(second.id, 'completed');
+  await expect.poll(() => get(id), soon).toMatchObject({ status: 'in_review', run_id: second.id });
+  const entries = await room.store.read((reader) =>
+    reader.all(reader.sql.selectFrom('feed').select('record').where('kind', '=', 'task').orderBy('id')),
+  );
+  expect(entries.map(({ record }) => JSON.parse(record).status).slice(0, 4)).toEqual([
+    'open',
+    'in_progress',
+    'open',
+    'in_progress',
+  ]);
+});
+
+test('only one of two concurrent runs starts', async () => {
+  const { id } = await room.task();
+  const asked = [1, 2].map(() => room.tasks.startRun(MIA, TEAM, id, {}, null));
+  const settled = await Promise.allSettled(asked);
+  expect(settled.map(({ status }) => status).sort()).toEqual(['fulfilled', 'rejected']);
+  expect(room.started).toHaveLength(1);
+});
+
+test('a status that a person set during a run stays', async () => {
+  const { id } = await room.task();
+  const run = await room.run(id);
+  await expect.poll(() => get(id), soon).toMatchObject({ status: 'in_progress' });
+  await room.tasks.update(MIA, TEAM, id, { status: 'cancelled' });
+  await room.runIs(run.id, 'completed');
+  const other = await room.task('Another');
+  await room.run(other.id);
+  await expect.poll(() => get(other.id), soon).toMatchObject({ status: 'in_progress' });
+  expect((await get(id)).status).toBe('cancelled');
+});
+
+test('the input of a run for a task contains the task and its messages, oldest first', async () => {
+  const { id, conversation_id } = await room.task('Tidy up');
+  const said = [];
+  for (const text of ['one', 'two']) {
+    said.push(await room.messages.send(MIA, TEAM, id, { route: 'broadcast', text }, null));
+  }
+  await room.tasks.startRun(MIA, TEAM, id, { branch: 'main' }, null);
+  expect(room.started[0]).toEqual({
+    branch: 'main',
+    task: { id, number: 1, title: 'Tidy up', description: '', assignee_member_id: null, conversation_id },
+    conversation: said.map(({ id, from_actor_id, route, to_actor_id, payload, reply_to, created_at }) => ({
+      id,
+      from_actor_id,
+      route,
+      to_actor_id,
+      payload,
+      reply_to,
+      created_at,
+    })),
+  });
+});
+
+test('keeps the input’s own keys, and includes only the end of a long thread', async () => {
+  const { id } = await room.task();
+  const text = 'x'.repeat(9_000);
+  for (let n = 0; n < 6; n++) {
+    await room.messages.send(MIA, TEAM, id, { route: 'broadcast', payload: { n, text } }, null);
+  }
+  await room.tasks.startRun(MIA, TEAM, id, { task: 7 }, null);
+  const [input] = room.started;
+  expect(input!.task).toBe(7);
+  const conversation = input!.conversation as { payload: { n: number } }[];
+  expect(conversation.map(({ payload }) => payload.n)).toEqual([3, 4, 5]);
+});

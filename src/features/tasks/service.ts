@@ -1,0 +1,203 @@
+/**
+ * Tasks: work that teams are asked to do. People create and change them; the runs that are started for a task update
+ * its status (`followRun`), by the fact that a run changed.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { differs } from '../../core/changes.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { problems } from '../../core/problem.ts';
+import type { Feed } from '../../events/feed.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import type { FactHandlers } from '../../work/facts.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { Audit } from '../audit/service.ts';
+import type { CreateRun } from '../runs/creation.ts';
+import { findRun, type RunRow, toRun } from '../runs/queries/runs.ts';
+import type { Run } from '../runs/rules/run.ts';
+import { mustFindTeam } from '../teams/access.ts';
+import type { TeamRow } from '../teams/queries.ts';
+import type { TeamSpec } from '../teams/rules/team.ts';
+import { inputWithTask } from './context.ts';
+import { mustFindTask, publishTask } from './find.ts';
+import { insertTask, listTasks, openRunOf, taskOfNum, toTask, updateTask } from './queries/tasks.ts';
+import { followRun, type Task, type TaskStatus } from './rules/task.ts';
+
+export interface TasksOptions {
+  store: Store;
+  clock: Clock;
+  feed: Feed;
+  audit: Audit;
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  /** Creates a run of the current definition of the team, and starts it. */
+  createRun(tx: Tx, asked: CreateRun): RunRow;
+}
+
+export interface CreateTask {
+  title: string;
+  description: string;
+  assignee_member_id: string | null;
+}
+
+export interface UpdateTask {
+  title?: string | undefined;
+  description?: string | undefined;
+  status?: TaskStatus | undefined;
+  assignee_member_id?: string | null | undefined;
+  /** The version on which the change is based; absent: any. */
+  version?: number | undefined;
+}
+
+export class Tasks {
+  readonly #options: TasksOptions;
+
+  constructor(options: TasksOptions) {
+    this.#options = options;
+  }
+
+  /** Newest first. */
+  list(
+    caller: Caller,
+    team_id: string,
+    filter: { status?: TaskStatus | undefined; assignee_member_id?: string | undefined },
+    request: PageRequest,
+  ): Promise<Page<Task>> {
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#options.store.read((reader) => {
+      const { num: team_num } = mustFindTeam(reader, caller, 'team.read', team_id);
+      const rows = listTasks(reader, {
+        team_num,
+        ...filter,
+        before_num,
+        limit: paged ? limit + 1 : undefined,
+      });
+      return page(rows, paged ? limit : rows.length, toTask, (row) => [row.num]);
+    });
+  }
+
+  get(caller: Caller, team_id: string, task_id: string): Promise<Task> {
+    return this.#options.store.read((reader) =>
+      toTask(mustFindTask(reader, caller, 'team.read', { team_id, task_id }).task),
+    );
+  }
+
+  create(caller: Caller, team_id: string, asked: CreateTask, idempotency_key: string | null): Promise<Task> {
+    const { store, clock, feed, idempotency } = this.#options;
+    const [id, conversation_id] = [newId('task'), newId('conv')];
+    return store.write((tx) => {
+      const team = mustFindTeam(tx, caller, 'task.change', team_id);
+      mustBeMember(team, asked.assignee_member_id);
+      const now = clock.now();
+      const num = insertTask(tx, {
+        id,
+        team_num: team.num,
+        title: asked.title,
+        description: asked.description,
+        status: 'open',
+        assignee_member_id: asked.assignee_member_id,
+        conversation_id,
+        version: 1,
+        created_by: caller.user_id,
+        created_at: now,
+        updated_at: now,
+      });
+      this.#audit(tx, caller, 'task_created', { team_id, task_id: id, title: asked.title });
+      const task = toTask(publishTask(feed, tx, num));
+      if (idempotency_key !== null) {
+        const answer = { status: 201, location: taskPath(task), body: task };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
+      return task;
+    });
+  }
+
+  /**
+   * Throws `task changed concurrently; reload and retry` if the version is not current. An update without changes
+   * does not increment the version and is not audited.
+   */
+  update(caller: Caller, team_id: string, task_id: string, changes: UpdateTask): Promise<Task> {
+    const { store, clock, feed } = this.#options;
+    return store.write((tx) => {
+      const { team, task } = mustFindTask(tx, caller, 'task.change', { team_id, task_id });
+      const { version = task.version, ...asked } = changes;
+      if (version !== task.version) throw problems.taskChanged();
+      if (asked.assignee_member_id !== undefined) mustBeMember(team, asked.assignee_member_id);
+      const given = Object.fromEntries(Object.entries(asked).filter(([, value]) => value !== undefined));
+      if (!differs(task, given)) return toTask(task);
+      updateTask(tx, task.num, { ...given, version: version + 1, updated_at: clock.now() });
+      const { status } = asked;
+      const changed = Object.keys(given);
+      this.#audit(tx, caller, 'task_updated', { team_id, task_id, changed, ...(status && { status }) });
+      return toTask(publishTask(feed, tx, task.num));
+    });
+  }
+
+  /** Starts a run of the team with the task and its thread added to the given input. A task has at most one open run. */
+  startRun(
+    caller: Caller,
+    team_id: string,
+    task_id: string,
+    input: Record<string, unknown>,
+    idempotency_key: string | null,
+  ): Promise<Run> {
+    const { store, clock, createRun, idempotency } = this.#options;
+    const id = newId('run');
+    return store.write((tx) => {
+      const { team, task } = mustFindTask(tx, caller, 'team.work', { team_id, task_id });
+      if (openRunOf(tx, task.num)) throw problems.taskHasRun();
+      const run = toRun(
+        createRun(tx, {
+          ...{ id, team, task_num: task.num, input: inputWithTask(tx, task, input) },
+          created_by: caller.user_id,
+          now: clock.now(),
+        }),
+      );
+      this.#audit(tx, caller, 'run_created', { run_id: id, team_id, task_id });
+      if (idempotency_key !== null) {
+        const answer = { status: 201, location: `/api/teams/${team_id}/runs/${id}`, body: run };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
+      return run;
+    });
+  }
+
+  /** Updates a task's status when its run changes. */
+  facts(): FactHandlers {
+    return {
+      run_changed: (tx, { payload }) => {
+        const run = findRun(tx, payload.run_id);
+        if (run) this.#follow(tx, run.task_num, run.status);
+      },
+    };
+  }
+
+  #follow(tx: Tx, task_num: number, status: Run['status']): void {
+    const { clock, feed } = this.#options;
+    const row = taskOfNum(tx, task_num)!;
+    const next = followRun(row.status, openRunOf(tx, task_num)?.status ?? status);
+    if (next === row.status) return;
+    updateTask(tx, task_num, { status: next, version: row.version + 1, updated_at: clock.now() });
+    publishTask(feed, tx, task_num);
+  }
+
+  #audit(tx: Tx, caller: Caller, event: AuditEvent, details: Record<string, unknown>): void {
+    this.#options.audit.record(tx, { event, user_id: caller.user_id, ip: caller.ip, details });
+  }
+}
+
+/** The URL of a task. */
+export function taskPath({ team_id, id }: Pick<Task, 'team_id' | 'id'>): string {
+  return `/api/teams/${team_id}/tasks/${id}`;
+}
+
+function mustBeMember(team: TeamRow, member_id: string | null): void {
+  const { members } = JSON.parse(team.spec) as TeamSpec;
+  if (member_id !== null && !members.some((member) => member.member_id === member_id)) {
+    throw problems.assigneeUnknown();
+  }
+}

@@ -1,0 +1,14 @@
+/** Finds teams for callers with access. For other callers, they do not exist. */
+import { type Action, authorize } from '../../core/policy.ts';
+import { problems } from '../../core/problem.ts';
+import { teamResource } from '../../store/resources.ts';
+import type { Reader } from '../../store/store.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { findTeam, type TeamRow } from './queries.ts';
+
+export function mustFindTeam(reader: Reader, caller: Caller, action: Action, team_id: string): TeamRow {
+  const team = findTeam(reader, team_id);
+  if (!team) throw problems.teamNotFound();
+  authorize(caller, action, teamResource(reader, team), problems.teamNotFound);
+  return team;
+}

@@ -1,0 +1,380 @@
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, test } from 'vitest';
+import { problems } from '../../../core/problem.ts';
+import type { Handlers } from '../../../server/call.ts';
+import type { HttpServer } from '../../../server/server.ts';
+import { type RunOptions, run } from '../../../testing/cli.ts';
+import { openFakeHttp, ROOT_TOKEN } from '../../../testing/http.ts';
+import { reviewRecord } from '../../../testing/review-record.ts';
+import type { Run, Step } from '../../runs/rules/run.ts';
+import type { ShownSpec, Team } from '../rules/team.ts';
+
+let home: string;
+let server: HttpServer | null;
+let env: Record<string, string>;
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), 'svc-teams-'));
+  server = null;
+});
+afterEach(async () => {
+  await server?.drain();
+  rmSync(home, { recursive: true, force: true });
+});
+
+const time = '2026-01-01T00:00:00.000Z';
+const spec: ShownSpec = {
+  ...{ spec_version: 1, entrypoint: { type: 'task' }, leader_member_id: null, steps: [] },
+  ...{ members: [{ member_id: 'dev', description: '', skills: [], prompt: '', agent: null }] },
+  ...{ review_route: 'human', max_rounds: 20 },
+};
+const team = (fields: Partial<Team> = {}): Team => ({
+  ...{ id: 'team_1', name: 'site', description: '', spec, version: 7, human_members: [] },
+  ...{ created_by: 'usr_1', created_at: time, updated_at: time, ...fields },
+});
+const runRecord = (fields: Partial<Run> = {}): Run => ({
+  ...{ id: 'run_1', number: 1, team_id: 'team_1', task_id: 'task_1', status: 'running', spec, input: {} },
+  ...{ output: null, error: null, attempt: 1, version: 1, attention: null, created_by: 'usr_1' },
+  ...{ created_at: time, started_at: time, ended_at: null, ...fields },
+});
+const step = (fields: Partial<Step> = {}): Step => ({
+  ...{ run_id: 'run_1', step_key: 'a', member_id: 'dev', depends_on: [], when: 'on_success', prompt: '' },
+  ...{ status: 'ready', input: null, output: null, error_text: null, attempt: 0, max_attempts: 1 },
+  ...{ timeout_seconds: null, agent_id: null, started_at: null, ended_at: null, ...fields },
+});
+
+async function open(handlers: Partial<Handlers>): Promise<void> {
+  server = await openFakeHttp({
+    listTeams: () => ({ items: [team()] }),
+    findRun: () => runRecord(),
+    getMe: () => ({ id: 'usr_1', username: 'ana', role: 'root', created_at: time, passkeys: [] }),
+    ...handlers,
+  });
+  env = { SVC_URL: server.url, SVC_TOKEN: ROOT_TOKEN };
+}
+
+const cli = (argv: string[], options: Partial<RunOptions> = {}) => run(argv, { home, env, ...options });
+
+describe('references to teams, runs and tasks', () => {
+  test('find a team by its name or id; an ambiguous name is rejected', async () => {
+    const asked: string[] = [];
+    const getTeam: Handlers['getTeam'] = ({ params }) => {
+      asked.push(params.team_id);
+      return team({ id: params.team_id, name: 'by id' });
+    };
+    await open({
+      getTeam,
+      listTeams: () => ({
+        items: [team(), team({ id: 'team_2', name: 'twice' }), team({ id: 'team_3', name: 'twice' })],
+      }),
+    });
+    expect(JSON.parse((await cli(['teams', 'get', 'site', '--json'])).stdout)).toEqual(team());
+    expect(JSON.parse((await cli(['teams', 'get', 'team_9', '--json'])).stdout).name).toBe('by id');
+    expect(asked).toEqual(['team_9']);
+    const twice = '2 teams have the name twice: use an id (team_2, team_3)';
+    expect(await cli(['teams', 'get', 'twice'])).toMatchObject({ code: 1, stderr: `svc: ${twice}\n` });
+    expect((await cli(['teams', 'get', 'nope'])).stderr).toBe('svc: team not found: nope\n');
+  });
+
+  test('find a run by <team>#<number>, without searching further back than needed', async () => {
+    const pages: unknown[] = [];
+    await open({
+      listRuns: ({ query }) => {
+        pages.push(query.cursor);
+        return query.cursor === undefined
+          ? {
+              items: [runRecord({ id: 'run_9', number: 9 }), runRecord({ id: 'run_7', number: 7 })],
+              next_cursor: 'c',
+            }
+          : { items: [runRecord({ id: 'run_2', number: 2 })], next_cursor: 'd' };
+      },
+      listSteps: () => [],
+    });
+    const found = async (ref: string) => {
+      const ran = await cli(['runs', 'show', ref, '--json']);
+      return ran.code === 0 ? JSON.parse(ran.stdout).id : ran.stderr;
+    };
+    expect(await found('site#7')).toBe('run_7');
+    expect(pages).toEqual([undefined]);
+    expect(await found('site#2')).toBe('run_2');
+    expect(await found('site#8')).toBe('svc: run not found: site#8\n');
+    expect(pages).toEqual([undefined, undefined, 'c', undefined]);
+    expect(await found('site')).toBe('svc: site: name a run by its id, or as <team>#<number>\n');
+  });
+});
+
+describe('JSON input', () => {
+  const createRun: Handlers['createRun'] = ({ body }) => ({
+    location: '/x',
+    body: runRecord({ input: body.input }),
+  });
+  const input = async (argv: string[], options: Partial<RunOptions> = {}) => {
+    const ran = await cli(['runs', 'create', 'site', '--json', ...argv], options);
+    return ran.code === 0 ? JSON.parse(ran.stdout).input : `${ran.code} ${ran.stderr}`;
+  };
+
+  test('comes from an argument, a file, or standard input', async () => {
+    await open({ createRun });
+    writeFileSync(join(home, 'in.json'), '\ufeff{"a": 2}');
+    expect(await input(['--input', '{"a": 1}'])).toEqual({ a: 1 });
+    expect(await input(['--input-file', 'in.json'])).toEqual({ a: 2 });
+    expect(await input(['--input-file', '-'], { input: '{"a": 3}\n' })).toEqual({ a: 3 });
+    expect(await input([])).toEqual({});
+  });
+
+  test('that is not JSON, or not an object if one is required, is a usage error before any request', async () => {
+    await open({});
+    env.SVC_URL = 'http://127.0.0.1:1';
+    expect(await input(['--input', '{"a"'])).toMatch(/^2 svc: --input is not valid JSON: /);
+    expect(await input(['--input-file', '-'], { input: '{' })).toMatch(/^2 svc: standard input is not valid/);
+    expect(await input(['--input', '[1]'])).toBe('2 svc: --input must be a JSON object\n');
+    expect(await input(['--input', '{}', '--input-file', 'x'])).toMatch(/^2 svc: give either --input or/);
+    writeFileSync(join(home, 'team.json'), '{"name": "x\x1b[2J",}');
+    const bad = await cli(['teams', 'create', '--file', 'team.json']);
+    expect(bad.code).toBe(2);
+    expect(bad.stderr).toMatch(/^svc: team\.json is not valid JSON: /);
+    expect(bad.stderr).not.toContain('\x1b');
+  });
+});
+
+test.each([
+  ['runs', 'create', 'site'],
+  ['runs', 'restart', 'run_1'],
+  ['tasks', 'run', 'task_1'],
+])('%s %s: a time limit requires watching, and nothing starts without it', async (...argv) => {
+  env = { SVC_URL: 'http://127.0.0.1:1', SVC_TOKEN: ROOT_TOKEN };
+  expect(await cli([...argv, '--timeout', '5s'])).toMatchObject({
+    code: 2,
+    stderr: 'svc: --timeout needs --watch\n',
+  });
+});
+
+test('a team is updated from the given version, else the one in the file, else the current one', async () => {
+  const versions: unknown[] = [];
+  await open({
+    updateTeam: ({ body }) => {
+      versions.push(body.version);
+      return team();
+    },
+  });
+  writeFileSync(join(home, 'plain.json'), JSON.stringify({ name: 'site', spec }));
+  writeFileSync(join(home, 'got.json'), JSON.stringify(team({ version: 3 })));
+  await cli(['teams', 'update', 'site', '--file', 'plain.json']);
+  await cli(['teams', 'update', 'site', '--file', 'got.json']);
+  const ran = await cli(['teams', 'update', 'site', '--file', 'got.json', '--version', '5']);
+  expect(ran).toMatchObject({ code: 0, stdout: 'team_1\tsite\t7\n' });
+  expect(versions).toEqual([7, 3, 5]);
+});
+
+test('reports an invalid team with the messages of the contract', async () => {
+  await open({});
+  writeFileSync(join(home, 'team.json'), '{"name": "x", "spec": {"members": []}}');
+  const ran = await cli(['teams', 'create', '--file', 'team.json']);
+  expect(ran).toMatchObject({ code: 1, stderr: 'svc: spec.members must not be empty\n', stdout: '' });
+});
+
+test('adds, takes and answers steps', async () => {
+  const said: unknown[] = [];
+  await open({
+    addStep: ({ body }) => {
+      said.push(body);
+      return { location: '/x', body: step() };
+    },
+    completeStep: ({ params, body }) => {
+      said.push([params.step_key, body]);
+      return step({ status: 'completed' });
+    },
+    resumeStep: ({ body }) => {
+      said.push(body);
+      return step({ status: 'running' });
+    },
+  });
+  const add = ['steps', 'add', 'run_1', 'a', '-m', 'dev', '--needs', 'x', '--needs', 'y', '--input', '[1]'];
+  expect(await cli(add)).toMatchObject({ code: 0, stdout: 'a\tready\n' });
+  await cli(['steps', 'complete', 'run_1', 'a b/c', '--output', 'null']);
+  await cli(['steps', 'resume', 'run_1', 'a']);
+  expect(said).toMatchObject([
+    { step_key: 'a', member_id: 'dev', depends_on: ['x', 'y'], input: [1], max_attempts: 1 },
+    ['a b/c', { output: null }],
+    {},
+  ]);
+  expect((await cli(['steps', 'fail', 'run_1', 'a'])).code).toBe(2);
+});
+
+test('shows a review of an agent of the run once while watching, with the command that answers it', async () => {
+  const review = reviewRecord({
+    ...{ team_id: 'team_1', run_id: 'run_1', tool_call: { title: 'write \x1b[2Ja' } },
+    options: [{ option_id: 'ok', name: 'Yes', kind: 'allow_once' }],
+  });
+  let reported = () => {};
+  const seen = new Promise<void>((resolve) => {
+    reported = resolve;
+  });
+  await open({
+    listReviews: () => ({ items: [{ ...review, id: 'rev_2', run_id: 'run_2' }, review] }),
+    followRun: async (call) => {
+      const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
+      const frame = (id: number, record: Run) =>
+        response.write(`id: ${id}\nevent: run\ndata: ${JSON.stringify({ type: 'run', ts: 1, record })}\n\n`);
+      frame(1, runRecord());
+      await seen;
+      frame(2, runRecord({ status: 'completed', version: 2, ended_at: time }));
+      return undefined;
+    },
+  });
+  const onStderr = (text: string) => text.includes('rev_1') && reported();
+  const ran = await cli(['runs', 'watch', 'run_1'], { onStderr });
+  expect(ran.code).toBe(0);
+  expect(ran.stderr.split('\n').filter((line) => line.includes('rev'))).toEqual([
+    'review rev_1  write \\x1b[2Ja',
+    '  svc reviews allow rev_1   svc reviews respond rev_1 --option-id <option>   svc reviews show rev_1',
+  ]);
+});
+
+test('shows a question once while it waits, and again when it is asked again', async () => {
+  let stderr = '';
+  let look = () => {};
+  const onStderr = (text: string) => {
+    stderr += text;
+    look();
+  };
+  const asked = () => stderr.split('step a waits for an answer: which one?').length - 1;
+  const until = (times: number) =>
+    new Promise<void>((resolve) => {
+      look = () => asked() === times && resolve();
+      look();
+    });
+  await open({
+    listReviews: () => ({ items: [] }),
+    followRun: async (call) => {
+      const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
+      let id = 0;
+      const tell = (type: string, record: object) =>
+        response.write(`id: ${++id}\nevent: ${type}\ndata: ${JSON.stringify({ type, ts: 1, record })}\n\n`);
+      const waiting = step({ status: 'input_required', attempt: 1, error_text: 'which one?' });
+      tell('step', waiting);
+      await until(1);
+      tell('step', waiting);
+      tell('step', { ...waiting, status: 'running', error_text: null });
+      tell('step', waiting);
+      await until(2);
+      tell('run', runRecord({ status: 'completed', version: 2, ended_at: time }));
+      return undefined;
+    },
+  });
+  expect((await cli(['runs', 'watch', 'run_1'], { onStderr })).code).toBe(0);
+  expect(asked()).toBe(2);
+});
+
+describe('mail and messages', () => {
+  test('are sent as the user by default; text becomes a payload with a text', async () => {
+    const sent: unknown[] = [];
+    await open({
+      sendMail: ({ body }) => {
+        sent.push(body);
+        const times = { created_at: time, delivered_at: null, acknowledged_at: null };
+        return {
+          location: '/x',
+          body: { id: 5, ...body, status: 'dead_letter', reason: 'no\x07', ...times },
+        };
+      },
+    });
+    const ran = await cli(['mail', 'send', 'dev', 'hello', 'you', '--run', 'run_1']);
+    expect(ran).toMatchObject({ code: 0, stdout: '5\n', stderr: 'dead_letter: no\\x07\n' });
+    await cli(['mail', 'send', 'dev', '--run', 'run_1', '--from', 'ops', '--payload', '{"a": 1}']);
+    const both = { run_id: 'run_1', to_actor_id: 'dev' };
+    expect(sent).toEqual([
+      { ...both, from_actor_id: 'user:ana', payload: { text: 'hello you' } },
+      { ...both, from_actor_id: 'ops', payload: { a: 1 } },
+    ]);
+    expect((await cli(['mail', 'send', 'dev', '--run', 'run_1'])).code).toBe(2);
+  });
+
+  test('of a trigger are a text, which may come from standard input, or a payload', async () => {
+    const payloads: unknown[] = [];
+    await open({
+      setTrigger: ({ body, params }) => {
+        payloads.push(body.payload);
+        const when = { at: null, every_seconds: 60, cron: null, timezone: null, next_at: time, fired: 0 };
+        const { run_id, payload } = body;
+        const made = { last_at: null, created_by: 'usr_1', created_at: time };
+        return { location: '/x', body: { id: 'trg_1', run_id, payload, ...params, ...when, ...made } };
+      },
+    });
+    const set = ['triggers', 'set', '--run', 'run_1', '--every', '1m'];
+    expect((await cli([...set, 'wake', 'up'])).code).toBe(0);
+    await cli([...set, '-'], { input: 'from\nhere' });
+    await cli([...set, '--payload', '{"a": 1}']);
+    expect(payloads).toEqual([{ text: 'wake up' }, { text: 'from\nhere' }, { a: 1 }]);
+    expect((await cli([...set, 'x', '--payload', '{}'])).code).toBe(2);
+  });
+
+  test('are each acknowledged, even if others fail', async () => {
+    await open({
+      ackMail: ({ params: { message_id } }) => {
+        if (message_id === '8') throw problems.messageNotFound();
+        const who = { run_id: 'run_1', from_actor_id: 'dev', to_actor_id: 'user:ana' };
+        const times = { created_at: time, delivered_at: time, acknowledged_at: time };
+        return { id: Number(message_id), ...who, payload: {}, status: 'acknowledged', ...times };
+      },
+    });
+    expect(await cli(['mail', 'ack', '7', '8', '9'])).toEqual({
+      code: 1,
+      stdout: '',
+      stderr: 'acknowledged 7\nacknowledged 9\nsvc: 8: message not found\n',
+    });
+    env.SVC_TOKEN = 'nobody';
+    expect(await cli(['mail', 'ack', '7', '8'])).toMatchObject({ code: 4, stderr: 'svc: invalid token\n' });
+  });
+
+  test('about a task go to all, its leader, or one member', async () => {
+    const routes: unknown[] = [];
+    await open({
+      listTasks: () => ({ items: [taskRecord] }),
+      sendMessage: ({ body }) => {
+        routes.push([body.route, body.to_actor_id]);
+        return { location: '/x', body: message };
+      },
+      listMessages: () => ({ items: [message] }),
+    });
+    await cli(['tasks', 'say', 'site#1', 'x']);
+    await cli(['tasks', 'say', 'site#1', 'x', '--to', 'leader']);
+    const ran = await cli(['tasks', 'say', 'site#1', 'x', '--to', 'dev']);
+    expect(ran).toMatchObject({ stdout: '3\n', stderr: "the message waits for the task's next run\n" });
+    expect(routes).toEqual([
+      ['broadcast', undefined],
+      ['to_leader', undefined],
+      ['to_member', 'dev'],
+    ]);
+    const { stdout } = await cli(['tasks', 'messages', 'site#1']);
+    expect(stdout).toBe(`3  ${time}  user:ana -> all\n  one\n  t\\x1bwo\n`);
+  });
+
+  test('are followed with -f as the thread grows, one record per line with --json', async () => {
+    const stop = new AbortController();
+    await open({
+      listTasks: () => ({ items: [taskRecord] }),
+      followMessages: (call) => {
+        const response = call.hijack().writeHead(200, { 'content-type': 'text/event-stream' });
+        const data = JSON.stringify({ type: 'message', ts: 1, record: message });
+        response.write(`id: 3\nevent: message\ndata: ${data}\n\n`);
+        return undefined;
+      },
+    });
+    const options = { signal: stop.signal, onStdout: () => stop.abort() };
+    const ran = await cli(['tasks', 'messages', 'site#1', '-f', '--json'], options);
+    expect(ran).toMatchObject({ code: 130, stdout: `${JSON.stringify(message)}\n` });
+  });
+
+  const taskRecord = {
+    ...{ id: 'task_1', number: 1, team_id: 'team_1', title: 't', description: '', status: 'open' as const },
+    ...{ assignee_member_id: null, conversation_id: 'conv_1', run_id: null, version: 1 },
+    ...{ created_by: 'usr_1', created_at: time, updated_at: time },
+  };
+  const message = {
+    ...{ id: 3, team_id: 'team_1', task_id: 'task_1', conversation_id: 'conv_1', run_id: null },
+    ...{ from_actor_id: 'user:ana', route: 'broadcast' as const, to_actor_id: null, payload: {} },
+    ...{ text: 'one\nt\x1bwo', reply_to: null, thread: 3, created_at: time },
+  };
+});

@@ -1,0 +1,101 @@
+/** `svc teams …`: team definitions, as JSON files. */
+import type { Command } from 'commander';
+import { type ApiOptions, connect } from '../../../cli/api.ts';
+import type { Context } from '../../../cli/context.ts';
+import { asObject, jsonFile } from '../../../cli/given-json.ts';
+import { remote, wholeNumber } from '../../../cli/options.ts';
+import { type Column, printRecord, printRows, report, say } from '../../../cli/output.ts';
+import type { CallArgs } from '../../../client/client.ts';
+import { findTeam, type TeamRecord } from './team-refs.ts';
+
+type Options = ApiOptions & { json?: boolean };
+type FileOptions = Options & { file: string };
+
+export function addTeams(program: Command, context: Context): void {
+  const { io } = context;
+  const teams = program.command('teams').description('define teams of agents and people');
+  const file = 'a JSON file: {name, spec, description?, human_members?} (-: standard input)';
+
+  remote(teams, 'ls', 'list teams, newest first')
+    .alias('list')
+    .action(async (options: Options) => {
+      const api = await connect(context, options);
+      await printRows(
+        io,
+        await api.all('listTeams', {}),
+        [
+          { title: 'ID', value: (team) => team.id },
+          { title: 'NAME', value: (team) => team.name },
+          { title: 'VERSION', value: (team) => team.version },
+          { title: 'MEMBERS', value: (team) => team.spec.members.length },
+          { title: 'STEPS', value: (team) => team.spec.steps.length },
+          { title: 'UPDATED', value: (team) => team.updated_at },
+        ],
+        options,
+      );
+    });
+
+  remote(
+    teams,
+    'show <team>',
+    'show a team; --json prints a file for update, which keeps the values of variables',
+  )
+    .alias('get')
+    .action(async (ref: string, options: Options) => {
+      await printRecord(io, await findTeam(await connect(context, options), ref), options);
+    });
+
+  remote(teams, 'create', 'create a team')
+    .requiredOption('-f, --file <file>', file)
+    .action(async (options: FileOptions) => {
+      // The file may be invalid in any way; the server reports the errors.
+      const body = asObject(await jsonFile(io, options.file), options.file) as CallArgs<'createTeam'>['body'];
+      const api = await connect(context, options);
+      await tell(await api.call('createTeam', { body, idempotency_key: crypto.randomUUID() }), options);
+    });
+
+  remote(teams, 'update <team>', 'update a team from a file; runs keep the definition that they started with')
+    .requiredOption('-f, --file <file>', file)
+    .option(
+      '--version <n>',
+      'only if the team still has this version (default: as the file says)',
+      wholeNumber,
+    )
+    .action(async (ref: string, options: FileOptions & { version?: number }) => {
+      const given = asObject(await jsonFile(io, options.file), options.file);
+      const api = await connect(context, options);
+      const { id, version } = await findTeam(api, ref);
+      const body = {
+        ...withoutRecordFields(given),
+        version: options.version ?? given.version ?? version,
+      } as NonNullable<CallArgs<'updateTeam'>['body']>;
+      await tell(await api.call('updateTeam', { params: { team_id: id }, body }), options);
+    });
+
+  remote(teams, 'delete <team>', 'delete a team with its tasks, task threads and runs')
+    .alias('rm')
+    .action(async (ref: string, options: Options) => {
+      const api = await connect(context, options);
+      const { id } = await findTeam(api, ref);
+      await api.call('deleteTeam', { params: { team_id: id } });
+      if (options.json) await printRecord(io, { id }, options);
+      else say(io, `deleted ${id}`);
+    });
+
+  function tell(team: TeamRecord, options: Options): Promise<void> {
+    const line = `${team.id}  ${team.name}  version ${team.version}`;
+    return report(io, team, { line, columns }, options);
+  }
+}
+
+const columns: Column<TeamRecord>[] = [
+  { title: 'ID', value: ({ id }) => id },
+  { title: 'NAME', value: ({ name }) => name },
+  { title: 'VERSION', value: ({ version }) => version },
+];
+
+/** Accepts the output of `svc teams get --json` by removing its read-only fields. */
+function withoutRecordFields(given: Record<string, unknown>): Record<string, unknown> {
+  const fixed = ['id', 'created_by', 'created_at', 'updated_at'];
+  return Object.fromEntries(Object.entries(given).filter(([name]) => !fixed.includes(name)));
+}

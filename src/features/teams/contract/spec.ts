@@ -1,0 +1,174 @@
+/**
+ * The schema of a team definition, with defaults and error messages. Validation reports only the first error, in this
+ * order: the form, field by field (members and steps one after another); unique members, reserved ids, the leader;
+ * unique steps, their members, their dependencies, cycles.
+ */
+import { z } from 'zod';
+import { bounded, name, nodeId } from '../../../api/fields.ts';
+import { validate } from '../../../api/validate.ts';
+import { limits } from '../../../base/limits.ts';
+import { MAIN_NODE } from '../../../core/node.ts';
+import { problems } from '../../../core/problem.ts';
+import { argv, command, env, envKey } from '../../agents/contract.ts';
+import { type Protocol, permissionModes, protocols, worktreeModes } from '../../agents/rules.ts';
+import { findPreset } from '../../presets/rules/catalog.ts';
+import { reviewRoutes } from '../../reviews/rules.ts';
+import { MEMBER_ID, specFault, withoutRepeats } from '../rules/spec.ts';
+import { type AskedSpec, defaultMember, stepConditions } from '../rules/team.ts';
+
+const text = bounded(limits.team_text_chars_max);
+const path = bounded(limits.path_chars_max).nullable().default(null);
+
+function integer(min: number, max: number) {
+  const error = `must be an integer from ${min} to ${max}`;
+  return z.int({ error }).min(min, { error }).max(max, { error });
+}
+
+export const memberId = z
+  .string()
+  .min(1, { error: 'is required' })
+  .regex(MEMBER_ID, { error: 'must be 1 to 64 of A-Z, a-z, 0-9, ".", "_" and "-"' });
+
+export const stepKey = z
+  .string({ error: problems.stepKeyRequired().message })
+  .refine((key) => key.trim() !== '', { error: problems.stepKeyRequired().message })
+  .pipe(name)
+  .refine((key) => key !== '.' && key !== '..', { error: 'must not be "." or ".."' });
+
+const dependsOn = z
+  .array(z.unknown())
+  .max(limits.step_needs_max, { error: `must have at most ${limits.step_needs_max} entries` })
+  .refine((keys) => keys.every((key) => typeof key === 'string' && key !== ''), {
+    error: 'entries must be non-empty strings',
+  })
+  .transform((keys) => withoutRepeats(keys as string[]))
+  .meta({
+    description: 'Steps that must be over first.',
+    wire: { type: 'array', items: { type: 'string' } },
+  });
+
+export const anyJson = z.unknown().meta({ description: 'Any JSON.' });
+
+/** The fields of a step except its member, for definitions and for added steps. */
+export const stepFields = {
+  depends_on: dependsOn.default([]),
+  when: z.enum(stepConditions).default('on_success').meta({
+    description: '`always`: starts once everything it depends on is over, whatever the outcome.',
+  }),
+  prompt: bounded(limits.prompt_chars_max).default('').meta({
+    description: 'The work for its member; sent as a prompt to an agent that speaks ACP.',
+  }),
+  input: anyJson.default(null),
+  timeout_seconds: integer(1, limits.step_timeout_seconds_max)
+    .nullable()
+    .default(null)
+    .meta({ description: 'Time limit of one attempt; null: no limit.' }),
+  max_attempts: integer(1, limits.step_attempts_max).default(1),
+};
+
+const memberAgent = z
+  .object({
+    command: command.nullable().default(null),
+    argv: argv.nullable().default(null),
+    preset: bounded(limits.preset_id_chars_max)
+      .refine((id) => findPreset(id) !== null, { error: 'must be a known preset' })
+      .nullable()
+      .default(null),
+    permission_mode: z.enum(permissionModes).default('ask'),
+    protocol: z.enum(protocols).default('auto').meta({
+      description:
+        '`auto`: the protocol of the preset, else `plain`. A member that speaks ACP has one agent.',
+    }),
+    node_id: nodeId.default(MAIN_NODE),
+    workdir: path,
+    worktree_mode: z.enum(worktreeModes).default('use_existing'),
+    worktree_repo: path,
+    env: env.default({}).meta({ description: 'Values are never returned; records name them in `env_keys`.' }),
+    env_keys: z
+      .array(envKey)
+      .max(limits.env_items_max, { error: `must have at most ${limits.env_items_max} entries` })
+      .optional()
+      .meta({ description: 'Variables of the current definition that keep their value.' }),
+    restart_policy: z
+      .unknown()
+      .refine((policy) => policy === undefined, { error: 'is not allowed for members of teams' })
+      .optional(),
+  })
+  .refine((agent) => agent.command?.trim() || agent.argv || runsOfItself(agent.preset), {
+    error: 'needs command, argv or a preset that runs one',
+  })
+  .transform(({ restart_policy: _, ...agent }) => ({
+    ...agent,
+    protocol: agent.protocol === 'auto' ? protocolOf(agent.preset) : agent.protocol,
+  }))
+  .meta({ id: 'MemberAgent', description: "How a member's agent is created, for each run." });
+
+const member = z
+  .object({
+    member_id: memberId,
+    description: text.default(''),
+    skills: z
+      .array(name)
+      .max(limits.team_skills_max, { error: `must have at most ${limits.team_skills_max} entries` })
+      .default([]),
+    prompt: text.default('').meta({ description: 'Role instructions for its agent.' }),
+    agent: memberAgent.nullable().default(null).meta({
+      description: 'Null: people and programs act as this member.',
+    }),
+  })
+  .meta({ id: 'Member' });
+
+const step = z
+  .object({
+    step_key: stepKey,
+    member_id: memberId.optional().meta({ description: 'Default: the leader, else the first member.' }),
+    ...stepFields,
+  })
+  .meta({ id: 'StepSpec' });
+
+export const teamSpec = z
+  .object(
+    {
+      spec_version: z.literal(1, { error: 'is not supported' }).default(1),
+      entrypoint: z
+        .object({ type: z.literal('task', { error: 'is not supported' }) }, { error: 'must be an object' })
+        .default({ type: 'task' }),
+      members: z
+        .array(member, { error: 'must be an array' })
+        .min(1, { error: 'must not be empty' })
+        .max(limits.team_members_max, { error: `must have at most ${limits.team_members_max} entries` }),
+      leader_member_id: z.string().nullable().default(null),
+      steps: z
+        .array(step, { error: 'must be an array' })
+        .max(limits.team_steps_max, { error: `must have at most ${limits.team_steps_max} entries` })
+        .default([]),
+      review_route: z.enum(reviewRoutes).default('human'),
+      max_rounds: integer(1, limits.team_rounds_max).default(20).meta({
+        description:
+          'How often a leader without steps is prompted before a person must decide how to continue.',
+      }),
+    },
+    { error: 'must be an object' },
+  )
+  .transform((spec): AskedSpec => {
+    const member_id = defaultMember(spec);
+    return { ...spec, steps: spec.steps.map((one) => ({ ...one, member_id: one.member_id ?? member_id })) };
+  })
+  .superRefine((spec, context) => {
+    const fault = specFault(spec);
+    if (fault) context.addIssue({ code: 'custom', path: fault.path, message: fault.message });
+  })
+  .meta({ id: 'TeamSpec' });
+
+/** Throws a 400 for the first error. */
+export function readSpec(value: unknown): AskedSpec {
+  return validate(z.object({ spec: teamSpec }), { spec: value }, 'body').spec;
+}
+
+function runsOfItself(preset: string | null): boolean {
+  return preset !== null && Boolean(findPreset(preset)?.program);
+}
+
+function protocolOf(preset: string | null): Protocol {
+  return (preset === null ? null : findPreset(preset))?.protocol ?? 'auto';
+}

@@ -1,0 +1,120 @@
+/** API of teams: definitions of members and steps, shared with other users. */
+import { z } from 'zod';
+import { bounded, id, list, name, pageQuery, time, username } from '../../../api/fields.ts';
+import { route } from '../../../api/route.ts';
+import { limits } from '../../../base/limits.ts';
+import { problems } from '../../../core/problem.ts';
+import type { ShownSpec } from '../rules/team.ts';
+import { teamSpec } from './spec.ts';
+
+export const specRecord = z.record(z.string(), z.unknown()).meta({
+  description:
+    "A `TeamSpec` with every default filled in. It contains no values of variables: `env_keys` of a member's agent names them.",
+}) as unknown as z.ZodType<ShownSpec>;
+
+const teamRecord = z
+  .object({
+    id,
+    name: z.string(),
+    description: z.string(),
+    spec: specRecord,
+    version: z.int(),
+    human_members: z.array(z.string()),
+    created_by: id,
+    created_at: time,
+    updated_at: time,
+  })
+  .meta({ id: 'Team' });
+
+const teamName = z
+  .string({ error: problems.teamNameRequired().message })
+  .refine((text) => text.trim() !== '', { error: problems.teamNameRequired().message })
+  .pipe(name);
+const description = bounded(limits.team_text_chars_max);
+const humans = z
+  .array(username)
+  .max(limits.team_humans_max, { error: `must have at most ${limits.team_humans_max} entries` })
+  .meta({ description: 'Names of users who can see and change the team and its runs.' });
+
+const one = '/api/teams/{team_id}' as const;
+
+export const teamRoutes = {
+  listTeams: route({
+    method: 'GET',
+    path: '/api/teams',
+    action: 'teams.list',
+    tag: 'Teams',
+    summary: 'Teams, newest first',
+    description:
+      'Root sees all teams; other users see their own and those that list them in `human_members`.',
+    query: z.object(pageQuery),
+    answers: { 200: list(teamRecord) },
+  }),
+  createTeam: route({
+    method: 'POST',
+    path: '/api/teams',
+    action: 'teams.create',
+    tag: 'Teams',
+    summary: 'Create a team',
+    body: z.object({
+      name: teamName,
+      spec: teamSpec,
+      description: description.default(''),
+      human_members: humans.default([]),
+    }),
+    unknown_fields: 'ignored',
+    answers: { 201: teamRecord },
+    errors: [
+      'teamNameRequired',
+      'specNotObject',
+      'membersNotArray',
+      'membersEmpty',
+      'specMemberIdRequired',
+      'leaderUndefined',
+      'stepKeyRequired',
+      'needsEmpty',
+      'needsUndefined',
+      'stepCycle',
+      'teamExists',
+    ],
+    idempotent: true,
+  }),
+  getTeam: route({
+    method: 'GET',
+    path: one,
+    action: 'team.read',
+    tag: 'Teams',
+    summary: 'One team',
+    answers: { 200: teamRecord },
+    errors: ['teamNotFound'],
+  }),
+  updateTeam: route({
+    method: 'PUT',
+    path: one,
+    action: 'team.change',
+    tag: 'Teams',
+    summary: 'Update a team',
+    description:
+      'Changes only the given fields. Needs the `version` on which the change is based, here or as `If-Match: "<version>"`. Runs keep the definition that they started with. Variables that `env_keys` lists without a value in `env` keep theirs; those that neither lists are removed.',
+    body: z.object({
+      name: teamName.optional(),
+      spec: teamSpec.optional(),
+      description: description.optional(),
+      human_members: humans.optional(),
+      version: z.int({ error: 'must be an integer' }).optional(),
+    }),
+    unknown_fields: 'ignored',
+    answers: { 200: teamRecord },
+    errors: ['teamNotFound', 'versionRequired', 'teamChanged', 'teamExists'],
+  }),
+  deleteTeam: route({
+    method: 'DELETE',
+    path: one,
+    action: 'team.delete',
+    tag: 'Teams',
+    summary: 'Delete a team with its tasks, task threads and runs',
+    description: 'Only for its creator and root. Agents that its runs created stay.',
+    answers: { 204: null },
+    errors: ['teamNotFound', 'notAllowed', 'teamHasRuns'],
+  }),
+};

@@ -1,0 +1,15 @@
+/** Teams: their definitions, and who belongs to them. */
+import type { Core, Feature } from '../feature.ts';
+import { teamHandlers } from './http.ts';
+import { Membership } from './membership.ts';
+import { Teams } from './service.ts';
+
+export interface TeamsFeature extends Feature {
+  membership: Membership;
+}
+
+export async function openTeams(core: Core): Promise<TeamsFeature> {
+  const membership = await Membership.open(core.store);
+  const teams = new Teams({ ...core, membership });
+  return { name: 'teams', membership, routes: teamHandlers(teams) };
+}

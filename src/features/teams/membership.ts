@@ -1,0 +1,50 @@
+/**
+ * Caches which users belong to which team, because a stream of all changes checks every entry. The cache is read once
+ * and then follows committed changes.
+ */
+import { decide } from '../../core/policy.ts';
+import type { Audience } from '../../events/feed.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
+import { peopleOf } from '../../store/views.ts';
+import type { Caller } from '../accounts/rules.ts';
+import { teamNumsInView, teamOfNum } from './queries.ts';
+
+interface TeamPeople {
+  team_id: string;
+  human_ids: readonly string[];
+}
+
+const NO_TEAM = { team_id: null, human_ids: [] };
+
+export class Membership {
+  readonly #teams = new Map<number, TeamPeople>();
+
+  static async open(store: Store): Promise<Membership> {
+    const membership = new Membership();
+    await store.read((reader) => {
+      for (const num of teamNumsInView(reader, { user_id: null, limits: null }))
+        membership.#teams.set(num, readTeam(reader, num)!);
+    });
+    return membership;
+  }
+
+  /** A team is created, changed or deleted in this transaction; call it after the change. */
+  changed(tx: Tx, team_num: number): void {
+    const team = readTeam(tx, team_num);
+    tx.afterCommit(() => {
+      if (team) this.#teams.set(team_num, team);
+      else this.#teams.delete(team_num);
+    });
+  }
+
+  /** Whether the caller may see an entry of the fleet stream. */
+  sees(caller: Caller, { owner_id, team_num, agent_id }: Audience): boolean {
+    const team = (team_num !== null && this.#teams.get(team_num)) || NO_TEAM;
+    return decide(caller, 'agent.read', { owner_id, agent_id, ...team }) === 'allow';
+  }
+}
+
+function readTeam(reader: Reader, team_num: number): TeamPeople | null {
+  const team = teamOfNum(reader, team_num);
+  return team ? { team_id: team.id, human_ids: peopleOf(reader, team_num) } : null;
+}

@@ -1,0 +1,67 @@
+/** Resolves an actor id within a team to a member or a person. */
+
+import { invalid } from '../../core/problem.ts';
+import type { Reader } from '../../store/store.ts';
+import { findUser, findUserByName } from '../../store/users.ts';
+import { peopleOf } from '../../store/views.ts';
+import { actorIdOf, humanActorId, usernameOf } from '../actors/rules/actor.ts';
+import type { TeamRow } from './queries.ts';
+import type { Member, TeamSpec } from './rules/team.ts';
+
+export type Actor =
+  | { kind: 'member'; actor_id: string; role: 'leader' | 'worker'; member: Member }
+  | { kind: 'human'; actor_id: string; role: 'human'; user_id: string; username: string };
+
+/** A team with its members; for a run, by the spec that the run was created with. */
+export interface Participants {
+  team: TeamRow;
+  spec: TeamSpec;
+  /** The user that a bare `user` refers to: the run's creator, else the team's. */
+  user_id: string;
+}
+
+/**
+ * Accepts `<member_id>@<team_id>`, `user:<username>`, a bare member id, `leader` or `user`. Throws `unknown actor:
+ * <id>`, also for a person who is neither the team's creator, nor one of its humans, nor root.
+ */
+export function resolveActor(reader: Reader, { team, spec, user_id }: Participants, asked: string): Actor {
+  const unknown = () => invalid(`unknown actor: ${asked}`, 'unknown_actor');
+  const username = usernameOf(asked);
+  if (username !== null) {
+    const user = findHuman(reader, team, { username });
+    if (!user) throw unknown();
+    return human(user);
+  }
+  const suffix = `@${team.id}`;
+  const member_id = asked.endsWith(suffix) ? asked.slice(0, -suffix.length) : asked;
+  const member = spec.members.find((one) => one.member_id === member_id);
+  if (member) return memberActor({ team, spec }, member);
+  if (asked === 'leader' && spec.leader_member_id !== null) {
+    return memberActor({ team, spec }, spec.members.find((one) => one.member_id === spec.leader_member_id)!);
+  }
+  const user = asked === 'user' ? findHuman(reader, team, { id: user_id }) : undefined;
+  if (!user) throw unknown();
+  return human(user);
+}
+
+export function memberActor(
+  { team, spec }: Pick<Participants, 'team' | 'spec'>,
+  member: Member,
+): Actor & { kind: 'member' } {
+  const role = member.member_id === spec.leader_member_id ? 'leader' : 'worker';
+  return { kind: 'member', actor_id: actorIdOf(member.member_id, team.id), role, member };
+}
+
+function human({ id, username }: { id: string; username: string }): Actor {
+  return { kind: 'human', actor_id: humanActorId(username), role: 'human', user_id: id, username };
+}
+
+function findHuman(
+  reader: Reader,
+  team: TeamRow,
+  by: { username: string } | { id: string },
+): { id: string; username: string } | undefined {
+  const user = 'id' in by ? findUser(reader, by.id) : findUserByName(reader, by.username);
+  if (!user || user.role === 'root') return user;
+  return peopleOf(reader, team.num).includes(user.id) ? user : undefined;
+}

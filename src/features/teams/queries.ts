@@ -1,0 +1,120 @@
+/** SQL for teams and their humans: rows in, rows and records out. The service has the rules. */
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import { rfc3339 } from '../../base/clock.ts';
+import type { View } from '../../core/policy.ts';
+import { built } from '../../store/built.ts';
+import type { Reader, Tx } from '../../store/store.ts';
+import type { Tables } from '../../store/tables.ts';
+import { teamsInView } from '../../store/views.ts';
+import { shownSpec } from './rules/env.ts';
+import type { Team } from './rules/team.ts';
+
+export type TeamRow = Selectable<Tables['teams']>;
+
+const teamById = built((sql, id: string) => sql.selectFrom('teams').selectAll().where('id', '=', id));
+
+export function findTeam(reader: Reader, id: string): TeamRow | undefined {
+  return reader.get(teamById(reader, id)) as TeamRow | undefined;
+}
+
+const teamByNum = built((sql, num: number) => sql.selectFrom('teams').selectAll().where('num', '=', num));
+
+export function teamOfNum(reader: Reader, num: number): TeamRow | undefined {
+  return reader.get(teamByNum(reader, num));
+}
+
+const creatorByNum = built((sql, num: number) =>
+  sql.selectFrom('teams').select('created_by').where('num', '=', num),
+);
+
+/** The id of the user who created the team. */
+export function creatorOf(reader: Reader, team_num: number): string {
+  return reader.get(creatorByNum(reader, team_num))!.created_by;
+}
+
+/**
+ * Ids of everyone who may have written a part of the team's definition: its creator, and all who ever changed it. They are
+ * users, and tokens with limits.
+ */
+export function editorsOf(team: Pick<TeamRow, 'created_by' | 'spec_editors'>): string[] {
+  return [...new Set([team.created_by, ...(JSON.parse(team.spec_editors) as string[])])];
+}
+
+/** The `num` of each team in the view. */
+export function teamNumsInView(reader: Reader, view: View): number[] {
+  return reader.all(teamsInView(reader, view)).map(({ num }) => num);
+}
+
+export function createdTeams(reader: Reader, user_id: string): boolean {
+  const teams = reader.sql.selectFrom('teams').select('id').where('created_by', '=', user_id);
+  return reader.get(teams.limit(1)) !== undefined;
+}
+
+export interface TeamFilter {
+  view: View;
+  before_num?: number | undefined;
+  /** Absent: no filter. */
+  limit?: number | undefined;
+}
+
+/** Newest first. */
+export function listTeams(reader: Reader, filter: TeamFilter): TeamRow[] {
+  let query = reader.sql
+    .selectFrom('teams')
+    .selectAll()
+    .where('num', 'in', teamsInView(reader, filter.view))
+    .orderBy('num', 'desc');
+  if (filter.before_num !== undefined) query = query.where('num', '<', filter.before_num);
+  if (filter.limit !== undefined) query = query.limit(filter.limit);
+  return reader.all(query);
+}
+
+export function isTeamName(reader: Reader, name: string): boolean {
+  return reader.get(reader.sql.selectFrom('teams').select('num').where('name', '=', name)) !== undefined;
+}
+
+export function deleteTeam(tx: Tx, num: number): void {
+  tx.run(tx.sql.deleteFrom('teams').where('num', '=', num));
+}
+
+/** Replaces the team's humans. */
+export function putHumans(tx: Tx, team_num: number, user_ids: readonly string[]): void {
+  tx.run(tx.sql.deleteFrom('team_humans').where('team_num', '=', team_num));
+  if (user_ids.length === 0) return;
+  const rows = user_ids.map((user_id) => ({ team_num, user_id }));
+  tx.run(tx.sql.insertInto('team_humans').values(rows));
+}
+
+export function insertTeam(tx: Tx, row: Insertable<Tables['teams']>): number {
+  return tx.get(tx.sql.insertInto('teams').values(row).returning('num'))!.num;
+}
+
+export function updateTeam(tx: Tx, num: number, changes: Updateable<Tables['teams']>): void {
+  tx.run(tx.sql.updateTable('teams').set(changes).where('num', '=', num));
+}
+
+/** Ids and names of the users who can see and edit the team, besides its creator and root; by name. */
+export function humansOf(reader: Reader, team_num: number): { user_id: string; username: string }[] {
+  return reader.all(
+    reader.sql
+      .selectFrom('team_humans')
+      .innerJoin('users', 'users.id', 'team_humans.user_id')
+      .select(['users.id as user_id', 'users.username'])
+      .where('team_humans.team_num', '=', team_num)
+      .orderBy('users.username'),
+  );
+}
+
+export function toTeam(row: TeamRow, humans: readonly { username: string }[]): Team {
+  return {
+    id: row.id,
+    name: row.name,
+    description: row.description,
+    spec: shownSpec(JSON.parse(row.spec)),
+    version: row.version,
+    human_members: humans.map(({ username }) => username),
+    created_by: row.created_by,
+    created_at: rfc3339(row.created_at),
+    updated_at: rfc3339(row.updated_at),
+  };
+}

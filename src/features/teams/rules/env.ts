@@ -1,0 +1,59 @@
+/** Variables of members' agents in a team's definition (pure): values are stored and never shown. */
+import { limits } from '../../../base/limits.ts';
+import type { SpecFault } from './spec.ts';
+import type { AskedSpec, Member, ShownSpec, TeamSpec } from './team.ts';
+
+/** The definition with the names of its variables in place of their values. */
+export function shownSpec(spec: TeamSpec): ShownSpec {
+  const members = spec.members.map((member) => {
+    if (member.agent === null) return { ...member, agent: null };
+    const { env, ...agent } = member.agent;
+    return { ...member, agent: { ...agent, env_keys: Object.keys(env) } };
+  });
+  return { ...spec, members };
+}
+
+/**
+ * The definition to store: `env` of each member, plus the values in `before` of each of its `env_keys` without a new
+ * value. Members are matched by id, and a renamed one by its position.
+ */
+export function withKeptEnv(
+  asked: AskedSpec,
+  before: TeamSpec | null,
+): { spec: TeamSpec; fault: null } | { spec: null; fault: SpecFault } {
+  const members: Member[] = [];
+  for (const [index, member] of asked.members.entries()) {
+    if (member.agent === null) {
+      members.push({ ...member, agent: null });
+      continue;
+    }
+    const { env_keys = [], ...agent } = member.agent;
+    const kept = before === null ? {} : (memberBefore(asked, before, index)?.agent?.env ?? {});
+    const env: Record<string, string> = {};
+    for (const key of env_keys) {
+      if (Object.hasOwn(agent.env, key)) continue;
+      const value = Object.hasOwn(kept, key) ? kept[key] : undefined;
+      if (value === undefined) {
+        const path = ['members', index, 'agent', 'env_keys'];
+        return { spec: null, fault: { path, message: `has no value for ${key}: set it in env` } };
+      }
+      env[key] = value;
+    }
+    Object.assign(env, agent.env);
+    if (Object.keys(env).length > limits.env_items_max) {
+      const message = `must have at most ${limits.env_items_max} entries`;
+      return { spec: null, fault: { path: ['members', index, 'agent', 'env'], message } };
+    }
+    members.push({ ...member, agent: { ...agent, env } });
+  }
+  return { spec: { ...asked, members }, fault: null };
+}
+
+function memberBefore(asked: AskedSpec, before: TeamSpec, index: number): Member | undefined {
+  const { member_id } = asked.members[index]!;
+  const same = before.members.find((one) => one.member_id === member_id);
+  if (same) return same;
+  const there = before.members[index];
+  const isRenamed = there && !asked.members.some((one) => one.member_id === there.member_id);
+  return isRenamed ? there : undefined;
+}

@@ -1,0 +1,201 @@
+/** Teams as users see them: definitions, each with a version, and the humans who share them. */
+import { isDeepStrictEqual } from 'node:util';
+import { fieldPath } from '../../api/field-path.ts';
+import type { Clock } from '../../base/clock.ts';
+import { newId } from '../../base/ids.ts';
+import { limits } from '../../base/limits.ts';
+import { MAIN_NODE } from '../../core/node.ts';
+import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
+import { authorize, viewOf } from '../../core/policy.ts';
+import { invalid, problems } from '../../core/problem.ts';
+import type { IdempotencyKeys } from '../../server/idempotency.ts';
+import { teamResource } from '../../store/resources.ts';
+import type { Reader, Store, Tx } from '../../store/store.ts';
+import { findUserByName } from '../../store/users.ts';
+import type { Outbox } from '../../work/outbox.ts';
+import type { Caller } from '../accounts/rules.ts';
+import type { AuditEvent } from '../audit/rules/audit.ts';
+import type { Audit } from '../audit/service.ts';
+import type { Extensions } from '../feature.ts';
+import { nodeIds } from '../nodes/queries.ts';
+import { mustFindTeam } from './access.ts';
+import type { Membership } from './membership.ts';
+import {
+  deleteTeam,
+  editorsOf,
+  findTeam,
+  humansOf,
+  insertTeam,
+  isTeamName,
+  listTeams,
+  putHumans,
+  type TeamRow,
+  toTeam,
+  updateTeam,
+} from './queries.ts';
+import { withKeptEnv } from './rules/env.ts';
+import type { AskedSpec, Team, TeamSpec } from './rules/team.ts';
+
+export interface TeamsOptions {
+  store: Store;
+  clock: Clock;
+  audit: Audit;
+  membership: Membership;
+  outbox: Outbox;
+  idempotency: Pick<IdempotencyKeys, 'keepWith'>;
+  extensions: Pick<Extensions, 'hasOpenRuns'>;
+}
+
+export interface CreateTeam {
+  name: string;
+  description: string;
+  spec: AskedSpec;
+  /** Usernames. */
+  human_members: string[];
+}
+
+export type UpdateTeam = { [Key in keyof CreateTeam]?: CreateTeam[Key] | undefined };
+
+export class Teams {
+  readonly #options: TeamsOptions;
+
+  constructor(options: TeamsOptions) {
+    this.#options = options;
+  }
+
+  list(caller: Caller, request: PageRequest): Promise<Page<Team>> {
+    authorize(caller, 'teams.list');
+    const limit = request.limit ?? limits.page_items_default;
+    const paged = request.limit !== undefined || request.cursor !== undefined;
+    const before_num = readCursor(request.cursor, 'number')?.[0];
+    return this.#options.store.read((reader) => {
+      const rows = listTeams(reader, {
+        view: viewOf(caller),
+        before_num,
+        limit: paged ? limit + 1 : undefined,
+      });
+      return page(
+        rows,
+        paged ? limit : rows.length,
+        (row) => record(reader, row),
+        (row) => [row.num],
+      );
+    });
+  }
+
+  get(caller: Caller, team_id: string): Promise<Team> {
+    return this.#options.store.read((reader) =>
+      record(reader, mustFindTeam(reader, caller, 'team.read', team_id)),
+    );
+  }
+
+  async create(caller: Caller, asked: CreateTeam, idempotency_key: string | null): Promise<Team> {
+    authorize(caller, 'teams.create');
+    const { store, clock, membership, idempotency } = this.#options;
+    const id = newId('team');
+    return store.write((tx) => {
+      if (isTeamName(tx, asked.name)) throw problems.teamExists();
+      const now = clock.now();
+      const num = insertTeam(tx, {
+        ...{ id, name: asked.name, description: asked.description, spec: storedSpec(asked.spec, null) },
+        ...{ version: 1, created_by: caller.user_id, spec_editors: JSON.stringify([editorId(caller)]) },
+        ...{ created_at: now, updated_at: now },
+      });
+      putHumans(tx, num, this.#humans(tx, asked.human_members));
+      membership.changed(tx, num);
+      const row = findTeam(tx, id)!;
+      this.#audit(tx, caller, 'team_created', row, { human_members: asked.human_members });
+      const team = record(tx, row);
+      if (idempotency_key !== null) {
+        const answer = { status: 201, location: `/api/teams/${id}`, body: team };
+        idempotency.keepWith(tx, caller, idempotency_key, answer);
+      }
+      return team;
+    });
+  }
+
+  /**
+   * `version`: the version on which the change is based. Throws if it is no longer current. Every accepted update
+   * increments the version; an update without changes is not audited.
+   */
+  update(caller: Caller, team_id: string, version: number, changes: UpdateTeam): Promise<Team> {
+    const { store, clock, membership } = this.#options;
+    return store.write((tx) => {
+      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      if (row.version !== version) throw problems.teamChanged();
+      const { name, description, spec, human_members } = changes;
+      const before = record(tx, row);
+      if (name !== undefined && name !== row.name && isTeamName(tx, name)) throw problems.teamExists();
+      updateTeam(tx, row.num, {
+        ...(name !== undefined && { name }),
+        ...(description !== undefined && { description }),
+        ...(spec !== undefined && changedSpec(row, spec, caller)),
+        version: version + 1,
+        updated_at: clock.now(),
+      });
+      if (human_members !== undefined) putHumans(tx, row.num, this.#humans(tx, human_members));
+      membership.changed(tx, row.num);
+      const after = record(tx, findTeam(tx, team_id)!);
+      const given = Object.keys(changes) as (keyof UpdateTeam)[];
+      const changed = given.filter((key) => !isDeepStrictEqual(before[key], after[key]));
+      if (changed.length > 0) {
+        const humans = human_members && { human_members };
+        this.#audit(tx, caller, 'team_updated', row, { version: version + 1, changed, ...humans });
+      }
+      return after;
+    });
+  }
+
+  async delete(caller: Caller, team_id: string): Promise<void> {
+    const { store, membership, outbox, extensions } = this.#options;
+    await store.write((tx) => {
+      const row = mustFindTeam(tx, caller, 'team.change', team_id);
+      // The team's humans can see it, so they get "forbidden" instead of "not found".
+      authorize(caller, 'team.delete', teamResource(tx, row), problems.notAllowed);
+      if (extensions.hasOpenRuns(tx, row.num)) throw problems.teamHasRuns();
+      deleteTeam(tx, row.num);
+      for (const node_id of [MAIN_NODE, ...nodeIds(tx)]) {
+        outbox.enqueue(tx, node_id, `${team_id} ${node_id}`, 'forget_owner', { owner_id: team_id });
+      }
+      membership.changed(tx, row.num);
+      this.#audit(tx, caller, 'team_deleted', row, {});
+    });
+  }
+
+  /** Resolves usernames to user ids. Throws `unknown user: <username>`. */
+  #humans(tx: Tx, usernames: readonly string[]): string[] {
+    return [...new Set(usernames)].map((username) => {
+      const user = findUserByName(tx, username);
+      if (!user) throw invalid(`unknown user: ${username}`, 'unknown_user');
+      return user.id;
+    });
+  }
+
+  #audit(tx: Tx, { user_id, ip }: Caller, event: AuditEvent, { id, name }: TeamRow, details: object): void {
+    this.#options.audit.record(tx, { event, user_id, ip, details: { team_id: id, name, ...details } });
+  }
+}
+
+/** Records who changed the definition: whose worktrees a run may use depends on it (`features/runs/launcher.ts`). */
+function changedSpec(row: TeamRow, asked: AskedSpec, caller: Caller): Partial<TeamRow> {
+  const before: TeamSpec = JSON.parse(row.spec);
+  const spec = storedSpec(asked, before);
+  if (isDeepStrictEqual(JSON.parse(spec), before)) return { spec };
+  return { spec, spec_editors: JSON.stringify([...new Set([...editorsOf(row), editorId(caller)])]) };
+}
+
+/** A token with limits counts as an editor of its own: what it writes must not reach all that its user may reach. */
+function editorId({ user_id, token_id, grant }: Caller): string {
+  return grant?.limits ? token_id : user_id;
+}
+
+/** Throws a 400 if `env_keys` names a variable without a value. */
+function storedSpec(asked: AskedSpec, before: TeamSpec | null): string {
+  const { spec, fault } = withKeptEnv(asked, before);
+  if (fault) throw invalid(`${fieldPath(['spec', ...fault.path])} ${fault.message}`);
+  return JSON.stringify(spec);
+}
+
+function record(reader: Reader, row: TeamRow): Team {
+  return toTeam(row, humansOf(reader, row.num));
+}

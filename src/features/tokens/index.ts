@@ -1,0 +1,8 @@
+/** Tokens of sign-ins and API tokens. Their routes are with those of accounts. */
+import type { Core, Feature } from '../feature.ts';
+import { Tokens } from './service.ts';
+
+export function openTokens(core: Core): Feature & { tokens: Tokens } {
+  const tokens = new Tokens(core);
+  return { name: 'tokens', tokens, sweep: () => tokens.sweep(), close: () => tokens.flush() };
+}

@@ -1,0 +1,155 @@
+/**
+ * Tokens in memory, because every request needs one. Caches the rows of the database, and the time of last use, which is
+ * written to the database about once a minute. A transaction that revokes or changes a token removes it from the cache right
+ * after its commit, before anything else observes the commit; a read that began earlier cannot restore it.
+ */
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Grant, Scope } from '../../core/grant.ts';
+import type { Store, Tx } from '../../store/store.ts';
+import type { Role } from '../accounts/rules.ts';
+import { type TokenKind, type TokenRow, tokenOfUser, updateToken } from './queries.ts';
+
+export interface LiveToken {
+  id: string;
+  /** SHA-256 of the secret, base64url. */
+  digest: string;
+  user_id: string;
+  username: string;
+  role: Role;
+  kind: TokenKind;
+  /** Null for sign-ins: everything that the role allows. */
+  grant: Grant | null;
+  last_used_at: number;
+  idle_expires_at: number | null;
+  expires_at: number | null;
+  ip: string | null;
+}
+
+interface Kept extends LiveToken {
+  written_at: number;
+}
+
+export class LiveTokens {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #byDigest = new Map<string, Kept>();
+  readonly #byId = new Map<string, Kept>();
+  readonly #used = new Map<string, Kept>();
+  /** Increments with every commit that revokes or changes tokens: rows read before may be stale. */
+  #generation = 0;
+
+  constructor(deps: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#log = deps.log;
+  }
+
+  async byDigest(digest: string): Promise<LiveToken | undefined> {
+    return this.#byDigest.get(digest) ?? (await this.#load({ hash: Buffer.from(digest, 'base64url') }));
+  }
+
+  async byId(id: string): Promise<LiveToken | undefined> {
+    return this.#byId.get(id) ?? (await this.#load({ id }));
+  }
+
+  /** The last use of a token if it is not written to the database yet. */
+  use(id: string): Pick<LiveToken, 'last_used_at' | 'idle_expires_at'> | undefined {
+    const kept = this.#byId.get(id);
+    return kept && { last_used_at: kept.last_used_at, idle_expires_at: kept.idle_expires_at };
+  }
+
+  touch(id: string, now: number, ip: string | null): void {
+    const kept = this.#byId.get(id);
+    if (!kept) return;
+    kept.last_used_at = now;
+    kept.ip = ip;
+    if (kept.kind === 'session') kept.idle_expires_at = now + limits.token_idle_ms;
+    this.#used.set(id, kept);
+    if (now - kept.written_at >= limits.token_touch_ms) this.#flushSoon();
+  }
+
+  /** Must be called in the transaction that revokes or changes these tokens. */
+  changed(tx: Tx, ids: string[]): void {
+    if (ids.length === 0) return;
+    tx.afterCommit(() => {
+      this.#generation += 1;
+      for (const id of ids) this.forget(id);
+    });
+  }
+
+  forget(id: string): void {
+    const kept = this.#byId.get(id);
+    if (!kept) return;
+    this.#byId.delete(id);
+    this.#byDigest.delete(kept.digest);
+    this.#used.delete(id);
+  }
+
+  async flush(): Promise<void> {
+    const used = [...this.#used.values()];
+    this.#used.clear();
+    if (used.length === 0) return;
+    const now = this.#clock.now();
+    for (const kept of used) kept.written_at = now;
+    await this.#store.write((tx) => {
+      for (const { id, last_used_at, idle_expires_at, ip, kind } of used)
+        updateToken(tx, id, { last_used_at, idle_expires_at, ...(kind === 'session' && { ip }) });
+    });
+  }
+
+  #flushSoon(): void {
+    this.flush().catch((error: unknown) =>
+      this.#log.error({ err: error }, 'cannot save the last use of tokens'),
+    );
+  }
+
+  async #load(by: { hash: Uint8Array } | { id: string }): Promise<Kept | undefined> {
+    for (;;) {
+      const generation = this.#generation;
+      const row = await this.#store.read((reader) => tokenOfUser(reader, by));
+      if (generation !== this.#generation) continue;
+      if (!row) return undefined;
+      const known = this.#byId.get(row.id);
+      if (known) return known;
+      const { hash, scopes, agent_ids, team_ids, ...rest } = row;
+      const grant = grantOf({ kind: row.kind, scopes, agent_ids, team_ids });
+      const digest = Buffer.from(hash).toString('base64url');
+      const kept = { ...rest, grant, digest, written_at: row.last_used_at };
+      this.#keep(kept);
+      return kept;
+    }
+  }
+
+  #keep(kept: Kept): void {
+    const oldest = this.#byId.size >= limits.tokens_cached_max ? this.#byId.values().next().value : undefined;
+    if (oldest) {
+      if (this.#used.has(oldest.id)) this.#flushSoon();
+      this.#byId.delete(oldest.id);
+      this.#byDigest.delete(oldest.digest);
+    }
+    this.#byId.set(kept.id, kept);
+    this.#byDigest.set(kept.digest, kept);
+  }
+}
+
+/** Null for sign-ins. An API token without scopes may do nothing. */
+export function grantOf({
+  kind,
+  scopes,
+  agent_ids,
+  team_ids,
+}: Pick<TokenRow, 'kind' | 'scopes' | 'agent_ids' | 'team_ids'>): Grant | null {
+  if (kind === 'session') return null;
+  const [agents, teams] = [listOf(agent_ids), listOf(team_ids)];
+  return {
+    scopes: (listOf(scopes) as Scope[] | null) ?? [],
+    limits: agents || teams ? { agent_ids: agents ?? [], team_ids: teams ?? [] } : null,
+  };
+}
+
+function listOf(json: string | null): string[] | null {
+  return json === null ? null : (JSON.parse(json) as string[]);
+}

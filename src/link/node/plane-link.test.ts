@@ -1,0 +1,151 @@
+/** Calls of actors up a link: when the plane answers, is slow, or disconnects. */
+import { create } from '@bufbuild/protobuf';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import type { Node } from '../../core/node.ts';
+import { Problem } from '../../core/problem.ts';
+import { SOON } from '../../testing/lives.ts';
+import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
+import {
+  type AttachRequest,
+  AttachRequestSchema,
+  type AttachResponse,
+  type Upcall,
+} from '../proto/node_pb.ts';
+import { PlaneLink } from './plane-link.ts';
+
+const unreachable = { code: 'node_unreachable', message: 'failed to connect to remote node' };
+
+/** A link with the test as its plane. */
+class Link {
+  readonly plane_link: PlaneLink;
+  readonly #responses: AsyncGenerator<AttachResponse>;
+  #answer = Promise.withResolvers<AttachRequest>();
+  readonly taken: Promise<unknown>;
+
+  constructor() {
+    const node = { attach: async () => {} } as Partial<Node> as Node;
+    this.plane_link = new PlaneLink(node, { plane_id: 'pln_a', incarnation: 1, epoch: 1 });
+    this.#responses = this.plane_link.responses();
+    this.taken = this.plane_link.take(this.#requests()).catch((error: Error) => error.message);
+  }
+
+  async open(): Promise<void> {
+    expect((await this.#responses.next()).value.body.case).toBe('snapshot');
+  }
+
+  /** The next call that came up. */
+  async next(): Promise<Upcall> {
+    const { body } = (await this.#responses.next()).value as AttachResponse;
+    if (body.case !== 'upcall') throw new Error(`${body.case} came up`);
+    return body.value;
+  }
+
+  answer(id: number, result: unknown): void {
+    const value = { id, outcome: { case: 'result', value: JSON.stringify(result) } } as const;
+    this.#answer.resolve(create(AttachRequestSchema, { body: { case: 'reply', value } }));
+  }
+
+  async *#requests(): AsyncGenerator<AttachRequest> {
+    for (;;) {
+      const answer = await this.#answer.promise;
+      this.#answer = Promise.withResolvers();
+      yield answer;
+    }
+  }
+}
+
+let link: Link;
+
+beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  link = new Link();
+  await link.open();
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+test('a call goes up with its token, and its own answer comes back', async () => {
+  const first = link.plane_link.upcall('one', { a: 1 }, 'token');
+  const second = link.plane_link.upcall('two', null, 'other');
+  const [one, two] = [await link.next(), await link.next()];
+  expect(one).toMatchObject({ method: 'one', params: '{"a":1}', token: 'token' });
+  link.answer(two.id, 'second');
+  expect(await second).toBe('second');
+  link.answer(one.id, { is: 'first' });
+  expect(await first).toEqual({ is: 'first' });
+});
+
+test('a silent plane counts as unreachable; its late answer is ignored without an error', async () => {
+  const late = link.plane_link.upcall('late', {}, 'token');
+  const { id } = await link.next();
+  vi.advanceTimersByTime(limits.actor_call_ms);
+  await expect(late).rejects.toMatchObject(unreachable);
+  link.answer(id, 'late');
+  const next = link.plane_link.upcall('next', {}, 'token');
+  link.answer((await link.next()).id, 'in time');
+  expect(await next).toBe('in time');
+});
+
+test('forgets a call that could not be sent', async () => {
+  const waiting = link.plane_link.upcall('waiting', {}, 'token');
+  vi.advanceTimersByTime(limits.actor_call_ms);
+  await expect(waiting).rejects.toMatchObject(unreachable);
+  void link.plane_link.upcall('next', {}, 'token').catch(() => {});
+  expect((await link.next()).method).toBe('next');
+});
+
+test('when the link ends, waiting and later calls fail as unreachable at once', async () => {
+  const waiting = link.plane_link.upcall('waiting', {}, 'token');
+  await link.next();
+  link.plane_link.end();
+  await expect(waiting).rejects.toMatchObject(unreachable);
+  await expect(link.plane_link.upcall('after', {}, 'token')).rejects.toMatchObject(unreachable);
+});
+
+test('limits the number of waiting calls', async () => {
+  const calls = [];
+  for (let i = 0; i < limits.link_upcalls_max; i++) calls.push(link.plane_link.upcall('m', {}, 't'));
+  await expect(link.plane_link.upcall('m', {}, 't')).rejects.toMatchObject(unreachable);
+  const outcomes = Promise.allSettled(calls);
+  link.plane_link.end();
+  expect((await outcomes).every(({ status }) => status === 'rejected')).toBe(true);
+});
+
+test('an answer to an unknown call ends the link', async () => {
+  link.answer(7, null);
+  expect(await link.taken).toBe('a reply to an unknown call');
+});
+
+test('the plane’s answer and its error message arrive unchanged over a real link', async () => {
+  vi.useRealTimers();
+  const none = { attach: async () => {}, detach: async () => {}, id: 'main' } as Partial<Node> as Node;
+  const server = await openTestNodeServer(none as never);
+  const calls: unknown[] = [];
+  const plane = remoteNode(() => server.port, {
+    upcall: async (call) => {
+      calls.push(call);
+      if (call.method === 'refused') throw new Problem('forbidden', 'not_allowed', 'not allowed to act as x');
+      if (call.method === 'broken') throw new Error('inside');
+      return call.params;
+    },
+  });
+  try {
+    await expect(server.upcall('m', {}, 't')).rejects.toMatchObject(unreachable);
+    // The snapshot of an empty node still has a first page.
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    expect(await server.upcall('m', { text: 'ü'.repeat(100_000) }, 't')).toEqual({
+      text: 'ü'.repeat(100_000),
+    });
+    const refused = { kind: 'forbidden', code: 'not_allowed', message: 'not allowed to act as x' };
+    await expect(server.upcall('refused', {}, 't')).rejects.toMatchObject(refused);
+    await expect(server.upcall('broken', {}, 't')).rejects.toThrow('internal server error');
+    expect(calls).toHaveLength(3);
+    await plane.detach();
+    await vi.waitFor(() => expect(server.upcall('m', {}, 't')).rejects.toMatchObject(unreachable), SOON);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});

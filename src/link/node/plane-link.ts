@@ -1,0 +1,156 @@
+/**
+ * The node's end of a link. Only one link exists at a time; the latest one wins. It sends the state of the disk page
+ * by page, and then facts and wakes as they happen. The queue for a slow plane is bounded: beyond the bound, the link
+ * ends, and the next link reads everything from the disk again.
+ *
+ *   hello accepted (`server.ts`) ─▶ snapshot ─▶ facts and wakes
+ *                 └────────────────────┴─────────────┴──▶ ended: a later link, an error, a closed connection, or a full queue
+ */
+import { create } from '@bufbuild/protobuf';
+import { Wake } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import type { Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
+import { Problem, problemKinds, problems } from '../../core/problem.ts';
+import {
+  type AttachRequest,
+  type AttachResponse,
+  AttachResponseSchema,
+  SessionViewSchema,
+} from '../proto/node_pb.ts';
+import { factToWire, fromRefusal, type LinkPosition, ProtocolError, viewToWire, whole } from '../wire.ts';
+import type { Grown } from './pulling.ts';
+
+export class PlaneLink implements NodeSink {
+  readonly position: LinkPosition;
+  /** Whether the byte connection itself reports that a session has grown. */
+  grown: Grown = () => false;
+  readonly #node: Node;
+  readonly #wake = new Wake();
+  readonly #facts: SessionFact[] = [];
+  readonly #wakes = new Set<string>();
+  readonly #upcalls = new Map<number, { message: AttachResponse | null; settle(outcome: unknown): void }>();
+  #snapshot: SessionView[] | null = null;
+  #last_upcall = 0;
+  #over: Error | null = null;
+
+  constructor(node: Node, position: LinkPosition) {
+    this.#node = node;
+    this.position = position;
+  }
+
+  async snapshot(views: SessionView[]): Promise<void> {
+    this.#snapshot = views;
+  }
+
+  fact(fact: SessionFact): void {
+    if (this.#facts.push(fact) > limits.link_facts_waiting_max)
+      this.end(new Error('the plane does not acknowledge facts'));
+    this.#wake.notify();
+  }
+
+  wake(session_id: string): void {
+    if (this.grown(session_id)) return;
+    this.#wakes.add(session_id);
+    this.#wake.notify();
+  }
+
+  end(reason: Error = problems.nodeUnreachable()): void {
+    this.#over ??= reason;
+    for (const { settle } of this.#upcalls.values()) settle(problems.nodeUnreachable());
+    this.#upcalls.clear();
+    this.#wake.notify();
+  }
+
+  /**
+   * Sends an actor's call to the plane and returns its answer. Throws a Problem, also if the plane does not answer in
+   * time; a later answer is then ignored.
+   */
+  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+    if (this.#over || this.#upcalls.size >= limits.link_upcalls_max) {
+      return Promise.reject(problems.nodeUnreachable());
+    }
+    this.#last_upcall = (this.#last_upcall + 1) >>> 0;
+    const id = this.#last_upcall;
+    const value = { id, method, params: JSON.stringify(params), token };
+    const message = create(AttachResponseSchema, { body: { case: 'upcall', value } });
+    return new Promise((resolve, reject) => {
+      const patience = setTimeout(() => {
+        // A call that was not sent never gets an answer.
+        if (this.#upcalls.get(id)?.message) this.#upcalls.delete(id);
+        reject(problems.nodeUnreachable());
+      }, limits.actor_call_ms);
+      const settle = (outcome: unknown) => {
+        clearTimeout(patience);
+        if (outcome instanceof Problem) reject(outcome);
+        else resolve(outcome);
+      };
+      this.#upcalls.set(id, { message, settle });
+      this.#wake.notify();
+    });
+  }
+
+  /** Processes the plane's messages until they end; throws if the plane violates the protocol. */
+  async take(requests: AsyncIterable<AttachRequest>): Promise<void> {
+    for await (const { body } of requests) {
+      if (body.case === 'committed') {
+        const { sessionId, stdout, stderr, fact } = body.value;
+        this.#node.committed(sessionId, { stdout: whole(stdout), stderr: whole(stderr) }, whole(fact));
+      } else if (body.case === 'reply') {
+        const { id, outcome } = body.value;
+        const upcall = this.#upcalls.get(id);
+        if (!upcall) throw new ProtocolError('a reply to an unknown call');
+        this.#upcalls.delete(id);
+        if (outcome.case === 'result') upcall.settle(JSON.parse(outcome.value));
+        else upcall.settle(fromRefusal(outcome.value ?? { kind: '', code: '', message: '' }, problemKinds));
+      } else if (body.case === 'hello') throw new ProtocolError('a second hello');
+    }
+  }
+
+  /**
+   * The messages to the plane after the hello: the snapshot, then facts before wakes. Throws the error that ended the
+   * link.
+   */
+  async *responses(): AsyncGenerator<AttachResponse> {
+    await this.#node.attach(this);
+    yield* this.#pages();
+    while (!this.#over) {
+      for (let fact = this.#facts.shift(); fact; fact = this.#facts.shift()) {
+        yield create(AttachResponseSchema, { body: { case: 'fact', value: factToWire(fact) } });
+      }
+      if (this.#wakes.size > 0) {
+        const sessionIds = [...this.#wakes];
+        this.#wakes.clear();
+        yield create(AttachResponseSchema, { body: { case: 'wakes', value: { sessionIds } } });
+      }
+      for (const upcall of this.#upcalls.values()) {
+        const { message } = upcall;
+        if (!message) continue;
+        upcall.message = null;
+        yield message;
+      }
+      if (this.#facts.length === 0 && this.#wakes.size === 0) await this.#wake.wait();
+    }
+    throw this.#over;
+  }
+
+  *#pages(): Generator<AttachResponse> {
+    const views = this.#snapshot ?? [];
+    this.#snapshot = null;
+    let from = 0;
+    do {
+      const sessions = [];
+      let chars = 0;
+      while (
+        from < views.length &&
+        sessions.length < limits.link_page_sessions &&
+        chars < limits.link_page_bytes
+      ) {
+        const view = views[from++]!;
+        chars += JSON.stringify(view).length;
+        sessions.push(create(SessionViewSchema, viewToWire(view)));
+      }
+      const value = { sessions, last: from >= views.length };
+      yield create(AttachResponseSchema, { body: { case: 'snapshot', value } });
+    } while (from < views.length);
+  }
+}

@@ -1,0 +1,459 @@
+/**
+ * The gRPC listener of a node: makes the sessions of this machine available to the plane. The caller is authenticated
+ * before a handler runs, and only the latest link may send commands. An earlier plane, or an earlier incarnation of
+ * the same one, is rejected and told which link replaced it.
+ */
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import {
+  Code,
+  ConnectError,
+  type ConnectRouter,
+  createContextKey,
+  createContextValues,
+  type HandlerContext,
+  type Interceptor,
+  type ServiceImpl,
+} from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import type { Clock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { Node } from '../../core/node.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import type { Launch } from '../../core/session.ts';
+import { worktreeFromWire } from '../plane/remote-node.ts';
+import { type GetPatchRequest, NodeService } from '../proto/node_pb.ts';
+import {
+  COMMAND_EXPIRED,
+  changedFileToWire,
+  findingToWire,
+  GRPC_ALONE,
+  isBefore,
+  LINK_HEADER,
+  type LinkPosition,
+  ProtocolError,
+  present,
+  showPosition,
+  TIME_HEADER,
+  toConnectError,
+  versionInfo,
+  versionMismatch,
+  viewToWire,
+  whole,
+} from '../wire.ts';
+import { PlaneLink } from './plane-link.ts';
+import { servePull } from './pulling.ts';
+
+export interface NodeServerOptions {
+  host: string;
+  port: number;
+  /** `serve` gets the server before it listens. Null: no TLS. */
+  tls: { options: http2.SecureServerOptions; serve?(server: http2.Http2SecureServer): void } | null;
+  /** Throws a ConnectError if the caller is not allowed; `service` is the name of the called service. */
+  authorize(call: { socket: Socket; authorization: string | null; service: string }): Promise<void>;
+  /** Other services on the same listener. */
+  routes?: (router: ConnectRouter) => void;
+  renewal: Pick<ServiceImpl<typeof NodeService>, 'beginRenewal' | 'completeRenewal'>;
+  node: Node;
+  instance_id: string;
+  disk_id: string;
+  has_default_root(): boolean;
+  /** The reason why a folder cannot be the base of derived workdirs, or null if it can. */
+  worktree_root_problem(path: string): Promise<string | null>;
+  /** The highest link position so far, stored across restarts. */
+  latest: { get(): LinkPosition | null; set(position: LinkPosition): Promise<void> };
+  clock: Clock;
+  log: Logger;
+}
+
+export interface NodeServer {
+  readonly port: number;
+  /** Passes an actor's call up to the plane; throws a Problem if no plane is attached. */
+  upcall(method: string, params: unknown, token: string): Promise<unknown>;
+  close(): Promise<void>;
+}
+
+const socketKey = createContextKey<Socket | null>(null);
+
+export async function openNodeServer(options: NodeServerOptions): Promise<NodeServer> {
+  const handlers = new Handlers(options);
+  const adapter = connectNodeAdapter({
+    ...GRPC_ALONE,
+    acceptCompression: [],
+    readMaxBytes: limits.link_message_bytes_max,
+    interceptors: [guard(options)],
+    contextValues: (request) => {
+      const socket = 'stream' in request ? (request.stream.session?.socket ?? null) : null;
+      return createContextValues().set(socketKey, socket as Socket | null);
+    },
+    routes: (router) => {
+      router.service(NodeService, handlers);
+      options.routes?.(router);
+    },
+  });
+  const settings = {
+    initialWindowSize: limits.link_window_bytes,
+    maxFrameSize: limits.link_frame_bytes,
+    maxConcurrentStreams: limits.link_streams_max,
+  };
+  const server = makeServer(options.tls, settings, adapter);
+  const sessions = new Set<http2.ServerHttp2Session>();
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    // Unauthenticated sessions were already closed, and any request on one throws.
+    if (session.destroyed) return;
+    session.setLocalWindowSize(limits.link_window_bytes);
+    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
+    session.once('close', () => sessions.delete(session));
+    sessions.add(session);
+  });
+  server.on('sessionError', () => {});
+  server.on('tlsClientError', (error: Error) => {
+    options.log.debug({ err: error }, 'a call to the node was rejected');
+  });
+  server.listen(options.port, options.host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    upcall: (method, params, token) => handlers.upcall(method, params, token),
+    close: async () => {
+      handlers.end();
+      const closed = once(server, 'close');
+      server.close();
+      for (const session of sessions) session.destroy();
+      await closed;
+    },
+  };
+}
+
+function makeServer(
+  tls: NodeServerOptions['tls'],
+  settings: http2.Settings,
+  adapter: ReturnType<typeof connectNodeAdapter>,
+): http2.Http2Server | http2.Http2SecureServer {
+  if (tls === null) return http2.createServer({ settings }, adapter);
+  const server = http2.createSecureServer({ ...tls.options, minVersion: 'TLSv1.3', settings }, adapter);
+  tls.serve?.(server);
+  return server;
+}
+
+/**
+ * Authorizes every call before its handler runs. Converts what a handler throws, at once or during a stream, to an
+ * error of the protocol.
+ */
+function guard({ authorize, clock, log }: NodeServerOptions): Interceptor {
+  const refusal = (error: unknown, method: string): ConnectError => {
+    const broken = error instanceof ProtocolError;
+    if (broken) {
+      log.warn({ reason: error.message, method }, 'plane breaks the protocol');
+    } else if (!(error instanceof ConnectError) && !(error instanceof Problem) && !isHungUp(error)) {
+      log.error({ err: error, method }, 'a call of the plane failed');
+    }
+    const refused = broken ? new ConnectError(error.message, Code.InvalidArgument) : toConnectError(error);
+    refused.metadata.set(TIME_HEADER, String(clock.now()));
+    return refused;
+  };
+  async function* guarded<T>(messages: AsyncIterable<T>, method: string): AsyncGenerator<T> {
+    try {
+      yield* messages;
+    } catch (error) {
+      throw refusal(error, method);
+    }
+  }
+  return (next) => async (request) => {
+    const method = request.method.name;
+    try {
+      const authorization = request.header.get('authorization');
+      const socket = request.contextValues.get(socketKey);
+      if (!socket) throw new ConnectError('unauthorized', Code.Unauthenticated);
+      await authorize({ socket, authorization, service: request.service.typeName });
+      const response = await next(request);
+      return response.stream ? { ...response, message: guarded(response.message, method) } : response;
+    } catch (error) {
+      throw refusal(error, method);
+    }
+  };
+}
+
+/** The caller's connection has ended; the link reports that itself. */
+function isHungUp(error: unknown): boolean {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return /^(ERR_STREAM_|ERR_HTTP2_|ECONNRESET|EPIPE)/.test(code);
+}
+
+class Handlers implements ServiceImpl<typeof NodeService> {
+  readonly #options: NodeServerOptions;
+  readonly beginRenewal;
+  readonly completeRenewal;
+  #plane_link: PlaneLink | null = null;
+
+  constructor(options: NodeServerOptions) {
+    this.#options = options;
+    this.beginRenewal = options.renewal.beginRenewal;
+    this.completeRenewal = options.renewal.completeRenewal;
+  }
+
+  upcall(method: string, params: unknown, token: string): Promise<unknown> {
+    if (!this.#plane_link) return Promise.reject(problems.nodeUnreachable());
+    return this.#plane_link.upcall(method, params, token);
+  }
+
+  end(): void {
+    this.#plane_link?.end();
+  }
+
+  // --- the link --------------------------------------------------------------------------------------------------
+
+  attach: ServiceImpl<typeof NodeService>['attach'] = async function* (this: Handlers, requests, context) {
+    const { node, instance_id, disk_id, log, latest } = this.#options;
+    const incoming = requests[Symbol.asyncIterator]();
+    const first = await incoming.next();
+    if (first.done || first.value.body.case !== 'hello')
+      throw new ConnectError('the first message is not a hello');
+    const hello = first.value.body.value;
+    const wrong = versionMismatch(hello.speaks, { us: `node ${node.id}`, them: 'this plane' });
+    if (wrong) throw new Problem('bad_gateway', 'version_skew', wrong);
+    if (hello.nodeId !== node.id) {
+      const message = `node id mismatch: registered ${hello.nodeId}, node says ${node.id}`;
+      throw new Problem('bad_gateway', 'node_id_mismatch', message);
+    }
+    const position = {
+      plane_id: hello.planeId,
+      incarnation: whole(hello.incarnation),
+      epoch: whole(hello.epoch),
+    };
+    const known = latest.get();
+    if (known && !isBefore(known, position)) {
+      log.warn({ refused: showPosition(position), latest: showPosition(known) }, 'rejected an earlier link');
+      throw stale(known);
+    }
+    await latest.set(position);
+    this.#plane_link?.end();
+    const plane_link = new PlaneLink(node, position);
+    this.#plane_link = plane_link;
+    const onAbort = () => plane_link.end();
+    context.signal.addEventListener('abort', onAbort);
+    log.info({ plane_id: position.plane_id, epoch: position.epoch }, 'plane attached');
+    void plane_link.take({ [Symbol.asyncIterator]: () => incoming }).then(
+      () => plane_link.end(),
+      (error) => plane_link.end(error),
+    );
+    try {
+      const value = {
+        nodeId: node.id,
+        instanceId: instance_id,
+        diskId: disk_id,
+        speaks: versionInfo(),
+      };
+      yield { body: { case: 'hello', value } };
+      yield* plane_link.responses();
+    } finally {
+      context.signal.removeEventListener('abort', onAbort);
+      plane_link.end();
+      if (this.#plane_link === plane_link) {
+        this.#plane_link = null;
+        await node.detach();
+        log.info({ plane_id: position.plane_id, epoch: position.epoch }, 'plane detached');
+      }
+    }
+  };
+
+  pull: ServiceImpl<typeof NodeService>['pull'] = (requests, context) => {
+    const plane_link = this.#mustBeLatest(context);
+    return servePull(this.#options.node, requests, (grown) => {
+      plane_link.grown = grown;
+    });
+  };
+
+  // --- commands --------------------------------------------------------------------------------------------------
+
+  start: ServiceImpl<typeof NodeService>['start'] = async (request, context) => {
+    this.#mustBeLatest(context);
+    const launch: Launch = {
+      session_id: request.sessionId,
+      plane_id: request.planeId,
+      agent_id: request.agentId,
+      agent_name: request.agentName,
+      owner_id: request.ownerId,
+      workdir: request.workdir,
+      argv: request.argv,
+      env: { ...request.env },
+      stdin: request.stdin,
+      on_exit: request.onExit === 'keep' ? 'keep' : 'kill',
+      ...present({
+        actor_token: request.actorToken,
+        step_input: request.stepInput,
+        preset: request.preset,
+        team_id: request.teamId,
+      }),
+    };
+    return { session: viewToWire(await this.#options.node.start(launch)) };
+  };
+
+  stop: ServiceImpl<typeof NodeService>['stop'] = async ({ sessionId, graceMs, notAfterMs }, context) => {
+    this.#mustBeLatest(context);
+    // The command was delayed in transit or in a queue, and the plane may have withdrawn it.
+    if (notAfterMs !== undefined && this.#options.clock.now() > whole(notAfterMs)) throw tooLate();
+    const { cleanup, survivors } = await this.#options.node.stop(sessionId, graceMs);
+    return { ...present({ cleanup }), survivors: survivors.map(BigInt) };
+  };
+
+  input: ServiceImpl<typeof NodeService>['input'] = async ({ sessionId, offset, data, eof }, context) => {
+    this.#mustBeLatest(context);
+    return { length: BigInt(await this.#options.node.input(sessionId, whole(offset), data, eof)) };
+  };
+
+  getStepOutput: ServiceImpl<typeof NodeService>['getStepOutput'] = async ({ sessionId, max }, context) => {
+    this.#mustBeLatest(context);
+    const bounded = Math.min(max, limits.step_output_bytes_max + 1);
+    const output = await this.#options.node.stepOutput(sessionId, bounded);
+    return present({ output: output as Uint8Array<ArrayBuffer> | null });
+  };
+
+  forget: ServiceImpl<typeof NodeService>['forget'] = async ({ sessionId }, context) => {
+    const plane_link = this.#mustBeLatest(context);
+    await this.#options.node.forget(sessionId);
+    // Reject what is still pending.
+    plane_link.grown(sessionId);
+    return {};
+  };
+
+  forgetOwner: ServiceImpl<typeof NodeService>['forgetOwner'] = async ({ ownerId }, context) => {
+    this.#mustBeLatest(context);
+    await this.#options.node.forgetOwner(ownerId);
+    return {};
+  };
+
+  resolveWorkdir: ServiceImpl<typeof NodeService>['resolveWorkdir'] = async (
+    { workdir, toMake },
+    context,
+  ) => {
+    this.#mustBeLatest(context);
+    const { folders } = this.#options.node;
+    const found = await folders.resolve(workdir, { to_make: toMake });
+    const { path, below_worktree_root, claimed_by } = found;
+    return { workdir: path, belowWorktreeRoot: below_worktree_root, claimedBy: claimed_by ?? '' };
+  };
+
+  createWorktree: ServiceImpl<typeof NodeService>['createWorktree'] = async (request, context) => {
+    this.#mustBeLatest(context);
+    const worktree = await this.#options.node.folders.createWorktree({
+      agent_id: request.agentId,
+      name: request.name,
+      workdir: request.workdir ?? null,
+      repo: request.repo ?? null,
+      ref: request.ref ?? null,
+      root: request.root ?? null,
+      owner: request.owner,
+      recorded: request.recorded,
+    });
+    const { workdir, repo, branch, base } = worktree;
+    return { worktree: { workdir, ...present({ repo, branch, base }) } };
+  };
+
+  removeWorktree: ServiceImpl<typeof NodeService>['removeWorktree'] = async (
+    { worktree, force, owner },
+    context,
+  ) => {
+    this.#mustBeLatest(context);
+    if (!worktree) throw new ConnectError('worktree is required', Code.InvalidArgument);
+    const { removed, kept_because } = await this.#options.node.folders.removeWorktree(
+      worktreeFromWire(worktree),
+      { force, owner },
+    );
+    return { removed, ...present({ keptBecause: kept_because }) };
+  };
+
+  getChanges: ServiceImpl<typeof NodeService>['getChanges'] = async ({ workdir, base, owner }, context) => {
+    this.#mustBeLatest(context);
+    const changes = await this.#options.node.folders.changes({ workdir, base: base ?? null, owner });
+    const { git, branch, head, files, truncated } = changes;
+    return {
+      git,
+      ...present({ branch, base: changes.base, head }),
+      files: files.map(changedFileToWire),
+      truncated,
+    };
+  };
+
+  getChange: ServiceImpl<typeof NodeService>['getChange'] = async (
+    { workdir, base, path, owner },
+    context,
+  ) => {
+    this.#mustBeLatest(context);
+    const change = await this.#options.node.folders.change({ workdir, base: base ?? null, owner }, path);
+    return { file: changedFileToWire(change), diff: change.diff, truncated: change.truncated };
+  };
+
+  async *getPatch({ workdir, base, owner }: GetPatchRequest, context: HandlerContext) {
+    this.#mustBeLatest(context);
+    const patch = await this.#options.node.folders.patch({ workdir, base: base ?? null, owner });
+    for (let at = 0; at < patch.length; at += limits.patch_piece_bytes) {
+      yield { data: patch.subarray(at, at + limits.patch_piece_bytes) as Uint8Array<ArrayBuffer> };
+    }
+  }
+
+  findFiles: ServiceImpl<typeof NodeService>['findFiles'] = async ({ workdir, words, owner }, context) => {
+    this.#mustBeLatest(context);
+    if (words.length > limits.search_chars_max)
+      throw new ConnectError('the search text is too long', Code.InvalidArgument);
+    return await this.#options.node.folders.files(workdir, words, { owner });
+  };
+
+  getHealth: ServiceImpl<typeof NodeService>['getHealth'] = async ({ worktreeRoot }) => {
+    const { node, clock, has_default_root, worktree_root_problem } = this.#options;
+    const { uptime_seconds, sessions_live, disk } = await node.health();
+    return {
+      nodeId: node.id,
+      speaks: versionInfo(),
+      uptimeSeconds: BigInt(uptime_seconds),
+      sessionsLive: sessions_live,
+      disk: {
+        path: disk.path,
+        freeBytes: BigInt(disk.free_bytes),
+        totalBytes: BigInt(disk.total_bytes),
+        startsAllowed: disk.starts_allowed,
+      },
+      timeMs: BigInt(clock.now()),
+      hasDefaultRoot: has_default_root(),
+      ...present({
+        worktreeRootProblem: worktreeRoot === undefined ? null : await worktree_root_problem(worktreeRoot),
+      }),
+    };
+  };
+
+  probe: ServiceImpl<typeof NodeService>['probe'] = async ({ programs }, context) => {
+    this.#mustBeLatest(context);
+    const questions = programs.map(({ program, versionArgv, env, files }) => ({
+      program,
+      version_argv: versionArgv,
+      env,
+      files,
+    }));
+    return { findings: (await this.#options.node.probe(questions)).map(findingToWire) };
+  };
+
+  /** A command of a link that is not attached comes from a plane that does not know yet that it was replaced. */
+  #mustBeLatest({ requestHeader }: HandlerContext): PlaneLink {
+    const plane_link = this.#plane_link;
+    if (!plane_link) throw unreachable();
+    if (requestHeader.get(LINK_HEADER) !== showPosition(plane_link.position))
+      throw stale(plane_link.position);
+    return plane_link;
+  }
+}
+
+function unreachable(): Problem {
+  return new Problem('bad_gateway', 'not_attached', 'no plane is attached to this node');
+}
+
+function tooLate(): Problem {
+  return new Problem('bad_gateway', COMMAND_EXPIRED, 'the command came too late');
+}
+
+function stale(latest: LinkPosition): Problem {
+  const message = `a later link is known: plane ${latest.plane_id}, incarnation ${latest.incarnation}, epoch ${latest.epoch}`;
+  return new Problem('bad_gateway', 'stale_link', message);
+}

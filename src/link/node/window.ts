@@ -1,0 +1,59 @@
+/**
+ * How many bytes may be in flight: what the link drains in its round trip time and a little more, at its measured
+ * rate. A smaller window leaves a long link idle; a larger one only lengthens the queue in front of every live line.
+ */
+import { limits } from '../../base/limits.ts';
+
+interface Mark {
+  /** Bytes sent so far when this message was sent, including it. */
+  total: number;
+  /** Bytes known to have arrived at that time. */
+  arrived: number;
+  at: number;
+}
+
+export class Window {
+  readonly #now: () => number;
+  readonly #marks: Mark[] = [];
+  #sent = 0;
+  #arrived = 0;
+  #bytes: number = limits.pull_window_bytes_min;
+  #round_ms = Number.POSITIVE_INFINITY;
+
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  get bytes(): number {
+    return this.#bytes;
+  }
+
+  /** The maximum size of one message. It is small on a new link, so that even a link that keeps breaking makes progress. */
+  get piece_bytes(): number {
+    return Math.min(Math.max(this.#arrived, limits.pull_piece_bytes_min), limits.pull_piece_bytes);
+  }
+
+  isOpen(): boolean {
+    return this.#sent - this.#arrived < this.#bytes;
+  }
+
+  sent(bytes: number): void {
+    if (bytes === 0) return;
+    this.#sent += bytes;
+    this.#marks.push({ total: this.#sent, arrived: this.#arrived, at: this.#now() });
+  }
+
+  /** The peer reports that this many more bytes arrived. */
+  arrived(bytes: number): void {
+    this.#arrived = Math.min(this.#arrived + bytes, this.#sent);
+    let newest: Mark | null = null;
+    while (this.#marks[0] && this.#marks[0].total <= this.#arrived) newest = this.#marks.shift()!;
+    if (!newest) return;
+    const took_ms = Math.max(this.#now() - newest.at, 0.1);
+    // The shortest round trip is that of an empty link. It ages, so that a route that became longer is noticed.
+    this.#round_ms = Math.min(took_ms, this.#round_ms * 1.01);
+    const bytes_per_ms = (this.#arrived - newest.arrived) / took_ms;
+    const wanted = bytes_per_ms * (this.#round_ms + limits.pull_ahead_ms);
+    this.#bytes = Math.min(Math.max(wanted, limits.pull_window_bytes_min), limits.pull_window_bytes_max);
+  }
+}

@@ -1,0 +1,168 @@
+/**
+ * The plane's end of the byte connection: reads of spools as calls, with answers in chunks, many at a time. It
+ * reports to the node how many bytes arrived, so that the node never has more in flight than the link drains in a
+ * short time.
+ */
+import { create } from '@bufbuild/protobuf';
+import { Wake } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import type { StreamName } from '../../core/event.ts';
+import { problems } from '../../core/problem.ts';
+import {
+  type Chunk,
+  type PullRequest,
+  PullRequestSchema,
+  type PullResponse,
+  type Read,
+  ReadSchema,
+} from '../proto/node_pb.ts';
+import { fromRefusal, ProtocolError } from '../wire.ts';
+import { LongPollReads } from './long-poll-reads.ts';
+
+interface Reading {
+  session_id: string;
+  stream: StreamName;
+  from: number;
+  max: number;
+  into: Uint8Array | undefined;
+  parts: Uint8Array[];
+  length: number;
+  resolve(bytes: Uint8Array): void;
+  reject(error: Error): void;
+}
+
+export class Pulls {
+  readonly #readings = new Map<number, Reading>();
+  readonly #requested: Read[] = [];
+  readonly #long_poll: LongPollReads;
+  readonly #wake = new Wake();
+  #credit = 0;
+  #last_id = 0;
+  #over = false;
+
+  /** `wake`: the session has bytes that it did not ask for yet. */
+  constructor(wake: (session_id: string) => void) {
+    this.#long_poll = new LongPollReads(wake);
+  }
+
+  /** Reads up to `max` bytes from `from`. The result may be a view of `into`. */
+  read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    if (this.#over) return Promise.reject(problems.nodeUnreachable());
+    const kept = this.#long_poll.take(session_id, stream, from, max);
+    if (kept && (kept.open || kept.bytes.length === max)) return Promise.resolve(kept.bytes);
+    const id = this.#nextId();
+    return new Promise((resolve, reject) => {
+      const reading = { session_id, stream, from, max, into, parts: [], length: 0, resolve, reject };
+      this.#readings.set(id, reading);
+      if (kept) append(reading, kept.bytes);
+      const [rest, left] = [from + reading.length, max - reading.length];
+      this.#ask(create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(rest), max: left }));
+    });
+  }
+
+  /** The session's end is known, so every later read asks the node. */
+  ended(session_id: string): void {
+    this.#long_poll.end(session_id);
+  }
+
+  /** The session will not be read any more. */
+  forget(session_id: string): void {
+    this.#long_poll.forget(session_id);
+  }
+
+  /** The messages to the node. */
+  async *requests(signal: AbortSignal): AsyncGenerator<PullRequest> {
+    while (!signal.aborted) {
+      if (this.#requested.length === 0 && this.#credit === 0) {
+        await this.#wake.wait(undefined, signal);
+        continue;
+      }
+      const reads = this.#requested.splice(0, limits.pull_message_items);
+      const request = create(PullRequestSchema, { reads, credit: this.#credit });
+      this.#credit = 0;
+      yield request;
+    }
+  }
+
+  /** Processes the node's answers until they end; throws a ProtocolError if one is malformed. */
+  async take(responses: AsyncIterable<PullResponse>): Promise<void> {
+    let uncredited = 0;
+    for await (const { chunks, refused } of responses) {
+      for (const chunk of chunks) {
+        if (this.#long_poll.has(chunk.id)) this.#long_poll.add(chunk);
+        else this.#add(chunk);
+        uncredited += chunk.data.length;
+      }
+      for (const { id, refusal } of refused) {
+        if (this.#long_poll.has(id)) this.#long_poll.refuse(id);
+        else this.#answered(id).reject(fromRefusal(refusal ?? { kind: '', code: '', message: '' }));
+      }
+      // A single line needs no credit message, because the window is much larger.
+      if (uncredited >= limits.pull_credit_bytes) {
+        this.#credit += uncredited;
+        uncredited = 0;
+        this.#wake.notify();
+      }
+    }
+  }
+
+  /** Completes every read in progress with the bytes that it has; fails reads without any, and later ones. */
+  end(): void {
+    this.#over = true;
+    for (const reading of this.#readings.values()) {
+      if (reading.length > 0) reading.resolve(bytesOf(reading));
+      else reading.reject(problems.nodeUnreachable());
+    }
+    this.#readings.clear();
+    this.#wake.notify();
+  }
+
+  #ask(read: Read): void {
+    this.#requested.push(read);
+    this.#wake.notify();
+  }
+
+  #add({ id, data, last }: Chunk): void {
+    const reading = this.#readings.get(id);
+    if (!reading || reading.length + data.length > reading.max)
+      throw new ProtocolError('bytes that were not requested');
+    append(reading, data);
+    if (!last) return;
+    this.#answered(id).resolve(bytesOf(reading));
+    const { session_id, stream, from, length, max } = reading;
+    if (length === max) return;
+    const long_poll = this.#long_poll.set(this.#nextId(), session_id, stream, from + length);
+    if (long_poll) this.#ask(long_poll);
+  }
+
+  #answered(id: number): Reading {
+    const reading = this.#readings.get(id);
+    if (!reading) throw new ProtocolError('an answer to an unknown read');
+    this.#readings.delete(id);
+    return reading;
+  }
+
+  /** Ids have 32 bits and wrap around; an id that is still in use is skipped. */
+  #nextId(): number {
+    do this.#last_id = (this.#last_id + 1) >>> 0;
+    while (this.#readings.has(this.#last_id) || this.#long_poll.has(this.#last_id));
+    return this.#last_id;
+  }
+}
+
+function append(reading: Reading, bytes: Uint8Array): void {
+  if (reading.into) reading.into.set(bytes, reading.length);
+  else reading.parts.push(bytes);
+  reading.length += bytes.length;
+}
+
+function bytesOf({ into, parts, length }: Reading): Uint8Array {
+  if (into) return into.subarray(0, length);
+  return parts.length === 1 ? parts[0]! : Buffer.concat(parts, length);
+}

@@ -1,0 +1,110 @@
+/** What the plane's end of a link sends to a node. */
+import { expect, test } from 'vitest';
+import { Wake } from '../../base/async.ts';
+import { systemClock } from '../../base/clock.ts';
+import { limits } from '../../base/limits.ts';
+import { problems } from '../../core/problem.ts';
+import type { StreamSizes } from '../../core/session.ts';
+import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
+
+test('acknowledges only if that lets the node do something', async () => {
+  const acknowledged: [session_id: string, stdout: number, fact: number][] = [];
+  const wake = new Wake();
+  const local = {
+    id: 'main',
+    attach: async () => {},
+    detach: async () => {},
+    committed: (session_id: string, { stdout }: StreamSizes, fact: number) => {
+      acknowledged.push([session_id, stdout, fact]);
+      wake.notify();
+    },
+  };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  const committed = (session_id: string, stdout: number, fact: number) =>
+    plane.committed(session_id, { stdout, stderr: 0 }, fact);
+  const far = limits.link_committed_bytes;
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    for (const [n, stdout, fact] of [
+      [1, 5, 1],
+      [2, far + 4, 1],
+      [3, far + 5, 1],
+      [4, far + 6, 2],
+    ] as const) {
+      committed('ses_a', stdout, fact);
+      committed(`ses_${n}`, 0, 1);
+      while (acknowledged.at(-1)?.[0] !== `ses_${n}`) await wake.wait();
+    }
+    expect(acknowledged.filter(([session_id]) => session_id === 'ses_a')).toEqual([
+      ['ses_a', 5, 1],
+      ['ses_a', far + 5, 1],
+      ['ses_a', far + 6, 2],
+    ]);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
+const DISK = { path: '/', free_bytes: 1, total_bytes: 1, starts_allowed: true };
+
+test('a node rejects a stop that was delayed too long, and accepts the next one by its own clock', async () => {
+  let ahead_ms = 0;
+  const stopped: string[] = [];
+  const local = {
+    id: 'main',
+    attach: async () => {},
+    detach: async () => {},
+    health: async () => ({ version: '', uptime_seconds: 0, sessions_live: 0, disk: DISK }),
+    stop: async (session_id: string) => {
+      stopped.push(session_id);
+      return { cleanup: 'swept', survivors: [] };
+    },
+  };
+  const clock = { ...systemClock, now: () => systemClock.now() + ahead_ms };
+  const server = await openTestNodeServer(local as never, { clock });
+  const plane = remoteNode(() => server.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    await plane.health();
+    await plane.stop('ses_a', 0);
+    // Time passes on the node but not here, as after a suspend.
+    ahead_ms = limits.node_answer_ms * 1_000;
+    await expect(plane.stop('ses_b', 0)).rejects.toMatchObject({ kind: 'bad_gateway' });
+    expect(stopped).toEqual(['ses_a']);
+    await plane.stop('ses_c', 0);
+    expect(stopped).toEqual(['ses_a', 'ses_c']);
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});
+
+test('a node that does not know of folders to be made is asked for those that are there', async () => {
+  const folders = {
+    resolve: async (path: string, { to_make = false } = {}) => {
+      if (path === '/new')
+        return { path: to_make ? '/real/new' : '/', below_worktree_root: true, claimed_by: null };
+      // As a node of before, which does not read the field.
+      throw problems.workdirMissing();
+    },
+  };
+  const local = { id: 'main', attach: async () => {}, detach: async () => {}, folders };
+  const server = await openTestNodeServer(local as never);
+  const plane = remoteNode(() => server.port);
+  try {
+    await plane.attach({ snapshot: async () => {}, fact: () => {}, wake: () => {} });
+    const at = (path: string) => plane.folders.resolve(path, { to_make: true });
+    expect(await at('/new')).toEqual({ path: '/real/new', below_worktree_root: true, claimed_by: null });
+    expect(await at('/trees/x//../missing/')).toEqual({
+      path: '/trees/missing',
+      below_worktree_root: false,
+      claimed_by: null,
+    });
+    await expect(plane.folders.resolve('/trees/missing')).rejects.toThrow('workdir does not exist');
+  } finally {
+    await plane.detach();
+    await server.close();
+  }
+});

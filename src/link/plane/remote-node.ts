@@ -1,0 +1,421 @@
+/**
+ * A node on another machine, as a `Node`: commands as gRPC calls, bytes over a separate connection, facts and wakes
+ * from the attached link. It holds at most one link and never creates one; without a link, every operation fails as
+ * unreachable.
+ */
+
+import { posix } from 'node:path';
+import { Code, ConnectError } from '@connectrpc/connect';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { StreamName } from '../../core/event.ts';
+import type {
+  Changes,
+  ChangesRequest,
+  FileChange,
+  Folders,
+  FoundFiles,
+  Node,
+  NodeSink,
+  OwnerOfTurn,
+  ProgramFinding,
+  ProgramQuestion,
+  ResolvedWorkdir,
+  SessionView,
+  StopReport,
+  Worktree,
+  WorktreeRequest,
+} from '../../core/node.ts';
+import { Problem, problems, worktreeRootNotSafe } from '../../core/problem.ts';
+import type { Launch, StreamSizes } from '../../core/session.ts';
+import type { Worktree as WireWorktree } from '../proto/node_pb.ts';
+import {
+  COMMAND_EXPIRED,
+  changedFileFromWire,
+  cleanupFromWire,
+  findingsFromWire,
+  folder,
+  lineOrNull,
+  present,
+  toProblem,
+  viewFromWire,
+  whole,
+} from '../wire.ts';
+import { Attachment, type AttachmentOptions, type NodeIdentity } from './attachment.ts';
+import type { Connection } from './connection.ts';
+import { askHealth, type RemoteHealth } from './health.ts';
+import { Reachability } from './reachability.ts';
+
+export interface RemoteNodeOptions {
+  id: string;
+  log: Logger;
+  /** Opens a connection to the node and verifies its identity. Throws a Problem. */
+  dial(signal: AbortSignal): Promise<Connection>;
+  /** Returns the position of a new link; every position is later than all earlier ones. */
+  nextPosition(): Promise<AttachmentOptions['position']>;
+  accept: AttachmentOptions['accept'];
+  upcall: AttachmentOptions['upcall'];
+  /** The registry's base for derived workdirs; null: the node's own. */
+  worktree_root(): string | null;
+  /** Called once for each attached link when it ends. */
+  onDown(reason: Error): void;
+  /** The node answers again over the same link after an overdue answer. */
+  onBack(): void;
+}
+
+export class RemoteNode implements Node {
+  readonly id: string;
+  readonly folders: Folders;
+  readonly #options: RemoteNodeOptions;
+  #link: Attachment | null = null;
+  #reachability: Reachability | null = null;
+  /** The last known node clock (Unix ms), and when it was read (`performance.now()`). */
+  #clock: { node_ms: number; read_at: number } | null = null;
+  /** Aborts a connection attempt that is no longer wanted. */
+  #closing = new AbortController();
+
+  constructor(options: RemoteNodeOptions) {
+    this.id = options.id;
+    this.#options = options;
+    this.folders = new RemoteFolders(options.id, (method) => this.#call(method), options.worktree_root);
+  }
+
+  /** The node that answered, while a link is attached. */
+  get identity(): NodeIdentity | null {
+    return this.#link?.identity ?? null;
+  }
+
+  /** The connection for commands, while a link is attached. */
+  get control(): Connection | null {
+    return this.#link?.control ?? null;
+  }
+
+  /** `performance.now()` of the last message from the node, while a link is attached. */
+  get heard_at(): number | null {
+    return this.#link?.heard_at ?? null;
+  }
+
+  async attach(sink: NodeSink): Promise<void> {
+    await this.detach();
+    const closing = new AbortController();
+    this.#closing = closing;
+    const link = await this.#connect(closing.signal);
+    closing.signal.addEventListener('abort', () => link.end());
+    try {
+      const { views, follow } = await link.open();
+      if (closing.signal.aborted) throw problems.nodeUnreachable();
+      this.#link = link;
+      this.#reachability = new Reachability(() => link.control.ping(), this.#options.onBack);
+      void link.ended.then((reason) => {
+        if (this.#link !== link) return;
+        this.#link = null;
+        this.#options.onDown(reason);
+      });
+      await sink.snapshot(views);
+      follow(sink);
+      for (const { session_id, phase } of views) if (phase !== 'ended') sink.wake(session_id);
+    } catch (error) {
+      link.end();
+      throw error;
+    }
+  }
+
+  async detach(): Promise<void> {
+    this.#link = null;
+    this.#closing.abort();
+  }
+
+  async reach(): Promise<void> {
+    if (!this.#link || !this.#reachability) throw problems.nodeUnreachable();
+    await this.#reachability.reach();
+  }
+
+  async start(launch: Launch): Promise<SessionView> {
+    const { session } = await this.#call(({ commands }, options) =>
+      commands.start(
+        {
+          sessionId: launch.session_id,
+          planeId: launch.plane_id,
+          agentId: launch.agent_id,
+          agentName: launch.agent_name,
+          ownerId: launch.owner_id,
+          workdir: launch.workdir,
+          argv: launch.argv,
+          env: launch.env,
+          stdin: launch.stdin,
+          onExit: launch.on_exit,
+          ...present({ actorToken: launch.actor_token, stepInput: launch.step_input }),
+          ...(launch.preset != null && { preset: launch.preset }),
+          ...(launch.team_id != null && { teamId: launch.team_id }),
+        },
+        { ...options, timeoutMs: limits.link_start_ms },
+      ),
+    );
+    if (!session) throw problems.nodeUnreachable();
+    return viewFromWire(session);
+  }
+
+  async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    const { cleanup, survivors } = await this.#call(({ commands }, options) =>
+      commands.stop(
+        { sessionId: session_id, graceMs: grace_ms, ...this.#givenUpAt() },
+        { ...options, timeoutMs: grace_ms + limits.link_start_ms },
+      ),
+    ).catch(async (error: unknown) => {
+      // The node's clock may have been set since it was read; the next attempt knows the new time.
+      if (error instanceof Problem && error.code === COMMAND_EXPIRED) await this.health();
+      throw error;
+    });
+    return { cleanup: cleanupFromWire(cleanup), survivors: survivors.map(whole) };
+  }
+
+  async input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
+    const send = async (from: number, to: number, ends: boolean) => {
+      const piece = data.subarray(from, to) as Uint8Array<ArrayBuffer>;
+      const request = { sessionId: session_id, offset: BigInt(offset + from), data: piece, eof: ends };
+      const { length } = await this.#call(({ commands }, options) => commands.input(request, options));
+      return whole(length);
+    };
+    // Send small pieces, and only those that are missing, so that the upload completes even over links that keep
+    // breaking.
+    let done = 0;
+    if (data.length > limits.link_input_bytes) {
+      done = Math.min(Math.max((await send(0, 0, false)) - offset, 0), data.length);
+    }
+    for (;;) {
+      const to = Math.min(done + limits.link_input_bytes, data.length);
+      const length = await send(done, to, eof && to === data.length);
+      if (to === data.length) return length;
+      done = to;
+    }
+  }
+
+  async read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    if (!this.#link) throw problems.nodeUnreachable();
+    return this.#link.pulls.read(session_id, stream, from, max, into);
+  }
+
+  /** Sent after a short delay; if a message is lost, the next one replaces it. */
+  committed(session_id: string, offsets: StreamSizes, fact: number): void {
+    this.#link?.committed(session_id, offsets, fact);
+  }
+
+  async stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
+    const request = { sessionId: session_id, max };
+    const { output } = await this.#call(({ commands }, options) =>
+      commands.getStepOutput(request, options).catch((error: unknown) => {
+        // An older node does not return output.
+        if (ConnectError.from(error).code === Code.Unimplemented) return { output: undefined };
+        throw error;
+      }),
+    );
+    return output?.subarray(0, max) ?? null;
+  }
+
+  async forget(session_id: string): Promise<void> {
+    await this.#call((link, options) => {
+      link.forget(session_id);
+      return link.commands.forget({ sessionId: session_id }, options);
+    });
+  }
+
+  async forgetOwner(owner_id: string): Promise<void> {
+    await this.#call(({ commands }, options) => commands.forgetOwner({ ownerId: owner_id }, options));
+  }
+
+  async health(): Promise<RemoteHealth> {
+    const link = this.#link;
+    if (!link) throw problems.nodeUnreachable();
+    const { headers, signal } = link;
+    const options = { headers, signal, timeoutMs: limits.link_call_ms };
+    return askHealth(link.control.transport, this.#options.worktree_root(), options, (node_ms) => {
+      this.#clock = { node_ms, read_at: performance.now() };
+    });
+  }
+
+  async probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
+    const questions = programs.map(({ program, version_argv, env, files }) => ({
+      program,
+      versionArgv: [...version_argv],
+      env: [...env],
+      files: [...files],
+    }));
+    return this.#call(async ({ commands }, options) => {
+      const asked = { ...options, timeoutMs: limits.probe_call_ms };
+      const { findings } = await commands.probe({ programs: questions }, asked);
+      return findingsFromWire(findings, programs);
+    });
+  }
+
+  /** The node's clock (Unix ms) at which a command sent now expires; undefined while the clock is unknown. */
+  #givenUpAt(): { notAfterMs?: bigint } {
+    if (this.#clock === null) return {};
+    const { node_ms, read_at } = this.#clock;
+    const not_after_ms = node_ms + performance.now() - read_at + limits.node_answer_ms;
+    return { notAfterMs: BigInt(Math.round(not_after_ms)) };
+  }
+
+  /** Opens one connection after the other, because the first may be the one that lets the node join. */
+  async #connect(signal: AbortSignal): Promise<Attachment> {
+    const { id, log, dial, nextPosition, accept, upcall } = this.#options;
+    const opened: Connection[] = [];
+    try {
+      const control = await dial(signal);
+      opened.push(control);
+      const bytes = await dial(signal);
+      opened.push(bytes);
+      const position = await nextPosition();
+      signal.throwIfAborted();
+      return new Attachment({ node_id: id, position, log, control, bytes, accept, upcall });
+    } catch (error) {
+      for (const connection of opened) connection.close();
+      throw error;
+    }
+  }
+
+  async #call<T>(method: CallOf<T>): Promise<T> {
+    const link = this.#link;
+    if (!link) throw problems.nodeUnreachable();
+    try {
+      const { headers, signal } = link;
+      return await method(link, { headers, signal, timeoutMs: limits.link_call_ms });
+    } catch (error) {
+      throw toProblem(error);
+    }
+  }
+}
+
+type CallOf<T> = (
+  link: Attachment,
+  options: { headers: Record<string, string>; signal: AbortSignal; timeoutMs: number },
+) => Promise<T>;
+
+class RemoteFolders implements Folders {
+  readonly #node_id: string;
+  readonly #call: <T>(method: CallOf<T>) => Promise<T>;
+  readonly #root: () => string | null;
+
+  constructor(node_id: string, call: <T>(method: CallOf<T>) => Promise<T>, root: () => string | null) {
+    this.#node_id = node_id;
+    this.#call = call;
+    this.#root = root;
+  }
+
+  async resolve(workdir: string, { to_make = false } = {}): Promise<ResolvedWorkdir> {
+    const found = await this.#call(async ({ commands }, options) => {
+      const asked = { workdir, toMake: to_make };
+      const { workdir: path, belowWorktreeRoot, claimedBy } = await commands.resolveWorkdir(asked, options);
+      return { path: folder(path), belowWorktreeRoot, claimed_by: claimedBy || null };
+    }).catch((error: unknown) => {
+      // A node of before `to_make` looks for the folder. It refuses links to worktrees by itself once that is there.
+      const missing = error instanceof Problem && error.code === problems.workdirMissing().code;
+      if (!to_make || !missing) throw error;
+      return { path: plain(workdir), belowWorktreeRoot: false, claimed_by: null };
+    });
+    const root = this.#root();
+    // The node rejects the root that the registry has for it.
+    const below = root !== null && `${found.path}/`.startsWith(`${root}/`);
+    const { path, claimed_by } = found;
+    return { path, below_worktree_root: found.belowWorktreeRoot || below, claimed_by };
+  }
+
+  async createWorktree(request: WorktreeRequest): Promise<Worktree> {
+    const { agent_id, name, workdir, repo, ref, owner, recorded } = request;
+    const root = request.root ?? this.#root();
+    // The registry's root may not exist on the node yet, so the node cannot know that it is one.
+    if (root !== null && workdir && `${root}/`.startsWith(`${plain(workdir)}/`))
+      throw problems.workdirNotSafe();
+    return await this.#call(async ({ commands }, options) => {
+      const { worktree } = await commands.createWorktree(
+        { agentId: agent_id, name, ...present({ workdir, repo, ref, root, owner, recorded }) },
+        { ...options, timeoutMs: limits.git_checkout_timeout_ms + limits.link_call_ms },
+      );
+      if (!worktree) throw problems.nodeUnreachable();
+      return worktreeFromWire(worktree);
+    }).catch((error: unknown) => {
+      // Leave the path out of the error: the client did not send it and could not interpret it.
+      const derived = root !== null && (workdir === null || workdir === '');
+      const outside = error instanceof Problem && error.code === problems.workdirNotSafe().code;
+      throw derived && outside ? worktreeRootNotSafe(root, this.#node_id) : error;
+    });
+  }
+
+  async removeWorktree(
+    worktree: Worktree,
+    { force, owner }: { force: boolean } & OwnerOfTurn,
+  ): Promise<{ removed: boolean; kept_because: string | null }> {
+    const { workdir, repo, branch, base } = worktree;
+    const { removed, keptBecause } = await this.#call(({ commands }, options) =>
+      commands.removeWorktree(
+        { worktree: { workdir, ...present({ repo, branch, base }) }, force, ...present({ owner }) },
+        options,
+      ),
+    );
+    return { removed, kept_because: keptBecause ?? null };
+  }
+
+  async changes({ workdir, base, owner }: ChangesRequest): Promise<Changes> {
+    return await this.#call(async ({ commands }, options) => {
+      const asked = { ...options, timeoutMs: limits.link_start_ms };
+      const changes = await commands.getChanges({ workdir, ...present({ base, owner }) }, asked);
+      return {
+        git: changes.git,
+        branch: lineOrNull(changes.branch),
+        base: lineOrNull(changes.base),
+        head: lineOrNull(changes.head),
+        files: changes.files.slice(0, limits.changed_files_max).map(changedFileFromWire),
+        truncated: changes.truncated || changes.files.length > limits.changed_files_max,
+      };
+    });
+  }
+
+  async change({ workdir, base, owner }: ChangesRequest, path: string): Promise<FileChange> {
+    return await this.#call(async ({ commands }, options) => {
+      const asked = { ...options, timeoutMs: limits.link_start_ms };
+      const request = { workdir, path, ...present({ base, owner }) };
+      const { file, diff, truncated } = await commands.getChange(request, asked);
+      if (!file) throw problems.nodeUnreachable();
+      return { ...changedFileFromWire(file), diff, truncated };
+    });
+  }
+
+  async patch({ workdir, base, owner }: ChangesRequest): Promise<Uint8Array> {
+    return this.#call(async ({ commands }, options) => {
+      const pieces: Uint8Array[] = [];
+      let left = limits.patch_bytes_max;
+      const request = { workdir, ...present({ base, owner }) };
+      const asked = { ...options, timeoutMs: limits.link_start_ms };
+      for await (const { data } of commands.getPatch(request, asked)) {
+        left -= data.length;
+        if (left < 0) throw problems.patchTooLarge();
+        pieces.push(data);
+      }
+      return Buffer.concat(pieces);
+    });
+  }
+
+  async files(workdir: string, words: string, { owner }: OwnerOfTurn = {}): Promise<FoundFiles> {
+    const { git, paths, truncated } = await this.#call(({ commands }, options) =>
+      commands.findFiles(
+        { workdir, words, ...present({ owner }) },
+        { ...options, timeoutMs: limits.link_start_ms },
+      ),
+    );
+    return { git, paths: paths.slice(0, limits.found_files_max), truncated };
+  }
+}
+
+/** Without `..` and needless slashes. */
+function plain(path: string): string {
+  return posix.normalize(path).replace(/(?<=.)\/+$/, '');
+}
+
+export function worktreeFromWire({ workdir, repo, branch, base }: WireWorktree): Worktree {
+  return { workdir: folder(workdir), repo: repo ?? null, branch: branch ?? null, base: base ?? null };
+}

@@ -1,0 +1,34 @@
+/** The address of the actor listener, which the agents of this machine read from a file. */
+import type { Logger } from '../base/log.ts';
+import { nearAddress } from '../core/config.ts';
+import { nameToCheck } from '../link/trust/pki.ts';
+import type { ActorFiles } from '../node/sessions/actor-files.ts';
+
+/** The names by which agents can connect to a listener on `host`, in addition to loopback. */
+export function listenNames(host: string): string[] {
+  return nearAddress({ host, port: 0 }).host === host ? [host] : [];
+}
+
+/** Never throws: without it, agents cannot call the plane, but everything else works. */
+export async function announceActors(options: {
+  files: ActorFiles | null;
+  host: string;
+  port: number;
+  /** Null: no TLS. */
+  identity: { ca: string; cert: string } | null;
+  log: Logger;
+}): Promise<void> {
+  const { files, host, port, identity, log } = options;
+  const near = nearAddress({ host, port }).host;
+  const authority = `${near.includes(':') ? `[${near}]` : near}:${port}`;
+  const name = identity && nameToCheck(identity.cert, near);
+  try {
+    await files?.announce({
+      endpoint: `${identity ? 'https' : 'http'}://${authority}`,
+      server_name: name === near ? null : name,
+      ca: identity?.ca ?? null,
+    });
+  } catch (error) {
+    log.error({ err: error }, 'cannot publish the address of the actor listener to agents');
+  }
+}

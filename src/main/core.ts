@@ -1,0 +1,187 @@
+/** Opens the core of a plane: what its features share, and the sessions of this machine. */
+import { join } from 'node:path';
+import { systemClock } from '../base/clock.ts';
+import { loadSecretKey } from '../base/secret-key.ts';
+import type { Config, Settings } from '../core/config.ts';
+import { MAIN_NODE, type Node } from '../core/node.ts';
+import { problems } from '../core/problem.ts';
+import { Feed } from '../events/feed.ts';
+import { openEventLog } from '../events/log.ts';
+import type { Retention } from '../events/maintenance.ts';
+import { SessionTokens } from '../features/actors/session-tokens.ts';
+import { liveSessions } from '../features/agents/queries/agents.ts';
+import { Secrets } from '../features/agents/secrets.ts';
+import { Audit } from '../features/audit/service.ts';
+import type { Core, NodeDirectory } from '../features/feature.ts';
+import type { FeatureSet } from '../features/feature-set.ts';
+import type { NodeFolders } from '../features/nodes/rules.ts';
+import { type LiveSettings, openSettings } from '../features/settings/service.ts';
+import { WorktreeRoots } from '../node/folders/worktree-roots.ts';
+import { IdempotencyKeys } from '../server/idempotency.ts';
+import { Metrics } from '../server/metrics.ts';
+import { Streams } from '../server/sse.ts';
+import { planeIdentity } from '../store/plane-id.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { Facts } from '../work/facts.ts';
+import { Outbox } from '../work/outbox.ts';
+import { Timers } from '../work/timers.ts';
+import { DATABASE_FILE } from './data-dir.ts';
+import { type Machine, openLogOf, openMachine } from './machine.ts';
+import { sandboxConflict, sandboxPaths } from './sandbox-paths.ts';
+import type { Held } from './start.ts';
+
+export interface OpenedCore {
+  core: Core;
+  machine: Machine;
+  secrets: Secrets;
+  session_tokens: SessionTokens;
+  /** Reopens the log file. */
+  reopenLog(): void;
+  /** Tells the features the URL of the HTTP listener. */
+  listensAt(url: string): void;
+}
+
+/** Adds to `held.opened` what must be closed. Throws a Problem if the configuration or the database is not usable. */
+export async function openCore(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  { data_dir, opened }: Held,
+  features: FeatureSet,
+): Promise<OpenedCore> {
+  const clock = systemClock;
+  const log_file = openLogOf(config);
+  const { log } = log_file;
+  const store = await openSqlite({ path: join(data_dir, DATABASE_FILE), log });
+  opened.push(() => store.close());
+  const common = { store, clock, log };
+  const identity = await planeIdentity(store, clock);
+  const audit = new Audit(common);
+  const roots = await WorktreeRoots.open(data_dir);
+  const conflict = async (changed: Pick<Settings, 'get'>, before: Pick<Settings, 'get'>) =>
+    (await settingsConflict(config, env, roots, changed)) ??
+    (await rootConflict({ config, store, roots, before, changed }));
+  const settings = await openSettings({ ...common, config, audit, conflict });
+  const key = await loadSecretKey(join(data_dir, 'secret.key'));
+  const session_tokens = new SessionTokens(key);
+  const may_call = config.get('internal_grpc.enabled');
+  const secrets = new Secrets({
+    redact_env: () => settings.get('events.redact_env'),
+    actorToken: (session_id) => (may_call ? session_tokens.of(session_id) : null),
+  });
+  const events = openEventLog({
+    ...{ ...common, data_dir },
+    retention: () => retention(settings),
+    redactor: (reader, session_id) => secrets.redactor(reader, session_id),
+  });
+  opened.push(() => events.close());
+  const feed = new Feed({ store, clock });
+  opened.push(() => feed.close());
+  const folders = () => mainFolders(settings, data_dir);
+  const machine = await openMachine(
+    {
+      ...{ id: MAIN_NODE, config, data_dir, env, clock, log, roots },
+      safe_paths: () => folders().safe_paths,
+      repo_roots: () => folders().repo_roots,
+      worktree_root: () => folders().worktree_root,
+    },
+    opened,
+  );
+  let listening_url = '';
+  const core: Core = {
+    ...{ ...common, ...identity, config, settings, data_dir, key, events, feed, audit },
+    facts: new Facts(common),
+    outbox: new Outbox(common),
+    timers: new Timers(common),
+    idempotency: new IdempotencyKeys({ store, clock, key }),
+    nodes: nodeDirectory(machine.node, folders, features),
+    ...openMetrics(settings),
+    session: features.session,
+    extensions: features.extensions,
+    listening_url: () => listening_url,
+  };
+  return {
+    ...{ core, machine, secrets, session_tokens },
+    reopenLog: () => log_file.reopen(),
+    listensAt: (url) => {
+      listening_url = url;
+    },
+  };
+}
+
+/** Why these live settings are invalid together with the sandbox; null if they are valid. */
+async function settingsConflict(
+  config: Config,
+  env: NodeJS.ProcessEnv,
+  roots: WorktreeRoots,
+  { get }: Pick<Settings, 'get'>,
+): Promise<string | null> {
+  const root = get('worktree.default_root');
+  if (root !== null) await roots.noteUsed(root, get('safe_paths'));
+  if (config.get('agents.sandbox') === 'none') return null;
+  const worktree_roots = [root ?? [], await roots.inUse()].flat();
+  const live = { safe_paths: get('safe_paths'), repo_roots: get('worktree.repo_roots'), worktree_roots };
+  return sandboxConflict(await sandboxPaths(config, env, live));
+}
+
+/** Agents in a sandbox see folders that did not have to be hidden when they started. */
+async function rootConflict(options: {
+  config: Config;
+  store: Store;
+  roots: WorktreeRoots;
+  before: Pick<Settings, 'get'>;
+  changed: Pick<Settings, 'get'>;
+}): Promise<string | null> {
+  const { config, store, roots, before, changed } = options;
+  const root = changed.get('worktree.default_root');
+  if (root === null || root === before.get('worktree.default_root')) return null;
+  if (config.get('agents.sandbox') === 'none' || (await roots.wasUsed(root))) return null;
+  const { length } = await store.read((reader) => liveSessions(reader, MAIN_NODE));
+  return length === 0
+    ? null
+    : `worktree.default_root cannot change while agents run in the sandbox (${length}), which could read worktrees there; stop them first`;
+}
+
+function retention(settings: Settings): Partial<Retention> {
+  const bytes_total = settings.get('retention.bytes_total');
+  return {
+    days: settings.get('retention.days'),
+    bytes_per_agent: settings.get('retention.bytes_per_agent'),
+    ...(bytes_total !== null && { bytes_total }),
+  };
+}
+
+function mainFolders(settings: LiveSettings, data_dir: string): NodeFolders {
+  return {
+    worktree_root: settings.get('worktree.default_root') ?? join(data_dir, 'worktrees'),
+    safe_paths: [...settings.get('safe_paths')],
+    repo_roots: [...settings.get('worktree.repo_roots')],
+  };
+}
+
+function nodeDirectory(main: Node, main_folders: () => NodeFolders, features: FeatureSet): NodeDirectory {
+  const { remote_nodes } = features;
+  const find = (id: string) => (id === MAIN_NODE ? main : remote_nodes.find(id));
+  return {
+    main_folders,
+    find,
+    get: (id) => {
+      const node = find(id);
+      if (!node) throw problems.nodeNotFound();
+      return node;
+    },
+    isRegistered: (reader, id) => id === MAIN_NODE || remote_nodes.isRegistered(reader, id),
+    remoteIngest: (id) => remote_nodes.ingest(id),
+  };
+}
+
+function openMetrics(settings: LiveSettings): Pick<Core, 'metrics' | 'streams'> {
+  const metrics = new Metrics();
+  const bounds = () => ({
+    per_user: settings.get('limits.streams_per_user'),
+    total: settings.get('limits.streams_total'),
+  });
+  const streams = new Streams({ bounds });
+  metrics.gauge('svc_streams_open', 'Open event streams.', () => streams.open);
+  return { metrics, streams };
+}

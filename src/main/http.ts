@@ -1,0 +1,48 @@
+/** The plane's HTTP listener. */
+import { limits } from '../base/limits.ts';
+import { parseAddress } from '../core/config.ts';
+import type { Core } from '../features/feature.ts';
+import type { FeatureSet } from '../features/feature-set.ts';
+import type { Tokens } from '../features/tokens/service.ts';
+import { WEB_FOLDER } from '../server/pages.ts';
+import { type HttpServer, openHttp } from '../server/server.ts';
+import type { Closing } from './closing.ts';
+import { readTls } from './tls.ts';
+
+/** `ready`: whether the plane is up, for `/readyz`. Throws if the address cannot be bound. */
+export async function openPlaneHttp(
+  core: Core,
+  features: FeatureSet,
+  { tokens, ready }: { tokens: Tokens; ready(): boolean },
+): Promise<HttpServer> {
+  const { config, settings, idempotency, metrics, log } = core;
+  return openHttp({
+    ...parseAddress(config.get('server.listen'))!,
+    tls: await readTls(config),
+    public_origin: config.get('web.rp_origin'),
+    behind_proxy: config.get('server.behind_proxy'),
+    handlers: features.routes(),
+    authenticate: (token, ip) => tokens.authenticate(token, ip),
+    idempotency,
+    rate: () => ({
+      per_second: settings.get('limits.requests_per_second'),
+      burst: settings.get('limits.requests_burst'),
+    }),
+    body_bytes_max: () => settings.get('limits.body_bytes_max'),
+    page_items_default: () => settings.get('limits.page_items_default'),
+    web: WEB_FOLDER,
+    ready,
+    metrics,
+    metrics_open: () => settings.get('metrics.open'),
+    log,
+  });
+}
+
+/** Drains the listener when the plane closes. Requests that wait for an agent get their answer in time; the intent is kept. */
+export function drainOnClose(http: HttpServer, { outbox }: Core, opened: Closing): void {
+  opened.push(async () => {
+    const impatient = setTimeout(() => outbox.close(), limits.requests_finish_ms);
+    await http.drain();
+    clearTimeout(impatient);
+  });
+}

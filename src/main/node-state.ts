@@ -1,0 +1,52 @@
+/** The file `node.json`: what a remote node keeps about itself across restarts. */
+import { randomUUID } from 'node:crypto';
+import { readFile } from 'node:fs/promises';
+import { z } from 'zod';
+import { writeFileAtomic } from '../base/files.ts';
+import type { LinkPosition } from '../link/wire.ts';
+
+const stateSchema = z.object({
+  disk_id: z.string(),
+  latest: z.object({ plane_id: z.string(), incarnation: z.number(), epoch: z.number() }).nullable(),
+});
+
+/** The id of the node's disk, and the position of the latest link. */
+export class NodeState {
+  readonly #path: string;
+  #state: z.infer<typeof stateSchema>;
+
+  private constructor(path: string, state: z.infer<typeof stateSchema>) {
+    this.#path = path;
+    this.#state = state;
+  }
+
+  /** Throws if the file exists but cannot be read: a new identity would look like another disk. */
+  static async open(path: string): Promise<NodeState> {
+    const text = await readFile(path, 'utf8').catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return null;
+      throw error;
+    });
+    if (text !== null) return new NodeState(path, stateSchema.parse(JSON.parse(text)));
+    const state = new NodeState(path, { disk_id: randomUUID(), latest: null });
+    await state.#write();
+    return state;
+  }
+
+  get disk_id(): string {
+    return this.#state.disk_id;
+  }
+
+  get(): LinkPosition | null {
+    return this.#state.latest;
+  }
+
+  /** Stores the position; on disk when it resolves. */
+  async set(latest: LinkPosition): Promise<void> {
+    this.#state = { ...this.#state, latest };
+    await this.#write();
+  }
+
+  #write(): Promise<void> {
+    return writeFileAtomic(this.#path, `${JSON.stringify(this.#state)}\n`);
+  }
+}

@@ -1,0 +1,29 @@
+/** What a running plane does in the background: deletes what is no longer needed, and checks its audit log and database. */
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { Core } from '../features/feature.ts';
+import type { FeatureSet } from '../features/feature-set.ts';
+import type { Store } from '../store/store.ts';
+import type { Closing } from './closing.ts';
+
+export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): void {
+  const { audit, store, idempotency, log } = core;
+  const failed = (err: unknown, feature?: string) => log.warn({ err, feature }, 'housekeeping failed');
+  const sweepAll = async () => {
+    await features.sweep((feature, error) => failed(error, feature));
+    await idempotency.sweep().catch(failed);
+  };
+  const sweep = setInterval(() => void sweepAll(), limits.housekeeping_ms);
+  opened.push(() => clearInterval(sweep));
+  const checking = new AbortController();
+  opened.push(() => checking.abort());
+  void audit.check(checking.signal);
+  if (store.unchecked) void checkDatabase(store, log);
+}
+
+/** After an unclean stop of a database that was too large to be checked while opening. */
+async function checkDatabase(store: Store, log: Logger): Promise<void> {
+  const problems = await store.check().catch((error: unknown) => [String(error)]);
+  if (problems.length > 0)
+    log.error({ problems }, 'the database is damaged: restore a backup with svc restore FILE');
+}

@@ -1,0 +1,90 @@
+/**
+ * Keeps a folder open, so that the folder that was checked is the one that is used. A path that agents can write to may lead
+ * elsewhere a moment later; a descriptor cannot. Without `/proc` to name descriptors (on macOS, which has no confinement
+ * either), it checks the path and uses the path.
+ */
+import { type BigIntStats, constants } from 'node:fs';
+import { type FileHandle, lstat, open, realpath } from 'node:fs/promises';
+import { join } from 'node:path';
+import { hasProc } from '../../base/proc.ts';
+
+/** Linux's O_PATH, which Node does not export: a location in the file system, without permission to read it. */
+const O_PATH = 0o10000000;
+const FLAGS = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
+
+export class HeldFolder {
+  /** Absolute; contained no links when it was opened. */
+  readonly path: string;
+  /** `<device>:<inode>`, as `stat -c %d:%i` prints it. No other folder has this id while this one is open. */
+  readonly id: string;
+  readonly #handle: FileHandle | null;
+  /** The folders from the root down to this one. */
+  readonly #line: readonly BigIntStats[];
+
+  constructor(path: string, handle: FileHandle | null, line: readonly BigIntStats[]) {
+    this.path = path;
+    this.#handle = handle;
+    this.#line = line;
+    this.id = idOf(line.at(-1)!);
+  }
+
+  /** A path to this folder, whatever happens to its name; valid only in this process. */
+  get fd_path(): string {
+    return this.#handle ? `/proc/self/fd/${this.#handle.fd}` : this.path;
+  }
+
+  /** Opens a folder in this one, which stays open. Throws as `holdFolder` does. */
+  async enter(name: string): Promise<HeldFolder> {
+    const path = join(this.path, name);
+    if (!this.#handle) return checkPath(path);
+    const handle = await open(join(this.fd_path, name), FLAGS);
+    return new HeldFolder(path, handle, [...this.#line, await handle.stat({ bigint: true })]);
+  }
+
+  /** True if only root and the user `but` can rename or replace this folder or one above it, or create entries in it. */
+  isClosedTo(others: { but: number }): boolean {
+    return this.#line.every(
+      ({ uid, mode }, n) =>
+        (uid === 0n || uid === BigInt(others.but)) &&
+        // In a sticky folder such as /tmp, users may add entries, but not change those of others.
+        ((mode & 0o022n) === 0n || ((mode & 0o1000n) !== 0n && n < this.#line.length - 1)),
+    );
+  }
+
+  async close(): Promise<void> {
+    await this.#handle?.close();
+  }
+}
+
+/**
+ * Opens a real, absolute path segment by segment without following links. Throws an errno error: ELOOP or ENOTDIR if a
+ * segment is a link or not a folder, ENOENT if one is missing.
+ */
+export async function holdFolder(path: string): Promise<HeldFolder> {
+  if (!hasProc) return checkPath(path);
+  const root = await open('/', FLAGS);
+  let held = new HeldFolder('/', root, [await root.stat({ bigint: true })]);
+  for (const segment of path.split('/').filter(Boolean)) {
+    const outer = held;
+    held = await outer.enter(segment).finally(() => outer.close());
+  }
+  return held;
+}
+
+/** The id of what is at a path, even if it is a link; null if nothing is there. */
+export async function identify(path: string): Promise<string | null> {
+  const info = await lstat(path, { bigint: true }).catch(() => null);
+  return info && idOf(info);
+}
+
+function idOf({ dev, ino }: BigIntStats): string {
+  return `${dev}:${ino}`;
+}
+
+async function checkPath(path: string): Promise<HeldFolder> {
+  const info = await lstat(path, { bigint: true });
+  if (!info.isDirectory() || (await realpath(path)) !== path) {
+    throw Object.assign(new Error(`${path} is not the real path of a folder`), { code: 'ENOTDIR' });
+  }
+  return new HeldFolder(path, null, [info]);
+}

@@ -1,0 +1,82 @@
+/**
+ * Where agents in the sandbox keep settings and conversations, separately for each user of the service. Agents of a team's
+ * runs have a folder per user within the team's folder, because everyone who may change the definition decides what they
+ * run.
+ */
+import { lstat, readdir, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { invalid } from '../../core/problem.ts';
+import type { Exec } from '../processes/exec.ts';
+import { removeTree } from '../processes/remove-tree.ts';
+import { stateFolders } from './agent-folder.ts';
+import type { RunAs } from './run-as.ts';
+
+/** Safe as one path segment. */
+const OWNER_ID = /^[A-Za-z0-9_-]{1,64}$/;
+
+/** The prefix of team ids. No other owner's id has it. */
+const TEAM = 'team_';
+
+/** The path of an owner's state below the folder `state` of `openAgentFolder`; null for an invalid id. */
+export function ownerState(run_as: RunAs | null, owner_id: string, team_id: string | null): string | null {
+  if (!OWNER_ID.test(owner_id)) return null;
+  if (team_id !== null && !(team_id.startsWith(TEAM) && OWNER_ID.test(team_id))) return null;
+  const own = team_id === null ? owner_id : join(team_id, owner_id);
+  // Separate for each system user, so that another one cannot change it.
+  return run_as ? join(`${run_as.uid}`, own) : own;
+}
+
+/**
+ * Deletes everything that was ever kept for a user, also in teams, or for a team, with and without `agents.run_as`, for any
+ * system user. Idempotent. Throws `invalid` for an invalid id, and an Error if something is left.
+ */
+export async function removeOwnerState(exec: Exec, data_dir: string, owner_id: string): Promise<void> {
+  if (!OWNER_ID.test(owner_id)) throw invalid('owner_id is not an id');
+  const [own, ...passages] = await stateFolders(data_dir);
+  // These belong to the service's own user, and no other user could remove them. `rm` follows no link.
+  for (const path of await foldersOf(own!, owner_id)) {
+    await removeTree({ exec, run_as: null }, path).then(mustBeGone(owner_id));
+  }
+  for (const passage of passages) {
+    const users = await readdir(passage).catch(() => []);
+    for (const user of users) {
+      for (const path of await foldersOf(join(passage, user), owner_id)) {
+        await removePassage(exec, path).then(mustBeGone(owner_id));
+      }
+    }
+  }
+}
+
+/** The possible folders of an owner in one that has a folder for each owner and team. No agent writes to that one. */
+async function foldersOf(folder: string, owner_id: string): Promise<string[]> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => []);
+  const teams = entries.filter((entry) => entry.isDirectory() && entry.name.startsWith(TEAM));
+  return [join(folder, owner_id), ...teams.map(({ name }) => join(folder, name, owner_id))];
+}
+
+/**
+ * Deletes a folder of the service with the folders of system users in it. Agents may still change the latter, so they are
+ * emptied as their user; in the service's own folders nobody else can replace an entry. Returns null, or the reason why
+ * something is left.
+ */
+async function removePassage(exec: Exec, path: string): Promise<string | null> {
+  const found = await lstat(path).catch(() => null);
+  if (found === null) return null;
+  const { uid, gid } = found;
+  const is_own = uid === process.getuid?.();
+  if (!is_own || !found.isDirectory()) {
+    return removeTree({ exec, run_as: is_own ? null : { uid, gid } }, path);
+  }
+  for (const name of await readdir(path)) {
+    const why = await removePassage(exec, join(path, name));
+    if (why !== null) return why;
+  }
+  await rmdir(path);
+  return null;
+}
+
+function mustBeGone(owner_id: string): (why: string | null) => void {
+  return (why) => {
+    if (why !== null) throw new Error(`the agent settings of ${owner_id} cannot be removed: ${why}`);
+  };
+}

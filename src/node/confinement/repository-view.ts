@@ -1,0 +1,87 @@
+/**
+ * What programs in the sandbox see of the repository of a worktree. Agents that share a repository must not be able to make
+ * git run something for each other.
+ */
+import { lstat } from 'node:fs/promises';
+import { basename, join } from 'node:path';
+import { firstNames } from '../../base/files.ts';
+import { limits } from '../../base/limits.ts';
+import { isInside, realRoots } from '../folders/paths.ts';
+import { isAgentsOwn, repositoryOf } from '../folders/repository-link.ts';
+import type { HeldFolder } from './held-folder.ts';
+import { existingHere, type Mount } from './mounts.ts';
+import type { SandboxOptions } from './options.ts';
+
+/** What a worktree writes of its repository. Anything else there could make git run something for others. */
+const GIT_SHARED = ['objects', 'refs', 'lfs'];
+/** Git follows links when it appends to reflogs, so those that others write are not shared. */
+const GIT_PRIVATE = ['logs', 'worktrees'];
+/** Git replaces this file when it packs references. A mount of the file would keep showing the old one. */
+const GIT_REPLACED = 'packed-refs';
+/** Where an agent's view of a repository contains the repository itself, read-only. */
+const GIT_ITSELF = '.svc';
+
+/**
+ * What a worktree's program sees and writes of its repository; nothing if the folder has none that it may use. An agent can
+ * change the link in its folder, so the link counts only if the repository has a record of this worktree. Git creates
+ * lock files beside what it changes, so the repository's folder is an empty one in which everything is mounted, and what
+ * an agent adds there is private to its session. `hold` is called with each folder that agents could replace.
+ */
+export async function repositoryMounts(
+  options: SandboxOptions,
+  workdir: HeldFolder,
+  hold: (path: string) => Promise<unknown>,
+): Promise<Mount[]> {
+  const found = await repositoryOf(workdir);
+  if (!found) return [];
+  const { common_dir, record } = found;
+  const roots = await realRoots([...options.repo_roots(), ...options.writable()]);
+  if (!roots.some((root) => isInside(root, common_dir))) return [];
+  const made = await realRoots([options.data_dir, ...(await options.worktree_roots())]);
+  if (await isAgentsOwn(common_dir, [workdir.path, ...made])) return [];
+  const names = await firstNames(common_dir, limits.git_folder_entries_max);
+  const paths = (wanted: (name: string) => boolean) =>
+    names.filter(wanted).map((name) => join(common_dir, name));
+  const special = [...GIT_SHARED, ...GIT_PRIVATE, GIT_REPLACED];
+  const itself = join(common_dir, GIT_ITSELF);
+  const shared = await existingHere(
+    paths((name) => GIT_SHARED.includes(name)),
+    'write',
+  );
+  const emptied = await existingHere(
+    paths((name) => GIT_PRIVATE.includes(name)),
+    'empty',
+  );
+  const seen = await existingHere(
+    paths((name) => !special.includes(name)),
+    'read_only',
+  );
+  for (const { path } of seen) if ((await lstat(path)).isDirectory()) await hold(path);
+  for (const path of [record, ...shared.map((mount) => mount.path)]) await hold(path);
+  return [
+    { path: common_dir, kind: 'empty' },
+    ...seen,
+    ...emptied,
+    { path: itself, kind: 'read_only', from: common_dir },
+    ...emptied.map(({ path }) => ({
+      path: join(itself, basename(path)),
+      kind: 'empty' as const,
+      from: path,
+    })),
+    { path: join(common_dir, GIT_REPLACED), kind: 'link', from: join(itself, GIT_REPLACED) },
+    ...shared,
+    { path: record, kind: 'write' },
+  ];
+}
+
+/** A whole repository, writable except for what git would run or read settings from. */
+export async function wholeRepository(common_dir: string): Promise<Mount[]> {
+  const guarded = ['hooks', 'config', 'config.worktree', 'modules', 'info'];
+  return [
+    { path: common_dir, kind: 'write' },
+    ...(await existingHere(
+      guarded.map((name) => join(common_dir, name)),
+      'read_only',
+    )),
+  ];
+}

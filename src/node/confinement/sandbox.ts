@@ -1,0 +1,323 @@
+/**
+ * The sandbox around agents (`agents.sandbox = "bwrap"`), and around what the service itself does in their folders. It
+ * builds bubblewrap's argv: which files of this machine a program sees, which of them it may change, and namespaces that
+ * separate it from all other processes. Agents can replace folders that they write to while this is worked out. So these
+ * folders are held open and identified by device and inode, and the first program inside compares them with what was mounted.
+ *
+ * `machine-view.ts` has what every program sees, `agent-state.ts` and `repository-view.ts` what one agent sees in addition.
+ */
+import { access } from 'node:fs/promises';
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import { isInside, outermost, realRoots } from '../folders/paths.ts';
+import { type AgentIdentity, stateMounts } from './agent-state.ts';
+import { type HeldFolder, holdFolder, identify } from './held-folder.ts';
+import { MachineView } from './machine-view.ts';
+import {
+  DEVICES,
+  existing,
+  expectedEntries,
+  inOrder,
+  kernelSettings,
+  type Mount,
+  mountArguments,
+  PROCESSES,
+  readOnly,
+} from './mounts.ts';
+import type { SandboxOptions } from './options.ts';
+import { repositoryMounts, wholeRepository } from './repository-view.ts';
+import { asUser } from './run-as.ts';
+import { seccompFilter } from './seccomp-filter.ts';
+
+export type { SandboxOptions };
+
+/** What one agent sees in addition to the machine. */
+export interface AgentView extends AgentIdentity {
+  workdir: string;
+  /** Folders that it reads, such as the one with its token. */
+  read: readonly string[];
+  write: readonly string[];
+}
+
+/**
+ * What a program of the service that works in agents' folders sees in addition to the machine. It has no network.
+ *
+ * - `look`: reads one folder and its repository.
+ * - `fill`: writes into one folder as its agent would, for a checkout.
+ * - `records`: creates and removes worktrees of a repository. Nothing that the repository configures may run there.
+ * - `programs`: runs programs as agents would, to get their versions. They have no input.
+ */
+export type FolderView =
+  | { kind: 'programs' }
+  | { kind: 'look' | 'fill'; workdir: string }
+  | { kind: 'records'; common_dir: string | null; workdir: string | null };
+
+/** The argv in front of a command, and what the command's first program must check before it does anything else. */
+export interface Confinement {
+  /** Reads `seccompFilter()` on descriptor 4, or for the view `programs` on 0. */
+  argv: string[];
+  /** Absolute paths and, in the same order, what `stat -c %d:%i` must print for each. */
+  places: string[];
+  ids: string[];
+  /** Folders that are empty except for mounts, and everything that may be in them (absolute paths). */
+  masks: string[];
+  entries: string[];
+  /** The command has its own pid namespace; except for `programs`, descriptor 5 receives bubblewrap's report. */
+  pid_namespace: boolean;
+  /** Closes the held folders. Call it once the check has ended; idempotent. */
+  release(): Promise<void>;
+}
+
+/** The caller provides the filter on descriptor 4, for `programs` on 0, because `Exec` passes nothing else. */
+const FILTER = ['--seccomp', '4'];
+const FILTER_OF_PROGRAMS = ['--seccomp', '0'];
+const NO_INPUT = ['/bin/sh', '-c', 'exec "$@" </dev/null', 'svc'];
+const INFO = ['--info-fd', '5'];
+
+/** The machine as it is, read-only. */
+const BASE = [
+  // For root too: without rights over the machine's namespaces, it cannot read other memory or folders through /proc.
+  ...['--unshare-user', '--unshare-ipc', '--cap-drop', 'ALL'],
+  ...['--ro-bind', '/', '/', '--chdir', '/'],
+];
+const PID_NAMESPACE = ['--unshare-pid'];
+/**
+ * Without this, file systems that the host mounts later would appear in the sandbox, on top of read-only and hidden folders.
+ * The user namespace lets unprivileged users do it.
+ */
+const PRIVATE_MOUNTS = ['--user', '--map-current-user', '--mount', '--propagation', 'private', '--'];
+/** Root owns the kernel's settings and needs no capability to write them, so the mounts must prevent it. */
+const PROBE =
+  '! [ -w /proc/sys/kernel/core_pattern ] || { echo "the kernel settings stay writable" >&2; exit 1; }';
+
+export class Sandbox {
+  readonly #options: SandboxOptions;
+  readonly #machine: MachineView;
+  #works = false;
+  #pid_namespace = true;
+  #private_mounts = true;
+
+  constructor(options: SandboxOptions) {
+    this.#options = options;
+    this.#machine = new MachineView(options);
+  }
+
+  /** Why a sandbox is not possible here, as a message for the operator; null if it is. A success is remembered. */
+  async problem(): Promise<string | null> {
+    const { bwrap, unshare } = this.#options;
+    if (this.#works) return null;
+    if (process.platform !== 'linux') return 'agents.sandbox "bwrap" needs Linux';
+    if (bwrap === null) return 'bwrap was not found: install bubblewrap';
+    const processes = [...PID_NAMESPACE, ...mountArguments(PROCESSES), ...(await kernelSettings())];
+    // The wrapper finds the agent's process as the child of its namespace's init.
+    const apart = await isThere('/proc/thread-self/children');
+    let refusal: string | null = null;
+    // From the best combination to the weakest.
+    for (const [pid_namespace, private_mounts] of [
+      [true, true],
+      [true, false],
+      [false, true],
+      [false, false],
+    ] as const) {
+      if ((pid_namespace && !apart) || (private_mounts && unshare === null)) continue;
+      this.#pid_namespace = pid_namespace;
+      this.#private_mounts = private_mounts;
+      refusal = await this.#try([...mountArguments(DEVICES), ...(pid_namespace ? processes : [])]);
+      if (refusal === null) break;
+    }
+    this.#works = refusal === null;
+    return refusal === null ? null : `bwrap cannot create namespaces here: ${refusal}`;
+  }
+
+  /** Messages for the operator about what the sandbox cannot guarantee here. Call `problem` first. */
+  get gaps(): string[] {
+    const found: string[] = [];
+    if (!this.#pid_namespace) {
+      found.push(
+        'agents can see and signal processes of others: allow unprivileged pid namespaces with a new /proc',
+      );
+    }
+    if (!this.#private_mounts) {
+      found.push(
+        'agents see file systems that this machine mounts while they run: install util-linux 2.36 or later, and allow unshare user namespaces',
+      );
+    }
+    if (process.getuid?.() === 0 && !this.#options.run_as) {
+      found.push('agents read what root owns outside of homes, such as /etc/shadow: set agents.run_as too');
+    }
+    return found;
+  }
+
+  /** Throws `sandbox_unavailable` if a sandbox is not possible here. */
+  async check(): Promise<void> {
+    const why = await this.problem();
+    if (why === null) return;
+    throw new Problem('unavailable', 'sandbox_unavailable', `agents.sandbox does not work: ${why}`);
+  }
+
+  /**
+   * The confinement of an agent's command. Creates its private state directories. Throws errors of `holdFolder` if the workdir
+   * no longer exists, and `workdir_not_safe` for a path with control characters. Call `check` first, and `release` later.
+   */
+  async agent(view: AgentView): Promise<Confinement> {
+    const workdir: Mount = { path: view.workdir, kind: 'write' };
+    const own = [
+      ...(await this.#machine.mounts({ pid_namespace: this.#pid_namespace })),
+      ...(await existing(view.read, 'read_only')),
+      ...(await existing(view.write, 'write')),
+      ...(await stateMounts(this.#options, view)),
+    ];
+    return this.#holding(
+      async (hold) => {
+        const repository = await repositoryMounts(this.#options, await hold(workdir.path), hold);
+        return [...own, ...(await this.#machine.outsideWritable([workdir, ...repository]))];
+      },
+      { options: this.#startOptions },
+    );
+  }
+
+  /**
+   * The confinement of a program of the service that works in agents' folders. Throws as `agent` does; call `check` first, and
+   * `release` later.
+   */
+  async folders(view: FolderView): Promise<Confinement> {
+    const safe = this.#options.writable();
+    const repos = outermost([...safe, ...this.#options.repo_roots()]).filter((path) => !safe.includes(path));
+    // A mount over a hidden folder would uncover other agents' worktrees.
+    const made = await realRoots([this.#options.data_dir, ...(await this.#options.worktree_roots())]);
+    const shown = (await existing(await this.#machine.unredirectable(repos), 'read_only')).filter(
+      ({ path }) => !made.some((root) => isInside(root, path)),
+    );
+    const own = [
+      ...(await this.#machine.mounts({ pid_namespace: this.#pid_namespace })),
+      ...shown,
+      ...(await existing([getCompileCacheDir() ?? []].flat(), 'read_only')),
+    ];
+    return this.#holding(
+      async (hold) => {
+        if (view.kind === 'programs') return own.map(readOnly);
+        if (view.kind === 'records') {
+          const records =
+            view.common_dir === null ? [] : await wholeRepository((await hold(view.common_dir)).path);
+          const made = view.workdir === null ? [] : [(await hold(view.workdir)).path];
+          const mounts = [...records, ...made.map((path) => ({ path, kind: 'write' as const }))];
+          return [...own, ...(await this.#machine.outsideWritable(mounts))];
+        }
+        const repository = await repositoryMounts(this.#options, await hold(view.workdir), hold);
+        const mounts = [
+          ...own,
+          ...(await this.#machine.outsideWritable([{ path: view.workdir, kind: 'write' }, ...repository])),
+        ];
+        return view.kind === 'fill' ? mounts : mounts.map(readOnly);
+      },
+      {
+        // Nothing in it outlives the service.
+        options: [
+          ...['--unshare-net', '--die-with-parent'],
+          ...(view.kind === 'programs' ? FILTER_OF_PROGRAMS : this.#startOptions),
+        ],
+        command: view.kind === 'programs' ? NO_INPUT : [],
+      },
+    );
+  }
+
+  /** The argv of bubblewrap itself. Call `problem` first. */
+  get #bwrap(): [string, ...string[]] {
+    const { bwrap, unshare } = this.#options;
+    return this.#private_mounts ? [unshare!, ...PRIVATE_MOUNTS, bwrap!] : [bwrap!];
+  }
+
+  /** The options for what bubblewrap receives from its caller, and reports to it. */
+  get #startOptions(): string[] {
+    return [...FILTER, ...(this.#pid_namespace ? INFO : [])];
+  }
+
+  /** Tries to run a program with these options. Returns null, or the last line of the error. */
+  async #try(options: string[]): Promise<string | null> {
+    const { exec, run_as } = this.#options;
+    const argv: [string, ...string[]] = [...this.#bwrap, ...FILTER_OF_PROGRAMS, ...BASE, ...options];
+    const { code, stderr } = await exec.run(asUser([...argv, '--', '/bin/sh', '-c', PROBE], run_as), {
+      cwd: '/',
+      stdin: seccompFilter(),
+      env: { PATH: process.env.PATH ?? '/usr/bin:/bin', LC_ALL: 'C' },
+      output_bytes_max: 4_096,
+      timeout_ms: limits.doctor_wait_ms,
+    });
+    if (code === 0) return null;
+    const last = stderr.toString().trim().split('\n').at(-1);
+    return last?.replace(/^bwrap: /, '') || `exit code ${code}`;
+  }
+
+  /** Builds a confinement from the mounts that `work` returns. Every folder that agents could replace is held open. */
+  async #holding(
+    work: (hold: (path: string) => Promise<HeldFolder>) => Promise<Mount[]>,
+    { options, command = [] }: { options: readonly string[]; command?: readonly string[] },
+  ): Promise<Confinement> {
+    const held: HeldFolder[] = [];
+    const release = async () => {
+      await Promise.all(held.splice(0).map((folder) => folder.close()));
+    };
+    try {
+      const mounts = await work(async (path) => {
+        const folder = await holdFolder(path);
+        held.push(folder);
+        return folder;
+      });
+      // The check inside the sandbox gets them as lines.
+      if ([...held, ...mounts].some(({ path }) => /[\x00-\x1f\x7f]/.test(path))) {
+        throw problems.workdirNotSafe();
+      }
+      const shown = await this.#reachable(inOrder(mounts));
+      const namespaces = this.#pid_namespace ? PID_NAMESPACE : [];
+      // The kernel settings come after /proc.
+      const arguments_ = [
+        ...shown.flatMap(mountArguments),
+        ...(this.#pid_namespace ? await kernelSettings() : []),
+      ];
+      const files = shown.filter(({ kind }) => kind === 'no_file').map(({ path }) => path);
+      const no_file = await identify('/dev/null');
+      return {
+        argv: [...this.#bwrap, ...BASE, ...namespaces, ...options, ...arguments_, '--', ...command],
+        places: [...held.map(({ path }) => path), ...files],
+        ids: [...held.map(({ id }) => id), ...files.map(() => no_file!)],
+        ...expectedEntries(shown),
+        pid_namespace: this.#pid_namespace,
+        release,
+      };
+    } catch (error) {
+      await release();
+      throw error;
+    }
+  }
+
+  /** Omits what the agents' user cannot reach: there is nothing to hide, and bubblewrap would refuse the mount. */
+  async #reachable(mounts: Mount[]): Promise<Mount[]> {
+    const { run_as, exec } = this.#options;
+    if (!run_as) return mounts;
+    const script = 'for path; do if [ -e "$path" ]; then echo y; else echo n; fi; done';
+    // A link's target may not exist yet.
+    const paths = mounts.map(({ path, kind, from }) => (kind === 'link' ? dirname(path) : (from ?? path)));
+    const { stdout } = await exec.run(asUser(['/bin/sh', '-c', script, 'svc', ...paths], run_as), {
+      cwd: '/',
+      env: { LC_ALL: 'C' },
+      output_bytes_max: limits.env_value_chars_max,
+      timeout_ms: limits.doctor_wait_ms,
+    });
+    const answers = stdout.toString().split('\n');
+    return mounts.filter((_, n) => answers[n] === 'y');
+  }
+
+  /** Messages for the operator about hidden paths whose replacements running agents would see. */
+  exposed(): Promise<string[]> {
+    return this.#machine.exposed();
+  }
+}
+
+function isThere(path: string): Promise<boolean> {
+  return access(path).then(
+    () => true,
+    () => false,
+  );
+}

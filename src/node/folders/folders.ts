@@ -1,0 +1,263 @@
+/**
+ * The `Folders` of this machine: safe workdirs, worktrees and changes. It checks paths, shares work between equal requests,
+ * gives each user a turn, and runs the work as jobs (`jobs.ts`).
+ */
+import { access, constants } from 'node:fs/promises';
+import { join } from 'node:path';
+import { FairQueue } from '../../base/fair-queue.ts';
+import { limits } from '../../base/limits.ts';
+import type {
+  Changes,
+  ChangesRequest,
+  FileChange,
+  Folders,
+  FoundFiles,
+  OwnerOfTurn,
+  ResolvedWorkdir,
+  Worktree,
+  WorktreeRequest,
+} from '../../core/node.ts';
+import { invalid, Problem, problems, withAllowedPaths } from '../../core/problem.ts';
+import type { RunAs } from '../confinement/run-as.ts';
+import type { FolderView, Sandbox } from '../confinement/sandbox.ts';
+import type { Exec } from '../processes/exec.ts';
+import { Git } from './git.ts';
+import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
+import { isInside, locateInside, outermost, pathProblem, realRoots, requireFolder } from './paths.ts';
+import { gathering, sharing } from './shared-questions.ts';
+import { FolderWorkers, inThisProcess, type RunJob } from './worker-client.ts';
+import { WorktreeClaims } from './worktree-claims.ts';
+import type { WorktreeRoots } from './worktree-roots.ts';
+import {
+  clearRepository,
+  createWorktree,
+  type Removal,
+  removeWorktree,
+  type WorktreeOptions,
+} from './worktrees.ts';
+
+/** Functions are called each time, because settings can change while the service runs. */
+export interface FoldersOptions {
+  data_dir: string;
+  safe_paths: () => readonly string[];
+  /** Where worktrees without a given path are created; null: they are rejected. Always a safe path. */
+  worktree_root: () => string | null;
+  /** The record of folders in which worktrees were created before; absent: none. */
+  roots?: WorktreeRoots | null;
+  /** Where repositories may be, besides the safe paths. */
+  repo_roots: () => readonly string[];
+  exec: Exec;
+  /** The service's environment. */
+  env: Record<string, string | undefined>;
+  run_as: RunAs | null;
+  /** With a sandbox or `run_as`, workers with no more rights than agents do all work in agents' folders. */
+  sandbox?: Sandbox | null;
+}
+
+export interface LocalFolders extends Folders {
+  /** Throws a Problem if a folder cannot be the base of derived workdirs. The folder may not exist yet. */
+  checkRoot(root: string): Promise<void>;
+  /** Ends the workers. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** Opens the folders of this machine. Workers start with the first job that needs one. */
+export function openFolders(options: FoldersOptions): LocalFolders {
+  return new MachineFolders(options);
+}
+
+class MachineFolders implements LocalFolders {
+  readonly #options: FoldersOptions;
+  readonly #sandbox: Sandbox | null;
+  readonly #workers: FolderWorkers | null;
+  readonly #run: RunJob;
+  readonly #claims: WorktreeClaims;
+  // Separate queues, so that creating or removing a folder does not wait for reads of other folders.
+  readonly #views = new FairQueue(limits.folder_views, problems.tooManyFolderJobs);
+  readonly #work = new FairQueue(limits.folder_work, problems.tooManyFolderJobs);
+  readonly #repositories = new FairQueue(limits.repository_work, problems.tooManyFolderJobs);
+  readonly #share = sharing();
+  readonly #find;
+
+  constructor(options: FoldersOptions) {
+    const { data_dir, exec, env, run_as, sandbox = null } = options;
+    this.#options = options;
+    this.#sandbox = sandbox;
+    this.#claims = new WorktreeClaims(data_dir);
+    const repo_roots = () => this.#repoRoots();
+    const context: JobContext = {
+      exec,
+      git: new Git({ exec, env, run_as: null, roots: repo_roots, locks: true }),
+      repo_roots,
+      confined: false,
+    };
+    this.#workers =
+      run_as === null && sandbox === null ? null : new FolderWorkers({ env, run_as, sandbox, repo_roots });
+    this.#run = this.#workers ? this.#workers.run : inThisProcess(context);
+    this.#find = gathering(async (folder, owner, questions) => {
+      const { path: workdir } = await this.#resolve(folder);
+      return this.#look(workdir, owner, 'files', () => ({ workdir, words: questions() }));
+    });
+  }
+
+  resolve(workdir: string, options?: { to_make?: boolean }): Promise<ResolvedWorkdir> {
+    return this.#resolve(workdir, options).catch(this.#withAllowedPaths);
+  }
+
+  async checkRoot(root: string): Promise<void> {
+    const problem = pathProblem('default_worktree_root', root);
+    if (problem) throw problem;
+    const located = await locateInside(root, await this.#workdirRoots(), problems.workdirNotSafe);
+    await this.#checkSeparate(located.path);
+    const above = located.missing.length;
+    const there = join(located.path, ...Array.from({ length: above }, () => '..'));
+    await access(there, constants.W_OK | constants.X_OK).catch(() => {
+      throw invalid(`default_worktree_root: ${there} cannot be written to`, 'worktree_root_not_writable');
+    });
+  }
+
+  createWorktree(request: WorktreeRequest): Promise<Worktree> {
+    const worktrees = this.#worktrees(this.#work, request.owner);
+    return createWorktree(worktrees, request).catch(this.#withAllowedPaths);
+  }
+
+  removeWorktree(worktree: Worktree, { force, owner }: { force: boolean } & OwnerOfTurn): Promise<Removal> {
+    return removeWorktree(this.#worktrees(this.#work, owner), worktree, force);
+  }
+
+  changes(request: ChangesRequest): Promise<Changes> {
+    return this.#share(`list ${JSON.stringify([request.workdir, request.base])}`, async () => {
+      const { path: workdir } = await this.#resolve(request.workdir);
+      return this.#look(workdir, request.owner, 'changes', () => ({ workdir, base: request.base }));
+    });
+  }
+
+  change(request: ChangesRequest, path: string): Promise<FileChange> {
+    return this.#share(`one ${JSON.stringify([request.workdir, request.base, path])}`, async () => {
+      const { path: workdir } = await this.#resolve(request.workdir);
+      return this.#look(workdir, request.owner, 'change', () => ({ workdir, base: request.base, path }));
+    });
+  }
+
+  patch(request: ChangesRequest): Promise<Uint8Array> {
+    return this.#share(`patch ${JSON.stringify([request.workdir, request.base])}`, async () => {
+      const { path: workdir } = await this.#resolve(request.workdir);
+      const asked = () => ({ workdir, base: request.base });
+      return Buffer.from(await this.#look(workdir, request.owner, 'patch', asked), 'base64');
+    });
+  }
+
+  files(workdir: string, words: string, { owner }: OwnerOfTurn = {}): Promise<FoundFiles> {
+    return this.#find(workdir, owner, words);
+  }
+
+  async close(): Promise<void> {
+    await this.#workers?.close();
+  }
+
+  async #resolve(workdir: string, { to_make = false } = {}): Promise<ResolvedWorkdir> {
+    if (workdir === '') throw problems.workdirRequired();
+    const problem = pathProblem('workdir', workdir);
+    if (problem) throw problem;
+    const located = await locateInside(workdir, await this.#workdirRoots(), problems.workdirNotSafe);
+    if (!to_make) await requireFolder('workdir', located);
+    const { path } = located;
+    const made = (await realRoots(await this.#madeRoots())).filter((root) => isInside(root, path));
+    if (to_make) return { path, below_worktree_root: made.length > 0, claimed_by: null };
+    // Each worktree belongs to one agent: no link of another agent may lead there, and no agent gets their common folder.
+    if (made.includes(path) || (made.length > 0 && workdir.replace(/\/+$/, '') !== path)) {
+      throw problems.workdirNotSafe();
+    }
+    const claimed_by = await this.#claims.agentOf(path);
+    return { path, below_worktree_root: made.length > 0, claimed_by };
+  }
+
+  /**
+   * Runs a job that only reads a folder. Such a job cannot remove FIFOs at which git waits. If it times out, they are removed,
+   * so that the next job succeeds.
+   */
+  #look<Name extends JobName>(
+    workdir: string,
+    owner: string | undefined,
+    job: Name,
+    request: () => JobRequest<Name>,
+  ): Promise<JobAnswer<Name>> {
+    return this.#views
+      .run({ owner: owner ?? workdir, place: workdir }, () =>
+        this.#run({ kind: 'look', workdir }, job, request()),
+      )
+      .catch(async (error) => {
+        if (error instanceof Problem && error.code === 'git_timeout') {
+          const worktrees = this.#worktrees(this.#views, owner);
+          await clearRepository(worktrees, workdir).catch(() => {});
+        }
+        throw error;
+      });
+  }
+
+  #inTurns(queue: FairQueue, owner: string | undefined): RunJob {
+    return (view, job, request) => {
+      const place = placeOf(view) ?? owner ?? '';
+      return queue.run({ owner: owner ?? place, place }, () => this.#run(view, job, request));
+    };
+  }
+
+  #worktrees(turns: FairQueue, owner: string | undefined): WorktreeOptions {
+    const { data_dir, run_as, roots, safe_paths, worktree_root } = this.#options;
+    return {
+      run: this.#inTurns(turns, owner),
+      run_as,
+      sandboxed: this.#sandbox !== null,
+      inRepository: (place, work) => this.#repositories.run({ owner: owner ?? place, place }, work),
+      worktree_root,
+      addRoot: async (root) => {
+        const shared = await realRoots([data_dir, ...safe_paths()]);
+        if (!shared.some((folder) => isInside(folder, root))) await roots?.note(root);
+      },
+      made_roots: () => this.#madeRoots(),
+      claims: this.#claims,
+      checkSeparate: (root) => this.#checkSeparate(root),
+      workdir_roots: () => this.#workdirRoots(),
+      repo_roots: () => this.#repoRoots(),
+    };
+  }
+
+  /** A sandbox mounts nothing in folders that agents write to, so it could not hide a worktree there from other agents. */
+  async #checkSeparate(root: string): Promise<void> {
+    const shared = this.#sandbox === null ? [] : await realRoots(this.#options.safe_paths());
+    if (!shared.some((folder) => isInside(folder, root))) return;
+    throw invalid(
+      `worktrees below ${root} would be open to other agents: with agents.sandbox they need a folder outside ` +
+        'safe_paths; set worktree.default_root on that machine',
+      'worktree_root_shared',
+    );
+  }
+
+  async #madeRoots(): Promise<string[]> {
+    const { data_dir, safe_paths, roots } = this.#options;
+    const root = this.#options.worktree_root();
+    return [
+      join(data_dir, 'worktrees'),
+      ...(root === null ? [] : [root]),
+      ...((await roots?.apart(safe_paths())) ?? []),
+    ];
+  }
+
+  async #workdirRoots(): Promise<string[]> {
+    return outermost([...this.#options.safe_paths(), ...(await this.#madeRoots())]);
+  }
+
+  async #repoRoots(): Promise<string[]> {
+    return realRoots(outermost([...(await this.#workdirRoots()), ...this.#options.repo_roots()]));
+  }
+
+  readonly #withAllowedPaths = (error: unknown): never => {
+    const { safe_paths, repo_roots } = this.#options;
+    throw withAllowedPaths(error, { safe_paths: safe_paths(), repo_roots: repo_roots() });
+  };
+}
+
+function placeOf(view: FolderView): string | null {
+  if (view.kind === 'programs') return null;
+  return view.kind === 'records' ? (view.common_dir ?? view.workdir) : view.workdir;
+}

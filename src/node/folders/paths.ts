@@ -1,0 +1,192 @@
+/**
+ * Decides whether a path may be a workdir: it must be absolute, printable, and inside one of the allowed roots after all its
+ * symlinks (or those of its deepest existing parent) are resolved. Paths are compared by whole segments. Folders are created
+ * one segment at a time, each in one that is held open. An invalid path is rejected, never repaired.
+ */
+import { chown, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
+import { dirname, isAbsolute, join } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import { invalid, type Problem, problems } from '../../core/problem.ts';
+import { holdFolder } from '../confinement/held-folder.ts';
+
+const LINKS_MAX = 40;
+
+/** The Problem of a path that is invalid on every file system; null if it is valid. `field` names it in the message. */
+export function pathProblem(
+  field: 'workdir' | 'worktree_repo' | 'default_worktree_root',
+  path: string,
+): Problem | null {
+  if (!isAbsolute(path)) {
+    return field === 'workdir'
+      ? problems.workdirNotAbsolute()
+      : invalid(`${field} must be absolute`, `${field}_not_absolute`);
+  }
+  if (/[\x00-\x1f\x7f]/.test(path)) {
+    return invalid(`${field} must not contain control characters`, `${field}_invalid`);
+  }
+  if (!path.isWellFormed()) return invalid(`${field} must be valid Unicode`, `${field}_invalid`);
+  if (
+    Buffer.byteLength(path) > limits.path_bytes_max ||
+    path.split('/').some((segment) => Buffer.byteLength(segment) > limits.path_segment_bytes_max)
+  ) {
+    return invalid(`${field} is too long`, `${field}_too_long`);
+  }
+  return null;
+}
+
+export interface Located {
+  /** Real and absolute. */
+  path: string;
+  /** The last segments of `path` that do not exist, or cannot be seen. */
+  missing: string[];
+}
+
+/** Resolves every symlink of the part of `path` that exists. Null if the rest has no name (`..`, loops). */
+export async function locate(path: string): Promise<Located | null> {
+  let existing = path;
+  const missing: string[] = [];
+  for (let links = 0; links <= LINKS_MAX; ) {
+    try {
+      const real = await realpath(existing);
+      return { path: join(real, ...missing), missing };
+    } catch (error) {
+      const code = (error as NodeJS.ErrnoException).code;
+      if (code === 'ELOOP') return null;
+    }
+    const target = await readlink(existing).catch(() => null);
+    if (target !== null) {
+      // The link's target does not exist; a new folder would be created there.
+      existing = isAbsolute(target) ? target : join(dirname(existing), target);
+      links++;
+      continue;
+    }
+    const cut = existing.replace(/\/+$/, '').lastIndexOf('/');
+    const segment = existing.replace(/\/+$/, '').slice(cut + 1);
+    if (segment === '..') return null;
+    if (segment !== '' && segment !== '.') missing.unshift(segment);
+    existing = existing.slice(0, cut) || '/';
+  }
+  return null;
+}
+
+/** True if `path` is `root` or below it. Both are real paths. */
+export function isInside(root: string, path: string): boolean {
+  return path === root || path.startsWith(root === '/' ? '/' : `${root}/`);
+}
+
+/** Omits paths that are in another one of them: agents that can write to the outer one can redirect the inner one. */
+export function outermost(paths: readonly string[]): string[] {
+  return paths.filter((path) => !paths.some((other) => other !== path && isInside(other, path)));
+}
+
+/** The real paths of allowed roots. Omits those that cannot be resolved. */
+export async function realRoots(roots: readonly string[]): Promise<string[]> {
+  const located = await Promise.all(roots.filter((root) => isAbsolute(root)).map((root) => locate(root)));
+  return located.flatMap((root) => (root ? [root.path] : []));
+}
+
+/** The real path of `path`. Throws the given Problem unless it is inside one of `roots`. */
+export async function locateInside(
+  path: string,
+  roots: readonly string[],
+  outside: () => Problem,
+): Promise<Located> {
+  const located = await locate(path);
+  if (!located) throw outside();
+  const allowed = await realRoots(roots);
+  if (!allowed.some((root) => isInside(root, located.path))) throw outside();
+  return located;
+}
+
+/** Throws unless a located path is a folder that exists. */
+export async function requireFolder(field: 'workdir' | 'worktree_repo', located: Located): Promise<void> {
+  const stats = located.missing.length > 0 ? null : await stat(located.path).catch(() => null);
+  if (!stats) {
+    throw field === 'workdir'
+      ? problems.workdirMissing()
+      : invalid(`${field} does not exist`, `${field}_missing`);
+  }
+  if (!stats.isDirectory()) throw invalid(`${field} is not a directory`, `${field}_not_a_directory`);
+}
+
+/**
+ * Creates the missing folders of a located path. Returns the path of the first one that it created; null: none. Each folder is
+ * created in one that is held open, so a parent that is replaced by a link meanwhile causes an error. `owner`: the owner of
+ * the last folder, if it is created here. Idempotent. Throws `workdir_not_safe`, `workdir_not_a_directory` or
+ * `workdir_not_made`.
+ */
+export async function makeFolders(
+  located: Located,
+  { mode, owner }: { mode: number; owner?: { uid: number; gid: number } },
+): Promise<string | null> {
+  const { path, missing } = located;
+  let first: string | null = null;
+  let held = await holdFolder(join(path, ...missing.map(() => '..'))).catch(refused);
+  try {
+    for (const [n, segment] of missing.entries()) {
+      const made = await mkdir(join(held.fd_path, segment), { mode }).then(
+        () => true,
+        (error: NodeJS.ErrnoException) => {
+          if (error.code === 'EEXIST') return false;
+          throw cannotCreate(error);
+        },
+      );
+      const outer = held;
+      held = await outer
+        .enter(segment)
+        .catch(refused)
+        .finally(() => outer.close());
+      if (made) first ??= held.path;
+      if (made && owner && n === missing.length - 1) await chown(held.fd_path, owner.uid, owner.gid);
+    }
+    return first;
+  } finally {
+    await held.close().catch(() => {});
+  }
+}
+
+/** The Problem for a link, or something other than a folder, where a folder was. */
+function refused(error: NodeJS.ErrnoException): never {
+  if (error.code === 'ELOOP') throw problems.workdirNotSafe();
+  if (error.code === 'ENOTDIR') throw invalid('workdir is not a directory', 'workdir_not_a_directory');
+  throw cannotCreate(error);
+}
+
+function cannotCreate(error: unknown): Problem {
+  const code = (error as NodeJS.ErrnoException).code ?? 'unknown error';
+  return invalid(`workdir cannot be created: ${code}`, 'workdir_not_made');
+}
+
+export interface Step {
+  folder: string;
+  /** The entry of the folder on the way to the path. */
+  entry: string;
+}
+
+/** The steps to a path from the root, through links, as far as it exists. */
+export async function stepsTo(path: string): Promise<Step[]> {
+  const steps: Step[] = [];
+  const left = path.split('/');
+  let at = '/';
+  for (let links = 0; left.length > 0; ) {
+    const name = left.shift()!;
+    if (name === '' || name === '.') continue;
+    if (name === '..') {
+      at = dirname(at);
+      continue;
+    }
+    const entry = join(at, name);
+    const info = await lstat(entry).catch(() => null);
+    if (!info) break;
+    steps.push({ folder: at, entry });
+    if (!info.isSymbolicLink()) {
+      at = entry;
+      continue;
+    }
+    if (++links > LINKS_MAX) break;
+    const target = await readlink(entry).catch(() => '');
+    if (target.startsWith('/')) at = '/';
+    left.unshift(...target.split('/'));
+  }
+  return steps;
+}

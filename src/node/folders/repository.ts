@@ -1,0 +1,104 @@
+/**
+ * Finds the repository of a path, and reads git's records of its worktrees. A repository whose data is outside the allowed
+ * folders is rejected, because a `.git` file can point anywhere.
+ */
+import { realpath } from 'node:fs/promises';
+import { limits } from '../../base/limits.ts';
+import type { ExecResult } from '../processes/exec.ts';
+import { type Git, type GitPlace, gitRefused } from './git.ts';
+import { isInside } from './paths.ts';
+
+/** Git's exit code for an unknown option. */
+const USAGE = 129;
+
+export interface Repository {
+  /** Real path of the named folder, whose `.git` an agent may change at any time. */
+  path: string;
+  /** Real path of the folder with objects and refs, which all worktrees share; the key of the repository's queue. */
+  common_dir: string;
+}
+
+/** Where git must run to change the repository. A change of `.git` meanwhile has no effect. */
+export function gitDirOf({ common_dir }: Pick<Repository, 'common_dir'>): GitPlace {
+  return { git_dir: common_dir };
+}
+
+/** Throws `git_refused` if the path is not in a repository, and `outside()` if that is not in one of the real `roots`. */
+export async function openRepository(
+  git: Git,
+  path: string,
+  roots: readonly string[],
+  outside: () => Error,
+): Promise<Repository> {
+  const answer = await git.ask(path, ['rev-parse', '--path-format=absolute', '--git-common-dir'], {
+    filters_off: false,
+    timeout_ms: limits.git_lookup_timeout_ms,
+  });
+  const common_dir = await realpath(answer.toString().replace(/\n$/, ''));
+  if (!roots.some((root) => isInside(root, common_dir))) throw outside();
+  return { path, common_dir };
+}
+
+/** Whether a folder is in a repository whose working tree is in one of the real `roots`. */
+export async function isInRepository(git: Git, folder: string, roots: readonly string[]): Promise<boolean> {
+  const top = await git.line(folder, ['rev-parse', '--show-toplevel']);
+  if (!top) return false;
+  return isInside(top, folder) && roots.some((root) => isInside(root, top));
+}
+
+/** The commit that `ref` names (null: HEAD). Throws `git_refused` if there is none. */
+export async function commitOf(git: Git, place: GitPlace, ref: string | null): Promise<string> {
+  const result = await revParse(git, place, ref ?? 'HEAD');
+  if (result.code === 0) return result.stdout.toString().trim();
+  throw gitRefused(
+    result,
+    ref === null ? 'worktree_repo has no commits: ' : 'worktree_ref is not a commit: ',
+  );
+}
+
+/** The commit that `ref` names; null if there is none. */
+export async function commitOrNull(git: Git, place: GitPlace, ref: string): Promise<string | null> {
+  const result = await revParse(git, place, ref);
+  return result.code === 0 ? result.stdout.toString().trim() : null;
+}
+
+function revParse(git: Git, place: GitPlace, ref: string): Promise<ExecResult> {
+  return git.run(place, ['rev-parse', '--verify', '--end-of-options', `${ref}^{commit}`], {
+    filters_off: false,
+    timeout_ms: limits.git_lookup_timeout_ms,
+  });
+}
+
+export interface WorktreeEntry {
+  path: string;
+  /** Short name, or null when detached. */
+  branch: string | null;
+  /** Git was killed while it created this worktree. */
+  incomplete: boolean;
+}
+
+/** The repository's worktrees, the main one first. */
+export async function listWorktrees(git: Git, repository: Repository): Promise<WorktreeEntry[]> {
+  const list = ['worktree', 'list', '--porcelain'];
+  const call = { filters_off: false, timeout_ms: limits.git_lookup_timeout_ms };
+  // A path can contain a newline, and so lines that look like another worktree.
+  const found = await git.run(gitDirOf(repository), [...list, '-z'], call);
+  // Before git 2.36.
+  const is_unknown = found.code === USAGE;
+  const answer = is_unknown ? await git.ask(gitDirOf(repository), list, call) : found.stdout;
+  if (!is_unknown && found.code !== 0) throw gitRefused(found);
+  const end = is_unknown ? '\n' : '\0';
+  return answer
+    .toString()
+    .split(end + end)
+    .filter((block) => block.startsWith('worktree '))
+    .map((block) => {
+      const lines = block.split(end);
+      const branch = lines.find((line) => line.startsWith('branch refs/heads/'));
+      return {
+        path: lines[0]!.slice('worktree '.length),
+        branch: branch?.slice('branch refs/heads/'.length) ?? null,
+        incomplete: lines.includes('locked initializing'),
+      };
+    });
+}

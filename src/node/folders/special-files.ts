@@ -1,0 +1,103 @@
+/**
+ * Removes FIFOs and devices from a repository. Git would open one that it takes for a regular file and wait forever for a
+ * writer. Agents can create them, because they write to objects, refs, and the records of their own worktrees.
+ */
+import type { Dirent } from 'node:fs';
+import { opendir, readdir, rm, stat } from 'node:fs/promises';
+import { join } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import { type HeldFolder, holdFolder } from '../confinement/held-folder.ts';
+
+/** Files that git reads as a whole. */
+const SHORT = ['HEAD', 'commondir', 'gitdir', 'locked', 'update-refs', 'head-name', 'onto', 'orig-head'];
+
+/** What to remove from a folder. */
+interface Rule {
+  /** Includes nested folders. */
+  deep: boolean;
+  /** Whether git expects a short file of this name, such as a reference. A long one is removed. */
+  isShort(name: string): boolean;
+  /** Removes links with the names of short files. */
+  links_go: boolean;
+}
+
+const RULE: Rule = { deep: true, isShort: () => false, links_go: false };
+const RECORD: Rule = { deep: true, isShort: (name) => SHORT.includes(name), links_go: true };
+/** Each folder has its own limit, so that agents that fill one do not use up that of the others. */
+const FOLDERS: [string, Rule][] = [
+  ['', { ...RULE, deep: false }],
+  ['info', RULE],
+  ['refs', { ...RULE, isShort: () => true }],
+  ['objects/info', { ...RULE, isShort: (name) => name === 'alternates' }],
+  ['objects/pack', RULE],
+  ['objects', RULE],
+  ['logs', RULE],
+];
+
+/**
+ * Checks at most `limits.special_files_entries_max` entries of each folder and of each worktree's record, upper levels first.
+ * Entries that cannot be removed stay, and so does everything created meanwhile. Sockets stay, because git cannot open one,
+ * and its own fsmonitor has one there. Idempotent.
+ */
+export async function removeSpecialFiles(common_dir: string): Promise<void> {
+  const held = await holdFolder(common_dir);
+  try {
+    for (const [name, rule] of FOLDERS) await clear(held, name.split('/').filter(Boolean), rule);
+    for (const name of await readdir(join(common_dir, 'worktrees')).catch(() => [])) {
+      await clear(held, ['worktrees', name], RECORD);
+    }
+  } finally {
+    await held.close();
+  }
+}
+
+async function clear(common: HeldFolder, top: readonly string[], rule: Rule): Promise<void> {
+  const folders = [top];
+  let left = limits.special_files_entries_max;
+  for (let way = folders.shift(); way !== undefined; way = folders.shift()) {
+    const folder = await descend(common, way);
+    if (folder === null) continue;
+    try {
+      for await (const entry of await opendir(folder.fd_path, { bufferSize: 256 })) {
+        if (left-- === 0) return;
+        if (!entry.isDirectory()) await removeObstacle(join(folder.fd_path, entry.name), entry, rule);
+        else if (rule.deep) folders.push([...way, entry.name]);
+      }
+    } catch {
+      // The folder cannot be read, or is gone.
+    } finally {
+      if (folder !== common) await folder.close();
+    }
+  }
+}
+
+/** Opens a folder without following links, which agents can create at any time. Null if there is no such folder. */
+async function descend(common: HeldFolder, way: readonly string[]): Promise<HeldFolder | null> {
+  let held = common;
+  for (const name of way) {
+    const outer = held;
+    const inner = await outer.enter(name).catch(() => null);
+    if (outer !== common) await outer.close();
+    if (inner === null) return null;
+    held = inner;
+  }
+  return held;
+}
+
+async function removeObstacle(path: string, entry: Dirent, rule: Rule): Promise<void> {
+  if (await isObstacle(path, entry, rule)) await rm(path, { force: true }).catch(() => {});
+}
+
+async function isObstacle(path: string, entry: Dirent, rule: Rule): Promise<boolean> {
+  if (isSpecial(entry)) return true;
+  const short = rule.isShort(entry.name);
+  if (!entry.isSymbolicLink() && !short) return false;
+  if (entry.isSymbolicLink() && short && rule.links_go) return true;
+  // Git follows links.
+  const info = await stat(path).catch(() => null);
+  return info !== null && (isSpecial(info) || (short && info.size > limits.git_short_file_bytes_max));
+}
+
+function isSpecial(found: Pick<Dirent, 'isFIFO' | 'isBlockDevice' | 'isCharacterDevice'>): boolean {
+  return found.isFIFO() || found.isBlockDevice() || found.isCharacterDevice();
+}

@@ -1,0 +1,67 @@
+/** The formats of a folder worker's answers. An agent could have forged them, so they are checked before they are used. */
+import { z } from 'zod';
+import { limits } from '../../base/limits.ts';
+import { changeStatuses } from '../../core/node.ts';
+import { problemKinds } from '../../core/problem.ts';
+import type { JobAnswer, JobName } from './jobs.ts';
+
+const text = z.string();
+const optional = z.string().nullable();
+const count = z.int().nonnegative().nullable();
+
+const changedFile = z.object({
+  path: text,
+  from: optional,
+  status: z.enum(changeStatuses),
+  additions: count,
+  deletions: count,
+});
+const path = z
+  .string()
+  .startsWith('/')
+  .max(limits.path_bytes_max)
+  .refine((value) => !/[\x00-\x1f\x7f]/.test(value) && !value.split('/').includes('..'));
+const commit = z.string().regex(/^[0-9a-f]{40,64}$/);
+
+export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = {
+  changes: z.object({
+    git: z.boolean(),
+    branch: optional,
+    base: optional,
+    head: optional,
+    files: z.array(changedFile).max(limits.changed_files_max),
+    truncated: z.boolean(),
+  }),
+  change: changedFile.extend({ diff: text, truncated: z.boolean() }),
+  patch: z.base64().max(Math.ceil(limits.patch_bytes_max / 3) * 4),
+  files: z
+    .array(
+      z.object({
+        git: z.boolean(),
+        paths: z.array(text).max(limits.found_files_max),
+        truncated: z.boolean(),
+      }),
+    )
+    .max(limits.found_questions_max),
+  openRepository: z.object({ path, common_dir: path }),
+  commitOf: commit,
+  unsaved: optional,
+  makeFolder: path.nullable(),
+  removeFolder: z.object({ left: z.enum(['nothing', 'empty', 'full']), why: optional }),
+  prepareWorktree: z.object({ made: z.boolean(), tip: commit.nullable() }),
+  linkWorktree: z.null(),
+  fillWorktree: z.null(),
+  clearRepository: z.null(),
+  finishWorktree: z.null(),
+  undoWorktree: z.object({ branched: z.boolean() }),
+  inspectWorktree: z.object({ known: z.enum(['main', 'linked', 'no']), exists: z.boolean() }),
+  dropWorktree: optional,
+};
+
+const id = z.int();
+
+export const lineSchema = z.union([
+  z.object({ id, ok: z.unknown() }).refine((line) => 'ok' in line),
+  z.object({ id, problem: z.object({ kind: z.enum(problemKinds), code: text, message: text }) }),
+  z.object({ id, failure: z.object({ code: optional, message: text }) }),
+]);

@@ -1,0 +1,366 @@
+/**
+ * The node's side of folder workers. Each view of the machine has its own worker, which is started on demand and ended when it
+ * is idle. A worker is trusted no more than an agent: the size and format of its answers are checked.
+ */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { randomBytes } from 'node:crypto';
+import { readFileSync } from 'node:fs';
+import { getCompileCacheDir } from 'node:module';
+import { dirname } from 'node:path';
+import type { Readable, Writable } from 'node:stream';
+import { fileURLToPath } from 'node:url';
+import { sleep } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { isAlive, type ProcessRef, readAllStats, readStat, readVariable } from '../../base/proc.ts';
+import { Problem, problems } from '../../core/problem.ts';
+import { asUser, type RunAs } from '../confinement/run-as.ts';
+import type { Confinement, FolderView, Sandbox } from '../confinement/sandbox.ts';
+import { seccompFilter } from '../confinement/seccomp-filter.ts';
+import { endCgroup, endWorkersOfOthers, findCgroupParent, makeWorkerCgroup } from '../processes/cgroup.ts';
+import { lineOf } from '../processes/launcher-wire.ts';
+import { type JobAnswer, type JobContext, type JobName, type JobRequest, jobs } from './jobs.ts';
+import { answerSchemas, lineSchema } from './worker-answers.ts';
+import { MARK, type WorkerAnswer, type WorkerHello, type WorkerRequest } from './worker-wire.ts';
+
+/** Does a job with a view of the machine. Throws the job's Problem, or `unavailable` if the job could not run at all. */
+export type RunJob = <Name extends JobName>(
+  view: FolderView,
+  job: Name,
+  request: JobRequest<Name>,
+) => Promise<JobAnswer<Name>>;
+
+/** Does jobs in this process, for agents without confinement. */
+export function inThisProcess(context: JobContext): RunJob {
+  return (_view, job, request) => (jobs[job] as (...args: unknown[]) => Promise<never>)(context, request);
+}
+
+export interface FolderWorkersOptions {
+  /** The service's environment. */
+  env: Readonly<Record<string, string | undefined>>;
+  run_as: RunAs | null;
+  sandbox: Sandbox | null;
+  repo_roots: () => Promise<string[]>;
+}
+
+/** `worker.ts` in the source tree, `worker.js` in the built package. */
+const entry = fileURLToPath(
+  new URL(`./worker${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
+);
+/** The service's setting, because V8 accepts cached code only with the same settings. */
+const HEAP = process.execArgv.filter((arg) => arg.startsWith('--max-semi-space-size='));
+const VARIABLES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];
+const NO_CONFINEMENT: Confinement = {
+  argv: [],
+  places: [],
+  ids: [],
+  masks: [],
+  entries: [],
+  pid_namespace: false,
+  release: async () => {},
+};
+
+export class FolderWorkers {
+  readonly #options: FolderWorkersOptions;
+  readonly #workers = new Map<string, Worker>();
+  readonly #cgroups: Promise<string | null>;
+  /** Resolve when what ended workers started has ended too. Otherwise two gits could work in one repository. */
+  readonly #leaving = new Set<Promise<unknown>>();
+  #closed = false;
+
+  constructor(options: FolderWorkersOptions) {
+    this.#options = options;
+    this.#cgroups = findCgroupParent();
+    this.#leave(this.#cgroups.then(endWorkersOfOthers).catch(() => {}));
+  }
+
+  readonly run: RunJob = async (view, job, request) => {
+    const { sandbox } = this.#options;
+    await sandbox?.check();
+    await Promise.all(this.#leaving);
+    if (this.#closed) throw problems.nodeUnreachable();
+    const confinement = sandbox ? await sandbox.folders(view).catch(gone) : NO_CONFINEMENT;
+    try {
+      const answer = await (await this.#worker(confinement)).ask(job, request);
+      return answerSchemas[job].parse(answer) as never;
+    } finally {
+      await confinement.release();
+    }
+  };
+
+  /** Ends every worker with everything it started. Incomplete work of git is cleaned up later, as after a crash. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const worker of this.#workers.values()) worker.close();
+    await Promise.all(this.#leaving);
+  }
+
+  #leave(left: Promise<unknown>): void {
+    this.#leaving.add(left);
+    void left.finally(() => this.#leaving.delete(left));
+  }
+
+  async #worker(confinement: Confinement): Promise<Worker> {
+    const { argv, places, ids, masks, entries, pid_namespace } = confinement;
+    const { run_as, env } = this.#options;
+    const repo_roots = await this.#options.repo_roots();
+    const key = JSON.stringify([argv, ids, repo_roots]);
+    const found = this.#workers.get(key);
+    if (found && !found.ended) return found;
+    const cgroup = await makeWorkerCgroup(await this.#cgroups);
+    // Agents of the same user can send it signals, and SIGUSR1 would open Node's inspector.
+    const program = [
+      process.execPath,
+      ...HEAP,
+      '--disable-warning=ExperimentalWarning',
+      '--disable-sigusr1',
+      entry,
+    ];
+    const confined = argv.length > 0;
+    const kept = VARIABLES.flatMap((name) => (env[name] === undefined ? [] : [[name, env[name]]]));
+    const variables = Object.fromEntries(kept) as Record<string, string>;
+    const command = confined ? asUser([...argv, ...program] as [string, ...string[]], run_as) : program;
+    const hello = {
+      places,
+      ids,
+      masks,
+      entries,
+      mark: randomBytes(16).toString('hex'),
+      run_as,
+      drop: run_as !== null && !confined,
+      env: variables,
+      repo_roots,
+    };
+    const worker = new Worker(command, { cgroup, confined, pid_namespace }, hello, {
+      ended: () => {
+        if (this.#workers.get(key) === worker) this.#workers.delete(key);
+      },
+      leaving: (left) => this.#leave(left),
+    });
+    this.#workers.set(key, worker);
+    return worker;
+  }
+}
+
+/** The Problem for a folder that has changed meanwhile. */
+function gone(error: NodeJS.ErrnoException): never {
+  if (error instanceof Problem) throw error;
+  throw error.code === 'ENOENT' ? problems.workdirMissing() : problems.workdirNotSafe();
+}
+
+interface Pending {
+  resolve(value: unknown): void;
+  reject(error: Error): void;
+  late: NodeJS.Timeout;
+}
+
+interface WorkerEvents {
+  /** The worker accepts no more requests. */
+  ended(): void;
+  /** The worker was killed. The promise resolves when everything it started has ended, or after `kill_wait_ms`. */
+  leaving(left: Promise<unknown>): void;
+}
+
+/** Arguments: `svc cgroup command…`. Joins the cgroup, if there is one, and becomes the command. */
+const ENTER = '[ -z "$1" ] || echo 0 2>/dev/null >"$1/cgroup.procs"; shift; exec "$@"';
+
+class Worker {
+  readonly #child: ChildProcess;
+  readonly #cgroup: string | null;
+  /** The init process of its pid namespace. */
+  #init: ProcessRef | null = null;
+  #info = '';
+  readonly #mark: string;
+  #exited = false;
+  readonly #pending = new Map<number, Pending>();
+  readonly #on: WorkerEvents;
+  #next_id = 1;
+  #idle: NodeJS.Timeout | undefined;
+  #watch: NodeJS.Timeout | undefined;
+  #unread: Buffer[] = [];
+  #unread_bytes = 0;
+  #stderr = '';
+  ended = false;
+
+  /** `confined`: bubblewrap reads a filter from descriptor 4, and reports the init of its `pid_namespace` on 5. */
+  constructor(
+    command: readonly string[],
+    { cgroup, confined, pid_namespace }: { cgroup: string | null; confined: boolean; pid_namespace: boolean },
+    hello: WorkerHello,
+    on: WorkerEvents,
+  ) {
+    this.#on = on;
+    this.#cgroup = cgroup;
+    this.#mark = hello.mark;
+    const { env, run_as, drop } = hello;
+    const { PATH = '/usr/bin:/bin' } = env;
+    // The service has compiled most of what a worker loads. Not if the agents' user cannot read that cache: Node would
+    // create another one.
+    const cache = run_as && !drop ? undefined : getCompileCacheDir();
+    // `detached` creates a process group, so that everything in it can be ended.
+    this.#child = spawn('/bin/sh', ['-c', ENTER, 'svc', cgroup ?? '', ...command], {
+      cwd: '/',
+      env: { PATH, ...(cache !== undefined && { NODE_COMPILE_CACHE: dirname(cache) }) },
+      stdio: [
+        'pipe',
+        'pipe',
+        'pipe',
+        'ignore',
+        ...[confined, pid_namespace].map((used) => (used ? 'pipe' : 'ignore')),
+      ],
+      detached: true,
+    });
+    const { stdin, stdout, stderr, stdio } = this.#child;
+    this.#child.on('error', (error) => this.#end(error.message));
+    this.#child.on('exit', () => {
+      this.#exited = true;
+      // Remaining processes would keep its pipes open, and may be hard to find later.
+      this.#killAll();
+      setTimeout(() => this.#end('the worker ended'), limits.exec_drain_ms).unref();
+    });
+    this.#child.on('close', () => this.#end(this.#stderr.trim().split('\n').at(-1) || 'the worker ended'));
+    const filter = stdio[4] as Writable | null;
+    filter?.on('error', () => {});
+    filter?.end(seccompFilter());
+    (stdio.at(5) as Readable | null | undefined)?.on('data', (bytes: Buffer) => this.#findInit(bytes));
+    stdin?.on('error', () => {});
+    stdin?.write(lineOf(hello));
+    stdout?.on('data', (bytes: Buffer) => this.#read(bytes));
+    stderr?.on('data', (bytes: Buffer) => {
+      this.#stderr = (this.#stderr + bytes.toString()).slice(-2_000);
+    });
+  }
+
+  ask(job: JobName, request: unknown): Promise<unknown> {
+    clearTimeout(this.#idle);
+    this.#watch ??= setInterval(() => this.#endIfStopped(), limits.folder_worker_look_ms).unref();
+    return new Promise((resolve, reject) => {
+      const id = this.#next_id++;
+      // Everything that a job starts has its own, shorter time limit.
+      const late = setTimeout(() => this.#end('the worker did not answer in time'), limits.folder_job_ms);
+      this.#pending.set(id, { resolve, reject, late });
+      if (this.ended) this.#end('the worker ended');
+      else this.#child.stdin?.write(lineOf({ id, job, request } satisfies WorkerRequest));
+    });
+  }
+
+  close(): void {
+    this.#end('the node is closing');
+  }
+
+  /** Reads lines of JSON. A line that is too long ends the worker. */
+  #read(bytes: Buffer): void {
+    let rest = bytes;
+    for (let end = rest.indexOf(0x0a); end !== -1; end = rest.indexOf(0x0a)) {
+      const line = Buffer.concat([...this.#unread, rest.subarray(0, end)]);
+      rest = rest.subarray(end + 1);
+      this.#unread = [];
+      this.#unread_bytes = 0;
+      this.#answered(line);
+    }
+    if (rest.length === 0) return;
+    this.#unread.push(rest);
+    this.#unread_bytes += rest.length;
+    if (this.#unread_bytes > limits.folder_answer_bytes_max) this.#end('the answer is too long');
+  }
+
+  #answered(line: Buffer): void {
+    let answer: WorkerAnswer;
+    try {
+      answer = lineSchema.parse(JSON.parse(line.toString())) as WorkerAnswer;
+    } catch {
+      this.#end('the answer is malformed');
+      return;
+    }
+    const pending = this.#pending.get(answer.id);
+    if (!pending) return;
+    this.#pending.delete(answer.id);
+    clearTimeout(pending.late);
+    if ('ok' in answer) pending.resolve(answer.ok);
+    else if ('problem' in answer) {
+      const { kind, code, message } = answer.problem;
+      pending.reject(new Problem(kind, code, message));
+    } else pending.reject(Object.assign(new Error(answer.failure.message), { code: answer.failure.code }));
+    if (this.#pending.size > 0) return;
+    clearInterval(this.#watch);
+    this.#watch = undefined;
+    this.#idle = setTimeout(() => this.#end('the worker was idle'), limits.launcher_idle_ms).unref();
+  }
+
+  /** Bubblewrap writes this before anything runs inside, so it cannot be forged. */
+  #findInit(bytes: Buffer): void {
+    if (this.#init) return;
+    this.#info = (this.#info + bytes.toString()).slice(0, 1_000);
+    const found = /"child-pid": (\d+)/.exec(this.#info)?.[1];
+    const stat = found === undefined ? null : readStat(Number(found));
+    if (stat?.ppid === this.#child.pid) this.#init = stat;
+  }
+
+  /** Ends a stopped worker: agents of the same user, and programs that git runs, can send it signals. */
+  #endIfStopped(): void {
+    const pids = [this.#child.pid, ...(this.#init ? [this.#init.pid, ...childrenOf(this.#init.pid)] : [])];
+    const states = pids.map((pid) => (pid === undefined ? undefined : readStat(pid)?.state));
+    if (states.some((state) => state === 'T' || state === 't')) this.#end('the worker was stopped');
+  }
+
+  /** Kills the worker with everything it started, including programs that a repository made git run. */
+  #killAll(): void {
+    const { pid } = this.#child;
+    const busy = this.#pending.size > 0;
+    // The kernel ends a namespace with its init, and a cgroup as a whole. Without either, a process survives that left the
+    // process group and cleared its environment.
+    if (this.#init && isAlive(this.#init)) kill(this.#init.pid);
+    if (pid !== undefined) kill(-pid);
+    if (this.#cgroup) this.#on.leaving(endCgroup(this.#cgroup));
+    else if (!this.#init && busy) this.#on.leaving(endMarked(this.#mark));
+    if (this.#init) this.#on.leaving(ended(this.#init));
+  }
+
+  #end(why: string): void {
+    if (!this.ended && !this.#exited) this.#killAll();
+    this.ended = true;
+    clearTimeout(this.#idle);
+    clearInterval(this.#watch);
+    this.#child.stdin?.end();
+    for (const { reject, late } of this.#pending.values()) {
+      clearTimeout(late);
+      reject(
+        new Problem('unavailable', 'folder_worker_failed', `a job in the agent's folder failed: ${why}`),
+      );
+    }
+    this.#pending.clear();
+    this.#on.ended();
+  }
+}
+
+/** Waits for the init of a pid namespace, which ends after all other processes in it. */
+async function ended(init: ProcessRef): Promise<void> {
+  const begun = performance.now();
+  while (isAlive(init) && performance.now() - begun < limits.kill_wait_ms) await sleep(5);
+}
+
+/** Kills processes with this mark until none is left, for up to `limits.kill_wait_ms`. */
+async function endMarked(mark: string): Promise<void> {
+  const begun = performance.now();
+  do {
+    const found = readAllStats().filter(({ pid }) => readVariable(pid, MARK) === mark);
+    if (found.length === 0) return;
+    for (const { pid } of found) kill(pid);
+    await sleep(20);
+  } while (performance.now() - begun < limits.kill_wait_ms);
+}
+
+function childrenOf(pid: number): number[] {
+  try {
+    return readFileSync(`/proc/${pid}/task/${pid}/children`, 'latin1').split(' ').filter(Boolean).map(Number);
+  } catch {
+    return [];
+  }
+}
+
+function kill(pid: number): void {
+  try {
+    process.kill(pid, 'SIGKILL');
+  } catch {
+    // It has already ended.
+  }
+}

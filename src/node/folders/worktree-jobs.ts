@@ -1,0 +1,234 @@
+/**
+ * The steps in which a git worktree is created and removed. A crash may interrupt each step, and each can be repeated. Two
+ * kinds of steps are separate: those that write git's records of worktrees run nothing that the repository configures, and
+ * the checkout, which may run such programs, runs where those records are read-only.
+ */
+import { lstat, readdir } from 'node:fs/promises';
+import { dirname, join } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import { Problem } from '../../core/problem.ts';
+import { firstError, type Git } from './git.ts';
+import { clearForged, clearIncomplete, recordOf } from './incomplete-worktrees.ts';
+import { type JobContext, removeFolder, workdirNotEmpty } from './jobs.ts';
+import { commitOrNull, gitDirOf, listWorktrees, type Repository, type WorktreeEntry } from './repository.ts';
+import { readShort } from './repository-link.ts';
+import { removeSpecialFiles } from './special-files.ts';
+import { unsavedCommits } from './unsaved.ts';
+
+export interface WorktreePlace {
+  repository: Repository;
+  workdir: string;
+  /** A branch that this service created; null: none. No other branch is ever changed. */
+  branch: string | null;
+}
+
+export interface Start {
+  /** The commit that the worktree starts from. */
+  base: string;
+  /** False: its branch already exists. */
+  new_branch: boolean;
+}
+
+export interface Drop {
+  base: string | null;
+  /** Removes the folder whatever is in it. */
+  force: boolean;
+}
+
+/**
+ * Cleans up after an earlier attempt. `is_agents`: the folder is known to belong to this agent. The repository does not prove
+ * that, because agents can write its records. The contents of any other folder stay, and cause `workdir_not_empty`. Returns
+ * `made` if nothing is left to do, and the commit of the branch as `tip` if it exists.
+ */
+export async function prepare(
+  context: JobContext,
+  { repository, workdir, branch, is_agents }: WorktreePlace & { is_agents: boolean },
+): Promise<{ made: boolean; tip: string | null }> {
+  const { git } = context;
+  if (!is_agents && !(await isVacant(workdir))) throw workdirNotEmpty();
+  await git.idle(repository.common_dir);
+  await clearObstacles(context, repository, workdir, branch, is_agents);
+  const tip = await commitOrNull(git, gitDirOf(repository), `refs/heads/${branch}`);
+  const entries = (await listWorktrees(git, repository)).filter(({ path }) => path === workdir);
+  const whole = entries.some((each) => each.branch === branch && !each.incomplete);
+  if (is_agents && whole && tip && (await isFolder(workdir))) return { made: true, tip };
+  const begun = whole || entries.some(({ incomplete }) => incomplete);
+  if (begun && is_agents && (whole || (await isIncomplete(repository, workdir)))) {
+    await discard(context, repository, workdir);
+  } else if (begun && (await isVacant(workdir))) await forgetRecords(context, repository, workdir);
+  return { made: false, tip };
+}
+
+/** Creates branch and record without checking out files. The record stays locked, as git locks incomplete ones, until `finish`. */
+export async function link(
+  { git }: JobContext,
+  { repository, workdir, branch, base, new_branch }: WorktreePlace & Start,
+): Promise<null> {
+  const what = new_branch ? ['-b', branch!, '--', workdir, base] : ['--', workdir, branch!];
+  const options = ['--no-checkout', '--no-guess-remote', '--lock', '--reason', 'initializing'];
+  await git.ask(gitDirOf(repository), ['worktree', 'add', ...options, ...what], {
+    filters_off: false,
+    lock: repository.common_dir,
+  });
+  return null;
+}
+
+/** Checks out the commit that the worktree starts from. */
+export async function fill({ git }: JobContext, { common_dir }: Repository, workdir: string): Promise<null> {
+  await git.ask(workdir, ['reset', '--hard', '--no-recurse-submodules', '--quiet'], {
+    timeout_ms: limits.git_checkout_timeout_ms,
+    lock: common_dir,
+  });
+  return null;
+}
+
+/** Unlocks the record: from here on the worktree is complete. */
+export async function finish(context: JobContext, repository: Repository, workdir: string): Promise<null> {
+  const removeTree = (path: string) => mustRemove(context, path);
+  await clearForged({ common_dir: repository.common_dir, workdir, removeTree });
+  await context.git.ask(gitDirOf(repository), ['worktree', 'unlock', '--', workdir], { filters_off: false });
+  return null;
+}
+
+/** Removes what a failed attempt created. Returns whether that attempt created the branch. */
+export async function undo(
+  context: JobContext,
+  { repository, workdir, branch, base, new_branch }: WorktreePlace & Start,
+): Promise<{ branched: boolean }> {
+  const { git } = context;
+  await git.idle(repository.common_dir);
+  await clearObstacles(context, repository, workdir, branch, true);
+  if (await ownEntry(git, repository, workdir, branch)) await discard(context, repository, workdir);
+  const name = `refs/heads/${branch}`;
+  const git_dir = gitDirOf(repository);
+  const branched = new_branch && (await commitOrNull(git, git_dir, name)) !== null;
+  if (branched) await git.run(git_dir, ['update-ref', '-d', name, base], { filters_off: false });
+  return { branched };
+}
+
+/** Cleans up after git has waited too long while it read a repository. */
+export async function clearRepository({ common_dir }: Repository): Promise<null> {
+  await removeSpecialFiles(common_dir);
+  return null;
+}
+
+/** Whether git knows a folder as the main worktree, as a linked one, or not at all; and whether the folder exists. */
+export async function inspect(
+  context: JobContext,
+  { repository, workdir, branch }: WorktreePlace,
+): Promise<{ known: 'main' | 'linked' | 'no'; exists: boolean }> {
+  // The worktree was completed, whatever a record says, so its contents must stay.
+  await clearObstacles(context, repository, workdir, branch, false);
+  const [main, ...linked] = await listWorktrees(context.git, repository);
+  const known =
+    main?.path === workdir ? 'main' : linked.some(({ path }) => path === workdir) ? 'linked' : 'no';
+  return { known, exists: await isFolder(workdir) };
+}
+
+/** Removes folder, record, and the branch unless its commits exist nowhere else. Returns null, or why it kept them. */
+export async function drop(
+  context: JobContext,
+  { repository, workdir, branch, base, force }: WorktreePlace & Drop,
+): Promise<string | null> {
+  const { git } = context;
+  if (force || !(await isFolder(workdir))) await discard(context, repository, workdir);
+  else {
+    // Forced, because git refuses any worktree with a submodule's entry. Git still keeps a worktree that a person locked.
+    const removed = await git.run(gitDirOf(repository), ['worktree', 'remove', '--force', '--', workdir], {
+      filters_off: false,
+    });
+    if ((await removeFolder(context, workdir, false)).left === 'full') return firstError(removed);
+    const left = (await listWorktrees(git, repository)).some(({ path }) => path === workdir);
+    if (left) await discard(context, repository, workdir);
+  }
+  if (branch) await dropBranch(git, repository, branch, base);
+  return null;
+}
+
+/** Git's record of this worktree. If git was killed early, the record does not name the branch yet. */
+async function ownEntry(
+  git: Git,
+  repository: Repository,
+  workdir: string,
+  branch: string | null,
+): Promise<WorktreeEntry | undefined> {
+  const entries = await listWorktrees(git, repository);
+  return entries.find((each) => each.path === workdir && (each.branch === branch || each.incomplete));
+}
+
+/** Removes what would block git: special files, forged records, and what an interrupted git left behind. */
+async function clearObstacles(
+  context: JobContext,
+  { common_dir }: Repository,
+  workdir: string,
+  branch: string | null,
+  is_agents: boolean,
+): Promise<void> {
+  await removeSpecialFiles(common_dir);
+  const removeTree = (path: string) => mustRemove(context, path);
+  const found = { common_dir, workdir, branch, is_agents, removeTree };
+  await clearForged(found);
+  await clearIncomplete(found);
+}
+
+/**
+ * Deletes a worktree's folder and git's record of it. Git goes first, because it removes the record even if the folder must
+ * stay because it is mounted here. What git refuses to remove (a folder whose link is gone) is deleted directly.
+ */
+async function discard(context: JobContext, repository: Repository, workdir: string): Promise<void> {
+  const remove = ['worktree', 'remove', '-f', '-f', '--', workdir];
+  await context.git.run(gitDirOf(repository), remove, { filters_off: false });
+  await mustRemove(context, workdir);
+  await forgetRecords(context, repository, workdir);
+}
+
+/** Removes git's records of a worktree, but not its folder. */
+async function forgetRecords(
+  context: JobContext,
+  { common_dir }: Repository,
+  workdir: string,
+): Promise<void> {
+  const records = join(common_dir, 'worktrees');
+  for (const name of await readdir(records).catch(() => [])) {
+    const pointer = await readShort(join(records, name, 'gitdir'));
+    if (pointer.trim() === join(workdir, '.git')) await mustRemove(context, join(records, name));
+  }
+}
+
+/** Removes a folder, or at least its contents: its creator removes an empty folder. */
+async function mustRemove(context: JobContext, path: string): Promise<void> {
+  const { left, why } = await removeFolder(context, path, true);
+  if (left === 'full') throw new Problem('conflict', 'workdir_not_removed', why!);
+}
+
+async function dropBranch(
+  git: Git,
+  repository: Repository,
+  branch: string,
+  base: string | null,
+): Promise<void> {
+  const git_dir = gitDirOf(repository);
+  if ((await unsavedCommits(git, git_dir, { branch, base, with_head: false })) > 0) return;
+  await git.run(git_dir, ['branch', '-D', '--', branch], { filters_off: false });
+}
+
+/** Whether git was killed while it created this worktree: the folder's own link leads to a record that says so. */
+async function isIncomplete({ common_dir }: Repository, workdir: string): Promise<boolean> {
+  if (await isVacant(workdir)) return true;
+  const record = await recordOf(workdir);
+  if (record === null || dirname(record) !== join(common_dir, 'worktrees')) return false;
+  return (await readShort(join(record, 'locked'))).trim() === 'initializing';
+}
+
+/** Whether the folder is missing or empty. */
+async function isVacant(path: string): Promise<boolean> {
+  const names = await readdir(path).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === 'ENOENT') return [];
+    throw error;
+  });
+  return names.length === 0;
+}
+
+async function isFolder(path: string): Promise<boolean> {
+  return (await lstat(path).catch(() => null))?.isDirectory() ?? false;
+}

@@ -1,0 +1,362 @@
+/**
+ * Creates and removes the workdirs of `create_worktree` agents: a git worktree on its own branch, or an empty folder. Creating
+ * one is idempotent: after a crash, the same request finds or repairs what exists. Removing one never deletes work that exists
+ * nowhere else, unless forced. The steps are jobs (`worktree-jobs.ts`); this file orders them.
+ */
+import { lstat, realpath, rmdir } from 'node:fs/promises';
+import { basename, dirname, join } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import type { Worktree, WorktreeRequest } from '../../core/node.ts';
+import { invalid, Problem, problems } from '../../core/problem.ts';
+import { holdFolder } from '../confinement/held-folder.ts';
+import type { RunAs } from '../confinement/run-as.ts';
+import { mustBeEmpty } from './jobs.ts';
+import {
+  isInside,
+  type Located,
+  locateInside,
+  makeFolders,
+  pathProblem,
+  realRoots,
+  requireFolder,
+} from './paths.ts';
+import type { Repository } from './repository.ts';
+import { isAgentsOwn } from './repository-link.ts';
+import type { RunJob } from './worker-client.ts';
+import type { WorktreeClaims } from './worktree-claims.ts';
+import { branchName, folderName, isServiceBranch } from './worktree-names.ts';
+
+export interface WorktreeOptions {
+  run: RunJob;
+  run_as: RunAs | null;
+  /** Agents run in a sandbox: below `made_roots`, each sees only its own folder. */
+  sandboxed: boolean;
+  /** Runs work that writes to a repository when its turn comes: one at a time per repository. */
+  inRepository: <T>(common_dir: string, work: () => Promise<T>) => Promise<T>;
+  worktree_root: () => string | null;
+  /** Called with the real path of a folder for worktrees before a worktree is created in it. */
+  addRoot: (root: string) => Promise<void>;
+  /** Folders that contain only worktrees, each created by this service for one agent. */
+  made_roots: () => Promise<string[]>;
+  claims: WorktreeClaims;
+  /** Throws `worktree_root_shared` if worktrees below a real path would be open to other agents in spite of a sandbox. */
+  checkSeparate: (root: string) => Promise<void>;
+  /** Folders that workdirs may be in. */
+  workdir_roots: () => Promise<string[]>;
+  /** Real folders that `worktree_repo` may be in. */
+  repo_roots: () => Promise<string[]>;
+}
+
+/** See `Folders.createWorktree`. Idempotent by agent id. */
+export async function createWorktree(options: WorktreeOptions, request: WorktreeRequest): Promise<Worktree> {
+  const name = folderName(request.name, request.agent_id);
+  if (request.repo === null) {
+    const target = await locateTarget(options, request, name);
+    const is_agents = await isOfAgent(options, request, target.path);
+    await makeFolder(options, target, !is_agents);
+    await options.claims.add(request.agent_id, target.path);
+    return { workdir: target.path, repo: null, branch: null, base: null };
+  }
+  checkRef(request.ref);
+  const repository = await locateRepository(options, request.repo);
+  const target = await locateTarget(options, request, name);
+  return options.inRepository(repository.common_dir, () =>
+    addWorktree(options, repository, target, name, request),
+  );
+}
+
+/**
+ * Whether an earlier attempt created a folder for this agent. Releases before 0.1 kept no claims. For their folders, the
+ * plane's database decides, or the name that the service chose if agents cannot create folders there.
+ */
+async function isOfAgent(
+  options: WorktreeOptions,
+  { agent_id, workdir, recorded }: WorktreeRequest,
+  path: string,
+): Promise<boolean> {
+  const claimed = await options.claims.isOf(agent_id, path);
+  return claimed ?? (recorded || (isDerived(workdir) && (await isClosedToAgents(options, dirname(path)))));
+}
+
+function isDerived(workdir: string | null): boolean {
+  return workdir === null || workdir === '';
+}
+
+async function locateTarget(
+  options: WorktreeOptions,
+  request: WorktreeRequest,
+  name: string,
+): Promise<Located> {
+  const root = request.root ?? options.worktree_root();
+  const { workdir } = request;
+  if (workdir === null || isDerived(workdir)) {
+    if (root === null) throw problems.workdirRequired();
+    const wrong = pathProblem('default_worktree_root', root);
+    if (wrong) throw wrong;
+    const target = await locateInside(
+      join(root, name),
+      await options.workdir_roots(),
+      problems.workdirNotSafe,
+    );
+    // It became the root after an agent had got it as its own folder.
+    if ((await options.claims.agentOf(dirname(target.path))) !== null) throw problems.workdirNotSafe();
+    await options.checkSeparate(dirname(target.path));
+    await options.addRoot(dirname(target.path));
+    return target;
+  }
+  const problem = pathProblem('workdir', workdir);
+  if (problem) throw problem;
+  const target = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
+  // Deeper levels belong to the worktrees of other agents.
+  for (const made of await realRoots(await options.made_roots())) {
+    if (isInside(target.path, made)) throw problems.workdirNotSafe();
+    if (!isInside(made, target.path)) continue;
+    // Links are rejected too: they could have changed since the owner of the folder was determined.
+    const direct = workdir.replace(/\/+$/, '') === target.path;
+    if (dirname(target.path) !== made || !direct) throw problems.workdirNotSafe();
+    await options.addRoot(made);
+  }
+  if (root === null) await requireFolder('workdir', target);
+  return target;
+}
+
+async function locateRepository(options: WorktreeOptions, path: string): Promise<Repository> {
+  const problem = pathProblem('worktree_repo', path);
+  if (problem) throw problem;
+  const roots = await options.repo_roots();
+  const located = await locateInside(path, roots, problems.repoNotSafe);
+  await requireFolder('worktree_repo', located);
+  return openRepository(options, located.path);
+}
+
+/** Finds a repository and checks the answer of the job, which is trusted no more than the repository. */
+async function openRepository(options: WorktreeOptions, path: string): Promise<Repository> {
+  const { common_dir } = await options.run({ kind: 'look', workdir: path }, 'openRepository', { path });
+  const roots = await options.repo_roots();
+  const real = await realpath(common_dir).catch(() => null);
+  const is_allowed =
+    real === common_dir &&
+    roots.some((root) => isInside(root, common_dir)) &&
+    (await isGitFolder(common_dir)) &&
+    !(options.sandboxed && (await isAgentsOwn(common_dir, await realRoots(await options.made_roots()))));
+  if (!is_allowed) throw problems.repoNotSafe();
+  return { path, common_dir };
+}
+
+/** A job in an agent's folder could name any folder of an operator, in which files would then be removed. */
+async function isGitFolder(path: string): Promise<boolean> {
+  const entries = ['HEAD', 'objects', 'refs'].map((name) => lstat(join(path, name)).catch(() => null));
+  return (await Promise.all(entries)).every((entry) => entry !== null);
+}
+
+/** Removes special files, at which git would wait, from the repository of a folder. */
+export async function clearRepository(options: WorktreeOptions, path: string): Promise<void> {
+  const repository = await openRepository(options, path);
+  const view = { kind: 'records', common_dir: repository.common_dir, workdir: null } as const;
+  await options.inRepository(repository.common_dir, () => options.run(view, 'clearRepository', repository));
+}
+
+function checkRef(ref: string | null): void {
+  if (ref === null) return;
+  if (ref === '' || ref.startsWith('-') || /[\x00-\x1f\x7f]/.test(ref) || ref.length > limits.ref_chars_max) {
+    throw invalid('worktree_ref is not a valid ref', 'worktree_ref_invalid');
+  }
+}
+
+/**
+ * Creates the folder. With `empty`, an existing one must be empty. If agents cannot change what the path means, the service
+ * creates the folder and changes its owner; otherwise that is a job. Returns the first folder that was created.
+ */
+async function makeFolder(options: WorktreeOptions, target: Located, empty: boolean): Promise<string | null> {
+  const { run, run_as } = options;
+  const mode = run_as ? 0o755 : 0o700;
+  if (await isClosedToAgents(options, dirname(target.path))) {
+    const fresh = empty ? await withoutEmptyFolder(options, target) : target;
+    const made = await makeFolders(fresh, { mode, ...(run_as && { owner: run_as }) });
+    if (empty) await mustBeEmpty(target.path);
+    return made;
+  }
+  return run({ kind: 'records', common_dir: null, workdir: null }, 'makeFolder', {
+    located: target,
+    mode,
+    empty,
+  });
+}
+
+/** Removes an empty folder below a worktree root: a process that an earlier agent left may still work in it. */
+async function withoutEmptyFolder(options: WorktreeOptions, target: Located): Promise<Located> {
+  const { path, missing } = target;
+  const confined = options.sandboxed || options.run_as !== null;
+  if (!confined || missing.length > 0) return target;
+  if (!(await realRoots(await options.made_roots())).includes(dirname(path))) return target;
+  await mustBeEmpty(path);
+  await removeEmptyFolder(options, path);
+  return (await isThere(path)) ? target : { path, missing: [basename(path)] };
+}
+
+/** Whether no agent can rename, replace or add anything in a folder or those above it. The folder may not exist yet. */
+async function isClosedToAgents(
+  { run_as, sandboxed, made_roots }: WorktreeOptions,
+  folder: string,
+): Promise<boolean> {
+  if (!run_as) return !sandboxed || (await realRoots(await made_roots())).includes(folder);
+  for (let path = folder; ; path = dirname(path)) {
+    try {
+      const held = await holdFolder(path);
+      const closed = held.isClosedTo({ but: process.getuid!() });
+      await held.close();
+      return closed;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'ENOENT') return false;
+    }
+  }
+}
+
+async function isThere(folder: string): Promise<boolean> {
+  const held = await holdFolder(folder).catch(() => null);
+  await held?.close();
+  return held !== null;
+}
+
+async function addWorktree(
+  options: WorktreeOptions,
+  repository: Repository,
+  target: Located,
+  name: string,
+  request: WorktreeRequest,
+  again = true,
+): Promise<Worktree> {
+  const { run, claims } = options;
+  const workdir = target.path;
+  const branch = branchName(name);
+  const place = { repository, workdir, branch };
+  const answer = (base: string): Worktree => ({ workdir, repo: repository.path, branch, base });
+
+  const is_agents = await isOfAgent(options, request, workdir);
+  // Checked before a job gets access to a folder that may belong to another agent.
+  if (!is_agents && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir))) {
+    await mustBeEmpty(workdir);
+  }
+  const before = await records(options, repository, workdir);
+  const { made, tip } = await run(before, 'prepareWorktree', { ...place, is_agents });
+  if (made && tip !== null) return answer(tip);
+  const { path } = repository;
+  const base = tip ?? (await run({ kind: 'look', workdir: path }, 'commitOf', { path, ref: request.ref }));
+  const start = { base, new_branch: tip === null };
+
+  const fresh = await locateInside(workdir, await options.workdir_roots(), problems.workdirNotSafe);
+  const folder = await makeFolder(options, fresh, true);
+  await claims.add(request.agent_id, workdir);
+  const view = await records(options, repository, workdir);
+  try {
+    await run(view, 'linkWorktree', { ...place, ...start });
+    await run({ kind: 'fill', workdir }, 'fillWorktree', { repository, workdir });
+    await run(view, 'finishWorktree', { repository, workdir });
+    return answer(base);
+  } catch (error) {
+    const { branched } = await run(view, 'undoWorktree', { ...place, ...start });
+    if (folder !== null) await removeEmptyFolder(options, workdir);
+    // A launcher that is killed runs the request twice, and the second run finds the branch of the first.
+    const twice = branched && error instanceof Problem && error.kind === 'invalid';
+    if (twice && again) return addWorktree(options, repository, target, name, request, false);
+    throw error;
+  }
+}
+
+/** The view for jobs that write a repository's records of worktrees; includes the folder if it is outside the safe paths. */
+async function records(options: WorktreeOptions, { common_dir }: Repository, workdir: string) {
+  const apart =
+    options.sandboxed && (await isClosedToAgents(options, dirname(workdir))) && (await isThere(workdir));
+  return { kind: 'records', common_dir, workdir: apart ? workdir : null } as const;
+}
+
+/** Removes an empty folder in a location where only the service may. */
+async function removeEmptyFolder(options: WorktreeOptions, workdir: string): Promise<void> {
+  if (!(await isClosedToAgents(options, dirname(workdir)))) return;
+  const parent = await holdFolder(dirname(workdir)).catch(() => null);
+  await rmdir(join(parent?.fd_path ?? dirname(workdir), basename(workdir))).catch(() => {});
+  await parent?.close();
+}
+
+export interface Removal {
+  removed: boolean;
+  kept_because: string | null;
+}
+
+/** See `Folders.removeWorktree`. Idempotent. Throws only `unavailable`; other Problems become the reason. */
+export async function removeWorktree(
+  options: WorktreeOptions,
+  worktree: Worktree,
+  force: boolean,
+): Promise<Removal> {
+  try {
+    await checkRemovable(options, worktree.workdir);
+    const removal = await remove(options, worktree, force);
+    if (removal.removed) await options.claims.forget(worktree.workdir);
+    return removal;
+  } catch (error) {
+    if (error instanceof Problem && error.kind !== 'unavailable') return kept(error.message);
+    throw error;
+  }
+}
+
+async function remove(options: WorktreeOptions, worktree: Worktree, force: boolean): Promise<Removal> {
+  const { workdir, repo } = worktree;
+  if (repo === null) return await removeFolder(options, workdir, force);
+  const repository = await openRepository(options, repo).catch((error) => {
+    if (force && error instanceof Problem) return null;
+    throw error;
+  });
+  if (!repository) return await removeFolder(options, workdir, force);
+  return await options.inRepository(repository.common_dir, () =>
+    removeLinked(options, repository, worktree, force),
+  );
+}
+
+/** Throws `workdir_not_safe` unless the workdir is inside the roots and neither a root nor a link. */
+async function checkRemovable(options: WorktreeOptions, workdir: string): Promise<void> {
+  const problem = pathProblem('workdir', workdir);
+  if (problem) throw problem;
+  const roots = await options.workdir_roots();
+  const located = await locateInside(workdir, roots, problems.workdirNotSafe);
+  const real = await realRoots(roots);
+  if (located.path !== workdir || real.some((root) => isInside(workdir, root)))
+    throw problems.workdirNotSafe();
+}
+
+async function removeFolder(options: WorktreeOptions, workdir: string, force: boolean): Promise<Removal> {
+  const apart = options.sandboxed && (await isClosedToAgents(options, dirname(workdir)));
+  const view = { kind: 'records', common_dir: null, workdir: apart ? workdir : null } as const;
+  if (apart && !(await isThere(workdir))) return { removed: true, kept_because: null };
+  const { left, why } = await options.run(view, 'removeFolder', { path: workdir, force });
+  if (left === 'full') return kept(why!);
+  await removeEmptyFolder(options, workdir);
+  return { removed: true, kept_because: null };
+}
+
+async function removeLinked(
+  options: WorktreeOptions,
+  repository: Repository,
+  worktree: Worktree,
+  force: boolean,
+): Promise<Removal> {
+  const { run } = options;
+  const { workdir, base } = worktree;
+  const branch = worktree.branch !== null && isServiceBranch(worktree.branch) ? worktree.branch : null;
+  const place = { repository, workdir, branch };
+  const view = await records(options, repository, workdir);
+  const { known, exists } = await run(view, 'inspectWorktree', place);
+  if (known === 'main') return kept('it is the main worktree of its repository');
+  if (known === 'no' && exists) return removeFolder(options, workdir, force);
+  const unsaved =
+    exists && !force ? await run({ kind: 'look', workdir }, 'unsaved', { workdir, branch, base }) : null;
+  if (unsaved !== null) return kept(unsaved);
+  const why = await run(view, 'dropWorktree', { ...place, base, force: force || known === 'no' });
+  if (why !== null) return kept(why);
+  await removeEmptyFolder(options, workdir);
+  return { removed: true, kept_because: null };
+}
+
+function kept(because: string): Removal {
+  return { removed: false, kept_because: because };
+}

@@ -1,0 +1,362 @@
+/**
+ * The node of this machine. It owns `{data_dir}/sessions`: it starts sessions, finds them again after any restart, and
+ * reports what it observes. Closing or killing it affects no agent and no helper.
+ *
+ * `sessions/` contains the life of one session, `processes/` how programs run and end, `confinement/` what agents may see
+ * and change, and `folders/` the work in their folders.
+ */
+import { constants } from 'node:fs';
+import { open, readdir, realpath, rename, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { KeyedQueue, sleep } from '../base/async.ts';
+import { makePrivateFolder } from '../base/files.ts';
+import { limits } from '../base/limits.ts';
+import { readBootId } from '../base/proc.ts';
+import { version } from '../base/version.ts';
+import type { StreamName } from '../core/event.ts';
+import type {
+  Folders,
+  Node,
+  NodeHealth,
+  NodeSink,
+  ProgramFinding,
+  ProgramQuestion,
+  SessionFact,
+  SessionView,
+  StopReport,
+} from '../core/node.ts';
+import { Problem, problems } from '../core/problem.ts';
+import type { Launch, StreamSizes } from '../core/session.ts';
+import { removeOwnerState } from './confinement/owner-state.ts';
+import type { LocalNodeOptions } from './options.ts';
+import { findCgroupParent } from './processes/cgroup.ts';
+import { Launcher } from './processes/launcher-client.ts';
+import { probe } from './processes/program-probe.ts';
+import { findTools, type Tools } from './processes/tools.ts';
+import { Disk, diskDefaults } from './sessions/disk.ts';
+import { binFolder, type CommonEnvironment, commonEnvironment } from './sessions/environment.ts';
+import { LocalSession, type SessionHost } from './sessions/session.ts';
+import { SESSION_ID, SessionFiles } from './sessions/session-files.ts';
+import { Spools } from './sessions/spools.ts';
+import { checkLaunch, SessionStarter } from './sessions/start.ts';
+import { StepFiles } from './sessions/step-files.ts';
+import { Supervisor } from './sessions/supervisor.ts';
+
+export type { LocalNodeOptions };
+
+export interface LocalNode extends Node {
+  /** Stops watching. Agents and their helpers keep running. */
+  close(): Promise<void>;
+}
+
+/** Reads every session on the disk, then resolves. Throws an Error if the machine lacks what sessions need. */
+export async function openLocalNode(options: LocalNodeOptions): Promise<LocalNode> {
+  const folder = join(options.data_dir, 'sessions');
+  await makePrivateFolder(folder);
+  // As the kernel shows it in /proc, where holders of the FIFOs are looked up.
+  const root = await realpath(folder);
+  const tools = { ...findTools(), ...options.tools };
+  if (options.run_as && !(tools.setpriv && tools.chown))
+    throw new Error('agents.run_as needs setpriv (util-linux)');
+  const cgroups = options.cgroup === false ? null : await findCgroupParent();
+  const node = new MachineNode(options, root, tools, cgroups, readBootId());
+  await node.adopt();
+  return node;
+}
+
+class MachineNode implements LocalNode {
+  readonly id: string;
+  readonly folders: Folders;
+  readonly #host: SessionHost;
+  readonly #options: LocalNodeOptions;
+  readonly #root: string;
+  readonly #sessions = new Map<string, LocalSession>();
+  readonly #starts = new Map<string, Promise<LocalSession>>();
+  readonly #queue = new KeyedQueue();
+  readonly #disk: Disk;
+  readonly #spools: Spools;
+  readonly #steps: StepFiles;
+  readonly #starter: SessionStarter;
+  readonly #supervisor: Supervisor;
+  readonly #opened_at = performance.now();
+  #sink: NodeSink | null = null;
+  /** Facts that arrive while a sink receives its snapshot. */
+  #held: SessionFact[] | null = null;
+  #closed = false;
+
+  constructor(
+    options: LocalNodeOptions,
+    root: string,
+    tools: Tools,
+    cgroups: string | null,
+    boot_id: string,
+  ) {
+    this.#options = options;
+    this.#root = root;
+    this.id = options.id;
+    this.folders = options.folders;
+    const { log, clock, launcher = new Launcher() } = options;
+    this.#host = {
+      boot_id,
+      launcher,
+      tools,
+      log,
+      clock,
+      leftover_grace_ms: options.leftover_grace_ms ?? limits.leftover_grace_ms,
+      drain_ms: options.drain_ms ?? limits.drain_ms,
+      isPaused: () => this.#supervisor.paused,
+      fact: (fact) => this.#fact(fact),
+      wake: (session_id) => this.#wake(session_id),
+    };
+    this.#disk = new Disk(root, { ...diskDefaults, ...options.disk }, launcher, tools);
+    const keep_bytes = options.spool_keep_bytes ?? limits.spool_keep_bytes;
+    this.#spools = new Spools(launcher, tools, keep_bytes, log);
+    const { data_dir, run_as = null, env = process.env } = options;
+    this.#steps = new StepFiles({ data_dir, run_as, env, exec: launcher, log });
+    this.#supervisor = new Supervisor(root, this.#sessions, this.#disk, options);
+    this.#starter = new SessionStarter({
+      node: options,
+      host: this.#host,
+      folders: this.folders,
+      disk: this.#disk,
+      steps: this.#steps,
+      root,
+      cgroups,
+      common_environment: commonTo(options),
+      onCreated: (session) => this.#sessions.set(session.id, session),
+      dropToken: (session_id) => this.#dropToken(session_id),
+      onError: (message, error) => this.#supervisor.logError(message, error),
+      isClosed: () => this.#closed,
+    });
+  }
+
+  /** Finds the sessions of earlier processes, and deletes what interrupted operations left behind. */
+  async adopt(): Promise<void> {
+    const names = await readdir(this.#root);
+    this.#supervisor.paused = names.includes('.paused');
+    const left = names.filter((name) => /^\..*\.(tmp|gone)$/.test(name));
+    for (const name of left) await rm(join(this.#root, name), { recursive: true, force: true });
+    const ids = names.filter((name) => SESSION_ID.test(name));
+    const readNext = async () => {
+      for (let id = ids.pop(); id; id = ids.pop()) await this.#adoptOne(id);
+    };
+    await Promise.all(Array.from({ length: limits.adopt_parallel }, readNext));
+    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    await this.#options.actor_files?.sweep(new Set(live.map((session) => session.id)));
+    await this.#steps.sweep(new Set(this.#sessions.keys()));
+    this.#supervisor.start();
+  }
+
+  async #adoptOne(id: string): Promise<void> {
+    const files = new SessionFiles(join(this.#root, id));
+    const launch = await files.readLaunch();
+    if (launch?.launch.session_id !== id) {
+      this.#host.log.error({ session_id: id }, 'cannot read a session directory');
+      return;
+    }
+    const session = new LocalSession(id, files, launch, await files.readFacts(), this.#host);
+    this.#sessions.set(id, session);
+    await session.open(false, this.#options.watches !== false);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#supervisor.close();
+    this.#sink = null;
+    await this.#startsInProgress();
+    if (!this.#options.launcher) this.#host.launcher.close();
+    await Promise.all([...this.#sessions.values()].map((session) => session.close()));
+    await this.#supervisor.idle();
+    await this.#spools.close();
+  }
+
+  /**
+   * Waits, up to `limits.start_wait_ms`, for starts that have not reached their wrapper: the next service process could only
+   * report them as failed.
+   */
+  async #startsInProgress(): Promise<void> {
+    const late = new AbortController();
+    const begun = async () => {
+      await Promise.allSettled(this.#starts.values());
+      const launching = [...this.#sessions.values()].filter((session) => session.launching);
+      await Promise.allSettled(launching.map((session) => session.started()));
+      late.abort();
+    };
+    await Promise.race([begun(), sleep(limits.start_wait_ms, late.signal)]);
+  }
+
+  // --- calls of the plane ----------------------------------------------------------------------------------------
+
+  async attach(sink: NodeSink): Promise<void> {
+    this.#sink = sink;
+    this.#held = [];
+    await sink.snapshot([...this.#sessions.values()].map((session) => session.view()));
+    if (this.#sink !== sink) return;
+    const held = this.#held;
+    this.#held = null;
+    for (const fact of held ?? []) sink.fact(fact);
+    for (const [id, session] of this.#sessions) if (!session.end) sink.wake(id);
+  }
+
+  async detach(): Promise<void> {
+    this.#sink = null;
+    this.#held = null;
+  }
+
+  async start(launch: Launch): Promise<SessionView> {
+    const id = launch.session_id;
+    checkLaunch(launch);
+    let session = this.#sessions.get(id);
+    if (!session) {
+      let starting = this.#starts.get(id);
+      if (!starting) {
+        starting = this.#starter.start(launch).finally(() => this.#starts.delete(id));
+        this.#starts.set(id, starting);
+      }
+      session = await starting;
+    }
+    await session.started();
+    return session.view();
+  }
+
+  async stop(session_id: string, grace_ms: number): Promise<StopReport> {
+    return this.#get(session_id).stop(grace_ms);
+  }
+
+  input(session_id: string, offset: number, data: Uint8Array, eof: boolean): Promise<number> {
+    return this.#queue.run(session_id, async () => {
+      const session = this.#get(session_id);
+      if (!session.launch.stdin) throw problems.agentNoStdin();
+      if (session.end) throw problems.agentNotRunning();
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(session.files.path('stdin'), flags);
+      let length: number;
+      try {
+        const { size } = await file.stat();
+        if (offset > size) throw new Problem('conflict', 'stdin_gap', `stdin ends at ${size}`);
+        const fresh = data.subarray(size - offset);
+        // After the end of stdin, nothing more would be read.
+        if (fresh.length > 0 && (await session.files.has('stdin.eof'))) throw problems.agentNoStdin();
+        for (let done = 0; done < fresh.length; ) {
+          done += (await file.write(fresh, done, fresh.length - done, size + done)).bytesWritten;
+        }
+        length = size + fresh.length;
+        if (fresh.length > 0) await file.datasync();
+      } finally {
+        await file.close();
+      }
+      if (eof) await session.files.mark('stdin.eof');
+      await session.fed(length);
+      return length;
+    });
+  }
+
+  async read(
+    session_id: string,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    return this.#spools.read(this.#get(session_id).files, stream, from, max, into);
+  }
+
+  committed(session_id: string, offsets: StreamSizes, _fact: number): void {
+    const session = this.#sessions.get(session_id);
+    if (!session) return;
+    for (const stream of ['stdout', 'stderr'] as const) {
+      this.#spools.release(session.files, stream, offsets[stream]).catch((error: unknown) => {
+        // The session may have been forgotten meanwhile, and its directory deleted.
+        const failed = !this.#closed && this.#sessions.get(session_id) === session;
+        if (failed)
+          this.#host.log.error({ session_id, error: String(error) }, 'cannot free the disk space of a spool');
+      });
+    }
+  }
+
+  async stepOutput(session_id: string, max: number): Promise<Uint8Array | null> {
+    return this.#steps.output(this.#get(session_id).id, max);
+  }
+
+  async forgetOwner(owner_id: string): Promise<void> {
+    await removeOwnerState(this.#host.launcher, this.#options.data_dir, owner_id);
+  }
+
+  async forget(session_id: string): Promise<void> {
+    const session = this.#sessions.get(session_id);
+    if (!session) return;
+    if (!session.end) throw problems.agentRunning();
+    await session.close();
+    await this.#steps.drop(session_id);
+    this.#sessions.delete(session_id);
+    await this.#spools.forget(session.files);
+    await session.removeCgroup();
+    const gone = join(this.#root, `.${session_id}.gone`);
+    await rename(session.files.dir, gone).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT') throw error;
+    });
+    await rm(gone, { recursive: true, force: true });
+  }
+
+  async reach(): Promise<void> {}
+
+  async health(): Promise<NodeHealth> {
+    const live = [...this.#sessions.values()].filter((session) => !session.end);
+    return {
+      version,
+      uptime_seconds: Math.floor((performance.now() - this.#opened_at) / 1000),
+      sessions_live: live.length,
+      disk: await this.#disk.space(),
+    };
+  }
+
+  /** Runs one probe at a time, because each starts programs. */
+  probe(programs: readonly ProgramQuestion[]): Promise<ProgramFinding[]> {
+    return this.#queue.run('probe', async () => {
+      await this.#options.sandbox?.check();
+      const confinement = await this.#options.sandbox?.folders({ kind: 'programs' });
+      return probe(programs, {
+        exec: this.#host.launcher,
+        env: commonEnvironment(commonTo(this.#options)),
+        run_as: this.#options.run_as ?? null,
+        confinement: confinement?.argv ?? [],
+      });
+    });
+  }
+
+  // --- calls of sessions -----------------------------------------------------------------------------------------
+
+  #fact(fact: SessionFact): void {
+    if (fact.body.kind === 'ended') this.#dropToken(fact.session_id);
+    if (this.#held) this.#held.push(fact);
+    else this.#sink?.fact(fact);
+  }
+
+  #dropToken(session_id: string): void {
+    this.#options.actor_files
+      ?.drop(session_id)
+      .catch((error: unknown) =>
+        this.#supervisor.logError('cannot delete an actor token', error, session_id),
+      );
+  }
+
+  #wake(session_id: string): void {
+    if (!this.#held) this.#sink?.wake(session_id);
+  }
+
+  #get(session_id: string): LocalSession {
+    const session = this.#sessions.get(session_id);
+    if (!session) throw problems.sessionNotFound();
+    return session;
+  }
+}
+
+function commonTo({ env, env_allow, run_as, sandbox, bin_dir }: LocalNodeOptions): CommonEnvironment {
+  return {
+    own: env ?? process.env,
+    allow: env_allow ?? null,
+    run_as: run_as ?? null,
+    sandboxed: sandbox != null,
+    bin_dir: bin_dir === undefined ? binFolder : bin_dir,
+  };
+}

@@ -1,0 +1,115 @@
+/**
+ * One cgroup (v2) for each session and each folder worker, if the system delegates one. Processes cannot leave it by
+ * forking, so the service can prove that all of them have ended. Without delegation, they run without a cgroup.
+ */
+import { randomBytes } from 'node:crypto';
+import { writeFileSync } from 'node:fs';
+import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { hasProc, isAlive, readStat } from '../../base/proc.ts';
+
+const PREFIX = 'svc-';
+/** The name for a folder worker: pid and start time of its service, and a random part. */
+const WORKER_NAME = /^svc-worker-(\d+)-(\d+)-[0-9a-f]+$/;
+
+/** The folder in which this process may create cgroups; null if there is none. */
+export async function findCgroupParent(): Promise<string | null> {
+  if (!hasProc) return null;
+  try {
+    const own = /^0::(\/.*)$/m.exec(await readFile('/proc/self/cgroup', 'utf8'))?.[1];
+    const mounts = await readFile('/proc/self/mountinfo', 'utf8');
+    const mount = /^\S+ \S+ \S+ (\S+) (\S+) .* - cgroup2 /m.exec(mounts);
+    if (!own || !mount?.[1] || !mount[2]) return null;
+    const root = mount[1];
+    const below = root !== '/' && own.startsWith(root) ? own.slice(root.length) : own;
+    const parent = join(mount[2], below);
+    const probe = join(parent, `${PREFIX}probe-${randomBytes(6).toString('hex')}`);
+    await mkdir(probe);
+    await rmdir(probe);
+    return parent;
+  } catch {
+    return null;
+  }
+}
+
+/** Creates a session's cgroup and returns its folder; null if that is not possible. Idempotent. */
+export async function makeCgroup(parent: string | null, session_id: string): Promise<string | null> {
+  if (!parent) return null;
+  const folder = join(parent, PREFIX + session_id);
+  try {
+    await mkdir(folder);
+    return folder;
+  } catch (error) {
+    return (error as NodeJS.ErrnoException).code === 'EEXIST' ? folder : null;
+  }
+}
+
+/** Creates a cgroup for a folder worker of this process; null if that is not possible. */
+export async function makeWorkerCgroup(parent: string | null): Promise<string | null> {
+  const { pid } = process;
+  const name = `worker-${pid}-${readStat(pid)?.start}-${randomBytes(6).toString('hex')}`;
+  return makeCgroup(parent, name);
+}
+
+/** Kills what folder workers of earlier service processes left behind. */
+export async function endWorkersOfOthers(parent: string | null): Promise<void> {
+  if (!parent) return;
+  for (const name of await readdir(parent)) {
+    const [, pid, start] = WORKER_NAME.exec(name) ?? [];
+    if (!pid || !start || isAlive({ pid: Number(pid), start })) continue;
+    await endCgroup(join(parent, name));
+  }
+}
+
+/** Kills all processes of a cgroup at once and removes it. Its folder stays if they outlive `limits.kill_wait_ms`. */
+export async function endCgroup(folder: string): Promise<void> {
+  const begun = performance.now();
+  do {
+    killCgroup(folder);
+    await removeCgroup(folder);
+    if ((await isPopulated(folder)) === null) return;
+    await sleep(20);
+  } while (performance.now() - begun < limits.kill_wait_ms);
+}
+
+/** Sends KILL to all processes of a cgroup, however fast they fork. Does nothing before Linux 5.14. Never throws. */
+export function killCgroup(folder: string): void {
+  try {
+    writeFileSync(join(folder, 'cgroup.kill'), '1');
+  } catch {
+    // The kernel does not support it, or the cgroup is gone.
+  }
+}
+
+/** True if a recorded folder has the form that `makeCgroup` uses. The record is not trusted otherwise. */
+export function isCgroupOf(folder: string, session_id: string): boolean {
+  return (
+    folder.startsWith('/sys/fs/cgroup/') &&
+    folder.endsWith(`/${PREFIX}${session_id}`) &&
+    !folder.includes('/../')
+  );
+}
+
+/** True if the cgroup has processes; null if that is unknown, or without a cgroup. */
+export async function isPopulated(folder: string | null): Promise<boolean | null> {
+  if (!folder) return null;
+  try {
+    return /^populated 1$/m.test(await readFile(join(folder, 'cgroup.events'), 'latin1'));
+  } catch {
+    return null;
+  }
+}
+
+/** Removes an empty cgroup with the cgroups that the agent created in it. One that has processes stays. Never throws. */
+export async function removeCgroup(folder: string): Promise<void> {
+  try {
+    for (const entry of await readdir(folder, { withFileTypes: true })) {
+      if (entry.isDirectory()) await removeCgroup(join(folder, entry.name));
+    }
+    await rmdir(folder);
+  } catch {
+    // It has processes, or is gone.
+  }
+}

@@ -1,0 +1,85 @@
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+import { expect, test } from 'vitest';
+import { MIB } from '../../base/limits.ts';
+import { readStat } from '../../base/proc.ts';
+import { until } from '../../testing/node-suite.ts';
+import { Launcher } from './launcher-client.ts';
+
+const options = { cwd: '/', env: { PATH: '/usr/bin:/bin' }, output_bytes_max: 8 * MIB, timeout_ms: 60_000 };
+
+test('repeats a request if the launcher dies during its answer', { timeout: 60_000 }, async () => {
+  const launcher = new Launcher();
+  const asked = launcher.run(['/bin/sh', '-c', 'head -c 4194304 /dev/zero'], options);
+  const { pid } = launcher;
+  // Nobody reads, so the launcher blocks in its answer, which is longer than the pipe's buffer.
+  const buffer = new Int32Array(new SharedArrayBuffer(4));
+  Atomics.wait(buffer, 0, 0, 2_000);
+  process.kill(pid!, 'SIGKILL');
+  const { code, stdout } = await asked;
+  expect(code).toBe(0);
+  expect(stdout.length).toBe(4 * MIB);
+  expect(launcher.pid).not.toBe(pid);
+  launcher.close();
+});
+
+test('passes Unicode line separators to the launcher and back', async () => {
+  const launcher = new Launcher();
+  const odd = 'a\u2028b\u2029c';
+  const { stdout } = await launcher.run(['/bin/sh', '-c', 'printf %s "$1$ODD"', 'sh', odd], {
+    ...options,
+    env: { ...options.env, ODD: odd },
+  });
+  expect(stdout.toString()).toBe(odd + odd);
+  const { pid } = launcher;
+  await expect(launcher.spawn([`/no/${odd}`], '/', {})).rejects.toThrow(odd);
+  expect(launcher.pid).toBe(pid);
+  await launcher.close();
+});
+
+test('replaces a launcher that does not answer a scan', { timeout: 120_000 }, async () => {
+  const launcher = new Launcher({ answer_ms: 5_000 });
+  await launcher.run(['/bin/sh', '-c', 'true'], options);
+  const { pid } = launcher;
+  process.kill(pid!, 'SIGSTOP');
+  const ref = await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {});
+  expect(ref.pid).toBeGreaterThan(0);
+  expect(launcher.pid).not.toBe(pid);
+  await until(() => !readStat(pid!));
+  launcher.close();
+});
+
+/** Uses up all descriptors, sends a request, frees them, and sends another request. */
+const STARVING = `
+  import { closeSync, openSync } from 'node:fs';
+  const { Launcher } = await import(process.argv[1]);
+  const launcher = new Launcher();
+  const held = [];
+  try {
+    for (;;) held.push(openSync('/dev/null', 'r'));
+  } catch {}
+  const said = [await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {}).catch((error) => error.code)];
+  for (const fd of held) closeSync(fd);
+  said.push((await launcher.spawn(['/bin/sh', '-c', 'true'], '/', {})).pid > 0);
+  console.log(JSON.stringify(said));
+  launcher.close();
+`;
+
+test('rejects a request without free descriptors, and serves the next one', {
+  timeout: 60_000,
+}, async () => {
+  const entry = fileURLToPath(new URL('./launcher-client.ts', import.meta.url));
+  const child = spawn(
+    '/bin/sh',
+    ['-c', 'ulimit -n 256; exec "$@"', 'sh', process.execPath, '--input-type=module', '-e', STARVING, entry],
+    {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    },
+  );
+  let said = '';
+  child.stdout.on('data', (text: Buffer) => {
+    said += text;
+  });
+  await new Promise((resolve) => child.on('close', resolve));
+  expect(JSON.parse(said)).toEqual(['EMFILE', true]);
+});

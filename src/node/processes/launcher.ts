@@ -1,0 +1,73 @@
+/**
+ * The launcher: a small process that forks for the service, because the cost of a fork grows with the memory of the process
+ * that forks, and that scans the process table. It reads one JSON request per line on stdin, writes one answer per line to
+ * stdout, and ends with its stdin. Environments and input come through the pipe, never in argv. It keeps no state, so any
+ * request may be sent again.
+ */
+import { spawn } from 'node:child_process';
+import { createInterface } from 'node:readline';
+import { closeInherited } from '../../base/descriptors.ts';
+import { type ProcessRef, readStat } from '../../base/proc.ts';
+import { directExec } from './exec.ts';
+import { type LauncherAnswer, type LauncherRequest, lineOf } from './launcher-wire.ts';
+import { sweepTrees } from './process-tree.ts';
+
+closeInherited();
+const requests = createInterface({ input: process.stdin, crlfDelay: Number.POSITIVE_INFINITY });
+requests.on('line', (line) => void serve(JSON.parse(line) as LauncherRequest));
+requests.on('close', () => {
+  process.exit(0);
+});
+process.stdout.on('error', () => process.exit(0));
+
+async function serve(request: LauncherRequest): Promise<void> {
+  let answer: LauncherAnswer;
+  try {
+    answer = { id: request.id, ok: await perform(request) };
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    answer = { id: request.id, error: { code: code ?? null, message } };
+  }
+  process.stdout.write(lineOf(answer));
+}
+
+async function perform(request: LauncherRequest): Promise<unknown> {
+  switch (request.op) {
+    case 'spawn':
+      return await spawnDetached(request.argv, request.cwd, request.env);
+    case 'sweep':
+      return sweepTrees(request.trees);
+    case 'run': {
+      const result = await directExec.run(request.argv, {
+        cwd: request.cwd,
+        env: request.env,
+        output_bytes_max: request.output_bytes_max,
+        timeout_ms: request.timeout_ms,
+        ...(request.stdin === null ? {} : { stdin: Buffer.from(request.stdin, 'base64') }),
+      });
+      return {
+        ...result,
+        stdout: result.stdout.toString('base64'),
+        stderr: result.stderr.toString('base64'),
+      };
+    }
+  }
+}
+
+/** Starts a program in a new session, without any of our descriptors. Resolves when the program is loaded. */
+function spawnDetached(
+  argv: [string, ...string[]],
+  cwd: string,
+  env: Record<string, string>,
+): Promise<ProcessRef> {
+  return new Promise((resolve, reject) => {
+    const [program, ...args] = argv;
+    const child = spawn(program, args, { cwd, env, detached: true, stdio: 'ignore' });
+    child.on('error', reject);
+    child.on('spawn', () => {
+      const pid = child.pid ?? 0;
+      resolve({ pid, start: readStat(pid)?.start ?? '' });
+    });
+    child.unref();
+  });
+}

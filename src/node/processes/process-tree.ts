@@ -1,0 +1,299 @@
+/**
+ * Finds the process trees of many sessions in one scan of the process table, and signals them. It runs in the launcher, so
+ * that a slow /proc never stalls the plane. A tree is the union of:
+ *
+ * - the cgroup of the session, and in a sandbox everything in its pid namespace,
+ * - the session and process group of the main process,
+ * - processes with the session's id in their environment, and holders of its FIFOs,
+ * - processes that earlier scans found,
+ *
+ * and all their descendants, without the helpers of the service. The start time of a process is checked again before it is
+ * signalled, because its pid may belong to another process by then.
+ */
+import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
+import { uptime } from 'node:os';
+import {
+  commandLine,
+  hasProc,
+  type ProcessRef,
+  type ProcessStat,
+  readAllStats,
+  readStat,
+  readVariable,
+  TICKS_PER_SECOND,
+} from '../../base/proc.ts';
+import { killCgroup } from './cgroup.ts';
+
+export interface TreeRequest {
+  session_id: string;
+  /** Folder of the session's FIFOs. */
+  pipes: string;
+  cgroup: string | null;
+  main: ProcessRef | null;
+  /** Init of the main process's pid namespace: a helper, although its other children are part of the tree. */
+  init: ProcessRef | null;
+  wrapper: ProcessRef | null;
+  /** Wrapper, keeper, pumps, feeder. They are never part of the tree, nor is what they started except the main process. */
+  helpers: ProcessRef[];
+  /** Members that earlier scans found. */
+  known: ProcessRef[];
+  /** Seconds since boot when the main process was seen to have ended; null: not known. */
+  exit_uptime_s: number | null;
+  signal: 'SIGTERM' | 'SIGKILL' | null;
+  /** `TreeAnswer.terminated` of the previous scan with SIGTERM; empty at first. */
+  terminated: Terminated[];
+}
+
+/**
+ * A process that got its TERM, or was started by one to clean up. It gets no second TERM, which would make some programs
+ * give up what they are finishing.
+ */
+export interface Terminated extends ProcessRef {
+  /** What it starts from this clock tick on is part of its cleanup; null: unknown on this system. */
+  from_tick: number | null;
+}
+
+export interface TreeMember extends ProcessRef {
+  ppid: number;
+  command: string;
+}
+
+export interface TreeAnswer {
+  session_id: string;
+  members: TreeMember[];
+  /** The members that got TERM; empty unless SIGTERM was requested. */
+  terminated: Terminated[];
+  /** `cgroup.events`; null without a cgroup. */
+  populated: boolean | null;
+  /** A copy of journal bytes to the agent is under way (its feeder may be dead). */
+  feeding: boolean;
+}
+
+/** How often a scan with SIGKILL is repeated at once, to outrun a tree that forks. */
+const KILL_PASSES = 8;
+
+/** Finds each tree and sends its signal, if any. Returns the answers in the order of the requests. */
+export function sweepTrees(requests: TreeRequest[]): TreeAnswer[] {
+  let answers = findTrees(requests);
+  for (const [index, request] of requests.entries()) {
+    const answer = answers[index];
+    if (answer && request.signal === 'SIGTERM')
+      answer.terminated = terminate(answer.members, request.terminated);
+  }
+  for (let pass = 0; pass < KILL_PASSES; pass++) {
+    let killed = 0;
+    for (const [index, request] of requests.entries()) {
+      if (request.signal !== 'SIGKILL') continue;
+      // If the kernel does not support this, the signals below end the processes.
+      if (request.cgroup) killCgroup(request.cgroup);
+      const members = answers[index]?.members ?? [];
+      // The kernel then ends the whole namespace, however fast it forks. An agent can block the init with ptrace, so that it
+      // never notices that it is alone.
+      if (request.init) send(request.init, 'SIGKILL');
+      for (const member of members) {
+        send(member, 'SIGKILL');
+        killed++;
+      }
+    }
+    if (killed === 0) break;
+    answers = findTrees(requests);
+  }
+  return answers;
+}
+
+/**
+ * Sends TERM once to each process, but not to what a process starts after it got its own TERM: it may use the grace period
+ * to clean up. A child whose parent has ended is no longer part of a cleanup and gets TERM too.
+ */
+function terminate(members: TreeMember[], before: Terminated[]): Terminated[] {
+  const living = new Map(members.map((member) => [member.pid, member]));
+  const terminated = new Map(
+    before.filter(({ pid, start }) => living.get(pid)?.start === start).map((ref) => [ref.pid, ref]),
+  );
+  const news = members.filter(({ pid }) => !terminated.has(pid));
+  const cleaning = new Set(
+    news.filter(
+      ({ ppid, start }) => Number(start) >= (terminated.get(ppid)?.from_tick ?? Number.POSITIVE_INFINITY),
+    ),
+  );
+  const children = Map.groupBy(news, ({ ppid }) => ppid);
+  for (const { pid } of cleaning) for (const child of children.get(pid) ?? []) cleaning.add(child);
+  return [
+    ...terminated.values(),
+    ...news.map((member) => {
+      const { pid, start } = member;
+      if (cleaning.has(member)) return { pid, start, from_tick: 0 };
+      const from_tick = hasProc ? Math.floor(uptime() * TICKS_PER_SECOND) : null;
+      send(member, 'SIGTERM');
+      send(member, 'SIGCONT');
+      return { pid, start, from_tick };
+    }),
+  ];
+}
+
+function send(ref: ProcessRef, signal: NodeJS.Signals): void {
+  if (readStat(ref.pid)?.start !== ref.start) return;
+  try {
+    process.kill(ref.pid, signal);
+  } catch {
+    // It has ended, or may not be signalled; then it stays in the answer as a survivor.
+  }
+}
+
+function findTrees(requests: TreeRequest[]): TreeAnswer[] {
+  const table = new Map<number, ProcessStat>();
+  const children = new Map<number, ProcessStat[]>();
+  for (const stat of readAllStats()) {
+    table.set(stat.pid, stat);
+    const siblings = children.get(stat.ppid);
+    if (siblings) siblings.push(stat);
+    else children.set(stat.ppid, [stat]);
+  }
+  const traces = readTraces(table, requests);
+  return requests.map((request) => findTree(request, table, children, traces));
+}
+
+function findTree(
+  request: TreeRequest,
+  table: Map<number, ProcessStat>,
+  children: Map<number, ProcessStat[]>,
+  traces: Traces,
+): TreeAnswer {
+  const present = (ref: ProcessRef | null) => {
+    const stat = ref && table.get(ref.pid);
+    return stat && stat.start === ref.start ? stat : null;
+  };
+  const main = present(request.main);
+  const helpers = new Set<number>([0, 1, process.pid, process.ppid]);
+  const ours = request.helpers.flatMap((ref) => present(ref) ?? []);
+  const init = present(request.init);
+  // Both of bubblewrap's processes, even if the wrapper that started them has ended.
+  if (init) for (const pid of [init.pid, init.ppid]) helpers.add(pid);
+  for (let stat = ours.pop(); stat; stat = ours.pop()) {
+    helpers.add(stat.pid);
+    if (stat === init) continue;
+    for (const child of children.get(stat.pid) ?? []) {
+      if (child.pid !== request.main?.pid && !helpers.has(child.pid)) ours.push(child);
+    }
+  }
+
+  const members = new Map<number, ProcessStat>();
+  const queue: ProcessStat[] = [];
+  const add = (stat: ProcessStat | null | undefined) => {
+    if (!stat || helpers.has(stat.pid) || members.has(stat.pid)) return;
+    members.set(stat.pid, stat);
+    queue.push(stat);
+  };
+
+  add(main);
+  if (init) for (const child of children.get(init.pid) ?? []) add(child);
+  for (const ref of request.known) add(present(ref));
+  for (const pid of cgroupPids(request.cgroup)) add(table.get(pid));
+  for (const pid of traces.by_variable.get(request.session_id) ?? []) add(table.get(pid));
+  for (const pid of traces.holders.get(request.pipes) ?? []) add(table.get(pid));
+  // The kernel does not reuse a pid that is the id of a session or group, but may reuse it once the last member has ended.
+  // So either the leader still exists, or the process must have started before the leader ended.
+  const own = request.main?.pid;
+  const wrapper = present(request.wrapper)?.pid;
+  const ended_ticks = request.exit_uptime_s === null ? null : request.exit_uptime_s * TICKS_PER_SECOND;
+  for (const stat of table.values()) {
+    if (wrapper !== undefined && (stat.sid === wrapper || stat.pgrp === wrapper)) add(stat);
+    if (own === undefined || (stat.sid !== own && stat.pgrp !== own)) continue;
+    const older = hasProc && ended_ticks !== null && !table.has(own) && Number(stat.start) <= ended_ticks;
+    if (main || older) add(stat);
+  }
+  for (let stat = queue.pop(); stat; stat = queue.pop()) {
+    for (const child of children.get(stat.pid) ?? []) add(child);
+  }
+
+  return {
+    session_id: request.session_id,
+    members: [...members.values()]
+      .filter((stat) => stat.state !== 'Z' && stat.state !== 'X')
+      .map((stat) => ({ pid: stat.pid, start: stat.start, ppid: stat.ppid, command: commandLine(stat) })),
+    terminated: [],
+    populated: isPopulated(request.cgroup),
+    feeding: traces.feeding.has(request.pipes),
+  };
+}
+
+function cgroupPids(folder: string | null): number[] {
+  if (!folder) return [];
+  try {
+    const own = readFileSync(`${folder}/cgroup.procs`, 'latin1').split('\n').filter(Boolean).map(Number);
+    const nested = readdirSync(folder, { withFileTypes: true }).filter((entry) => entry.isDirectory());
+    return [...own, ...nested.flatMap((entry) => cgroupPids(`${folder}/${entry.name}`))];
+  } catch {
+    return [];
+  }
+}
+
+function isPopulated(folder: string | null): boolean | null {
+  if (!folder) return null;
+  try {
+    return /^populated 1$/m.test(readFileSync(`${folder}/cgroup.events`, 'latin1'));
+  } catch {
+    return null;
+  }
+}
+
+interface Traces {
+  /** By session id: processes with that id in their environment. */
+  by_variable: Map<string, number[]>;
+  /** By FIFO folder: processes that hold one of its agent-side FIFOs. */
+  holders: Map<string, number[]>;
+  /** FIFO folders to which a `cat` is copying bytes for stdin. */
+  feeding: Set<string>;
+}
+
+function readTraces(table: Map<number, ProcessStat>, requests: TreeRequest[]): Traces {
+  const traces: Traces = { by_variable: new Map(), holders: new Map(), feeding: new Set() };
+  if (!hasProc) return traces;
+  const sessions = new Set(requests.map((request) => request.session_id));
+  const folders = new Set(requests.map((request) => request.pipes));
+  const keepers = new Set(requests.flatMap((request) => request.helpers.map((ref) => ref.pid)));
+  for (const stat of table.values()) {
+    // Kernel threads and zombies have neither environment nor files.
+    if (stat.ppid === 2 || stat.pid === 2 || stat.state === 'Z') continue;
+    const session_id = readVariable(stat.pid, 'SVC_SESSION_ID');
+    if (session_id && sessions.has(session_id)) push(traces.by_variable, session_id, stat.pid);
+    for (const [fd, folder] of heldPipes(stat.pid)) {
+      if (!folders.has(folder)) continue;
+      if (fd.endsWith('in') && fd.startsWith('1 ') && stat.name === 'cat' && !keepers.has(stat.pid)) {
+        traces.feeding.add(folder);
+      }
+      push(traces.holders, folder, stat.pid);
+    }
+  }
+  return traces;
+}
+
+function push(map: Map<string, number[]>, key: string, pid: number): void {
+  const pids = map.get(key);
+  if (pids) pids.push(pid);
+  else map.set(key, [pid]);
+}
+
+/** `<fd> <FIFO name>` and folder of every agent-side FIFO that a process holds. */
+function heldPipes(pid: number): [string, string][] {
+  const held: [string, string][] = [];
+  try {
+    for (const fd of readdirSync(`/proc/${pid}/fd`)) {
+      const path = linkOrNull(`/proc/${pid}/fd/${fd}`);
+      if (!path?.startsWith('/')) continue;
+      const match = /^(.*\/pipes)\/(in|out|err)(?: \(deleted\))?$/.exec(path);
+      if (match?.[1]) held.push([`${fd} ${match[2]}`, match[1]]);
+    }
+  } catch {
+    // The process has ended, or belongs to another user.
+  }
+  return held;
+}
+
+function linkOrNull(path: string): string | null {
+  try {
+    return readlinkSync(path);
+  } catch {
+    return null;
+  }
+}

@@ -1,0 +1,111 @@
+/**
+ * The disk of the sessions: whether it has space for another start, and the guard, a shell script that pauses the pumps
+ * while the disk is nearly full. The guard is a separate process because it must continue when the service does not.
+ */
+import { readFile, statfs } from 'node:fs/promises';
+import { join } from 'node:path';
+import { sleep } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { isAlive } from '../../base/proc.ts';
+import type { Launcher } from '../processes/launcher-client.ts';
+import type { Tools } from '../processes/tools.ts';
+import { GUARD } from './shell-scripts.ts';
+
+export interface DiskLimits {
+  /** Below the smaller one of bytes and share (0 to 1) of the disk, no session starts. */
+  no_start_bytes: number;
+  no_start_share: number;
+  /** Below the smaller one of bytes and share of the disk, the guard pauses the pumps. */
+  pause_bytes: number;
+  pause_share: number;
+  /** How often the guard checks, in seconds: far from the limit, and near to it. */
+  guard_far_s: number;
+  guard_near_s: number;
+}
+
+export const diskDefaults: DiskLimits = {
+  no_start_bytes: limits.disk_no_start_bytes,
+  no_start_share: limits.disk_no_start_share,
+  pause_bytes: limits.disk_pause_bytes,
+  pause_share: limits.disk_pause_share,
+  guard_far_s: limits.guard_far_s,
+  guard_near_s: limits.guard_near_s,
+};
+
+export interface DiskSpace {
+  path: string;
+  free_bytes: number;
+  total_bytes: number;
+  starts_allowed: boolean;
+}
+
+export class Disk {
+  readonly #folder: string;
+  readonly #limits: DiskLimits;
+  readonly #launcher: Launcher;
+  readonly #tools: Tools;
+  #starting: Promise<void> | null = null;
+
+  constructor(folder: string, disk_limits: DiskLimits, launcher: Launcher, tools: Tools) {
+    this.#folder = folder;
+    this.#limits = disk_limits;
+    this.#launcher = launcher;
+    this.#tools = tools;
+  }
+
+  /** Free and total space. Throws errno errors. */
+  async space(): Promise<DiskSpace> {
+    const { bavail, blocks, bsize } = await statfs(this.#folder);
+    const total_bytes = blocks * bsize;
+    const free_bytes = bavail * bsize;
+    const { no_start_bytes, no_start_share } = this.#limits;
+    const least = Math.min(no_start_bytes, no_start_share * total_bytes);
+    return { path: this.#folder, free_bytes, total_bytes, starts_allowed: free_bytes >= least };
+  }
+
+  /** True if a fast writer could fill the reserve that the guard leaves before the guard checks again. */
+  async isSmall(): Promise<boolean> {
+    const { total_bytes } = await this.space();
+    return total_bytes * this.#limits.pause_share < limits.careful_below_bytes;
+  }
+
+  /** Pid and start time of the guard; null if it is not running. */
+  async guard(): Promise<{ pid: number; start: string } | null> {
+    const text = await readFile(join(this.#folder, '.guard'), 'utf8').catch(() => '');
+    const match = /^(\d+) (.+) end$/m.exec(text);
+    if (!match?.[1] || !match[2]) return null;
+    const ref = { pid: Number(match[1]), start: match[2].replace(/\s+/g, ' ').trim() };
+    return isAlive(ref) ? ref : null;
+  }
+
+  /** Starts the guard unless it is running, and waits up to 1 s for it. Concurrent calls share one start. */
+  ensureGuard(): Promise<void> {
+    this.#starting ??= this.#ensure().finally(() => {
+      this.#starting = null;
+    });
+    return this.#starting;
+  }
+
+  async #ensure(): Promise<void> {
+    if (await this.guard()) return;
+    const { total_bytes } = await this.space();
+    const { pause_bytes, pause_share, guard_far_s, guard_near_s } = this.#limits;
+    const pause_kib = Math.floor(Math.min(pause_bytes, pause_share * total_bytes) / 1024);
+    const { sh, df, rm, mv, ps } = this.#tools;
+    const numbers = [pause_kib, pause_kib * 2, guard_far_s, guard_near_s].map(String);
+    const argv: [string, ...string[]] = [
+      sh,
+      '-c',
+      GUARD,
+      'svc-guard',
+      df,
+      this.#tools.sleep,
+      rm,
+      mv,
+      ps ?? '',
+      ...numbers,
+    ];
+    await this.#launcher.spawn(argv, this.#folder, { LC_ALL: 'C' });
+    for (let tries = 0; tries < 50 && !(await this.guard()); tries++) await sleep(20);
+  }
+}

@@ -1,0 +1,357 @@
+/**
+ * The files of a session directory: their names and formats, reading and writing. All of them are untrusted input, because
+ * an agent that runs as the service's user could have written them. So sizes are limited, links and FIFOs are rejected, and
+ * formats are checked.
+ */
+import { constants, statSync } from 'node:fs';
+import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { limits } from '../../base/limits.ts';
+import type { ProcessRef } from '../../base/proc.ts';
+import type { StreamName } from '../../core/event.ts';
+import type { SessionFact, SessionView } from '../../core/node.ts';
+import type { Launch, StreamSizes } from '../../core/session.ts';
+import { SESSION_VERSION } from './shell-scripts.ts';
+
+export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;
+
+/** `launch.json`: the request to start the session, without the values of its environment. */
+export interface LaunchFile {
+  version: number;
+  boot_id: string;
+  created_at_ms: number;
+  /** The folder of the session's cgroup; null: none. */
+  cgroup: string | null;
+  launch: SessionView['launch'];
+}
+
+/** `handle`: the processes that the wrapper started. */
+export interface HandleFile {
+  boot_id: string;
+  main: ProcessRef;
+  /** Init of the main process's pid namespace, by its pid outside of it; null: it has no pid namespace. */
+  init: ProcessRef | null;
+  wrapper: ProcessRef;
+  keeper: ProcessRef;
+  pumps: Record<StreamName, ProcessRef>;
+  feeder: ProcessRef | null;
+  /** The main process could not be put into its cgroup. */
+  no_cgroup: boolean;
+  /** The keeper replaced a killed one. */
+  again: boolean;
+}
+
+/** `spawn`: what the inner shell found out about the folder and the program. */
+export type SpawnFile =
+  | { ok: true; program: string }
+  | { ok: false; reason: 'workdir_refused' | 'spawn_failed'; message: string };
+
+/** `exit`: how the command ended, as the wrapper saw it. */
+export interface ExitFile {
+  /** As a shell reports it: 128 + signal for a killed process. */
+  status: number;
+  /** Seconds since boot; null: not known. */
+  uptime_s: number | null;
+  /** Unix ms. */
+  at_ms: number;
+  /** What the wrapper's shell printed; names the signal that killed the command, if any. */
+  shell_output: string;
+}
+
+export const spoolNames: Record<StreamName, string> = { stdout: 'out', stderr: 'err' };
+
+export class SessionFiles {
+  readonly dir: string;
+
+  constructor(dir: string) {
+    this.dir = dir;
+  }
+
+  path(name: string): string {
+    return join(this.dir, name);
+  }
+
+  /**
+   * Creates the whole directory or nothing: it is renamed into place. `environment`: see `environmentFile`. Throws errno
+   * errors, such as ENOSPC.
+   */
+  static async create(
+    dir: string,
+    temporary: string,
+    launch: LaunchFile,
+    environment: string,
+    careful_pumps: boolean,
+  ): Promise<void> {
+    await rm(temporary, { recursive: true, force: true });
+    await mkdir(join(temporary, 'pipes'), { recursive: true, mode: 0o700 });
+    const write = (name: string, text: string) => writeFile(join(temporary, name), text, { mode: 0o600 });
+    await write('launch.json', `${JSON.stringify(launch)}\n`);
+    // Written in place later, so that a full disk cannot swallow an exit status.
+    await write('exit.new', `${' '.repeat(126)}\n`);
+    await write('wait.err', `${' '.repeat(1022)}\n`);
+    await write('stdin', '');
+    await write('environment', environment);
+    // This file makes a pump careful. Its blocks must be allocated before the disk is full.
+    const piece = Buffer.alloc(limits.careful_piece_bytes);
+    if (careful_pumps) {
+      for (const name of Object.values(spoolNames))
+        await writeFile(join(temporary, `${name}.piece`), piece, { mode: 0o600 });
+    }
+    await rename(temporary, dir);
+  }
+
+  /** Null if the file is missing, malformed, or from a newer version. */
+  async readLaunch(): Promise<LaunchFile | null> {
+    const file = parseJson(await this.#read('launch.json')) as LaunchFile | null;
+    const launch = file?.launch;
+    const strings = [
+      launch?.session_id,
+      launch?.agent_id,
+      launch?.plane_id,
+      launch?.workdir,
+      launch?.agent_name,
+    ];
+    if (!file || !launch || !strings.every((value) => typeof value === 'string')) return null;
+    if (!Array.isArray(launch.argv) || !launch.argv.every((value) => typeof value === 'string')) return null;
+    if (!Array.isArray(launch.env_keys) || typeof file.version !== 'number') return null;
+    if (file.version > SESSION_VERSION || typeof launch.stdin !== 'boolean') return null;
+    return file;
+  }
+
+  /** Null if the file is missing, incomplete or malformed. */
+  async readHandle(): Promise<HandleFile | null> {
+    const text = await this.#read('handle');
+    if (!text?.endsWith('\nend\n')) return null;
+    const lines = new Map<string, string>();
+    for (const line of text.split('\n')) {
+      const space = line.indexOf(' ');
+      if (space < 0) lines.set(line, '');
+      else lines.set(line.slice(0, space), line.slice(space + 1));
+    }
+    const [main, wrapper, keeper] = ['main', 'wrapper', 'keeper'].map((name) => parseRef(lines.get(name)));
+    const [stdout, stderr] = ['pump_out', 'pump_err'].map((name) => parseRef(lines.get(name)));
+    if (!main || !wrapper || !keeper || !stdout || !stderr) return null;
+    return {
+      boot_id: lines.get('boot') ?? '',
+      main,
+      init: parseRef(lines.get('init')),
+      wrapper,
+      keeper,
+      pumps: { stdout, stderr },
+      feeder: parseRef(lines.get('feeder')),
+      no_cgroup: lines.has('nocgroup'),
+      again: lines.has('again'),
+    };
+  }
+
+  /** Null if the file is missing, incomplete or malformed. */
+  async readSpawn(): Promise<SpawnFile | null> {
+    const match = /^(run|fail workdir_refused|fail spawn_failed) (.*)\n/s.exec(
+      (await this.#read('spawn')) ?? '',
+    );
+    const [, result, rest = ''] = match ?? [];
+    if (!result) return null;
+    if (result === 'run') return { ok: true, program: rest.split('\n', 1)[0] ?? '' };
+    const message = rest.replace(/[\x00-\x1f\x7f]+/g, ' ').slice(0, 500);
+    return {
+      ok: false,
+      reason: result === 'fail workdir_refused' ? 'workdir_refused' : 'spawn_failed',
+      message,
+    };
+  }
+
+  /** Null if the file is missing, incomplete or malformed. */
+  async readExit(): Promise<ExitFile | null> {
+    const match = /^(\d{1,3}) (\d+(?:\.\d+)?) end/.exec((await this.#read('exit')) ?? '');
+    if (!match) return null;
+    const at_ms = await stat(this.path('exit')).then((info) => info.mtimeMs);
+    const uptime_s = Number(match[2]) || null;
+    const shell_output = ((await this.#read('wait.err')) ?? '').trim();
+    return { status: Number(match[1]), uptime_s, at_ms: Math.round(at_ms), shell_output };
+  }
+
+  /** All recorded facts in order. Skips incomplete lines. */
+  async readFacts(): Promise<SessionFact[]> {
+    const facts: SessionFact[] = [];
+    for (const line of ((await this.#read('facts')) ?? '').split('\n')) {
+      const fact = parseJson(line) as SessionFact | null;
+      if (typeof fact?.body?.kind === 'string' && fact.number === facts.length + 1) facts.push(fact);
+    }
+    return facts;
+  }
+
+  /**
+   * Appends a fact on a new line, even if the last line is incomplete. An end is flushed to the disk, because it must survive
+   * a crash of the machine: the plane acts on it.
+   */
+  async appendFact(fact: SessionFact): Promise<void> {
+    const flush = fact.body.kind === 'ended';
+    await appendFile(this.path('facts'), `\n${JSON.stringify(fact)}\n`, { mode: 0o600, flush });
+  }
+
+  /** Claims the session in place of its wrapper, which then starts nothing. Returns false if it was claimed before. */
+  async claim(): Promise<boolean> {
+    try {
+      await mkdir(this.path('claimed'));
+      return true;
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false;
+      throw error;
+    }
+  }
+
+  /** False only if the directory is known to be gone. */
+  async exist(): Promise<boolean> {
+    return stat(this.dir).then(
+      () => true,
+      (error: unknown) => !isAbsent(error),
+    );
+  }
+
+  /** Deletes the values of the environment. Idempotent. */
+  async dropEnvironment(): Promise<void> {
+    await rm(this.path('environment'), { force: true });
+  }
+
+  /** The sandbox's system call filter (`seccompFilter`). */
+  async putFilter(bytes: Buffer): Promise<void> {
+    await writeFile(this.path('filter'), bytes, { mode: 0o600 });
+  }
+
+  /** Whether a file exists in the directory. */
+  async has(name: string): Promise<boolean> {
+    return stat(this.path(name)).then(
+      () => true,
+      () => false,
+    );
+  }
+
+  /** Creates an empty file. Idempotent. */
+  async mark(name: string): Promise<void> {
+    await writeFile(this.path(name), '', { mode: 0o600 });
+  }
+
+  /** False once no process holds `alive` open: the wrapper has ended. Other processes of the session may still run. */
+  async isAliveHeld(): Promise<boolean> {
+    let file: Awaited<ReturnType<typeof open>>;
+    try {
+      file = await open(
+        this.path('pipes/alive'),
+        constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW,
+      );
+    } catch (error) {
+      if (isAbsent(error)) return false;
+      throw error;
+    }
+    try {
+      await file.read(Buffer.alloc(1), 0, 1, null);
+      return false;
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === 'EAGAIN';
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Writes one line into a FIFO without blocking. Returns false if nobody reads it or it is full. */
+  async sendLine(fifo: 'ctl' | 'wake', line: string): Promise<boolean> {
+    try {
+      const flags = constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(this.path(`pipes/${fifo}`), flags);
+      try {
+        if (!(await file.stat()).isFIFO()) return false;
+        await file.write(`${line}\n`);
+        return true;
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return false;
+    }
+  }
+
+  /** The last bytes of a spool as text; empty if it cannot be read. */
+  async readTail(name: string, bytes_max: number): Promise<string> {
+    try {
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(this.path(name), flags);
+      try {
+        const { size } = await file.stat();
+        const buffer = Buffer.alloc(Math.min(size, bytes_max));
+        const { bytesRead } = await file.read(buffer, 0, buffer.length, size - buffer.length);
+        return buffer.toString('utf8', 0, bytesRead);
+      } finally {
+        await file.close();
+      }
+    } catch {
+      return '';
+    }
+  }
+
+  /** A file's length, read synchronously to avoid the thread pool; null if the file is missing. */
+  sizeNow(name: string): number | null {
+    return statSync(this.path(name), { throwIfNoEntry: false })?.size ?? null;
+  }
+
+  /** A file's length in bytes; 0 if it is missing. */
+  async size(name: string): Promise<number> {
+    return stat(this.path(name)).then(
+      (info) => info.size,
+      () => 0,
+    );
+  }
+
+  async sizes(): Promise<StreamSizes> {
+    const [stdout, stderr] = await Promise.all([this.size('out'), this.size('err')]);
+    return { stdout, stderr };
+  }
+
+  /**
+   * Null if the file is absent, not a regular file, or longer than `limits.session_file_bytes_max`. Other failures are
+   * thrown, because they do not mean that the file is absent.
+   */
+  async #read(name: string): Promise<string | null> {
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const file = await open(this.path(name), flags).catch((error: unknown) => {
+      if (isAbsent(error)) return null;
+      throw error;
+    });
+    if (!file) return null;
+    try {
+      const info = await file.stat();
+      if (!info.isFile() || info.size > limits.session_file_bytes_max) return null;
+      return await file.readFile('utf8');
+    } finally {
+      await file.close();
+    }
+  }
+}
+
+/** The file is missing, or a link or folder is in its place. */
+function isAbsent(error: unknown): boolean {
+  return ['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENXIO'].includes(
+    (error as NodeJS.ErrnoException).code ?? '',
+  );
+}
+
+/** The launch as a node may store it: with the names of variables but not their values, without token and step input. */
+export function withoutSecrets(launch: Launch): SessionView['launch'] {
+  const { env, actor_token: _, step_input: __, ...rest } = launch;
+  return { ...rest, env_keys: Object.keys(env).sort() };
+}
+
+function parseRef(text: string | undefined): ProcessRef | null {
+  const match = /^(\d{1,10}) (\S.*)$/.exec(text ?? '');
+  return match?.[1] && match[2]
+    ? { pid: Number(match[1]), start: match[2].replace(/\s+/g, ' ').trim() }
+    : null;
+}
+
+function parseJson(text: string | null): unknown {
+  if (!text) return null;
+  try {
+    return JSON.parse(text);
+  } catch {
+    return null;
+  }
+}

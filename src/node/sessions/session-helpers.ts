@@ -1,0 +1,198 @@
+/**
+ * The helpers of one session: the processes of the service that carry its bytes. Each of them can be killed, so this file
+ * looks whether they are alive, replaces the ones that are not, and waits for the pumps at the end of the session.
+ * `shell-scripts.ts` describes what each helper does.
+ */
+import { sleep } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { isAlive, isStopped, type ProcessRef, readStat } from '../../base/proc.ts';
+import { type StreamName, streamNames } from '../../core/event.ts';
+import type { WarningCode } from '../../core/node.ts';
+import type { Launcher } from '../processes/launcher-client.ts';
+import type { Tools } from '../processes/tools.ts';
+import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';
+import type { SessionProcesses } from './session-processes.ts';
+import { DEVNULL_PUMP, KEEPER_AGAIN } from './shell-scripts.ts';
+
+export interface SessionHelpersOptions {
+  files: SessionFiles;
+  processes: SessionProcesses;
+  launcher: Launcher;
+  tools: Tools;
+  /** How long `drain` waits for the pumps, in ms. */
+  drain_ms: number;
+  /** The disk is nearly full and the guard has stopped the pumps. */
+  isPaused(): boolean;
+  /** The state of the session may have changed. */
+  poke(): void;
+  /** Records a warning as a fact of the session. */
+  warn(code: WarningCode, message: string, details: Record<string, unknown>): Promise<void>;
+}
+
+export class SessionHelpers {
+  readonly #options: SessionHelpersOptions;
+  /** When the main process was first seen to have ended without its namespace's init ending. */
+  #headless_since: number | null = null;
+  /** Pumps that are being replaced and not yet reported: the end of the session may come in between. */
+  readonly #pumps_requested = new Set<StreamName>();
+
+  constructor(options: SessionHelpersOptions) {
+    this.#options = options;
+  }
+
+  /** Replaces a killed keeper, pump or feeder, and reports a killed wrapper. */
+  async replaceKilled(handle: HandleFile): Promise<void> {
+    const { files, processes, isPaused, poke } = this.#options;
+    const { main, wrapper, keeper, pumps, feeder } = handle;
+    const needed = [main, wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])];
+    if (needed.every(isAlive)) return;
+    if (!isAlive(wrapper)) poke();
+    if (!isAlive(main) || (await files.has('exit'))) {
+      await this.#endBlockedInit(main);
+      return poke();
+    }
+    if (!isAlive(keeper)) await this.#restartKeeper(handle);
+    for (const stream of streamNames) {
+      if (isAlive(pumps[stream]) || isPaused()) continue;
+      await this.#endOrphanedReader(stream);
+      this.#pumps_requested.add(stream);
+      if (!(await this.#restart(spoolNames[stream], (now) => isAlive(now.pumps[stream])))) continue;
+      await this.#reportPump(stream);
+    }
+    if (!feeder || isAlive(feeder) || (await files.has('stdin.eof'))) return;
+    // A copy that the dead feeder began must end first; otherwise two feeders would mix their bytes.
+    if ((await processes.list()).feeding) return;
+    if (processes.handle?.again) {
+      await files.mark('stdin.eof');
+      await this.#options.warn('feeder_restarted', 'stdin has ended: keeper and feeder were both killed', {});
+      await files.sendLine('ctl', 'eof');
+    } else if (await this.#restart('feed', (now) => now.feeder !== null && isAlive(now.feeder))) {
+      await this.#options.warn('feeder_restarted', 'the process that feeds stdin was killed', {});
+    }
+  }
+
+  /**
+   * Waits until both pumps have reached the end of their FIFOs. `held`: something else still holds the FIFOs, so only the
+   * command's own bytes are waited for; later bytes go to /dev/null.
+   */
+  async drain(held: boolean): Promise<void> {
+    const { processes, drain_ms } = this.#options;
+    const begun = performance.now();
+    const asleep = streamNames.map(() => 0);
+    let pumps: ProcessRef[] = [];
+    for (let wait_ms = 2; ; wait_ms = Math.min(wait_ms * 2, 50)) {
+      // The keeper still replaces killed pumps, and stays until all of them have ended.
+      await processes.readHandle();
+      const { handle } = processes;
+      pumps = handle ? Object.values(handle.pumps) : [];
+      const states = pumps.map((ref) => {
+        const stat = readStat(ref.pid);
+        return stat?.start === ref.start && stat.state !== 'Z' ? stat.state : null;
+      });
+      const over = states.every((state) => state === null) && !(handle && isAlive(handle.keeper));
+      if (over || processes.closed) return;
+      for (const [index, state] of states.entries()) if (state === 'S') asleep[index]!++;
+      const late = performance.now() - begun > drain_ms;
+      // A pump that sleeps has emptied its FIFO; one that is stopped (T) has not.
+      const through = states.every((state, index) => state === null || asleep[index]! >= 2);
+      if (!states.includes('T') && ((held && through) || late)) break;
+      await sleep(wait_ms);
+    }
+    await this.#discardRest(pumps);
+  }
+
+  /** Warns of pumps that were replaced during the end of the session. */
+  async reportLatePumps(): Promise<void> {
+    for (const stream of streamNames) {
+      const late = await this.#options.files.has(`${spoolNames[stream]}.again`);
+      if (late || this.#pumps_requested.has(stream)) await this.#reportPump(stream);
+    }
+  }
+
+  #reportPump(stream: StreamName): Promise<void> {
+    this.#pumps_requested.delete(stream);
+    const message = `the process that stores ${stream} was killed; up to 128 KiB may be missing`;
+    return this.#options.warn('pump_restarted', message, { stream });
+  }
+
+  /** Replaces the pumps by readers that discard what they read. */
+  async #discardRest(pumps: ProcessRef[]): Promise<void> {
+    const { files, launcher, tools } = this.#options;
+    for (const name of Object.values(spoolNames)) {
+      const argv: [string, ...string[]] = [tools.sh, '-c', DEVNULL_PUMP, 'svc', tools.cat, `pipes/${name}`];
+      const { pid } = await launcher.spawn(argv, files.dir, { LC_ALL: 'C' });
+      // Its FIFO is open once the shell has become `cat`; only then may the other reader end.
+      for (let tries = 0; tries < 100 && /sh$/.test(readStat(pid)?.name ?? ''); tries++) await sleep(10);
+    }
+    for (const ref of pumps) if (isAlive(ref)) process.kill(ref.pid, 'SIGKILL');
+  }
+
+  /**
+   * The wrapper learns of the end from the namespace's init. An agent can block that process with ptrace, so that the end
+   * would never be noticed. Killing it makes the kernel end the rest, and the wrapper writes `exit`.
+   */
+  async #endBlockedInit(main: ProcessRef): Promise<void> {
+    const { files, processes } = this.#options;
+    if (!processes.liveInit || isAlive(main) || (await files.has('exit'))) return;
+    this.#headless_since ??= performance.now();
+    if (performance.now() - this.#headless_since > limits.init_end_ms) await processes.end(0);
+  }
+
+  /** Sends the keeper a command. Returns true once `done` accepts the new handle, false after about 2 s. */
+  async #restart(command: string, done: (handle: HandleFile) => boolean): Promise<boolean> {
+    const { files, processes } = this.#options;
+    if (!(await files.sendLine('ctl', command))) return false;
+    for (let tries = 0; tries < 100; tries++) {
+      await sleep(20);
+      await processes.readHandle();
+      if (processes.closed || (await files.has('exit'))) return false;
+      if (processes.handle && done(processes.handle)) return true;
+    }
+    return false;
+  }
+
+  /** A killed careful pump leaves its `dd` behind, which would read the next bytes and lose them. */
+  async #endOrphanedReader(stream: StreamName): Promise<void> {
+    const { files, processes, tools } = this.#options;
+    const piece = `${spoolNames[stream]}.piece`;
+    if (!(await files.has(piece))) return;
+    for (const { pid, start, command } of (await processes.list()).members) {
+      if (command.startsWith(`${tools.dd} `) && command.includes(` of=${piece}`) && isAlive({ pid, start })) {
+        process.kill(pid, 'SIGKILL');
+      }
+    }
+  }
+
+  async #restartKeeper(handle: HandleFile): Promise<void> {
+    const { files, processes, launcher, tools } = this.#options;
+    const { sh, mv, cat, ps, dd, sleep: sleepTool } = tools;
+    const refs = [handle.wrapper, handle.pumps.stdout, handle.pumps.stderr];
+    const words = refs.flatMap((ref) => [String(ref.pid), ref.start]);
+    const feeder = handle.feeder ? [String(handle.feeder.pid), handle.feeder.start] : ['', ''];
+    const main = [String(handle.main.pid), handle.main.start];
+    const init = handle.init ? [String(handle.init.pid), handle.init.start] : ['', ''];
+    const first = [mv, cat, ps ?? '', handle.boot_id, handle.no_cgroup ? '1' : '', dd, sleepTool];
+    await launcher.spawn(
+      [sh, '-c', KEEPER_AGAIN, 'svc', ...first, ...words, ...feeder, ...main, ...init],
+      files.dir,
+      { LC_ALL: 'C' },
+    );
+    for (let tries = 0; tries < 100; tries++) {
+      await sleep(20);
+      await processes.readHandle();
+      if (processes.closed || (processes.handle && isAlive(processes.handle.keeper))) return;
+    }
+  }
+}
+
+/** Continues helpers that are stopped. A guard that is killed after it stopped pumps would leave the agent blocked. */
+export function continueStopped({ wrapper, keeper, pumps, feeder }: HandleFile): void {
+  for (const ref of [wrapper, keeper, pumps.stdout, pumps.stderr, ...(feeder ? [feeder] : [])]) {
+    if (!isStopped(ref)) continue;
+    try {
+      process.kill(ref.pid, 'SIGCONT');
+    } catch {
+      // It has ended meanwhile.
+    }
+  }
+}

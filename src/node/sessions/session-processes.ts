@@ -1,0 +1,160 @@
+/**
+ * The processes of one session: the process tree of its command, and the helpers of the service that the `handle` file
+ * names. This file lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
+ */
+import { sleep } from '../../base/async.ts';
+import { limits } from '../../base/limits.ts';
+import { isAlive, type ProcessRef } from '../../base/proc.ts';
+import { problems } from '../../core/problem.ts';
+import type { Cleanup } from '../../core/session.ts';
+import { isCgroupOf, isPopulated, removeCgroup } from '../processes/cgroup.ts';
+import type { Launcher } from '../processes/launcher-client.ts';
+import type { Terminated, TreeAnswer, TreeMember, TreeRequest } from '../processes/process-tree.ts';
+import type { HandleFile, SessionFiles } from './session-files.ts';
+
+/** How to list or end a tree. */
+interface TreeOptions {
+  /** Seconds since boot when the main process ended; null: not known. */
+  exit_uptime_s?: number | null;
+  /** The helpers count as part of the tree. */
+  with_helpers?: boolean;
+}
+
+export class SessionProcesses {
+  readonly #session_id: string;
+  readonly #files: SessionFiles;
+  /** As `launch.json` has it; it may name any folder. */
+  readonly #recorded_cgroup: string | null;
+  readonly #launcher: Launcher;
+  #handle: HandleFile | null = null;
+  /** Members that earlier listings found. */
+  #known: ProcessRef[] = [];
+  #closed = false;
+
+  constructor(
+    session_id: string,
+    { files, cgroup, launcher }: { files: SessionFiles; cgroup: string | null; launcher: Launcher },
+  ) {
+    this.#session_id = session_id;
+    this.#files = files;
+    this.#recorded_cgroup = cgroup;
+    this.#launcher = launcher;
+  }
+
+  /** The `handle` file as last read; null until the wrapper has written it. */
+  get handle(): HandleFile | null {
+    return this.#handle;
+  }
+
+  /** Reads `handle` again. A file that cannot be read does not replace what is known. */
+  async readHandle(): Promise<void> {
+    this.#handle = (await this.#files.readHandle()) ?? this.#handle;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Waits that are in progress end. No process is touched. */
+  close(): void {
+    this.#closed = true;
+  }
+
+  /** The cgroup that all processes of the command are in; null if there is none. */
+  get cgroup(): string | null {
+    const folder = this.#recorded_cgroup;
+    if (!folder || this.#handle?.no_cgroup || !isCgroupOf(folder, this.#session_id)) return null;
+    return folder;
+  }
+
+  /** Removes the cgroup's folder, unless a process that was kept is still in it. */
+  async removeCgroup(): Promise<void> {
+    const folder = this.#recorded_cgroup;
+    if (folder && isCgroupOf(folder, this.#session_id)) await removeCgroup(folder);
+  }
+
+  /** The init of the agent's pid namespace, while it is alive. */
+  get liveInit(): ProcessRef | null {
+    const init = this.#handle?.init;
+    return init && isAlive(init) ? init : null;
+  }
+
+  /** Lists the tree. Later listings include these processes even if their descent no longer shows that they belong to it. */
+  list({ exit_uptime_s = null }: TreeOptions = {}): Promise<TreeAnswer> {
+    return this.#sweep(null, [], { exit_uptime_s });
+  }
+
+  async #sweep(
+    signal: TreeRequest['signal'],
+    terminated: Terminated[],
+    { exit_uptime_s = null, with_helpers = false }: TreeOptions,
+  ): Promise<TreeAnswer> {
+    const handle = with_helpers ? null : this.#handle;
+    const helpers = handle
+      ? [
+          handle.wrapper,
+          handle.keeper,
+          ...Object.values(handle.pumps),
+          ...(handle.feeder ? [handle.feeder] : []),
+        ]
+      : [];
+    const answer = await this.#launcher.sweep({
+      session_id: this.#session_id,
+      pipes: this.#files.path('pipes'),
+      cgroup: this.cgroup,
+      main: handle?.main ?? null,
+      init: handle?.init ?? null,
+      wrapper: handle?.wrapper ?? null,
+      helpers,
+      known: this.#known,
+      exit_uptime_s,
+      signal,
+      terminated,
+    });
+    this.#known = answer.members.map(({ pid, start }) => ({ pid, start }));
+    return answer;
+  }
+
+  /**
+   * Ends the tree: TERM and CONT, then KILL after `grace_ms`, until two scans find no process (or the cgroup is empty) and
+   * the init of its pid namespace is gone. Gives up `limits.kill_wait_ms` after the grace period and returns the survivors.
+   * Throws `node_unreachable` if the node closes first.
+   */
+  async end(
+    grace_ms: number,
+    options: TreeOptions = {},
+  ): Promise<{ cleanup: Cleanup | null; survivors: TreeMember[] }> {
+    const begun = performance.now();
+    let terminated: Terminated[] = [];
+    let empty = 0;
+    let empty_since = begun;
+    for (let wait_ms = 5; ; wait_ms = Math.min(wait_ms * 2, 100)) {
+      if (!options.with_helpers && empty > 0 && (await this.#isProvenEmpty())) break;
+      const now = performance.now();
+      const past_ms = now - begun;
+      if (empty === 0) empty_since = now;
+      // An init without other processes ends at once, unless something blocks it.
+      const blocked = now - empty_since > limits.init_end_ms;
+      const signal = past_ms >= grace_ms || blocked ? 'SIGKILL' : 'SIGTERM';
+      const answer = await this.#sweep(signal, terminated, options);
+      terminated = answer.terminated;
+      empty = answer.members.length === 0 ? empty + 1 : 0;
+      const init = this.liveInit;
+      if (empty >= 2 && !init) break;
+      if (past_ms > grace_ms + limits.kill_wait_ms && (empty === 0 || init)) {
+        const held = init ? [{ ...init, ppid: 0, command: 'init of the pid namespace' }] : [];
+        return { cleanup: null, survivors: [...answer.members, ...held] };
+      }
+      const left_ms = grace_ms - past_ms;
+      await sleep(left_ms > 0 ? Math.min(wait_ms, left_ms) : wait_ms);
+      // Returning now would report a living tree as ended. The caller asks the next service process instead.
+      if (this.#closed) throw problems.nodeUnreachable();
+    }
+    return { cleanup: (await this.#isProvenEmpty()) ? 'proven' : 'swept', survivors: [] };
+  }
+
+  /** The kernel reports that nothing is left: the cgroup is empty, or the pid namespace has lost its init. */
+  async #isProvenEmpty(): Promise<boolean> {
+    return (this.#handle?.init != null && !this.liveInit) || (await isPopulated(this.cgroup)) === false;
+  }
+}

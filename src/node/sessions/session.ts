@@ -1,0 +1,486 @@
+/**
+ * One session on this machine. The files of its directory determine its state, and every step can be repeated, so that a
+ * node that was killed at any point continues from there. A session decides nothing about agents: it reports what it
+ * observes as numbered facts, and ends processes on request or after the main process has ended.
+ *
+ *   launch.json ─▶ starting ── handle, and spawn says `run` ─▶ running
+ *                     │                                           │
+ *                     │  exit · another boot · deleted directory  │  exit · another boot · deleted directory
+ *                     │  no wrapper, so the node claims it        │  wrapper and main process are gone
+ *                     ▼                                           ▼
+ *                  finishing: end the tree, drain the pumps ─▶ fact `ended`, file `ended`
+ *
+ * The facts `started` and `ended` in the file `facts` determine the phase. `finishing` is not stored: a node that is killed
+ * there finds the same files and does it again.
+ */
+import { type FSWatcher, watch } from 'node:fs';
+import { sleep } from '../../base/async.ts';
+import type { Clock } from '../../base/clock.ts';
+import { failpoint } from '../../base/failpoint.ts';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import { isAlive, type ProcessRef } from '../../base/proc.ts';
+import type { StreamName } from '../../core/event.ts';
+import type { SessionEnd, SessionFact, SessionView, StopReport, WarningCode } from '../../core/node.ts';
+import { problems } from '../../core/problem.ts';
+import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../../core/session.ts';
+import type { Launcher } from '../processes/launcher-client.ts';
+import type { Tools } from '../processes/tools.ts';
+import { explainExit, failed } from './exit-status.ts';
+import type { HandleFile, LaunchFile, SessionFiles, SpawnFile } from './session-files.ts';
+import { continueStopped, SessionHelpers } from './session-helpers.ts';
+import { SessionProcesses } from './session-processes.ts';
+
+/** What a node provides to its sessions. */
+export interface SessionHost {
+  readonly boot_id: string;
+  readonly launcher: Launcher;
+  readonly tools: Tools;
+  readonly log: Logger;
+  readonly clock: Clock;
+  /** Time between TERM and KILL for what the main process leaves behind. */
+  readonly leftover_grace_ms: number;
+  /** How long the end of a session waits for the pumps. */
+  readonly drain_ms: number;
+  /** The disk is nearly full and the guard has stopped the pumps. */
+  isPaused(): boolean;
+  /** Called with each new fact, once it is in the file `facts`. */
+  fact(fact: SessionFact): void;
+  /** A spool may have grown. */
+  wake(session_id: string): void;
+}
+
+interface Outcome {
+  exit: Exit;
+  ended_at_ms: number;
+  /** Seconds since boot when the wrapper saw the end; null: not known. */
+  uptime_s: number | null;
+  /** False if no process can be left: the host has restarted, or nothing was started. */
+  processes: boolean;
+}
+
+export class LocalSession {
+  readonly id: string;
+  readonly files: SessionFiles;
+  readonly facts: SessionFact[];
+  readonly #host: SessionHost;
+  readonly #file: LaunchFile;
+  readonly #processes: SessionProcesses;
+  readonly #helpers: SessionHelpers;
+  #spawn: SpawnFile | null = null;
+  /** True while the launcher starts the wrapper; then the wrapper, until it has claimed the session. */
+  #launching: boolean | ProcessRef = false;
+  #launch_error: string | null = null;
+  #wrapper_gone = false;
+  #finishing = false;
+  #stop: Promise<StopReport> | null = null;
+  #watch: FSWatcher | null = null;
+  #watch_failed = false;
+  #run: Promise<void> | null = null;
+  #again = false;
+  #closed = false;
+  #stdin_bytes = 0;
+  #seen: Record<StreamName, number | null> = { stdout: null, stderr: null };
+  #waiters: (() => void)[] = [];
+  #recording: Promise<void> = Promise.resolve();
+
+  constructor(id: string, files: SessionFiles, file: LaunchFile, facts: SessionFact[], host: SessionHost) {
+    this.id = id;
+    this.files = files;
+    this.#file = file;
+    this.facts = facts;
+    this.#host = host;
+    const { launcher, tools, drain_ms } = host;
+    this.#processes = new SessionProcesses(id, { files, cgroup: file.cgroup, launcher });
+    this.#helpers = new SessionHelpers({
+      files,
+      processes: this.#processes,
+      launcher,
+      tools,
+      drain_ms,
+      isPaused: () => host.isPaused(),
+      poke: () => this.poke(),
+      warn: (code, message, details) => this.warn(code, message, details),
+    });
+  }
+
+  get launch(): SessionView['launch'] {
+    return this.#file.launch;
+  }
+
+  get end(): SessionEnd | null {
+    const body = this.facts.findLast((fact) => fact.body.kind === 'ended')?.body;
+    return body?.kind === 'ended' ? body.end : null;
+  }
+
+  get phase(): SessionView['phase'] {
+    if (this.end) return 'ended';
+    return this.facts.some((fact) => fact.body.kind === 'started') ? 'running' : 'starting';
+  }
+
+  /** There is no watch on the directory. */
+  get polled(): boolean {
+    return this.#watch === null;
+  }
+
+  get hasCgroup(): boolean {
+    return this.#processes.cgroup !== null;
+  }
+
+  /** This process started it, and its wrapper may not have claimed it yet. */
+  get launching(): boolean {
+    return this.#launching !== false && this.phase === 'starting';
+  }
+
+  /** The wrapper is gone, so that nothing reports the end of the main process: it has to be polled. */
+  get orphaned(): boolean {
+    return this.#wrapper_gone;
+  }
+
+  view(): SessionView {
+    const started = this.facts.find((fact) => fact.body.kind === 'started')?.body;
+    return {
+      session_id: this.id,
+      launch: this.launch,
+      phase: this.phase,
+      pid: started?.kind === 'started' ? started.pid : null,
+      started_at_ms: started?.kind === 'started' ? started.started_at_ms : null,
+      end: this.end,
+      stdin_bytes: this.#stdin_bytes,
+      facts: [...this.facts],
+    };
+  }
+
+  /** Watches the directory and reads it once. `launching`: this process is starting the session. */
+  async open(launching: boolean, watches: boolean): Promise<void> {
+    this.#launching = launching;
+    this.#stdin_bytes = await this.files.size('stdin');
+    if (this.end) return;
+    if (watches) this.#openWatch();
+    this.poke();
+  }
+
+  /** The launcher has answered; null: it could not start the wrapper. */
+  launched(wrapper: ProcessRef | null, error?: Error): void {
+    this.#launching = wrapper ?? false;
+    this.#launch_error = error?.message ?? null;
+    this.poke();
+  }
+
+  /** Stops watching. No process is touched. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#processes.close();
+    this.#watch?.close();
+    this.#watch = null;
+    this.#notify();
+    await this.#run;
+  }
+
+  /** Something may have changed: reads the files, now or when the current reading has ended. */
+  poke(): void {
+    this.#again = true;
+    if (this.#run || this.#closed || this.end) return;
+    this.#run = this.#update().finally(() => {
+      this.#run = null;
+    });
+  }
+
+  /** Resolves when the phase is no longer `starting`. Throws `node_unreachable` if the node closes first. */
+  async started(): Promise<void> {
+    while (this.phase === 'starting') {
+      if (this.#closed) throw problems.nodeUnreachable();
+      await this.#change();
+    }
+  }
+
+  /** Compares sizes with the last ones: a watch can lose an event, and there may be no watch. */
+  poll(): void {
+    if (this.end) return;
+    const stdout = this.files.sizeNow('out');
+    const stderr = this.files.sizeNow('err');
+    if (stdout !== this.#seen.stdout || stderr !== this.#seen.stderr) {
+      this.#seen = { stdout, stderr };
+      this.#host.wake(this.id);
+    }
+    if (this.phase === 'starting' || this.#wrapper_gone || this.files.sizeNow('exit') !== null) this.poke();
+  }
+
+  /** The stdin journal has grown to `length` bytes. Wakes the feeder. */
+  async fed(length: number): Promise<void> {
+    this.#stdin_bytes = length;
+    await this.files.sendLine('wake', '');
+  }
+
+  // --- reading the files -------------------------------------------------------------------------------------
+
+  #openWatch(): void {
+    try {
+      this.#watch = watch(this.files.dir, { persistent: false }, (_event, name) => this.#changed(name));
+      this.#watch.on('error', () => this.#watchLost());
+    } catch (error) {
+      this.#watchLost(error);
+    }
+  }
+
+  /** The limit of watches is reached, or the file system has none: the session is polled from now on. */
+  #watchLost(error?: unknown): void {
+    this.#watch?.close();
+    this.#watch = null;
+    if (this.#watch_failed) return;
+    this.#watch_failed = true;
+    this.#host.log.debug(
+      { session_id: this.id, error: String(error ?? '') },
+      'cannot watch the session directory; polling it',
+    );
+  }
+
+  #changed(name: string | Buffer | null): void {
+    if (name === 'out' || name === 'err') this.#host.wake(this.id);
+    else if (name === 'exit' || name === 'handle' || name === 'spawn') this.poke();
+    else if (name === null) {
+      this.#host.wake(this.id);
+      this.poke();
+    }
+  }
+
+  #change(): Promise<void> {
+    return new Promise((resolve) => this.#waiters.push(resolve));
+  }
+
+  #notify(): void {
+    const waiters = this.#waiters;
+    this.#waiters = [];
+    for (const waiter of waiters) waiter();
+  }
+
+  async #update(): Promise<void> {
+    while (this.#again && !this.#closed && !this.end) {
+      this.#again = false;
+      try {
+        await this.#updateOnce();
+      } catch (error) {
+        if (this.#closed) return;
+        this.#host.log.error({ session_id: this.id, error: String(error) }, 'cannot read the session');
+      }
+    }
+  }
+
+  async #updateOnce(): Promise<void> {
+    const exit = await this.files.readExit();
+    await this.#processes.readHandle();
+    this.#spawn ??= await this.files.readSpawn();
+    const { handle } = this.#processes;
+    const same_boot = (handle?.boot_id ?? this.#file.boot_id) === this.#host.boot_id;
+    if (handle && this.#spawn?.ok && same_boot && this.phase === 'starting') {
+      failpoint('handle');
+      // The command has its variables; nothing else needs the file.
+      await this.files.dropEnvironment();
+      const started_at_ms = this.#host.clock.now();
+      await this.#record({ kind: 'started', pid: handle.main.pid, started_at_ms });
+    }
+    if (exit) {
+      failpoint('exit');
+      const explained = await explainExit(exit, this.#spawn, this.launch.workdir, () => this.#lastError());
+      return this.#finish({
+        exit: explained,
+        ended_at_ms: exit.at_ms,
+        uptime_s: exit.uptime_s,
+        processes: same_boot,
+      });
+    }
+    if (handle && !same_boot) return this.#finish(this.#withoutProcesses(failed('host_restarted', null)));
+    if (!(await this.files.exist())) return this.#updateWithoutFiles(handle);
+    if (await this.files.isAliveHeld()) return;
+    if (handle) return this.#updateWithoutWrapper(handle);
+    if (this.#launching === true) return;
+    if (this.#launching && isAlive(this.#launching)) {
+      await sleep(5);
+      this.#again = true;
+      return;
+    }
+    if (this.#launching && (await this.files.readHandle())) {
+      this.#again = true;
+      return;
+    }
+    await this.#endUnstarted();
+  }
+
+  /** Somebody has deleted the directory: no `exit` will ever appear there. */
+  async #updateWithoutFiles(handle: HandleFile | null): Promise<void> {
+    if (this.#launching === true) return;
+    this.#wrapper_gone = true;
+    if (handle ? isAlive(handle.main) : this.#launching && isAlive(this.#launching)) return;
+    const exit = failed('session_lost', 'the session directory is gone');
+    await this.#finish({ ...this.#withoutProcesses(exit), processes: handle !== null });
+  }
+
+  /** There is a handle and no exit, and nobody holds `alive`: the wrapper was killed. */
+  async #updateWithoutWrapper(handle: HandleFile): Promise<void> {
+    if (await this.files.has('exit')) {
+      this.#again = true;
+      return;
+    }
+    this.#wrapper_gone = true;
+    if (isAlive(handle.main)) return;
+    const exit = this.#spawn?.ok === false ? failed(this.#spawn.reason, this.#spawn.message) : null;
+    await this.#finish({
+      exit: exit ?? failed('exit_status_unknown', 'the process that waits for the command was killed'),
+      ended_at_ms: this.#host.clock.now(),
+      uptime_s: null,
+      processes: true,
+    });
+  }
+
+  /** No handle, nobody holds `alive`, and no start is in progress: claims the session, so that it can never start. */
+  async #endUnstarted(): Promise<void> {
+    const unclaimed = await this.files.claim();
+    if (!unclaimed) {
+      // The wrapper died between claim and handle; what it had started must not continue unseen.
+      await this.#processes.end(0, { with_helpers: true });
+      if (await this.files.readHandle()) {
+        this.#again = true;
+        return;
+      }
+    }
+    await this.#finish(
+      this.#withoutProcesses(failed('spawn_failed', this.#launch_error ?? START_INTERRUPTED)),
+    );
+  }
+
+  #withoutProcesses(exit: Exit): Outcome {
+    return { exit, ended_at_ms: this.#host.clock.now(), uptime_s: null, processes: false };
+  }
+
+  /** The last line that a failed start left on stderr. */
+  async #lastError(): Promise<string> {
+    const text = await this.files.readTail('err', 1024);
+    return (text.trim().split('\n').at(-1) ?? '').replace(/[\x00-\x1f\x7f]+/g, ' ');
+  }
+
+  // --- the end ---------------------------------------------------------------------------------------------------
+
+  async #finish(outcome: Outcome): Promise<void> {
+    this.#finishing = true;
+    const { cleanup, leftovers } = outcome.processes
+      ? await this.#endTree(outcome.uptime_s)
+      : { cleanup: null, leftovers: [] };
+    if (this.#closed) return;
+    if (outcome.processes) {
+      // The wrapper sends this too, unless it was killed.
+      await this.files.sendLine('ctl', 'end');
+      await this.#helpers.drain(leftovers.length > 0);
+      await this.#helpers.reportLatePumps();
+    }
+    if (this.#closed) return;
+    await this.files.dropEnvironment().catch(() => {});
+    const sizes = await this.files.sizes();
+    failpoint('ended');
+    await this.#record({
+      kind: 'ended',
+      end: { exit: outcome.exit, sizes, cleanup, leftovers, ended_at_ms: outcome.ended_at_ms },
+    });
+    await this.files.mark('ended').catch(() => {});
+    this.#watch?.close();
+    this.#watch = null;
+    await this.removeCgroup();
+  }
+
+  /** Removes the cgroup, unless a process that was kept is still in it. */
+  async removeCgroup(): Promise<void> {
+    await this.#processes.removeCgroup();
+  }
+
+  /** Ends what the command left behind, or lists it if the agent's `on_exit` is `keep`. */
+  async #endTree(uptime_s: number | null): Promise<{ cleanup: Cleanup | null; leftovers: Leftover[] }> {
+    const stopped = await this.#stop;
+    if (stopped?.cleanup) return { cleanup: stopped.cleanup, leftovers: [] };
+    if (this.launch.on_exit === 'keep' && !stopped) {
+      const answer = await this.#processes.list({ exit_uptime_s: uptime_s });
+      const leftovers = answer.members.map(({ pid, command }) => ({ pid, command }));
+      const empty = answer.populated === false ? 'proven' : 'swept';
+      return { cleanup: leftovers.length === 0 ? empty : null, leftovers };
+    }
+    const { leftover_grace_ms } = this.#host;
+    const { cleanup, survivors } = await this.#processes.end(leftover_grace_ms, { exit_uptime_s: uptime_s });
+    return { cleanup, leftovers: survivors.map(({ pid, command }) => ({ pid, command })) };
+  }
+
+  /** Lists the process tree, so that a member that later hides its descent is known. */
+  async note(): Promise<void> {
+    if (this.#processes.handle && !this.end && !this.#finishing) await this.#processes.list();
+  }
+
+  /**
+   * Ends the whole tree; see `Node.stop`. Idempotent: concurrent calls share one result, and an ended session returns how
+   * it was cleaned up.
+   */
+  stop(grace_ms: number): Promise<StopReport> {
+    const { end } = this;
+    if (end) return Promise.resolve({ cleanup: end.cleanup ?? 'swept', survivors: [] });
+    this.#stop ??= this.#stopNow(grace_ms).finally(() => {
+      this.#stop = null;
+      this.poke();
+    });
+    return this.#stop;
+  }
+
+  async #stopNow(grace_ms: number): Promise<StopReport> {
+    for (let waited_ms = 0; this.phase === 'starting' && waited_ms < limits.start_wait_ms; waited_ms += 20) {
+      await sleep(20);
+    }
+    if (this.end) return { cleanup: this.end.cleanup ?? 'swept', survivors: [] };
+    const handle_missing = this.#processes.handle === null;
+    // From now on nothing can start it: a late wrapper finds the claim taken.
+    if (handle_missing) await this.files.claim();
+    const { cleanup, survivors } = await this.#processes.end(grace_ms, {
+      with_helpers: handle_missing,
+    });
+    return { cleanup, survivors: survivors.map(({ pid }) => pid) };
+  }
+
+  /** Checks that the helpers are alive and not stopped, and replaces the killed ones. */
+  async checkHelpers(): Promise<void> {
+    const { handle } = this.#processes;
+    if (this.end) return;
+    this.poll();
+    const same_boot = handle?.boot_id === this.#host.boot_id;
+    if (handle && same_boot && !this.#host.isPaused()) continueStopped(handle);
+    if (!handle || this.#finishing || !same_boot) return this.poke();
+    await this.#helpers.replaceKilled(handle);
+  }
+
+  // --- facts -----------------------------------------------------------------------------------------------------
+
+  /** Records a warning, up to `limits.session_troubles_max` of them; does nothing on an ended session. */
+  async warn(code: WarningCode, error: string, details: Record<string, unknown>): Promise<void> {
+    if (this.end || this.facts.length > limits.session_troubles_max) return;
+    await this.#record({ kind: 'trouble', code, error, details });
+  }
+
+  /** The last recorded warning that has one of these codes; null if there is none. */
+  lastWarning(codes: readonly WarningCode[]): WarningCode | null {
+    const matches = (fact: SessionFact) => fact.body.kind === 'trouble' && codes.includes(fact.body.code);
+    const body = this.facts.findLast(matches)?.body;
+    return body?.kind === 'trouble' ? body.code : null;
+  }
+
+  /** Records facts one after the other, so that their numbers have no gaps and their lines do not mix. */
+  #record(body: SessionFact['body']): Promise<void> {
+    const done = this.#recording.then(() => this.#recordNow(body));
+    this.#recording = done.catch(() => {});
+    return done;
+  }
+
+  async #recordNow(body: SessionFact['body']): Promise<void> {
+    const number = this.facts.length + 1;
+    const fact: SessionFact = { session_id: this.id, number, at_ms: this.#host.clock.now(), body };
+    await this.files.appendFact(fact).catch(async (error: unknown) => {
+      // An end is reported even if it cannot be stored: the next process finds no directory and reports the same.
+      if (body.kind !== 'ended' || (await this.files.exist())) throw error;
+    });
+    this.facts.push(fact);
+    this.#host.fact(fact);
+    this.#notify();
+  }
+}

@@ -1,0 +1,356 @@
+/**
+ * The shell scripts that run beside an agent. They are passed as `sh -c "$script"`, so that an upgrade cannot change them
+ * under a running shell. They must work in dash, bash (also version 3.2 as `sh`) and busybox. Programs are given as
+ * absolute paths.
+ *
+ * - The **wrapper** starts the others and waits for the command in the foreground (in the background a shell would make it
+ *   ignore SIGINT). It writes the exit status.
+ * - The **keeper** holds the FIFOs open, starts pumps and feeder, and follows commands on the control FIFO, so that each of
+ *   them can be replaced.
+ * - A **pump** appends the agent's output to a spool. It is a `cat`. On a disk so small that a fast writer could fill it
+ *   between two checks of the guard, it is a careful pump: it reads into a file whose blocks are already allocated, appends
+ *   from there, and repeats the rest while the disk is full. So a full disk costs time but no byte.
+ * - The **feeder** copies the stdin journal to the agent.
+ * - **INNER** is the last shell before the agent. The environment is the service's until then, because a variable of the
+ *   agent (such as LD_PRELOAD) must not reach a program that has the service's rights. INNER sets the agent's variables
+ *   right before it becomes the agent.
+ * - The **guard** runs once per node and pauses the pumps while the disk is nearly full.
+ *
+ * File descriptors: 0 the agent's stdin · 1 gate (the keeper's write end) · 2 the shell's message about a killed command ·
+ * 3 out, 4 err, 5 in (FIFOs, held open) · 6 the gate's read end (wrapper), journal (keeper) · 7 control FIFO · 8 the file
+ * `spawn` (wrapper), the feeder's wake FIFO (keeper) · 9 alive, held only by the wrapper. On the way to the agent: 3 its
+ * environment, 4 the sandbox's system call filter, 5 bubblewrap's report about its processes. The agent itself gets only 0,
+ * 1 and 2.
+ */
+
+/** Stored in `launch.json`. Raise it whenever a script or a file format of the session directory changes. */
+export const SESSION_VERSION = 2;
+
+const START_TIME = `
+st() {
+  t=
+  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; set -- $t; shift 19; t=$1
+  elif [ -n "$ps" ]; then t=$(LC_ALL=C "$ps" -o lstart= -p "$1")
+  fi
+}`;
+
+const KEEPER = `${START_TIME}
+pump() {
+  if [ -e "$1.piece" ]; then
+    (exec <"pipes/$1" >/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-; careful "$1") &
+  else
+    (exec "$cat" <"pipes/$1" >>"$1" 2>/dev/null 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-) &
+  fi
+  p=$!
+}
+copied() { n=\${1%% byte*}; n=\${n##*[!0-9]}; n=\${n:-0}; }
+careful() {
+  while :; do
+    copied "$(LC_ALL=C "$dd" bs=65536 count=1 conv=notrunc of="$1.piece" 2>&1)"
+    [ "$n" -gt 0 ] || break
+    size=$n at=0
+    copied "$(LC_ALL=C "$dd" bs="$size" count=1 if="$1.piece" 2>&1 >>"$1")"
+    at=$n
+    while [ "$at" -lt "$size" ]; do
+      "$sleep" 0.1 || "$sleep" 1
+      copied "$(LC_ALL=C "$dd" bs=1 skip="$at" count=$((size - at)) if="$1.piece" 2>&1 >>"$1")"
+      at=$((at + n))
+    done
+  done
+}
+feeder() {
+  (
+    exec 5>pipes/in 3>&- 4>&-
+    while :; do
+      "$cat" <&6 >&5 7>&- 8>&-
+      if [ -e stdin.eof ]; then
+        "$cat" <&6 >&5 7>&- 8>&-
+        echo eof >&7
+        exit
+      fi
+      read -r line <&8 || exit
+    done
+  ) &
+  f=$!
+}
+note() {
+  {
+    echo "boot $boot"
+    echo "wrapper $w $wt"
+    echo "keeper $k $kt"
+    echo "pump_out $po $pot"
+    echo "pump_err $pe $pet"
+    [ -z "$f" ] || echo "feeder $f $ft"
+    echo "main $m $mt"
+    [ -z "$i" ] || echo "init $i $it"
+    [ -z "$nocgroup" ] || echo nocgroup
+    [ -z "$again" ] || echo again
+    echo end
+  } >handle.new && "$mv" -f handle.new handle
+}
+gone() {
+  st "$1"
+  [ "$t" = "$2" ] || return 0
+  if read -r t 2>/dev/null <"/proc/$1/stat"; then t=\${t##*) }; else t=$(LC_ALL=C "$ps" -o stat= -p "$1"); fi
+  case $t in Z*) return 0 ;; esac
+  return 1
+}
+# The command's shell has the control FIFO open before it becomes the command, so other processes can obtain the descriptor.
+# They must not decide which process a stop signals, or cause needless helpers: the main process is accepted only once and
+# must be a child of the wrapper, its cgroup is looked up, and only dead helpers are replaced.
+child() {
+  p=
+  if read -r p 2>/dev/null <"/proc/$1/stat"; then p=\${p##*) }; p=\${p#* }; p=\${p%% *}
+  elif [ -n "$ps" ]; then p=$(LC_ALL=C "$ps" -o ppid= -p "$1")
+  fi
+  [ "\${p##* }" = "$w" ] && [ "$1" != "$k" ]
+}
+entered() {
+  while read -r p; do [ "$p" != "$m" ] || return 0; done 2>/dev/null <"$cgroup/cgroup.procs"
+  return 1
+}
+# In a pid namespace, the main process only knows its pid inside. Outside it is the only child of the namespace's init,
+# whose pid bubblewrap has written to the file sandbox.
+outside() {
+  [ -s sandbox ] || return 1
+  while read -r key value; do
+    case $key in '"child-pid":') i=\${value%%,*} ;; esac
+  done <sandbox
+  st "$i"; it=$t
+  # The line has no newline, so read reports a failure.
+  read -r m rest <"/proc/$i/task/$i/children"
+  [ -n "$m" ]
+}
+obey() {
+  while read -r command argument <&7; do
+    case $command in
+      keeper) if [ -z "$k" ]; then k=$argument; st "$k"; kt=$t; fi ;;
+      main) [ -z "$m" ] || continue; m=$argument; outside || child "$m" || { m=; continue; }; [ -z "$cgroup" ] || entered || nocgroup=1; st "$m"; mt=$t; note || exit 1; echo go; exec 1>/dev/null ;;
+      out) gone "$po" "$pot" || continue; pump out; po=$p; st "$po"; pot=$t; note ;;
+      err) gone "$pe" "$pet" || continue; pump err; pe=$p; st "$pe"; pet=$t; note ;;
+      feed) [ -n "$f" ] && gone "$f" "$ft" || continue; feeder; st "$f"; ft=$t; note ;;
+      eof) exec 5>&- ;;
+      end) break ;;
+    esac
+  done
+  # What a killed pump has not read exists only in its FIFO, which disappears when the keeper closes it.
+  if gone "$po" "$pot"; then true >out.again; pump out; po=$p; st "$po"; pot=$t; note; fi
+  if gone "$pe" "$pet"; then true >err.again; pump err; pe=$p; st "$pe"; pet=$t; note; fi
+  if [ -n "$f" ]; then
+    st "$f"
+    [ "$t" != "$ft" ] || kill -KILL "$f"
+  fi
+  exec 3>&- 4>&- 5>&- 6<&- 7>&- 8>&-
+  wait
+}`;
+
+/**
+ * Arguments: `svc mkdir mkfifo mv cat ps chown owner boot stdin cgroup dd sleep boxed command…`. An empty `chown`, `cgroup` or
+ * `boxed` means none. `command` is what the main process executes:
+ * `[setpriv …] [[unshare … --] bwrap … --] [setsid] sh -c INNER svc … argv…`.
+ */
+export const WRAPPER = `
+if (set +o posix) 2>/dev/null; then set +o posix; fi
+mkdir=$1 mkfifo=$2 mv=$3 cat=$4 ps=$5 chown=$6 owner=$7 boot=$8 stdin=$9
+shift 9
+cgroup=$1 dd=$2 sleep=$3 boxed=$4
+shift 4
+f= nocgroup= again= i= k= m= w=$$
+${KEEPER}
+"$mkfifo" -m 600 pipes/alive pipes/gate pipes/out pipes/err pipes/in pipes/ctl pipes/wake 2>/dev/null
+exec 9<>pipes/alive || exit 1
+"$mkdir" claimed 2>/dev/null || exit 0
+[ -z "$chown" ] || "$chown" "$owner" pipes/out pipes/err pipes/in
+exec 1<>pipes/gate 2<>wait.err 3<>pipes/out 4<>pipes/err 6<pipes/gate 7<>pipes/ctl 8>>spawn
+if [ "$stdin" = 1 ]; then exec 5<>pipes/in 0<pipes/in; fi
+trap : HUP INT QUIT TERM USR1 USR2
+(
+  trap '' HUP INT QUIT TERM USR1 USR2
+  exec 0</dev/null 2>/dev/null 8>&- 9>&-
+  st "$w"; wt=$t
+  pump out; po=$p; st "$po"; pot=$t
+  pump err; pe=$p; st "$pe"; pet=$t
+  if [ "$stdin" = 1 ]; then
+    exec 6<stdin 8<>pipes/wake
+    feeder; st "$f"; ft=$t
+  else
+    exec 6<&-
+  fi
+  obey
+) &
+echo "keeper $!" >&7
+exec 1>/dev/null 5>&-
+(
+  if [ -n "$cgroup" ]; then echo 0 2>/dev/null >"$cgroup/cgroup.procs"; fi
+  exec >pipes/out 2>pipes/err 3<environment 4>&- 5>&- 9>&-
+  [ ! -e filter ] || exec 4<filter
+  [ -z "$boxed" ] || exec 5>sandbox
+  exec "$@"
+)
+code=$?
+up=0
+read -r up idle 2>/dev/null </proc/uptime
+echo "$code $up end" 1<>exit.new
+"$mv" -f exit.new exit
+echo end >&7
+exit 0
+`;
+
+/**
+ * Arguments: `svc workdir cat stat places ids masks entries argv…`. Runs as the agent's user, inside the sandbox. It checks:
+ *
+ * - that the mounts show what the node inspected: `places`, one path per line, have the device and inode numbers `ids`
+ *   (empty: nothing was mounted),
+ * - that they are where they should be: the folders `masks` contain nothing but `entries`,
+ * - the workdir and the program.
+ *
+ * Then it sets the agent's environment and becomes the program.
+ */
+export const INNER = `
+dir=$1 cat=$2 stat=$3 places=$4 ids=$5 masks=$6 entries=$7
+shift 7
+newline='
+'
+echo "main $$" >&7
+read -r go <&6 || exit 125
+refuse() { echo "fail $1 $2" >&8; exit "$3"; }
+moved='the workdir is not where it was: a link leads elsewhere'
+if [ -n "$places" ]; then
+  [ "$(IFS=$newline; set -f; "$stat" -c %d:%i -- $places 2>/dev/null)" = "$ids" ] || refuse workdir_refused "$moved" 126
+fi
+while read -r mask; do
+  [ -n "$mask" ] || continue
+  for entry in "$mask"/* "$mask"/.[!.]* "$mask"/..?*; do
+    [ -e "$entry" ] || [ -L "$entry" ] || continue
+    case $newline$entries$newline in
+      *"$newline$entry$newline"*) ;;
+      *) refuse workdir_refused "$moved" 126 ;;
+    esac
+  done
+done <<END
+$masks
+END
+cd -P "$dir" 2>/dev/null || refuse workdir_refused 'the workdir cannot be entered' 126
+[ "$(pwd -P; echo .)" = "$dir
+." ] || refuse workdir_refused "$moved" 126
+variables=$("$cat" <&3; echo .)
+case $variables in
+  *'# end
+.') ;;
+  *) refuse spawn_failed 'the environment could not be read' 125 ;;
+esac
+unset LC_ALL OLDPWD
+{ eval "\${variables%.}"; } 2>/dev/null
+export PWD
+found=
+case $1 in
+  */*) found=$1 ;;
+  *)
+    set -f
+    rest=$PATH:
+    while [ -n "$rest" ]; do
+      entry=\${rest%%:*}
+      rest=\${rest#*:}
+      entry=\${entry:-.}/$1
+      [ -f "$entry" ] || continue
+      found=$entry
+      [ ! -x "$entry" ] || break
+    done
+    set +f
+    ;;
+esac
+[ -n "$found" ] && [ -e "$found" ] || refuse spawn_failed "$1: not found" 127
+[ ! -d "$found" ] || refuse spawn_failed "$1: is a directory" 126
+[ -x "$found" ] || refuse spawn_failed "$1: permission denied" 126
+echo "run $found" >&8
+exec "$@" 3<&- 4<&- 5>&- 6<&- 7>&- 8>&-
+`;
+
+/** Names that shells use themselves. Some shells refuse to set them, and none passes on a foreign value. */
+const SHELL_NAMES = new Set(['PWD', 'OLDPWD', 'PPID', 'OPTIND', 'LINENO', '_']);
+
+/**
+ * The file from which INNER reads the agent's environment. Omits names that no shell variable can have (such as `a.b`), as
+ * dash does with its own environment.
+ */
+export function environmentFile(env: Readonly<Record<string, string>>): string {
+  const lines = Object.entries(env)
+    .filter(([name]) => /^[A-Za-z_][A-Za-z0-9_]*$/.test(name) && !SHELL_NAMES.has(name))
+    // With `command`, a name that the shell reserves (UID in bash) fails alone and does not end the script.
+    .map(([name, value]) => `command export ${name}='${value.replaceAll("'", `'\\''`)}'\n`);
+  return `${lines.join('')}# end\n`;
+}
+
+/**
+ * A keeper that replaces a killed one. Arguments:
+ * `svc mv cat ps boot nocgroup dd sleep w wt po pot pe pet f ft m mt i it`. It opens the FIFOs again and follows commands.
+ * Live pumps and a live feeder continue. How far the journal was copied is known only from the open file that keeper and
+ * feeder shared, so if that feeder dies too, the agent's stdin ends.
+ */
+export const KEEPER_AGAIN = `
+mv=$1 cat=$2 ps=$3 boot=$4 nocgroup=$5 dd=$6 sleep=$7 cgroup=
+shift 7
+w=$1 wt=$2 po=$3 pot=$4 pe=$5 pet=$6 f=$7 ft=$8 m=$9
+shift 9
+mt=$1 i=$2 it=$3
+again=1 k=$$
+${KEEPER}
+trap '' HUP INT QUIT TERM USR1 USR2
+st "$k"; kt=$t
+exec 1>/dev/null 2>/dev/null 3<>pipes/out 4<>pipes/err 7<>pipes/ctl
+if [ -n "$f" ] && [ ! -e stdin.eof ]; then exec 5<>pipes/in; fi
+note
+obey
+`;
+
+/** Reads and discards further output, so that a process that is kept neither blocks nor fills the disk. */
+export const DEVNULL_PUMP = `trap '' HUP INT QUIT TERM; exec "$1" <"$2" >/dev/null 2>&1`;
+
+/**
+ * Arguments: `svc df sleep rm mv ps pause_kib resume_kib sleep_s near_sleep_s`; runs in the sessions folder. Each node has
+ * one guard, which outlives it. It stops the pumps while the disk is nearly full, so that agents block when they write
+ * instead of losing output.
+ */
+export const GUARD = `
+df=$1 sleep=$2 rm=$3 mv=$4 ps=$5 pause=$6 resume=$7 far=$8 near=$9
+trap '' HUP INT QUIT TERM
+${START_TIME}
+pumps() { # signals every live pump, or only checks whether there is one
+  live=
+  for file in */handle; do
+    [ -e "$file" ] && [ ! -e "\${file%/handle}/ended" ] || continue
+    while read -r name pid start; do
+      case $name in pump_out | pump_err) ;; *) continue ;; esac
+      st "$pid"
+      [ -n "$t" ] && [ "$t" = "$start" ] || continue
+      live=1
+      [ -n "$1" ] || return
+      kill "-$1" "$pid"
+    done <"$file"
+  done
+  for folder in */; do
+    [ ! -d "$folder" ] || [ -e "\${folder}handle" ] || [ -e "\${folder}ended" ] || live=1
+  done
+}
+st $$
+echo "$$ $t end" >.guard.new && "$mv" -f .guard.new .guard
+turn=0
+while :; do
+  free=$("$df" -Pk . | { read -r line; read -r name total used free line; echo "$free"; })
+  case $free in '' | *[!0-9]*) free=$resume ;; esac
+  if [ -e .paused ]; then
+    if [ "$free" -ge "$resume" ]; then pumps CONT; "$rm" -f .paused; else pumps STOP; fi
+  elif [ "$free" -lt "$pause" ]; then
+    true >.paused # first, because the next guard must know; not a special builtin, whose failure would end the shell
+    pumps STOP
+  fi
+  turn=$((turn + 1))
+  if [ "$turn" -ge 5 ]; then
+    turn=0
+    pumps ''
+    [ -n "$live" ] || break
+  fi
+  if [ "$free" -lt $((pause * 4)) ]; then "$sleep" "$near"; else "$sleep" "$far"; fi || "$sleep" 1
+done
+"$rm" -f .guard .paused
+`;

@@ -1,0 +1,163 @@
+/** Reads spools by offset, keeps a limited number of them open, and frees committed disk space by punching holes. */
+import { constants, fstatSync, readSync } from 'node:fs';
+import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
+import { KIB, limits, MIB } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import type { StreamName } from '../../core/event.ts';
+import { problems } from '../../core/problem.ts';
+import type { Launcher } from '../processes/launcher-client.ts';
+import type { Tools } from '../processes/tools.ts';
+import { type SessionFiles, spoolNames } from './session-files.ts';
+
+interface Spool {
+  file: FileHandle;
+  users: number;
+  dropped: boolean;
+}
+
+/** New bytes come from the page cache: up to this many are read synchronously, which is faster than the thread pool. */
+const SYNC_READ_BYTES = 64 * KIB;
+
+export class Spools {
+  readonly #open = new Map<string, Spool>();
+  readonly #punched = new Map<string, number>();
+  readonly #launcher: Launcher;
+  readonly #tools: Tools;
+  readonly #keep_bytes: number;
+  readonly #log: Logger;
+  readonly #scratch = Buffer.allocUnsafeSlow(SYNC_READ_BYTES);
+
+  constructor(launcher: Launcher, tools: Tools, keep_bytes: number, log: Logger) {
+    this.#launcher = launcher;
+    this.#tools = tools;
+    this.#keep_bytes = keep_bytes;
+    this.#log = log;
+  }
+
+  /** See `Node.read`: up to `max` bytes from `from`, empty at the current end. Throws `output_lost` if they are gone. */
+  async read(
+    files: SessionFiles,
+    stream: StreamName,
+    from: number,
+    max: number,
+    into?: Uint8Array,
+  ): Promise<Uint8Array> {
+    const path = files.path(spoolNames[stream]);
+    if (from < (await this.#firstByte(path))) throw problems.outputLost();
+    const spool = await this.#acquire(path);
+    if (!spool) {
+      if (from > 0) throw problems.outputLost();
+      return new Uint8Array();
+    }
+    try {
+      if (!into || max < SYNC_READ_BYTES) {
+        const first = into ?? this.#scratch;
+        const got = readSync(spool.file.fd, first, 0, Math.min(max, SYNC_READ_BYTES), from);
+        if (got > 0 ? got < SYNC_READ_BYTES : from === 0) {
+          const bytes = first.subarray(0, got);
+          return into ? bytes : Buffer.from(bytes);
+        }
+      }
+      const { size } = fstatSync(spool.file.fd);
+      if (from > size) throw problems.outputLost();
+      const length = Math.min(max, size - from);
+      if (length === 0) return new Uint8Array();
+      const buffer = into ?? Buffer.allocUnsafe(length);
+      const { bytesRead } = await spool.file.read(buffer, 0, length, from);
+      return buffer.subarray(0, bytesRead);
+    } finally {
+      spool.users--;
+      if (spool.dropped && spool.users === 0) await spool.file.close();
+    }
+  }
+
+  /**
+   * Everything before `offset` is committed: frees its blocks except those of the last `keep_bytes`. Idempotent. Does nothing
+   * without `fallocate`, or if the file system has no holes.
+   */
+  async release(files: SessionFiles, stream: StreamName, offset: number): Promise<void> {
+    const { fallocate } = this.#tools;
+    const until = Math.floor((offset - this.#keep_bytes) / MIB) * MIB;
+    if (!fallocate || until <= 0) return;
+    const path = files.path(spoolNames[stream]);
+    const done = await this.#firstByte(path);
+    if (until - done < Math.min(limits.spool_punch_bytes, this.#keep_bytes)) return;
+    this.#punched.set(path, until);
+    await writeFile(`${path}.from`, `${until}\n`, { mode: 0o600 });
+    const result = await this.#launcher.run(
+      [fallocate, '--punch-hole', '--offset', '0', '--length', String(until), path],
+      { cwd: '/', env: { LC_ALL: 'C' }, output_bytes_max: 4 * KIB, timeout_ms: limits.git_timeout_ms },
+    );
+    if (result.code === 0) return;
+    // The file system may not support holes. The bytes then stay readable.
+    this.#punched.set(path, done);
+    await writeFile(`${path}.from`, `${done}\n`, { mode: 0o600 });
+    this.#log.debug(
+      { path, error: result.stderr.toString().trim() },
+      'cannot free the disk space of a spool',
+    );
+  }
+
+  /** Closes the spools of a session that is being deleted. */
+  async forget(files: SessionFiles): Promise<void> {
+    for (const name of Object.values(spoolNames)) {
+      const path = files.path(name);
+      this.#punched.delete(path);
+      await this.#drop(path);
+    }
+  }
+
+  async close(): Promise<void> {
+    for (const path of [...this.#open.keys()]) await this.#drop(path);
+  }
+
+  /** The offset of the first byte that still exists. Holes read as zeros, so it is stored before a hole is punched. */
+  async #firstByte(path: string): Promise<number> {
+    const known = this.#punched.get(path);
+    if (known !== undefined) return known;
+    const text = await readFile(`${path}.from`, 'latin1').catch(() => '');
+    const from = /^\d{1,15}\n$/.test(text) ? Number(text) : 0;
+    this.#punched.set(path, this.#punched.get(path) ?? from);
+    return from;
+  }
+
+  async #acquire(path: string): Promise<Spool | null> {
+    let spool = this.#open.get(path);
+    if (!spool) {
+      const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+      const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+        // Other errors, such as running out of descriptors, do not mean that the file is missing.
+        if (['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO'].includes(error.code ?? '')) return null;
+        throw error;
+      });
+      if (!file) return null;
+      const raced = this.#open.get(path);
+      if (raced) {
+        await file.close();
+        spool = raced;
+      } else if (!(await file.stat()).isFile()) {
+        await file.close();
+        return null;
+      } else {
+        spool = { file, users: 0, dropped: false };
+      }
+    }
+    spool.users++;
+    // The map is ordered by last use.
+    this.#open.delete(path);
+    this.#open.set(path, spool);
+    for (const old of this.#open.keys()) {
+      if (this.#open.size <= limits.spools_open_max) break;
+      await this.#drop(old);
+    }
+    return spool;
+  }
+
+  async #drop(path: string): Promise<void> {
+    const spool = this.#open.get(path);
+    if (!spool) return;
+    this.#open.delete(path);
+    spool.dropped = true;
+    if (spool.users === 0) await spool.file.close();
+  }
+}

@@ -1,0 +1,188 @@
+/**
+ * Starts sessions: checks the request, creates the session directory, and starts the wrapper in its sandbox. A session id
+ * starts at most once, because wrappers compete for the folder `claimed`. A node that is killed in between finds the
+ * directory and decides from its files (`session.ts`).
+ */
+import { dirname, join } from 'node:path';
+import { failpoint } from '../../base/failpoint.ts';
+import type { Folders } from '../../core/node.ts';
+import { invalid, problems } from '../../core/problem.ts';
+import type { Launch } from '../../core/session.ts';
+import type { Confinement } from '../confinement/sandbox.ts';
+import { seccompFilter } from '../confinement/seccomp-filter.ts';
+import type { LocalNodeOptions } from '../options.ts';
+import { makeCgroup, removeCgroup } from '../processes/cgroup.ts';
+import type { Disk } from './disk.ts';
+import { agentEnvironment, type CommonEnvironment } from './environment.ts';
+import { LocalSession, type SessionHost } from './session.ts';
+import { SESSION_ID, SessionFiles, withoutSecrets } from './session-files.ts';
+import { environmentFile, INNER, SESSION_VERSION, WRAPPER } from './shell-scripts.ts';
+import type { StepFiles } from './step-files.ts';
+
+export interface SessionStarterOptions {
+  node: LocalNodeOptions;
+  host: SessionHost;
+  folders: Folders;
+  disk: Disk;
+  steps: StepFiles;
+  /** The folder of all session directories, as the kernel shows it. */
+  root: string;
+  /** The folder in which cgroups can be created; null: none. */
+  cgroups: string | null;
+  common_environment: CommonEnvironment;
+  /** Called when the directory of a session exists, before anything is started. */
+  onCreated(session: LocalSession): void;
+  /** Deletes the token of a session that could not be created. */
+  dropToken(session_id: string): void;
+  onError(message: string, error: unknown): void;
+  isClosed(): boolean;
+}
+
+/** Throws `invalid_launch` for what no plane requests and no process can be given. */
+export function checkLaunch({ session_id, argv, env }: Launch): void {
+  if (!SESSION_ID.test(session_id)) throw invalid('session_id is not valid', 'invalid_launch');
+  if (argv.length === 0) throw invalid('argv must not be empty', 'invalid_launch');
+  if ([argv, Object.entries(env)].flat(2).some((text) => text.includes('\0'))) {
+    throw invalid('argv and env must not contain NUL', 'invalid_launch');
+  }
+}
+
+export class SessionStarter {
+  readonly #options: SessionStarterOptions;
+
+  constructor(options: SessionStarterOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Creates a session that does not exist yet and starts its wrapper. Throws the Problems of `Folders.resolve` for its workdir,
+   * `disk_space`, `sandbox_unavailable`, `no_step_folder`, or `node_unreachable` if the node is closed; the session then does
+   * not exist. If only the wrapper cannot be started, the session exists and ends with `spawn_failed`.
+   */
+  async start(requested: Launch): Promise<LocalSession> {
+    const { node, host, folders, disk, root, onCreated, onError, isClosed } = this.#options;
+    if (isClosed()) throw problems.nodeUnreachable();
+    const launch = { ...requested, workdir: (await folders.resolve(requested.workdir)).path };
+    if (!(await disk.space()).starts_allowed) throw problems.diskSpace();
+    const id = launch.session_id;
+    await node.sandbox?.check();
+    const dir = join(root, id);
+    const { file, variables } = await this.#createDirectory(launch, dir);
+    const session = new LocalSession(id, new SessionFiles(dir), file, [], host);
+    onCreated(session);
+    await session.open(true, node.watches !== false);
+    failpoint('claim');
+    try {
+      const confinement = await this.#confine(launch, variables);
+      if (confinement) await session.files.putFilter(seccompFilter());
+      // Held until the wrapper is inside the sandbox, so that nothing it was given is replaced before.
+      if (confinement)
+        void session
+          .started()
+          .catch(() => {})
+          .then(confinement.release);
+      const env = { PATH: SYSTEM_PATH, LC_ALL: 'C', SVC_SESSION_ID: id };
+      session.launched(await host.launcher.spawn(this.#wrapper(launch, file.cgroup, confinement), dir, env));
+      failpoint('spawn');
+    } catch (error) {
+      host.log.error({ session_id: id, error: String(error) }, 'cannot start the wrapper of a session');
+      session.launched(null, error as Error);
+    }
+    void disk.ensureGuard().catch((error) => onError('cannot start the disk guard', error));
+    return session;
+  }
+
+  /** Creates the session directory and what the agent finds outside of it; on an error, removes both again. */
+  async #createDirectory(launch: Launch, dir: string) {
+    const { node, host, disk, steps, root, cgroups, common_environment, dropToken } = this.#options;
+    const id = launch.session_id;
+    const cgroup = await makeCgroup(cgroups, id);
+    const file = {
+      version: SESSION_VERSION,
+      boot_id: host.boot_id,
+      created_at_ms: host.clock.now(),
+      cgroup,
+      launch: withoutSecrets(launch),
+    };
+    const careful = node.careful_pumps ?? (await disk.isSmall());
+    try {
+      if (launch.actor_token !== undefined) await node.actor_files?.keep(id, launch.actor_token);
+      if (launch.step_input !== undefined) await steps.make(id, launch.step_input);
+      const variables = await this.#fileVariables(launch);
+      const environment = environmentFile(
+        agentEnvironment(launch, { ...common_environment, more: variables }),
+      );
+      await SessionFiles.create(dir, join(root, `.${id}.tmp`), file, environment, careful);
+      return { file, variables };
+    } catch (error) {
+      dropToken(id);
+      if (cgroup) await removeCgroup(cgroup);
+      const { code } = error as NodeJS.ErrnoException;
+      if (code === 'ENOSPC' || code === 'EDQUOT') throw problems.diskSpace();
+      throw error;
+    }
+  }
+
+  /** The sandbox of an agent; null without one. `variables` name the files that belong to the agent. */
+  async #confine(launch: Launch, variables: Record<string, string>): Promise<Confinement | null> {
+    const { SVC_ACTOR_TOKEN_FILE: token, SVC_STEP_INPUT: step } = variables;
+    const { workdir, owner_id, preset = null, team_id = null } = launch;
+    const confinement = await this.#options.node.sandbox?.agent({
+      ...{ workdir, owner_id, preset, team_id },
+      read: token === undefined ? [] : [dirname(token)],
+      write: step === undefined ? [] : [dirname(step)],
+    });
+    return confinement ?? null;
+  }
+
+  /** The argv of the wrapper; `shell-scripts.ts` documents its arguments. */
+  #wrapper(launch: Launch, cgroup: string | null, confinement: Confinement | null): [string, ...string[]] {
+    const { host, node } = this.#options;
+    const { sh, mkdir, mkfifo, mv, cat, ps, chown, setsid, setpriv, dd, sleep, stat } = host.tools;
+    const user = node.run_as;
+    const drop = user
+      ? [
+          setpriv ?? 'setpriv',
+          `--reuid=${user.uid}`,
+          `--regid=${user.gid}`,
+          '--init-groups',
+          '--inh-caps=-all',
+        ]
+      : [];
+    const { places = [], ids = [], masks = [], entries = [] } = confinement ?? {};
+    const mounted = [places, ids, masks, entries].map((lines) => lines.join('\n'));
+    // `setsid` runs inside the sandbox, so that the leader is the agent and not the process that waits for it there.
+    const command = [
+      ...drop,
+      ...(confinement?.argv ?? []),
+      ...(setsid ? [setsid] : []),
+      ...[sh, '-c', INNER, 'svc', launch.workdir, cat, stat ?? 'stat', ...mounted],
+      ...launch.argv,
+    ];
+    const owner = user ? [chown ?? 'chown', `${user.uid}:${user.gid}`] : ['', ''];
+    const stdin = launch.stdin ? '1' : '0';
+    const boxed = confinement?.pid_namespace ? '1' : '';
+    const tools = [mkdir, mkfifo, mv, cat, ps ?? ''];
+    return [
+      ...([sh, '-c', WRAPPER, 'svc'] as const),
+      ...tools,
+      ...owner,
+      host.boot_id,
+      stdin,
+      cgroup ?? '',
+      ...[dd, sleep, boxed],
+      ...command,
+    ];
+  }
+
+  /** The variables by which an agent finds its files. */
+  async #fileVariables({ session_id, actor_token, step_input }: Launch): Promise<Record<string, string>> {
+    const { node, steps } = this.#options;
+    const actor = actor_token === undefined ? undefined : node.actor_files?.environment(session_id);
+    const step = step_input === undefined ? undefined : await steps.environment(session_id);
+    return { ...actor, ...step };
+  }
+}
+
+/** For the wrapper and its helpers, which name their programs by absolute path. */
+const SYSTEM_PATH = '/usr/bin:/bin:/usr/sbin:/sbin';

@@ -1,0 +1,109 @@
+/**
+ * The data of steps: each session that runs a step gets a folder with its `input`, and leaves its `output` there. The folder
+ * belongs to the agent, so its contents are untrusted: only a regular file is read, up to a limit.
+ */
+import { constants } from 'node:fs';
+import { chown, lstat, mkdir, open, readdir, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '../../base/log.ts';
+import { problems } from '../../core/problem.ts';
+import { type AgentFolderOptions, agentFolder, openAgentFolder } from '../confinement/agent-folder.ts';
+import type { Exec } from '../processes/exec.ts';
+import { removeTree } from '../processes/remove-tree.ts';
+
+export interface StepFilesOptions extends AgentFolderOptions {
+  exec: Exec;
+  log: Logger;
+}
+
+/** The file is missing, a link or a socket is in its place, or the service may not read it. */
+const NO_OUTPUT = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENXIO', 'EACCES'];
+
+export class StepFiles {
+  readonly #options: StepFilesOptions;
+
+  constructor(options: StepFilesOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Creates the folder with its input, replacing an earlier one. Throws `no_step_folder` if agents could not reach it, or if
+   * an earlier folder cannot be removed.
+   */
+  async make(session_id: string, input: string): Promise<void> {
+    await openAgentFolder('steps', this.#options).catch(() => {
+      throw problems.noStepFolder();
+    });
+    const dir = await this.#folder(session_id);
+    await this.#remove(dir);
+    await mkdir(dir, { mode: 0o700 }).catch((error: NodeJS.ErrnoException) => {
+      throw error.code === 'EEXIST' ? problems.noStepFolder() : error;
+    });
+    const file = join(dir, 'input');
+    await writeFile(file, input, { mode: 0o600 });
+    const { run_as } = this.#options;
+    if (!run_as) return;
+    await chown(file, run_as.uid, run_as.gid);
+    await chown(dir, run_as.uid, run_as.gid);
+  }
+
+  /** The variables by which an agent finds its step's files. */
+  async environment(session_id: string): Promise<Record<string, string>> {
+    const dir = await this.#folder(session_id);
+    return { SVC_STEP_INPUT: join(dir, 'input'), SVC_STEP_OUTPUT: join(dir, 'output') };
+  }
+
+  /** The first `max` bytes of the output; null if it is missing, not a regular file, or a link to another user's file. */
+  async output(session_id: string, max: number): Promise<Uint8Array | null> {
+    const flags = constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW;
+    const path = join(await this.#folder(session_id), 'output');
+    const file = await open(path, flags).catch((error: NodeJS.ErrnoException) => {
+      if (NO_OUTPUT.includes(error.code ?? '')) return null;
+      throw error;
+    });
+    if (!file) return null;
+    try {
+      const info = await file.stat();
+      // Without `run_as`, a hard link may name a file that only the service may read.
+      const is_agents = info.uid === (this.#options.run_as?.uid ?? info.uid) && info.nlink === 1;
+      if (!info.isFile() || !is_agents) return null;
+      const bytes = Buffer.alloc(Math.min(info.size, max));
+      const { bytesRead } = await file.read(bytes, 0, bytes.length, 0);
+      return bytes.subarray(0, bytesRead);
+    } finally {
+      await file.close();
+    }
+  }
+
+  /** Deletes a session's folder. Idempotent; logs a warning if that fails. */
+  async drop(session_id: string): Promise<void> {
+    await this.#remove(await this.#folder(session_id));
+  }
+
+  /** Deletes the folders of sessions that no longer exist. */
+  async sweep(known: ReadonlySet<string>): Promise<void> {
+    const dir = await agentFolder('steps', this.#options);
+    const names = await readdir(dir).catch((error: NodeJS.ErrnoException) => {
+      if (error.code === 'ENOENT') return [];
+      throw error;
+    });
+    for (const name of names.filter((one) => !known.has(one))) {
+      await this.#remove(join(dir, name));
+    }
+  }
+
+  /** An agent can prevent the removal. That must not block anything: the node tries again when it starts. */
+  async #remove(dir: string): Promise<void> {
+    const found = await lstat(dir).catch(() => null);
+    if (!found) return;
+    // A folder that was never handed over contains only the service's files.
+    const handed_over = this.#options.run_as !== null && found.uid === this.#options.run_as.uid;
+    const { exec, run_as } = this.#options;
+    const why = await removeTree({ exec, run_as: handed_over ? run_as : null }, dir);
+    if (why !== null) this.#options.log.warn({ dir, why }, 'cannot remove the folder of a step');
+  }
+
+  async #folder(session_id: string): Promise<string> {
+    return join(await agentFolder('steps', this.#options), session_id);
+  }
+}

@@ -1,0 +1,208 @@
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import net from 'node:net';
+import tls from 'node:tls';
+import { createClient } from '@connectrpc/connect';
+import pino from 'pino';
+import { expect, onTestFinished, test } from 'vitest';
+import { limits } from '../../base/limits.ts';
+import { silentLog } from '../../base/log.ts';
+import { invalid, Problem, problemKinds, problems } from '../../core/problem.ts';
+import { type Connection, openConnection } from '../../link/plane/connection.ts';
+import { ActorService } from '../../link/proto/actor_pb.ts';
+import { makeCa, makeKey, makeLeaf } from '../../link/trust/pki.ts';
+import { toProblem } from '../../link/wire.ts';
+import { type ActorListener, type ActorListenerOptions, openActorListener } from './listener.ts';
+
+async function openTestListener(more: Partial<ActorListenerOptions> = {}): Promise<ActorListener> {
+  const listener = await openActorListener({
+    host: '127.0.0.1',
+    port: 0,
+    certificate: null,
+    call: async (call) => call,
+    log: silentLog,
+    ...more,
+  });
+  onTestFinished(() => listener.close());
+  return listener;
+}
+
+async function dial({ port }: ActorListener, ca: string | null = null): Promise<Connection> {
+  const connection = await openConnection({
+    ...{ host: '127.0.0.1', port, servername: '127.0.0.1' },
+    tls: ca === null ? null : { ca },
+  });
+  onTestFinished(() => connection.close());
+  return connection;
+}
+
+/** The response: the result, or the kind and message of the error. */
+async function ask(
+  { transport }: Connection,
+  { method = 'm', params = '{}', authorization = 'Bearer t' as string | null } = {},
+): Promise<unknown> {
+  try {
+    const headers = authorization === null ? {} : { authorization };
+    const { result } = await createClient(ActorService, transport).call({ method, params }, { headers });
+    return JSON.parse(result);
+  } catch (error) {
+    const { kind, message } = toProblem(error, problemKinds);
+    return `${kind}: ${message}`;
+  }
+}
+
+test('passes on a call with its token and caller address, and returns the answer', async () => {
+  const connection = await dial(await openTestListener());
+  expect(await ask(connection, { params: '{"a":[1,"ü"]}', authorization: 'bearer a.b-c_d' })).toEqual({
+    ...{ method: 'm', params: { a: [1, 'ü'] }, token: 'a.b-c_d', ip: '127.0.0.1' },
+  });
+});
+
+test('rejects a call without a bearer token before handling it', async () => {
+  let calls = 0;
+  const connection = await dial(await openTestListener({ call: async () => calls++ }));
+  const long = `Bearer ${'x'.repeat(limits.link_token_chars_max + 1)}`;
+  for (const authorization of [null, '', 'Bearer', 'Bearer ', 'Basic x', 'Bearer a b', long])
+    expect(await ask(connection, { authorization })).toBe('unauthenticated: unauthorized');
+  expect(calls).toBe(0);
+});
+
+test('serves gRPC only, and no other protocol of the library', async () => {
+  const { port } = await openTestListener();
+  const session = http2.connect(`http://127.0.0.1:${port}`);
+  onTestFinished(() => session.destroy());
+  for (const type of ['application/json', 'application/proto', 'application/grpc-web+proto']) {
+    const head = { ':method': 'POST', ':path': '/svc.actor.v1.ActorService/Call', 'content-type': type };
+    const stream = session.request({ ...head, authorization: 'Bearer t' });
+    stream.end('{"method":"m","params":"{}"}');
+    const [answer] = await once(stream.resume(), 'response');
+    expect([type, answer[':status']]).toEqual([type, 415]);
+  }
+});
+
+test('accepts only JSON of a limited size', async () => {
+  const connection = await dial(await openTestListener({ call: async () => 'passed' }));
+  const quoted = (bytes: number) => JSON.stringify('x'.repeat(bytes - 2));
+  const most = limits.actor_params_bytes_max;
+  expect(await ask(connection, { params: quoted(most) })).toBe('passed');
+  expect(await ask(connection, { params: quoted(most + 1) })).toBe('too_large: the call is too large');
+  expect(await ask(connection, { method: 'x'.repeat(65) })).toBe('too_large: the call is too large');
+  expect(await ask(connection, { params: '{' })).toBe('invalid: params must be JSON');
+  // No one reads this far.
+  expect(await ask(connection, { params: quoted(4 * most) })).not.toBe('passed');
+  expect(await ask(connection, { params: '[]' })).toBe('passed');
+});
+
+test('limits concurrent calls, and frees a slot when a call is answered', async () => {
+  const held: (() => void)[] = [];
+  const listener = await openTestListener({
+    call: () => new Promise((resolve) => held.push(() => resolve(null))),
+  });
+  const callers = [];
+  while (callers.length < limits.actor_calls_max) {
+    const connection = await dial(listener);
+    for (let i = 0; i < limits.actor_streams_max; i++) callers.push(ask(connection));
+  }
+  while (held.length < limits.actor_calls_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  const late = await dial(listener);
+  expect(await ask(late)).toBe('rate_limited: too many calls at once');
+  held.shift()!();
+  await Promise.race(callers);
+  const next = ask(late);
+  while (held.length < limits.actor_calls_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  for (const release of held) release();
+  expect(await next).toBeNull();
+  expect(await Promise.all(callers)).toEqual(callers.map(() => null));
+});
+
+test('reserves slots for calls that do not wait for mail', async () => {
+  const held: (() => void)[] = [];
+  const receive = { method: 'receive' };
+  const listener = await openTestListener({
+    call: ({ method }) =>
+      method === 'receive'
+        ? new Promise((resolve) => held.push(() => resolve(null)))
+        : Promise.resolve('said'),
+  });
+  const receivers = [];
+  while (receivers.length < limits.actor_receives_max) {
+    const connection = await dial(listener);
+    for (let i = 0; i < limits.actor_streams_max; i++) receivers.push(ask(connection, receive));
+  }
+  while (held.length < limits.actor_receives_max) await new Promise((resolve) => setTimeout(resolve, 10));
+  const another = await dial(listener);
+  expect(await ask(another, receive)).toBe('rate_limited: too many calls at once');
+  expect(await ask(another)).toBe('said');
+  for (const release of held) release();
+  expect(await Promise.all(receivers)).toEqual(receivers.map(() => null));
+});
+
+test('returns an error message that contains half a character', async () => {
+  const refuses = async () => {
+    throw invalid('unknown actor: \ud800');
+  };
+  const listener = await openTestListener({ call: refuses });
+  expect(await ask(await dial(listener))).toBe('invalid: unknown actor: \ufffd');
+});
+
+test('returns the message of a Problem, but not of an unexpected error', async () => {
+  const lines: string[] = [];
+  const log = pino({}, { write: (line: string) => void lines.push(line) });
+  const outcomes = [
+    new Problem('forbidden', 'x', 'not you'),
+    problems.nodeUnreachable(),
+    new Error('inside'),
+  ];
+  const connection = await dial(
+    await openTestListener({ call: () => Promise.reject(outcomes.shift()), log }),
+  );
+  expect(await ask(connection)).toBe('forbidden: not you');
+  expect(await ask(connection)).toBe('bad_gateway: failed to connect to remote node');
+  expect(lines).toEqual([]);
+  expect(await ask(connection)).toBe('unavailable: internal server error');
+  expect(lines.join()).toContain('inside');
+});
+
+test('verifies the certificate over TLS, and shows a renewed one to new connections', async () => {
+  const leafOf = async (): Promise<{ ca: string; cert: string; key: string }> => {
+    const ca_key = await makeKey();
+    const ca = { key: ca_key, cert: await makeCa(ca_key, Date.now()) };
+    const key = await makeKey();
+    const content = { title: 'plane', uri: 'svc:plane:pln_a', names: ['127.0.0.1'] };
+    const times = { now_ms: Date.now(), lifetime_ms: 3_600_000 };
+    const cert = await makeLeaf(ca, key, { ...content, ...times, usages: ['server'] });
+    return { ca: ca.cert, cert, key };
+  };
+  const [first, second] = [await leafOf(), await leafOf()];
+  const listener = await openTestListener({ certificate: first, call: async () => 'ok' });
+  const early = await dial(listener, first.ca);
+  await expect(dial(listener, second.ca)).rejects.toThrow('certificate verify failed');
+  listener.certify(second);
+  expect(await ask(await dial(listener, second.ca))).toBe('ok');
+  expect(await ask(early)).toBe('ok');
+
+  const old = tls.connect({ host: '127.0.0.1', port: listener.port, ca: second.ca, maxVersion: 'TLSv1.2' });
+  const [error] = await once(old, 'error');
+  expect(error.code).toMatch(/PROTOCOL_VERSION/);
+});
+
+test('closes all connections on shutdown, even silent ones', async () => {
+  const called = Promise.withResolvers<void>();
+  const listener = await openActorListener({
+    ...{ host: '127.0.0.1', port: 0, certificate: null, log: silentLog },
+    call: () => {
+      called.resolve();
+      return new Promise(() => {});
+    },
+  });
+  const silent = net.connect(listener.port, '127.0.0.1');
+  await once(silent, 'connect');
+  const connection = await dial(listener);
+  const waiting = ask(connection);
+  const gone = once(silent.resume(), 'close');
+  silent.on('error', () => {});
+  await called.promise;
+  await listener.close();
+  expect(await waiting).toBe('bad_gateway: failed to connect to remote node');
+  await gone;
+});

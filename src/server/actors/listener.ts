@@ -1,0 +1,89 @@
+/**
+ * The plane's gRPC listener for actors at `internal_grpc.listen`. It uses the plane's certificate and serves only
+ * ActorService. Every call needs a token, except calls of an operator who shows the plane's own certificate in
+ * `mtls`. (A node serves ActorService on its single listener.)
+ */
+import type { X509Certificate } from 'node:crypto';
+import { once } from 'node:events';
+import http2 from 'node:http2';
+import type { AddressInfo, Socket } from 'node:net';
+import { createContextValues } from '@connectrpc/connect';
+import { connectNodeAdapter } from '@connectrpc/connect-node';
+import { KIB, limits } from '../../base/limits.ts';
+import { GRPC_ALONE } from '../../link/wire.ts';
+import { type ActorSurface, actorRoutes, callerAddress, isOperator } from './service.ts';
+
+interface Certificate {
+  cert: string;
+  key: string;
+}
+
+export interface ActorListenerOptions extends ActorSurface {
+  host: string;
+  port: number;
+  /** PEM; null: no TLS. */
+  certificate: Certificate | null;
+  /**
+   * Decides whether a client certificate is the operator's; the handshake has proven that the caller holds its key.
+   * If absent, the listener requests no client certificate.
+   */
+  isOperator?: (certificate: X509Certificate) => boolean;
+}
+
+export interface ActorListener {
+  readonly port: number;
+  /** Takes effect for new connections. */
+  certify(certificate: Certificate): void;
+  close(): Promise<void>;
+}
+
+export async function openActorListener(options: ActorListenerOptions): Promise<ActorListener> {
+  const { host, port, certificate, log } = options;
+  const adapter = connectNodeAdapter({
+    ...GRPC_ALONE,
+    acceptCompression: [],
+    readMaxBytes: limits.actor_params_bytes_max + 4 * KIB,
+    routes: actorRoutes(options),
+    contextValues: ({ socket }) => {
+      const peer = 'getPeerX509Certificate' in socket ? socket.getPeerX509Certificate() : undefined;
+      return createContextValues()
+        .set(callerAddress, socket.remoteAddress ?? null)
+        .set(isOperator, peer !== undefined && options.isOperator?.(peer) === true);
+    },
+  });
+  const settings = { maxConcurrentStreams: limits.actor_streams_max };
+  const tls = {
+    minVersion: 'TLSv1.3',
+    handshakeTimeout: limits.link_connect_ms,
+    // Agents have no certificate and are not rejected for that.
+    ...(options.isOperator && { requestCert: true, rejectUnauthorized: false }),
+  } as const;
+  const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);
+  const server = secure ?? http2.createServer({ settings }, adapter);
+  server.maxConnections = limits.actor_connections_max;
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => {
+    sockets.add(socket);
+    socket.once('close', () => sockets.delete(socket));
+  });
+  server.on('session', (session: http2.ServerHttp2Session) => {
+    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.on('error', (error) => log.debug({ err: error }, 'a connection of an actor failed'));
+  });
+  server.on('sessionError', () => {});
+  server.on('tlsClientError', (error: Error) => {
+    log.debug({ err: error }, 'a call to the actor listener was rejected');
+  });
+  server.listen(port, host);
+  await once(server, 'listening');
+  return {
+    port: (server.address() as AddressInfo).port,
+    certify: (renewed) => secure?.setSecureContext({ ...renewed, minVersion: tls.minVersion }),
+    close: async () => {
+      const closed = once(server, 'close');
+      server.close();
+      for (const socket of sockets) socket.destroy();
+      await closed;
+    },
+  };
+}

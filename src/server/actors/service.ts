@@ -1,0 +1,82 @@
+/**
+ * ActorService, the same on a plane and on a node. It passes a call with its bearer token to the plane's services or
+ * up the link. It does not verify tokens; it only limits what it passes.
+ */
+import { type ConnectRouter, createContextKey } from '@connectrpc/connect';
+import { limits } from '../../base/limits.ts';
+import type { Logger } from '../../base/log.ts';
+import { invalid, Problem, problems } from '../../core/problem.ts';
+import type { ActorMethod } from '../../features/actors/contract.ts';
+import { ActorService } from '../../link/proto/actor_pb.ts';
+import { toConnectError } from '../../link/wire.ts';
+
+/** The address of the caller, if the listener knows it. */
+export const callerAddress = createContextKey<string | null>(null);
+/** Whether the connection shows the operator's certificate, so that no token is needed. */
+export const isOperator = createContextKey(false);
+
+export interface ActorSurface {
+  /** `token` is null only on a connection of the operator. Throws a Problem. */
+  call(call: { method: string; params: unknown; token: string | null; ip: string | null }): Promise<unknown>;
+  log: Logger;
+}
+
+/** The method for which the plane may delay its answer until there is a message. */
+const WAITS: ActorMethod = 'receive';
+
+/** Adds the service to a listener's router. */
+export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter) => void {
+  let under_way = 0;
+  let waiting = 0;
+
+  /**
+   * A slot is held until the plane has answered, even if the caller disconnects. Some slots are reserved for calls
+   * that do not wait, so that agents waiting for mail cannot block agents that send it.
+   */
+  const pass: ActorSurface['call'] = async (asked) => {
+    const waits = asked.method === WAITS;
+    const full = under_way >= limits.actor_calls_max || (waits && waiting >= limits.actor_receives_max);
+    if (full) throw problems.tooManyActorCalls();
+    under_way++;
+    if (waits) waiting++;
+    try {
+      return await call(asked);
+    } finally {
+      under_way--;
+      if (waits) waiting--;
+    }
+  };
+
+  return (router) => {
+    router.service(ActorService, {
+      call: async ({ method, params }, { requestHeader, values }) => {
+        try {
+          const authorization = requestHeader.get('authorization');
+          const token = authorization === null && values.get(isOperator) ? null : bearerOf(authorization);
+          if (method.length > limits.actor_method_chars_max) throw problems.actorCallTooLarge();
+          if (Buffer.byteLength(params) > limits.actor_params_bytes_max) throw problems.actorCallTooLarge();
+          const result = await pass({ method, params: parse(params), token, ip: values.get(callerAddress) });
+          return { result: JSON.stringify(result ?? null) };
+        } catch (error) {
+          if (error instanceof Problem) throw toConnectError(error);
+          log.error({ err: error }, 'a call of an actor failed');
+          throw toConnectError(problems.upcallFailed());
+        }
+      },
+    });
+  };
+}
+
+function bearerOf(authorization: string | null): string {
+  const token = /^Bearer ([\w.-]+)$/i.exec(authorization ?? '')?.[1];
+  if (token === undefined || token.length > limits.link_token_chars_max) throw problems.actorUnauthorized();
+  return token;
+}
+
+function parse(params: string): unknown {
+  try {
+    return JSON.parse(params);
+  } catch {
+    throw invalid('params must be JSON');
+  }
+}

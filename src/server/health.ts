@@ -1,0 +1,41 @@
+/**
+ * Monitoring endpoints: `/healthz` and `/readyz` return only a yes or no. `/metrics` requires a token unless
+ * `metrics.open` is set.
+ */
+import type { FastifyInstance } from 'fastify';
+import { authorize } from '../core/policy.ts';
+import { Problem } from '../core/problem.ts';
+import type { Metrics } from './metrics.ts';
+import { bearerCaller, type MountOptions } from './mount.ts';
+
+export interface HealthOptions extends MountOptions {
+  ready(): boolean;
+  metrics: Metrics;
+  /** `metrics.open`. */
+  metrics_open(): boolean;
+}
+
+export function mountHealth(app: FastifyInstance, options: HealthOptions): void {
+  const method = ['GET', 'HEAD'];
+  app.route({ method, url: '/healthz', handler: () => ({ status: 'ok' }) });
+  app.route({
+    method,
+    url: '/readyz',
+    handler: () => {
+      if (!options.ready()) throw notReady();
+      return { status: 'ok' };
+    },
+  });
+  app.route({
+    method,
+    url: '/metrics',
+    handler: async (request, reply) => {
+      if (!options.metrics_open()) authorize(await bearerCaller(request, options), 'metrics.read');
+      return reply.type(options.metrics.registry.contentType).send(await options.metrics.text());
+    },
+  });
+}
+
+export function notReady(): Problem {
+  return new Problem('unavailable', 'not_ready', 'service is not ready');
+}

@@ -1,0 +1,159 @@
+/**
+ * Stores responses by `Idempotency-Key` for a day. Requests are stored as keyed hashes and bodies are encrypted, both
+ * with a key from outside the database, because bodies contain passwords and responses contain new tokens. If a
+ * request fails before its response, its row stays without one, and a repetition runs with the same ids.
+ */
+import { createCipheriv, createDecipheriv, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
+import type { Clock } from '../base/clock.ts';
+import { idFromKeyed } from '../base/ids.ts';
+import { limits } from '../base/limits.ts';
+import { subkey } from '../base/secret-key.ts';
+import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
+import { problems } from '../core/problem.ts';
+import type { Store, Tx } from '../store/store.ts';
+import {
+  deleteResponse,
+  deleteResponsesBefore,
+  findResponse,
+  putResponse,
+  updateResponse,
+} from './queries.ts';
+
+interface Running {
+  digest: Buffer;
+  ended: Promise<void>;
+}
+
+export interface IdempotencyDeps {
+  store: Store;
+  clock: Clock;
+  /** 32 bytes, see `secret-key.ts`. */
+  key: Uint8Array;
+}
+
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+
+export class IdempotencyKeys implements Idempotency {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #hashKey: Uint8Array;
+  readonly #sealKey: Uint8Array;
+  readonly #idKey: Uint8Array;
+  readonly #running = new Map<string, Running>();
+
+  constructor(deps: IdempotencyDeps) {
+    this.#store = deps.store;
+    this.#clock = deps.clock;
+    this.#hashKey = subkey(deps.key, 'idempotency request');
+    this.#sealKey = subkey(deps.key, 'idempotency answer');
+    this.#idKey = subkey(deps.key, 'idempotency id');
+  }
+
+  /** The agent that the same caller's request gets again for the same key. Nobody can tell it beforehand. */
+  agentId({ user_id }: { user_id: string }, key: string): string {
+    return idFromKeyed('agt', this.#idKey, user_id, 'create', key);
+  }
+
+  async begin(
+    caller: { user_id: string },
+    key: string,
+    request_hash: Uint8Array,
+  ): ReturnType<Idempotency['begin']> {
+    const user_id = caller.user_id;
+    const name = JSON.stringify([user_id, key]);
+    const digest = createHmac('sha256', this.#hashKey).update(request_hash).digest();
+    for (let other = this.#running.get(name); other; other = this.#running.get(name)) {
+      if (!other.digest.equals(digest)) throw problems.idempotencyReused();
+      await other.ended;
+    }
+    const { promise: ended, resolve } = Promise.withResolvers<void>();
+    this.#running.set(name, { digest, ended });
+    const end = () => {
+      this.#running.delete(name);
+      resolve();
+    };
+    try {
+      const stored = await this.#store.write((tx) => this.#open(tx, user_id, key, digest));
+      if (stored) {
+        end();
+        return { stored };
+      }
+    } catch (error) {
+      end();
+      throw error;
+    }
+    return {
+      first: {
+        keep: (answer) => this.#keep(user_id, key, answer).finally(end),
+        release: () => this.#release(user_id, key).finally(end),
+      },
+    };
+  }
+
+  /** Deletes rows older than a day; returns how many. */
+  sweep(): Promise<number> {
+    const before = this.#clock.now() - limits.idempotency_keep_ms;
+    return this.#store.write((tx) => deleteResponsesBefore(tx, before));
+  }
+
+  #open(tx: Tx, user_id: string, key: string, request_hash: Buffer): StoredAnswer | null {
+    const now = this.#clock.now();
+    const row = findResponse(tx, user_id, key);
+    if (row && row.created_at > now - limits.idempotency_keep_ms) {
+      if (!timingSafeEqual(row.request_hash, request_hash)) throw problems.idempotencyReused();
+      if (row.status === null) return null;
+      const { status, location, body, headers } = row;
+      const sealed = (text: string) => this.#unseal(user_id, key, text);
+      return {
+        ...{ status, location },
+        ...(body !== null && { body: sealed(body) }),
+        ...(headers !== null && { headers: sealed(headers) as Record<string, string> }),
+      };
+    }
+    const empty = { status: null, body: null, location: null, headers: null };
+    putResponse(tx, { user_id, key, request_hash, created_at: now, ...empty });
+    return null;
+  }
+
+  async #keep(user_id: string, key: string, answer: StoredAnswer): Promise<void> {
+    await this.#store.write((tx) => this.keepWith(tx, { user_id }, key, answer));
+  }
+
+  /**
+   * Stores the response in the transaction of an operation that must not be repeated. From its commit on, repetitions
+   * get this response.
+   */
+  keepWith(tx: Tx, { user_id }: { user_id: string }, key: string, answer: StoredAnswer): void {
+    const { status, location } = answer;
+    const seal = (value: unknown) => (value === undefined ? null : this.#seal(user_id, key, value));
+    const [body, headers] = [seal(answer.body), seal(answer.headers)];
+    updateResponse(tx, user_id, key, { status, location, body, headers });
+  }
+
+  async #release(user_id: string, key: string): Promise<void> {
+    await this.#store.write((tx) => deleteResponse(tx, user_id, key));
+  }
+
+  #seal(user_id: string, key: string, body: unknown): string {
+    const nonce = randomBytes(NONCE_BYTES);
+    const cipher = createCipheriv('aes-256-gcm', this.#sealKey, nonce).setAAD(bound(user_id, key));
+    const sealed = [cipher.update(JSON.stringify(body), 'utf8'), cipher.final()];
+    return JSON.stringify(Buffer.concat([nonce, ...sealed, cipher.getAuthTag()]).toString('base64'));
+  }
+
+  #unseal(user_id: string, key: string, text: string): unknown {
+    const bytes = Buffer.from(JSON.parse(text) as string, 'base64');
+    const cipher = createDecipheriv('aes-256-gcm', this.#sealKey, bytes.subarray(0, NONCE_BYTES), {
+      authTagLength: TAG_BYTES,
+    })
+      .setAAD(bound(user_id, key))
+      .setAuthTag(bytes.subarray(-TAG_BYTES));
+    const open = [cipher.update(bytes.subarray(NONCE_BYTES, -TAG_BYTES)), cipher.final()];
+    return JSON.parse(Buffer.concat(open).toString('utf8'));
+  }
+}
+
+function bound(user_id: string, key: string): Buffer {
+  return Buffer.from(JSON.stringify([user_id, key]));
+}

@@ -1,0 +1,67 @@
+/**
+ * Prometheus metrics of requests, streams and the process. Each plane has its own registry, so that several planes
+ * can run in one process.
+ */
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from 'prom-client';
+
+export class Metrics {
+  /** The registry in which other modules register their metrics. */
+  readonly registry = new Registry();
+  readonly #requests = new Counter({
+    name: 'svc_http_requests_total',
+    help: 'Answered requests.',
+    labelNames: ['operation', 'status'],
+    registers: [this.registry],
+  });
+  readonly #seconds = new Histogram({
+    name: 'svc_http_request_seconds',
+    help: 'Time from request to the end of the answer; streams not included.',
+    labelNames: ['operation'],
+    buckets: [0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10],
+    registers: [this.registry],
+  });
+  /** Keyed by operation and status, because looking up labels costs more than counting. */
+  readonly #counters = new Map<string, { requests: Counter.Internal; seconds: Histogram.Internal<string> }>();
+  #collecting = false;
+
+  /** `seconds` is null for streams, which last as long as the client reads. */
+  request(operation: string, status: number, seconds: number | null): void {
+    const key = `${operation} ${status}`;
+    let counters = this.#counters.get(key);
+    if (counters === undefined) {
+      counters = {
+        requests: this.#requests.labels({ operation, status }),
+        seconds: this.#seconds.labels({ operation }),
+      };
+      this.#counters.set(key, counters);
+    }
+    counters.requests.inc();
+    if (seconds !== null) counters.seconds.observe(seconds);
+  }
+
+  /** Registers a histogram in seconds; returns the function that records a value. */
+  times(name: string, help: string, buckets: number[]): (seconds: number) => void {
+    const histogram = new Histogram({ name, help, buckets, registers: [this.registry] });
+    return (seconds) => histogram.observe(seconds);
+  }
+
+  /** Registers a gauge whose value is computed when the metrics are read. */
+  gauge(name: string, help: string, read: () => number): void {
+    new Gauge({
+      name,
+      help,
+      registers: [this.registry],
+      collect() {
+        this.set(read());
+      },
+    });
+  }
+
+  text(): Promise<string> {
+    if (!this.#collecting) {
+      collectDefaultMetrics({ register: this.registry });
+      this.#collecting = true;
+    }
+    return this.registry.metrics();
+  }
+}

@@ -1,0 +1,372 @@
+/**
+ * Mounts handlers on the routes of the contract. Every request passes the same stages: Host and Origin, token, route,
+ * policy, body, handler, response. This module knows nothing about resources; handlers call services, which apply the
+ * policy.
+ */
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { z } from 'zod';
+import { fieldPath } from '../api/field-path.ts';
+import { isPublic, pathParams, type Route } from '../api/route.ts';
+import { type OperationId, operationIds, routes } from '../api/routes.ts';
+import { changesNothing, ignoredFieldsHeader, unknownFields } from '../api/unknown-fields.ts';
+import { validate } from '../api/validate.ts';
+import { withinLimits } from '../api/within-limits.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { Idempotency, StoredAnswer } from '../core/idempotency.ts';
+import { authorize } from '../core/policy.ts';
+import { invalid, problems, unknownField } from '../core/problem.ts';
+import type { Caller } from '../features/accounts/rules.ts';
+import { parseBody, readBody } from './body.ts';
+import type { Call, Handlers } from './call.ts';
+import { clientAddress, isFromHere } from './guard.ts';
+import type { Rate, RateLimiter } from './rate.ts';
+
+export interface MountOptions {
+  /** Returns the caller of a token, at every request. Throws `problems.invalidToken()`. */
+  authenticate(token: string, ip: string | null): Promise<Caller> | Caller;
+  idempotency: Idempotency;
+  rate(): Rate;
+  body_bytes_max(): number;
+  /** Page size if a request has a cursor and no limit. */
+  page_items_default(): number;
+  behind_proxy: boolean;
+  log: Logger;
+  /** Validates every response against its schema and throws if it does not match; for tests. */
+  check_answers?: boolean;
+}
+
+export interface Mounted extends MountOptions {
+  limiter: RateLimiter;
+  draining: AbortSignal;
+}
+
+/** The handler types of all operations, without their individual parameters. */
+type AnyCall = Call<OperationId>;
+type AnyHandle = (call: AnyCall) => unknown;
+interface AnyHandler {
+  before: ((call: AnyCall) => Promise<void> | void) | null;
+  handle: AnyHandle;
+}
+
+declare module 'fastify' {
+  interface FastifyContextConfig {
+    operation?: OperationId;
+  }
+  interface FastifyRequest {
+    caller: Caller | null;
+    ip_address: string | null;
+  }
+}
+
+export function mountRoutes(app: FastifyInstance, handlers: Handlers, options: Mounted): void {
+  app.decorateRequest('caller', null);
+  app.decorateRequest('ip_address', null);
+  app.addHook('onRequest', async (request) => {
+    const operation = request.routeOptions.config.operation;
+    request.ip_address = clientAddress(request.raw, options.behind_proxy);
+    if (operation === undefined && !isApiPath(request.url)) return;
+    const open = operation !== undefined && isPublic(routes[operation]);
+    if (open) options.limiter.take(addressKey(request), options.rate());
+    else request.caller = await signIn(request, options);
+  });
+
+  const methodsOf = new Map<string, Set<string>>();
+  for (const operation of operationIds) {
+    const route: Route = routes[operation];
+    const url = route.path.replace(/\{[a-z_]+\*\}$/, '*').replace(/\{([a-z_]+)\}/g, ':$1');
+    const method = route.method === 'GET' ? ['GET', 'HEAD'] : [route.method];
+    const given = handlers[operation];
+    const handler = (typeof given === 'function' ? { before: null, handle: given } : given) as AnyHandler;
+    const mounted = { operation, route, handler, params: pathParams(route.path) };
+    app.route({
+      method,
+      url,
+      exposeHeadRoute: false,
+      config: { operation },
+      handler: (request, reply) => answer(mounted, options, request, reply),
+    });
+    const methods = methodsOf.get(url) ?? new Set();
+    for (const name of method) methods.add(name);
+    methodsOf.set(url, methods);
+  }
+  for (const [url, methods] of methodsOf) {
+    const allow = [...methods].join(', ');
+    app.route({
+      method: app.supportedMethods.filter((name) => !methods.has(name)),
+      url,
+      exposeHeadRoute: false,
+      handler: (_request, reply) => {
+        reply.header('allow', allow);
+        throw problems.methodNotAllowed();
+      },
+    });
+  }
+}
+
+/** Whether a path belongs to the API, in any spelling. */
+function isApiPath(url: string): boolean {
+  const path = url.split('?', 1)[0]!;
+  try {
+    return /^\/+api(\/|$)/i.test(decodeURIComponent(path));
+  } catch {
+    return true;
+  }
+}
+
+async function signIn(request: FastifyRequest, options: Mounted): Promise<Caller> {
+  try {
+    const caller = await bearerCaller(request, options);
+    options.limiter.take(`token ${caller.token_id}`, options.rate());
+    return caller;
+  } catch (error) {
+    if (request.caller === null && !isRateProblem(error))
+      options.limiter.take(addressKey(request), options.rate());
+    throw error;
+  }
+}
+
+/** Finds the caller of a request by its bearer token. */
+export async function bearerCaller(request: FastifyRequest, options: MountOptions): Promise<Caller> {
+  const header = request.headers.authorization;
+  if (header === undefined) throw problems.missingToken();
+  const token = /^Bearer +([\x21-\x7e]{1,512})$/i.exec(header)?.[1];
+  if (token === undefined) throw problems.invalidToken();
+  return await options.authenticate(token, request.ip_address);
+}
+
+function isRateProblem(error: unknown): boolean {
+  return error instanceof Error && 'kind' in error && error.kind === 'rate_limited';
+}
+
+function addressKey(request: FastifyRequest): string {
+  return `ip ${request.ip_address}`;
+}
+
+interface MountedRoute {
+  operation: OperationId;
+  route: Route;
+  handler: AnyHandler;
+  params: { name: string; rest: boolean }[];
+}
+
+async function answer(
+  mounted: MountedRoute,
+  options: Mounted,
+  request: FastifyRequest,
+  reply: FastifyReply,
+): Promise<unknown> {
+  const { route, handler } = mounted;
+  authorize(request.caller, route.action);
+  if (route.loopback && !isFromHere(request.raw)) throw problems.notAllowed();
+  const call = new RequestCall(mounted, request, reply, options.draining);
+  if (handler.before) await handler.before(call as unknown as AnyCall);
+
+  const raw = route.method === 'GET' ? null : await readBody(request.raw, options.body_bytes_max());
+  const value = raw === null ? {} : parseBody(raw);
+  checkFields(route, request.query, route.body ? withinLimits(route.body, value) : value, reply);
+  if (route.query) call.query = readQuery(route.query, request.query, options);
+  if (route.body) call.body = validate(route.body, value, 'body');
+  const run = () => handler.handle(call as unknown as AnyCall);
+  if (route.also) reply.header('vary', 'accept');
+  if (route.raw || call.also !== null) {
+    await runRaw(run, request, call, options.log);
+    return call.hijacked ? reply : undefined;
+  }
+  const key = route.idempotent ? idempotencyKey(request.raw) : null;
+  const given =
+    key === null || request.caller === null
+      ? shape(route, await run(), options)
+      : await once(options, request, key, raw, call, route, async () => shape(route, await run(), options));
+  for (const [name, text] of Object.entries(given.headers ?? {})) reply.header(name, text);
+  if (given.location !== null) reply.header('location', given.location);
+  return reply.code(given.status).send(given.body);
+}
+
+/** Reports unknown fields to the client or rejects them. Rejects an update that has only unknown fields. */
+function checkFields(route: Route, query: unknown, body: unknown, reply: FastifyReply): void {
+  const fields = unknownFields(route.body ?? z.object({}), body);
+  if (route.unknown_fields === 'refused' && fields[0]) throw unknownField(fieldPath(fields[0]));
+  const parameters = unknownFields(route.query ?? z.object({}), query).map(([name]) => String(name));
+  if (fields.length + parameters.length > 0)
+    reply.header('x-ignored-fields', ignoredFieldsHeader(fields, parameters));
+  const updates = route.method === 'PATCH' || route.method === 'PUT';
+  if (updates && route.body && changesNothing(route.body, body)) throw problems.nothingToChange();
+}
+
+function readQuery(schema: NonNullable<Route['query']>, given: unknown, options: MountOptions): unknown {
+  const query = validate(schema, given, 'query');
+  return query.cursor === undefined || query.limit !== undefined
+    ? query
+    : { ...query, limit: options.page_items_default() };
+}
+
+/**
+ * Runs a handler that writes the response itself. After the handler has taken over the response, an error only ends
+ * the connection.
+ */
+async function runRaw(
+  run: () => unknown,
+  request: FastifyRequest,
+  call: RequestCall,
+  log: Logger,
+): Promise<void> {
+  try {
+    await run();
+  } catch (error) {
+    if (!call.hijacked) throw error;
+    log.error(
+      { err: error, request_id: request.id, operation: call.operation },
+      'a response was interrupted',
+    );
+    request.raw.socket.destroy();
+  }
+  if (!call.hijacked) throw new Error(`${call.operation} did not write a response`);
+}
+
+function shape(route: Route, result: unknown, options: MountOptions): StoredAnswer {
+  if (result === undefined) return { status: 204, location: null };
+  const { answers } = route;
+  if ('201' in answers) {
+    const { location, body } = result as { location: string; body: unknown };
+    if (options.check_answers) answers[201].parse(body);
+    return { status: 201, location, body };
+  }
+  if ('202' in answers) {
+    if (options.check_answers) answers[202].parse(result);
+    return { status: 202, location: null, body: result };
+  }
+  if (!('200' in answers)) throw new Error('a handler returned a body for a response without one');
+  if (options.check_answers) answers[200].parse(result);
+  return { status: 200, location: null, body: result };
+}
+
+function idempotencyKey(request: IncomingMessage): string | null {
+  const key = request.headers['idempotency-key'];
+  if (key === undefined) return null;
+  if (
+    typeof key !== 'string' ||
+    !/^[\x21-\x7e]+$/.test(key) ||
+    key.length > limits.idempotency_key_chars_max
+  ) {
+    throw invalid(
+      `Idempotency-Key must be 1 to ${limits.idempotency_key_chars_max} visible ASCII characters`,
+      'invalid_idempotency_key',
+    );
+  }
+  return key;
+}
+
+async function once(
+  options: MountOptions,
+  request: FastifyRequest,
+  key: string,
+  body: Buffer | null,
+  call: RequestCall,
+  route: Route,
+  run: () => Promise<StoredAnswer>,
+): Promise<StoredAnswer> {
+  const caller = request.caller!;
+  const hash = createHash('sha256')
+    .update(`${route.method} ${request.url}\n`)
+    .update(body ?? '')
+    // The stored response depends on the rights of the token, because another token of the same user may have fewer.
+    .update(caller.grant === null ? '' : `\n${JSON.stringify(caller.grant)}`)
+    .digest();
+  const begun = await options.idempotency.begin(caller, key, hash);
+  if ('stored' in begun) return begun.stored;
+  call.idempotency_key = key;
+  try {
+    const answered = await run();
+    const headers = call.given_headers;
+    const given = Object.keys(headers).length === 0 ? answered : { ...answered, headers };
+    await begun.first.keep(given, { secret: route.secret_answer === true });
+    return given;
+  } catch (error) {
+    await begun.first.release();
+    throw error;
+  }
+}
+
+/** Whether a client names a media type in Accept; a wildcard gets JSON. */
+function accepted(header: string | undefined, type: string): boolean {
+  return (header ?? '').split(',').some((one) => one.split(';', 1)[0]!.trim().toLowerCase() === type);
+}
+
+/** The request that a handler receives. */
+class RequestCall {
+  readonly operation: OperationId;
+  readonly method: string;
+  readonly caller: Caller | null;
+  readonly params: Record<string, string>;
+  readonly headers: IncomingMessage['headers'];
+  readonly ip: string | null;
+  readonly request_id: string;
+  query: unknown = {};
+  body: unknown;
+  idempotency_key: string | null = null;
+  readonly also: string | null;
+  hijacked = false;
+  /** Headers set by the handler, stored for replays. */
+  readonly given_headers: Record<string, string> = {};
+  readonly #reply: FastifyReply;
+  readonly #draining: AbortSignal;
+  #signal: AbortSignal | null = null;
+
+  constructor(mounted: MountedRoute, request: FastifyRequest, reply: FastifyReply, draining: AbortSignal) {
+    this.operation = mounted.operation;
+    this.method = request.method;
+    this.caller = request.caller;
+    this.params = paramsOf(mounted, request.params as Record<string, string>);
+    this.headers = request.headers;
+    const { also } = mounted.route;
+    this.also = also && accepted(request.headers.accept, also) ? also : null;
+    this.ip = request.ip_address;
+    this.request_id = request.id;
+    this.#reply = reply;
+    this.#draining = draining;
+  }
+
+  readonly warn = (message: string): void => {
+    // Header values must be ASCII.
+    this.setHeader('x-warning', message.replace(/[^\x20-\x7e]/g, '?'));
+  };
+
+  get signal(): AbortSignal {
+    if (this.#signal === null) {
+      const gone = new AbortController();
+      this.#reply.raw.once('close', () => gone.abort());
+      if (this.#reply.raw.destroyed) gone.abort();
+      this.#signal = AbortSignal.any([gone.signal, this.#draining]);
+    }
+    return this.#signal;
+  }
+
+  setHeader(name: string, value: string): void {
+    this.given_headers[name] = value;
+    this.#reply.header(name, value);
+  }
+
+  hijack(): ServerResponse {
+    const response = this.#reply.raw;
+    this.hijacked = true;
+    this.#reply.hijack();
+    for (const [name, value] of Object.entries(this.#reply.getHeaders())) {
+      if (value !== undefined) response.setHeader(name, value);
+    }
+    return response;
+  }
+}
+
+/** Maps path parameters to the names of the contract. A malformed id gives "not found". */
+function paramsOf(mounted: MountedRoute, given: Record<string, string>): Record<string, string> {
+  const params: Record<string, string> = {};
+  for (const { name, rest } of mounted.params) {
+    const value = (rest ? given['*'] : given[name]) ?? '';
+    if (value === '' || value.includes('\0')) throw problems.notFound();
+    params[name] = value;
+  }
+  return params;
+}

@@ -1,0 +1,42 @@
+/** Queries about responses that are stored by `Idempotency-Key`: at most one per user and key. */
+import type { Reader, Tx } from '../store/store.ts';
+import type { Tables } from '../store/tables.ts';
+
+export type ResponseRow = Tables['idempotency'];
+
+export function findResponse(reader: Reader, user_id: string, key: string): ResponseRow | undefined {
+  return reader.get(
+    reader.sql.selectFrom('idempotency').selectAll().where('user_id', '=', user_id).where('key', '=', key),
+  );
+}
+
+/** Stores a row in place of an earlier one of the same user and key. */
+export function putResponse(tx: Tx, { user_id, key, ...row }: ResponseRow): void {
+  tx.run(
+    tx.sql
+      .insertInto('idempotency')
+      .values({ user_id, key, ...row })
+      .onConflict((conflict) => conflict.columns(['user_id', 'key']).doUpdateSet(row)),
+  );
+}
+
+/** Changes nothing if there is no row for this user and key. */
+export function updateResponse(
+  tx: Tx,
+  user_id: string,
+  key: string,
+  changes: Partial<Omit<ResponseRow, 'user_id' | 'key'>>,
+): void {
+  tx.run(
+    tx.sql.updateTable('idempotency').set(changes).where('user_id', '=', user_id).where('key', '=', key),
+  );
+}
+
+export function deleteResponse(tx: Tx, user_id: string, key: string): void {
+  tx.run(tx.sql.deleteFrom('idempotency').where('user_id', '=', user_id).where('key', '=', key));
+}
+
+/** Deletes rows that were created at `before` (Unix milliseconds) or earlier; returns how many. */
+export function deleteResponsesBefore(tx: Tx, before: number): number {
+  return tx.run(tx.sql.deleteFrom('idempotency').where('created_at', '<=', before)).changes;
+}

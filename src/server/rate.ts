@@ -1,0 +1,55 @@
+/**
+ * A token bucket per caller: a sustained rate per second, and a maximum burst. The number of buckets is bounded;
+ * beyond it, the oldest ones are reset.
+ */
+import { limits } from '../base/limits.ts';
+import { Problem } from '../core/problem.ts';
+
+export interface Rate {
+  per_second: number;
+  burst: number;
+}
+
+interface Bucket {
+  left: number;
+  at_ms: number;
+}
+
+export class RateLimiter {
+  readonly #buckets = new Map<string, Bucket>();
+  readonly #now: () => number;
+
+  /** `now`: a monotonic clock in milliseconds. */
+  constructor(now: () => number = () => performance.now()) {
+    this.#now = now;
+  }
+
+  /** Counts one request of `key`, or throws a 429 with the time after which to retry. */
+  take(key: string, rate: Rate): void {
+    const now = this.#now();
+    const size = rate.burst;
+    let bucket = this.#buckets.get(key);
+    if (bucket === undefined) {
+      this.#makeRoom();
+      bucket = { left: size, at_ms: now };
+      this.#buckets.set(key, bucket);
+    } else {
+      bucket.left = Math.min(size, bucket.left + ((now - bucket.at_ms) / 1000) * rate.per_second);
+      bucket.at_ms = now;
+    }
+    if (bucket.left < 1) {
+      const wait_s = Math.max(1, Math.ceil((1 - bucket.left) / rate.per_second));
+      throw new Problem('rate_limited', 'rate_limited', 'too many requests', { retry_after_s: wait_s });
+    }
+    bucket.left -= 1;
+  }
+
+  #makeRoom(): void {
+    if (this.#buckets.size < limits.rate_buckets_max) return;
+    let excess = Math.ceil(limits.rate_buckets_max / 8);
+    for (const key of this.#buckets.keys()) {
+      if (excess-- === 0) break;
+      this.#buckets.delete(key);
+    }
+  }
+}

@@ -1,0 +1,151 @@
+/**
+ * Serves SSE streams: writes encoded frames to a response for as long as the client reads and its token is valid. It
+ * limits streams per user and in total, waits for slow readers instead of buffering, disconnects clients that read
+ * nothing, and checks the token periodically. The body ends with the connection (no chunked encoding), so that one
+ * buffer can be sent unchanged to a thousand sockets.
+ */
+import type { ServerResponse } from 'node:http';
+import { limits } from '../base/limits.ts';
+import { Problem } from '../core/problem.ts';
+
+/** The parts of a call that a stream needs. */
+export interface StreamCall {
+  method: string;
+  caller: { user_id: string };
+  /** Aborts when the client disconnects or the service drains. */
+  signal: AbortSignal;
+  /** Takes over the response. */
+  hijack(): ServerResponse;
+}
+
+export interface StreamsOptions {
+  /** Read for each new stream, so that limits can change while the service runs. */
+  bounds?: () => { per_user: number; total: number };
+  stall_ms?: number;
+  recheck_ms?: number;
+}
+
+export class Streams {
+  readonly #bounds: () => { per_user: number; total: number };
+  readonly #stall_ms: number;
+  readonly #recheck_ms: number;
+  readonly #by_user = new Map<string, number>();
+  #open = 0;
+
+  constructor(options: StreamsOptions = {}) {
+    this.#bounds =
+      options.bounds ?? (() => ({ per_user: limits.streams_per_user, total: limits.streams_total }));
+    this.#stall_ms = options.stall_ms ?? limits.stream_stall_ms;
+    this.#recheck_ms = options.recheck_ms ?? limits.stream_recheck_ms;
+  }
+
+  get open(): number {
+    return this.#open;
+  }
+
+  /**
+   * Serves one stream to its end. `open` returns the frames; errors before the first frame are thrown here, before
+   * any header is written. `holds` is called every few seconds, and the stream ends when it returns false.
+   */
+  async serve(
+    call: StreamCall,
+    open: (signal: AbortSignal) => AsyncIterable<Buffer>,
+    holds: () => Promise<boolean> | boolean,
+  ): Promise<void> {
+    const release = this.#take(call.caller.user_id);
+    const stop = new AbortController();
+    const { signal } = stop;
+    const end = () => stop.abort();
+    if (call.signal.aborted) end();
+    call.signal.addEventListener('abort', end);
+    const frames = open(signal)[Symbol.asyncIterator]();
+    let recheck: NodeJS.Timeout | undefined;
+    try {
+      const first = await frames.next();
+      const response = call.hijack();
+      writeHead(response);
+      if (call.method === 'HEAD') {
+        response.end();
+        return;
+      }
+      response.on('close', end);
+      response.on('error', end);
+      // Checks the socket's own queue: any byte sent counts as progress, and an empty queue is not a stall.
+      response.setTimeout(this.#stall_ms, () => {
+        if (response.writableLength > 0) response.destroy();
+      });
+      recheck = setInterval(() => void stopUnless(holds, stop), this.#recheck_ms);
+      for (let next = first; !next.done && !signal.aborted; next = await frames.next()) {
+        if (!response.write(next.value) && !signal.aborted) await drained(response, signal);
+      }
+      response.end();
+    } finally {
+      clearInterval(recheck);
+      call.signal.removeEventListener('abort', end);
+      end();
+      release();
+      await frames.return?.();
+    }
+  }
+
+  #take(user_id: string): () => void {
+    const { per_user, total } = this.#bounds();
+    const mine = this.#by_user.get(user_id) ?? 0;
+    if (mine >= per_user) {
+      throw new Problem('rate_limited', 'too_many_streams', 'too many open streams', {
+        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
+      });
+    }
+    if (this.#open >= total) {
+      throw new Problem('unavailable', 'too_many_streams', 'too many open streams', {
+        retry_after_s: Math.ceil(this.#recheck_ms / 1000),
+      });
+    }
+    this.#open++;
+    this.#by_user.set(user_id, mine + 1);
+    return () => {
+      this.#open--;
+      const left = this.#by_user.get(user_id)! - 1;
+      if (left > 0) this.#by_user.set(user_id, left);
+      else this.#by_user.delete(user_id);
+    };
+  }
+}
+
+function writeHead(response: ServerResponse): void {
+  response.useChunkedEncodingByDefault = false;
+  response.shouldKeepAlive = false;
+  response.statusCode = 200;
+  response.setHeader('content-type', 'text/event-stream');
+  response.setHeader('cache-control', 'no-cache');
+  response.setHeader('x-accel-buffering', 'no');
+  response.flushHeaders();
+}
+
+async function stopUnless(holds: () => Promise<boolean> | boolean, stop: AbortController): Promise<void> {
+  try {
+    if (!(await holds())) stop.abort();
+  } catch {
+    stop.abort();
+  }
+}
+
+function drained(response: ServerResponse, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const done = () => {
+      response.off('drain', done);
+      signal.removeEventListener('abort', done);
+      resolve();
+    };
+    response.on('drain', done);
+    signal.addEventListener('abort', done);
+  });
+}
+
+/** An `EventSource` sends an empty header before its first event, which means no position. */
+export function lastEventId(call: {
+  headers: { [name: string]: string | string[] | undefined };
+}): string | undefined {
+  const header = call.headers['last-event-id'];
+  return header === undefined || header === '' ? undefined : String(header);
+}

@@ -1,0 +1,86 @@
+/** Heads: where each agent's log begins and ends, and how many bytes it has. */
+import type { Selectable } from 'kysely';
+import { problems } from '../../core/problem.ts';
+import { built } from '../built.ts';
+import type { Reader, Writer } from '../store.ts';
+import type { Tables } from '../tables.ts';
+
+export type Head = Selectable<Tables['heads']>;
+
+const headByAgent = built((sql, agent_num: number) =>
+  sql.selectFrom('heads').selectAll().where('agent_num', '=', agent_num),
+);
+
+/** Undefined once the agent is deleted. */
+export function headOf(reader: Reader, agent_num: number): Head | undefined {
+  return reader.get(headByAgent(reader, agent_num));
+}
+
+/** The head of an agent's log with the agent's id. */
+export function headWithId(reader: Reader, agent_num: number) {
+  return reader.get(
+    reader.sql
+      .selectFrom('heads')
+      .innerJoin('agents', 'agents.num', 'heads.agent_num')
+      .select(['agents.id', 'heads.first_seq', 'heads.last_seq', 'heads.bytes'])
+      .where('heads.agent_num', '=', agent_num),
+  );
+}
+
+/** Numbers of the agents whose log has events, or had some. */
+export function agentsWithEvents(reader: Reader): number[] {
+  const heads = reader.sql.selectFrom('heads').select('agent_num').where('last_seq', '>', 0);
+  return reader.all(heads).map(({ agent_num }) => agent_num);
+}
+
+/** Bytes of all logs together, and the agent with the largest one; null if there are no agents. */
+export function logSizes(reader: Reader): { bytes: number; largest: number | null } {
+  const sum = reader.get(reader.sql.selectFrom('heads').select((eb) => eb.fn.sum('bytes').as('bytes')));
+  const largest = reader.get(
+    reader.sql.selectFrom('heads').select('agent_num').orderBy('bytes', 'desc').limit(1),
+  );
+  return { bytes: Number(sum?.bytes ?? 0), largest: largest?.agent_num ?? null };
+}
+
+/** Creates the head of a new agent's empty log. */
+export function createHead(writer: Writer, agent_num: number): void {
+  writer.run(writer.sql.insertInto('heads').values({ agent_num, last_seq: 0, first_seq: 1, bytes: 0 }));
+}
+
+export function deleteHead(writer: Writer, agent_num: number): void {
+  writer.run(writer.sql.deleteFrom('heads').where('agent_num', '=', agent_num));
+}
+
+const growth = built((sql, agent_num: number, events: number, bytes: number) =>
+  sql
+    .updateTable('heads')
+    .set((eb) => ({ last_seq: eb('last_seq', '+', events), bytes: eb('bytes', '+', bytes) }))
+    .where('agent_num', '=', agent_num)
+    .returning('last_seq'),
+);
+
+/** Assigns the next numbers; returns the last of them. Throws `agent not found` if the log does not exist. */
+export function growHead(writer: Writer, agent_num: number, events: number, bytes: number): number {
+  const head = writer.get(growth(writer, agent_num, events, bytes));
+  if (!head) throw problems.agentNotFound();
+  return head.last_seq;
+}
+
+/** Leaves out the numbers up to `last_seq`: the next event gets the one after it. */
+export function skipTo(writer: Writer, agent_num: number, last_seq: number): void {
+  writer.run(writer.sql.updateTable('heads').set({ last_seq }).where('agent_num', '=', agent_num));
+}
+
+/**
+ * Adds `bytes` (negative: removed ones) to the size of a log, and moves its beginning if `first_seq` is given. Returns false
+ * if the agent no longer exists.
+ */
+export function resizeHead(writer: Writer, agent_num: number, bytes: number, first_seq?: number): boolean {
+  const { changes } = writer.run(
+    writer.sql
+      .updateTable('heads')
+      .set((eb) => ({ bytes: eb('bytes', '+', bytes), ...(first_seq !== undefined && { first_seq }) }))
+      .where('agent_num', '=', agent_num),
+  );
+  return changes > 0;
+}

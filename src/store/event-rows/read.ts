@@ -1,0 +1,115 @@
+/** Reads events from rows. */
+import { sql } from 'kysely';
+import { limits } from '../../base/limits.ts';
+import type { EventType, StreamName } from '../../core/event.ts';
+import type { Reader } from '../store.ts';
+import { BINARY, PARTIAL, streamName, streamNumber, typeName, typeNumber } from './numbers.ts';
+
+/** An event without its number. */
+export interface EventContent {
+  ts_ms: number;
+  type: EventType;
+  session_id: string | null;
+  /** Null if it is not output. */
+  stream: StreamName | null;
+  /** Output whose line continues in the next event. */
+  partial: boolean;
+  /** Output as text, or as bytes if it is not UTF-8. Otherwise the additional fields of the frame, as a JSON object. */
+  data: string | Uint8Array;
+}
+
+export interface StoredEvent extends EventContent {
+  seq: number;
+}
+
+/** Columns in the order that `EventDecoder` expects; add conditions and an order. */
+export function selectEvents(reader: Reader, agent_num: number) {
+  return reader.sql
+    .selectFrom('events')
+    .select(['seq', 'ts', packed, text])
+    .where('agent_num', '=', agent_num);
+}
+
+/** Like `selectEvents`, only events of these types. */
+export function selectEventsOf(reader: Reader, agent_num: number, types: readonly EventType[]) {
+  return selectEvents(reader, agent_num).where('type', 'in', types.map(typeNumber));
+}
+
+/** Packs small columns into one number, and reads text as text: a row costs a quarter of reading the columns. */
+const packed =
+  sql<number>`type + coalesce(stream, 0) * 8 + coalesce(flags, 0) * 32 + coalesce(session_num, 0) * 128`.as(
+    'packed',
+  );
+const text = sql<
+  string | Uint8Array
+>`CASE WHEN flags >= ${sql.lit(BINARY)} THEN data ELSE CAST(data AS TEXT) END`.as('text');
+const SESSION_UNIT = 1 << 7;
+
+/** Decodes selected rows. Remembers the ids of sessions. */
+export class EventDecoder {
+  readonly #sessions = new Map<number, string>();
+
+  event(reader: Reader, row: readonly unknown[]): StoredEvent {
+    const bits = row[2] as number;
+    const session_num = sessionNum(bits);
+    return {
+      seq: row[0] as number,
+      ts_ms: row[1] as number,
+      type: typeName(bits & 7),
+      session_id: session_num === 0 ? null : this.#sessionId(reader, session_num),
+      stream: streamName((bits >> 3) & 3),
+      partial: ((bits >> 5) & PARTIAL) !== 0,
+      data: row[3] as string | Uint8Array,
+    };
+  }
+
+  #sessionId(reader: Reader, num: number): string {
+    let id = this.#sessions.get(num);
+    if (id === undefined) {
+      const row = reader.get(reader.sql.selectFrom('sessions').select('id').where('num', '=', num));
+      if (!row) throw new Error(`session ${num} of an event does not exist`);
+      id = row.id;
+      if (this.#sessions.size >= limits.sessions_cached_max) this.#sessions.clear();
+      this.#sessions.set(num, id);
+    }
+    return id;
+  }
+}
+
+/** The session's number of a selected row; 0 if it has none. */
+export function sessionNumOf(row: readonly unknown[]): number {
+  return sessionNum(row[2] as number);
+}
+
+function sessionNum(bits: number): number {
+  return Math.floor(bits / SESSION_UNIT);
+}
+
+/** Output of a session as `[seq, offset, length]`, oldest first; `after`: the number of an event. */
+export function selectOutput(
+  reader: Reader,
+  of: { agent_num: number; session_num: number; streams: readonly StreamName[] },
+  after: number,
+) {
+  return reader.sql
+    .selectFrom('events')
+    .select((eb) => ['seq', 'offset', eb.fn<number>('length', ['data']).as('length')])
+    .where('agent_num', '=', of.agent_num)
+    .where('seq', '>', after)
+    .where('session_num', '=', of.session_num)
+    .where('stream', 'in', of.streams.map(streamNumber))
+    .orderBy('seq');
+}
+
+/** The number of an agent's first event in a row from `seq` on. */
+export function firstSeqFrom(reader: Reader, agent_num: number, seq: number): number | undefined {
+  return reader.get(
+    reader.sql
+      .selectFrom('events')
+      .select('seq')
+      .where('agent_num', '=', agent_num)
+      .where('seq', '>=', seq)
+      .orderBy('seq')
+      .limit(1),
+  )?.seq;
+}

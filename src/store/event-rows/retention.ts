@@ -1,0 +1,52 @@
+/** Which rows of events are old, and their deletion. Status events stay as long as their agent exists. */
+import { limits } from '../../base/limits.ts';
+import type { Reader, Writer } from '../store.ts';
+import { typeNumber } from './numbers.ts';
+
+const STATUS = typeNumber('status');
+
+/** An event that can be deleted; `bytes`: what it counts in the log's size. */
+export interface OldEvent {
+  seq: number;
+  ts_ms: number;
+  bytes: number;
+}
+
+/** An agent's oldest events from `seq` on, at most `limit`. */
+export function oldestEvents(reader: Reader, agent_num: number, seq: number, limit: number): OldEvent[] {
+  const rows = reader.all(
+    reader.sql
+      .selectFrom('events')
+      .select((eb) => ['seq', 'ts', eb.fn<number>('length', ['data']).as('length')])
+      .where('agent_num', '=', agent_num)
+      .where('seq', '>=', seq)
+      .where('type', '<>', STATUS)
+      .orderBy('seq')
+      .limit(limit),
+  );
+  return rows.map(({ seq, ts, length }) => ({ seq, ts_ms: ts, bytes: length + limits.event_row_bytes }));
+}
+
+/** When the newest event that is a row was written (Unix milliseconds); 0 if there is none. */
+export function newestTs(reader: Reader, agent_num: number): number {
+  const newest = reader.sql.selectFrom('events').select('ts').where('agent_num', '=', agent_num);
+  return reader.get(newest.orderBy('seq', 'desc').limit(1))?.ts ?? 0;
+}
+
+/** Deletes the rows with numbers `from` to `to` (inclusive), except status events. */
+export function deleteEvents(writer: Writer, agent_num: number, from: number, to: number): void {
+  writer.run(rowsBetween(writer, agent_num, from, to).where('type', '<>', STATUS));
+}
+
+/** Deletes all rows with numbers `from` to `to` (inclusive), for a deleted agent. */
+export function deleteAllEvents(writer: Writer, agent_num: number, from: number, to: number): void {
+  writer.run(rowsBetween(writer, agent_num, from, to));
+}
+
+function rowsBetween(writer: Writer, agent_num: number, from: number, to: number) {
+  return writer.sql
+    .deleteFrom('events')
+    .where('agent_num', '=', agent_num)
+    .where('seq', '>=', from)
+    .where('seq', '<=', to);
+}

@@ -1,0 +1,84 @@
+/** Spools: how far each stream of a session is committed. */
+import type { Selectable } from 'kysely';
+import { type StreamName, streamNames } from '../../core/event.ts';
+import { built } from '../built.ts';
+import { type Reader, StaleBatch, type Writer } from '../store.ts';
+import type { Tables } from '../tables.ts';
+import { streamNumber } from './numbers.ts';
+
+export type SpoolRow = Selectable<Tables['spools']>;
+
+const spoolsBySession = built((sql, session_num: number) =>
+  sql.selectFrom('spools').selectAll().where('session_num', '=', session_num),
+);
+
+export function spoolsOf(reader: Reader, session_num: number): Record<StreamName, SpoolRow> {
+  const rows = reader.all(spoolsBySession(reader, session_num));
+  const pick = (stream: StreamName) => rows.find((row) => row.stream === streamNumber(stream))!;
+  return { stdout: pick('stdout'), stderr: pick('stderr') };
+}
+
+/** Bytes of output that the committed bytes of a stream became. */
+export function outputBytes({ output, offset }: Pick<SpoolRow, 'output' | 'offset'>): number {
+  return output ?? offset;
+}
+
+/** Creates both spools of a new session, at offset 0. */
+export function createSpools(writer: Writer, session_num: number): void {
+  for (const stream of streamNames.map(streamNumber)) {
+    const row = { session_num, stream, offset: 0, tail: new Uint8Array() };
+    writer.run(writer.sql.insertInto('spools').values(row));
+  }
+}
+
+/** The spool file lost bytes: its beginning corresponds to the stream's committed offset from now on. */
+export function rebaseSpool(writer: Writer, session_num: number, stream: StreamName): SpoolRow {
+  return writer.get(
+    writer.sql
+      .updateTable('spools')
+      .set((eb) => ({ base: eb.ref('offset'), tail: new Uint8Array() }))
+      .where('session_num', '=', session_num)
+      .where('stream', '=', streamNumber(stream))
+      .returningAll(),
+  )!;
+}
+
+export interface SpoolMove {
+  /** Must be the committed offset. */
+  from: number;
+  to: number;
+  /** The last ≤ 64 bytes before `to`. */
+  tail: Uint8Array;
+  /** Bytes of output up to `to`. */
+  output: number;
+}
+
+const move = built(
+  (
+    sql,
+    session_num: number,
+    stream: number,
+    from: number,
+    to: number,
+    tail: Uint8Array,
+    output: number | null,
+  ) =>
+    sql
+      .updateTable('spools')
+      .set({ offset: to, tail, output })
+      .where('session_num', '=', session_num)
+      .where('stream', '=', stream)
+      .where('offset', '=', from),
+);
+
+/** Moves a committed offset. Throws `StaleBatch` if it is not at `from`. */
+export function moveSpool(
+  writer: Writer,
+  session_num: number,
+  stream: StreamName,
+  { from, to, tail, output }: SpoolMove,
+): void {
+  const kept = output === to ? null : output;
+  const moved = writer.run(move(writer, session_num, streamNumber(stream), from, to, tail, kept));
+  if (moved.changes !== 1) throw new StaleBatch();
+}

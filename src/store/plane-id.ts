@@ -1,0 +1,32 @@
+/** The identity of this plane: an id created with the database, and written into every session that it starts. */
+import type { Clock } from '../base/clock.ts';
+import { newId } from '../base/ids.ts';
+import type { Reader, Store, Tx } from './store.ts';
+
+export interface PlaneIdentity {
+  plane_id: string;
+  /** Unix milliseconds when the database was created or last restored. Nodes obey the highest that they know. */
+  incarnation: number;
+}
+
+/** Reads the identity, or creates it in a new database. Idempotent. */
+export async function planeIdentity(store: Store, clock: Clock): Promise<PlaneIdentity> {
+  const fresh = newId('pln');
+  const now = clock.now();
+  return store.write((tx) => {
+    const plane_id = keep(tx, 'plane_id', fresh);
+    const made = Number(keep(tx, 'incarnation', String(now)));
+    return { plane_id, incarnation: Math.max(made, Number(find(tx, 'restored_at_ms') ?? 0)) };
+  });
+}
+
+function keep(tx: Tx, key: string, fresh: string): string {
+  const known = find(tx, key);
+  if (known !== undefined) return known;
+  tx.run(tx.sql.insertInto('meta').values({ key, value: fresh }));
+  return fresh;
+}
+
+function find(reader: Reader, key: string): string | undefined {
+  return reader.get(reader.sql.selectFrom('meta').select('value').where('key', '=', key))?.value;
+}

@@ -1,0 +1,78 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import fc from 'fast-check';
+import { afterEach, beforeEach, expect, test } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { scopes } from '../core/grant.ts';
+import { decide, viewOf } from '../core/policy.ts';
+import { type Caller, roles } from '../features/accounts/rules.ts';
+import { listAgents } from '../features/agents/queries/agents.ts';
+import { listTeams } from '../features/teams/queries.ts';
+import { addTeam, addUser, joinTeam, specOf } from '../testing/team.ts';
+import { agentResource, teamResource } from './resources.ts';
+import { openSqlite } from './sqlite.ts';
+import type { Reader, Store } from './store.ts';
+import { addAgent } from './testing.ts';
+import { teamsInView } from './views.ts';
+
+const users = ['ana', 'ben', 'eve'].map((username) => ({ id: `usr_${username}`, username }));
+/** One agent per owner and team; one team has a human, one has none. */
+const agents = users.flatMap(({ id: owner_id, username }) =>
+  [null, 'one', 'two'].map((team) => ({ id: `agt_${username}_${team}`, owner_id, team })),
+);
+
+let folder: string;
+let store: Store;
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-views-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+  for (const user of users) await addUser(store, user);
+  const teams = {
+    one: await addTeam(store, 'one', specOf(['dev']), { created_by: 'usr_ana', human_ids: ['usr_ben'] }),
+    two: await addTeam(store, 'two', specOf(['dev']), { created_by: 'usr_ben' }),
+  };
+  for (const { id, owner_id, team } of agents) {
+    await addAgent(store, id);
+    await store.write((tx) => tx.run(tx.sql.updateTable('agents').set({ owner_id }).where('id', '=', id)));
+    if (team !== null) await joinTeam(store, id, teams[team as keyof typeof teams], 'dev');
+  }
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const anyLimits = fc.record({
+  agent_ids: fc.subarray(agents.map(({ id }) => id)),
+  team_ids: fc.subarray(['team_one', 'team_two', 'team_none']),
+});
+const anyCaller: fc.Arbitrary<Caller> = fc
+  .record({ user: fc.constantFrom(...users), role: fc.constantFrom(...roles), limits: fc.option(anyLimits) })
+  .map(({ user, role, limits }) => ({
+    ...{ user_id: user.id, username: user.username, role, token_id: 'tok_1', ip: null },
+    grant: limits && { scopes, limits },
+  }));
+
+const everything = { user_id: null, limits: null };
+const idsOf = (rows: { id: string }[]) => rows.map(({ id }) => id);
+
+test('lists show exactly the agents and teams that the policy lets a caller read', async () => {
+  const compare = (reader: Reader, caller: Caller) => {
+    const view = viewOf(caller);
+    const agents_read = listAgents(reader, { view: everything }).filter(
+      (row) => decide(caller, 'agent.read', agentResource(reader, row)) === 'allow',
+    );
+    const teams_read = listTeams(reader, { view: everything }).filter(
+      (row) => decide(caller, 'team.read', teamResource(reader, row)) === 'allow',
+    );
+    expect(idsOf(listAgents(reader, { view }))).toEqual(idsOf(agents_read));
+    expect(idsOf(listTeams(reader, { view }))).toEqual(idsOf(teams_read));
+    const nums = reader.all(teamsInView(reader, view)).map(({ num }) => num);
+    expect(nums.toSorted()).toEqual(teams_read.map(({ num }) => num).toSorted());
+  };
+  await fc.assert(
+    fc.asyncProperty(anyCaller, (caller) => store.read((reader) => compare(reader, caller))),
+    { numRuns: 300 },
+  );
+});

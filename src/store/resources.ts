@@ -1,0 +1,39 @@
+/** Converts records to resources of the policy: their owner, and the ids that a limited token refers to. */
+import type { Owned } from '../core/policy.ts';
+import type { Reader } from './store.ts';
+import { peopleOf } from './views.ts';
+
+/** The columns that determine access to an agent, or to its reviews and elicitations. */
+interface OwnedRow {
+  owner_id: string;
+  team_num: number | null;
+  team_id: string | null;
+}
+
+export function agentResource(
+  reader: Reader,
+  { id, owner_id, team_num, team_id }: OwnedRow & { id: string },
+): Owned {
+  return { owner_id, human_ids: humans(reader, team_num), agent_id: id, team_id };
+}
+
+/** A review or an elicitation belongs to the agent that asks. */
+export function reviewResource(
+  reader: Reader,
+  { agent_id: id, ...row }: OwnedRow & { agent_id: string },
+): Owned {
+  return agentResource(reader, { ...row, id });
+}
+
+export function teamResource(reader: Reader, team: { id: string; num: number; created_by: string }): Owned {
+  return {
+    owner_id: team.created_by,
+    human_ids: humans(reader, team.num),
+    agent_id: null,
+    team_id: team.id,
+  };
+}
+
+function humans(reader: Reader, team_num: number | null): string[] {
+  return team_num === null ? [] : peopleOf(reader, team_num);
+}

@@ -1,0 +1,172 @@
+/** Columns of agents, their sessions, and what is asked in conversations with them. */
+import type { Generated } from 'kysely';
+import type { Cleanup, EndReason, SessionState } from '../../core/session.ts';
+import type {
+  Activity,
+  AgentStatus,
+  Asks,
+  OnExit,
+  PendingKind,
+  PermissionMode,
+  Protocol,
+  RestartPolicy,
+  WorktreeMode,
+} from '../../features/agents/rules.ts';
+import type { Bool, Json } from './columns.ts';
+
+export interface AgentsTables {
+  agents: {
+    num: Generated<number>;
+    id: string;
+    name: string;
+    owner_id: string;
+    node_id: string;
+    workdir: string;
+    command: string;
+    argv: Json | null;
+    protocol: Protocol;
+    preset: string | null;
+    permission_mode: Generated<PermissionMode>;
+    /** Observed in its last session. */
+    asks: Generated<Asks>;
+    worktree_mode: WorktreeMode;
+    worktree_repo: string | null;
+    worktree_ref: string | null;
+    worktree_branch: string | null;
+    worktree_base: string | null;
+    env: Json;
+    labels: Json;
+    restart_policy: RestartPolicy;
+    stdin: Bool;
+    on_exit: OnExit;
+    status: AgentStatus;
+    /** For agents that speak ACP, as of their last frame; for others it depends on how long they have been silent. */
+    activity: Activity | null;
+    exit_code: number | null;
+    exit_signal: string | null;
+    reason: string | null;
+    cleanup: Cleanup | null;
+    leftovers: Json;
+    session_id: string | null;
+    session_count: number;
+    /** Consecutive restarts by the restart policy. */
+    restart_count: number;
+    pending: PendingKind | null;
+    /** The parameters of `pending`; null: a session's intent in the outbox carries it out. */
+    pending_request: Json | null;
+    stale_since: number | null;
+    created_at: number;
+    updated_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+    /** The agent's own session, which the next one continues. Secret, because it is enough to resume the conversation. */
+    acp_session_id: string | null;
+    /** For a member's agent: the team whose run it belongs to. */
+    team_num: number | null;
+    run_num: number | null;
+    member_id: string | null;
+    /** Id of the team whose run made it, also when the team is gone; decides where its preset keeps its state. */
+    state_team: string | null;
+  };
+  sessions: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    node_id: string;
+    number: number;
+    state: SessionState;
+    /** A stop was accepted: the final status is `cancelled`, whatever the exit code. */
+    stopping: Bool;
+    pid: number | null;
+    exit_code: number | null;
+    exit_signal: string | null;
+    reason: EndReason | null;
+    cleanup: Cleanup | null;
+    created_at: number;
+    started_at: number | null;
+    ended_at: number | null;
+    /** The agent's first event of this session, to find its output without a scan. */
+    first_seq: number;
+    /** The last node fact that was handled. */
+    fact: number;
+    /** Bytes of stdin that intents have given to the node's journal so far. */
+    stdin_bytes: number;
+    /** The database was restored, and stdin has more bytes than it knows of: no more input is possible. */
+    stdin_lost: Generated<Bool>;
+    /** How its stdout is read. */
+    protocol: Generated<'plain' | 'acp'>;
+  };
+  acp_states: {
+    session_num: number;
+    /** See `acp/state.ts`. */
+    state: Json;
+  };
+  prompts: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    /** The session that it was sent to. */
+    session_num: number | null;
+    state: 'queued' | 'sent' | 'ended' | 'lost';
+    /** ACP content blocks. */
+    content: Json;
+    stop_reason: string | null;
+    /** A user's id. */
+    created_by: string | null;
+    created_at: number;
+    sent_at: number | null;
+    ended_at: number | null;
+  };
+  reviews: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    session_num: number;
+    /** The agent's JSON-RPC id, as JSON. */
+    request_id: Json;
+    /** As the agent sent it. */
+    tool_call: Json;
+    options: Json;
+    /** The sub-agent that asks; null: the agent itself. */
+    subagent: Json | null;
+    status: 'pending' | 'answered' | 'cancelled' | 'expired';
+    decision: 'allow' | 'deny' | null;
+    option_id: string | null;
+    /** Name of the responder, for display. */
+    answered_by: string | null;
+    delivery: 'queued' | 'written' | 'undeliverable' | null;
+    /** The answer is delivered once this many bytes of the agent's stdin are written. */
+    stdin_end: number | null;
+    origin_actor_id: string | null;
+    route: 'human' | 'leader';
+    routed_to: string | null;
+    created_at: number;
+    answered_at: number | null;
+    expires_at: number | null;
+  };
+  elicitations: {
+    num: Generated<number>;
+    id: string;
+    agent_num: number;
+    session_num: number;
+    /** The agent's JSON-RPC id, as JSON. */
+    request_id: Json;
+    /** The agent's id for a URL elicitation. */
+    acp_id: string | null;
+    tool_call_id: string | null;
+    mode: 'form' | 'url';
+    message: string;
+    form: Json | null;
+    url: string | null;
+    status: 'pending' | 'accepted' | 'declined' | 'cancelled' | 'expired';
+    /** Name of the responder, for display. */
+    answered_by: string | null;
+    delivery: 'queued' | 'written' | 'undeliverable' | null;
+    /** The answer is delivered once this many bytes of the agent's stdin are written. */
+    stdin_end: number | null;
+    created_at: number;
+    answered_at: number | null;
+    completed_at: number | null;
+    expires_at: number | null;
+  };
+}

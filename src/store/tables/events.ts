@@ -1,0 +1,75 @@
+/** Columns of the event log and the feed. `event-rows.ts` reads and writes those of events. */
+import type { Generated } from 'kysely';
+import type { Bool, Json } from './columns.ts';
+
+export interface EventsTables {
+  /** Committed byte offsets: one row per session and stream. */
+  spools: {
+    session_num: number;
+    /** 1 stdout, 2 stderr. */
+    stream: number;
+    offset: number;
+    /** Position in the file = offset - base. Changes if the spool was truncated. */
+    base: Generated<number>;
+    /** Last ≤ 64 committed bytes. */
+    tail: Uint8Array;
+    /** Bytes of output up to `offset`, if frames or redaction make it differ; null: equal to `offset`. */
+    output: Generated<number | null>;
+  };
+  /** The head of each agent's log; separate from `agents` because every batch of output updates it. */
+  heads: {
+    agent_num: number;
+    last_seq: number;
+    /** Oldest event that is kept; last_seq + 1 if there is none. */
+    first_seq: number;
+    /** Bytes of kept events, in rows and segments. */
+    bytes: number;
+  };
+  /** Recent events; older ones are in segments. */
+  events: {
+    id: Generated<number>;
+    agent_num: number;
+    seq: number;
+    ts: number;
+    /** 1 output, 2 status, 3 acp_event, 4 error. */
+    type: number;
+    session_num: number | null;
+    /** Output: 1 stdout, 2 stderr. */
+    stream: number | null;
+    /** Output: position in the stream. */
+    offset: number | null;
+    /** Output, as a bit mask: 1 the line continues in the next event, 2 the bytes are not UTF-8. */
+    flags: number | null;
+    /** Output: raw bytes. Otherwise the additional fields of the frame as JSON. */
+    data: Uint8Array;
+  };
+  segments: {
+    id: Generated<number>;
+    agent_num: number;
+    first_seq: number;
+    last_seq: number;
+    last_ts: number;
+    /** File name below `{data_dir}/log`. */
+    path: string;
+    bytes: number;
+    /** Block index, see `events/segment.ts`. */
+    blocks: Uint8Array;
+    /** 1 if the rows that it replaces are deleted. */
+    swept: Generated<Bool>;
+  };
+  /** Logs of deleted agents, until their rows and files are gone. */
+  log_drops: { agent_num: number };
+  /** The events of `/api/events`: a record as it was after a change. Kept for 24 hours. */
+  feed: {
+    id: Generated<number>;
+    ts: number;
+    kind: string;
+    /** The user who may see it, besides root. */
+    owner_id: string;
+    /** The team whose humans may see it too. */
+    team_num: number | null;
+    /** The agent that it is about; null: none. */
+    agent_id: string | null;
+    record: Json;
+  };
+}

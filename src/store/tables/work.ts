@@ -1,0 +1,95 @@
+/** Columns of facts, the outbox, timers, nodes and notifications. */
+import type { Generated } from 'kysely';
+import type { Bool, Json } from './columns.ts';
+
+export interface WorkTables {
+  facts: { id: Generated<number>; ts: number; kind: string; ref: string; payload: Json };
+  fact_cursors: { consumer: string; fact_id: number };
+  outbox: {
+    id: Generated<number>;
+    node_id: string;
+    /** Intents of a lane are carried out in order: the id of a session, an agent, a subscription, or an owner and a node. */
+    lane: string;
+    kind: string;
+    payload: Json;
+    created_at: number;
+  };
+  timers: { kind: string; ref: string; due_at: number; payload: Json };
+  /** Registered remote nodes; the main node has no row. */
+  nodes: {
+    id: string;
+    name: string;
+    /** `https://<host>:<port>` */
+    grpc_target: string;
+    tls_server_name: string | null;
+    default_worktree_root: string | null;
+    /** The disk that first answered under this id; another disk is another node. */
+    disk_id: string | null;
+    /** Number of the newest link; never decreases, even after a deletion. */
+    epoch: number;
+    joined_at: number | null;
+    last_seen_at: number | null;
+    version: string | null;
+    created_at: number;
+    updated_at: number;
+  };
+  /** Ids of agents and sessions that a node may still have, and that must not return. */
+  forgotten: { id: string; agent_id: string; node_id: string; created_at: number };
+  bootstrap_tokens: {
+    id: string;
+    created_at: number;
+    expires_at: number;
+    /** The node that joined with it. */
+    spent_by: string | null;
+  };
+  push_keys: {
+    /** Always 1. */
+    id: number;
+    /** An uncompressed P-256 point, base64url, as browsers expect it. */
+    public_key: string;
+    /** The private half, encrypted. */
+    sealed: Uint8Array;
+    created_at: number;
+  };
+  push_subscriptions: {
+    num: Generated<number>;
+    id: string;
+    user_id: string;
+    /** The token that created it. The subscription ends with the token, unless the token expires by age. */
+    token_id: string;
+    /** Secret: with it and the plane's key, anyone can send to the device. */
+    endpoint: string;
+    /** The device's public key and secret, base64url. */
+    p256dh: string;
+    auth: string;
+    /** The plane's key at the time of the subscription. */
+    public_key: string;
+    user_agent: string | null;
+    kinds: Json;
+    with_commands: Bool;
+    of_others: Bool;
+    status: 'active' | 'expired';
+    /** Consecutive failures. */
+    failures: Generated<number>;
+    last_error: string | null;
+    last_success_at: number | null;
+    /** Do not send before this time. */
+    retry_at: number | null;
+    created_at: number;
+  };
+  push_messages: {
+    num: Generated<number>;
+    subscription_num: number;
+    tag: string;
+    /** The fact that it reports; changes when the message is replaced. */
+    fact_id: number;
+    /** A `PushMessage`. */
+    message: Json;
+    state: 'pending' | 'sent';
+    attempts: number;
+    created_at: number;
+    /** Not sent after this time; then deleted. */
+    expires_at: number;
+    sent_at: number | null;
+  };
+}

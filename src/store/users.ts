@@ -1,0 +1,84 @@
+/** Queries about users. Here and not in a feature, because agents, teams, reviews and tokens look users up too. */
+import type { Insertable, Selectable, Updateable } from 'kysely';
+import { built } from './built.ts';
+import type { Reader, Tx } from './store.ts';
+import type { Tables } from './tables.ts';
+
+export type UserRow = Selectable<Tables['users']>;
+
+const byId = built((sql, id: string) => sql.selectFrom('users').selectAll().where('id', '=', id));
+const byName = built((sql, name: string) => sql.selectFrom('users').selectAll().where('username', '=', name));
+
+export function findUser(reader: Reader, id: string): UserRow | undefined {
+  return reader.get(byId(reader, id));
+}
+
+export function findUserByName(reader: Reader, username: string): UserRow | undefined {
+  return reader.get(byName(reader, username));
+}
+
+const rootsByAge = built((sql, limit: number) =>
+  sql
+    .selectFrom('users')
+    .selectAll()
+    .where('role', '=', 'root')
+    .orderBy('created_at')
+    .orderBy('id')
+    .limit(limit),
+);
+
+/** At most `limit` users with the role root, oldest first. */
+export function oldestRoots(reader: Reader, limit: number): UserRow[] {
+  return reader.all(rootsByAge(reader, limit));
+}
+
+/** Whether there is a root user; joining is then closed. */
+export function hasRoot(reader: Reader): boolean {
+  return oldestRoots(reader, 1).length > 0;
+}
+
+/** Whether every one of these ids is a user with the role root; true for none. The ids must be distinct. */
+export function areRoot(reader: Reader, user_ids: readonly string[]): boolean {
+  if (user_ids.length === 0) return true;
+  const roots = reader.sql.selectFrom('users').select('id').where('role', '=', 'root');
+  return reader.all(roots.where('id', 'in', user_ids)).length === user_ids.length;
+}
+
+/** The names of those of these users who exist, in alphabetical order. */
+export function usernamesOf(reader: Reader, user_ids: readonly string[]): string[] {
+  const users = reader.sql.selectFrom('users').select('username').where('id', 'in', user_ids);
+  return reader.all(users.orderBy('username')).map(({ username }) => username);
+}
+
+/** A subquery: the ids of users with this name or id. */
+export function idsOfUser({ sql }: Pick<Reader, 'sql'>, name_or_id: string) {
+  return sql
+    .selectFrom('users')
+    .select('id')
+    .where(({ eb, or }) => or([eb('username', '=', name_or_id), eb('id', '=', name_or_id)]));
+}
+
+/** Newest first; those after a position of `[created_at, id]`, at most `limit`. */
+export function listUsers(
+  reader: Reader,
+  page: { after: readonly [number, string] | undefined; limit: number | undefined },
+): UserRow[] {
+  const { after, limit } = page;
+  let query = reader.sql.selectFrom('users').selectAll().orderBy('created_at', 'desc').orderBy('id', 'desc');
+  if (after) {
+    query = query.where(({ eb, refTuple, tuple }) => eb(refTuple('created_at', 'id'), '<', tuple(...after)));
+  }
+  return reader.all(limit === undefined ? query : query.limit(limit));
+}
+
+export function insertUser(tx: Tx, row: Insertable<Tables['users']>): void {
+  tx.run(tx.sql.insertInto('users').values(row));
+}
+
+export function updateUser(tx: Tx, id: string, changes: Updateable<Tables['users']>): void {
+  tx.run(tx.sql.updateTable('users').set(changes).where('id', '=', id));
+}
+
+export function deleteUser(tx: Tx, id: string): void {
+  tx.run(tx.sql.deleteFrom('users').where('id', '=', id));
+}

@@ -1,0 +1,49 @@
+/** The services that actor methods use, on the database of a test. Nothing carries out the effects of runs. */
+import { silentLog } from '../base/log.ts';
+import { Feed } from '../events/feed.ts';
+import type { TeamMethodsOptions } from '../features/actors/team-methods.ts';
+import { countUnacknowledged } from '../features/mailbox/queries/mail.ts';
+import { Mailbox } from '../features/mailbox/service.ts';
+import { Triggers } from '../features/mailbox/triggers.ts';
+import { RunPublisher } from '../features/runs/publisher.ts';
+import { Scheduler } from '../features/runs/scheduler.ts';
+import { Runs } from '../features/runs/service.ts';
+import { publishTask } from '../features/tasks/find.ts';
+import { createTask } from '../features/tasks/run-tasks.ts';
+import { Facts } from '../work/facts.ts';
+import { Timers } from '../work/timers.ts';
+import type { AccountsRoom } from './accounts.ts';
+
+export interface ActorServices extends Omit<TeamMethodsOptions, 'reviews'> {
+  close(): Promise<void>;
+}
+
+export function actorServices({ store, clock, audit, idempotency }: AccountsRoom): ActorServices {
+  const common = { store, clock, log: silentLog };
+  const [feed, facts, timers] = [new Feed(common), new Facts(common), new Timers(common)];
+  const publisher = new RunPublisher({ clock, feed });
+  const scheduler = new Scheduler({ clock, facts, publisher, execute: () => {} });
+  const runs = new Runs({
+    ...{ store, clock, audit, scheduler, idempotency },
+    extensions: {
+      createTask,
+      publishTask: (tx, task_num) => void publishTask(feed, tx, task_num),
+      unacknowledgedMail: countUnacknowledged,
+    },
+  });
+  const mailbox = new Mailbox({ store, clock, facts, timers, audit, publisher });
+  const triggers = new Triggers({ store, clock, timers, audit, idempotency }, mailbox);
+  return { store, runs, mailbox, triggers, close: async () => feed.close() };
+}
+
+/** What actors did in runs, from the audit log, oldest first: `<actor> <event> <step or run>`. */
+export function actsOf({ store }: AccountsRoom): Promise<string[]> {
+  return store.read((reader) =>
+    reader
+      .all(reader.sql.selectFrom('audit').select(['event', 'details']).orderBy('id'))
+      .flatMap(({ event, details }) => {
+        const { actor_id, step_key, run_id } = JSON.parse(details ?? '{}') as Record<string, string>;
+        return actor_id === undefined ? [] : `${actor_id} ${event} ${step_key ?? run_id}`;
+      }),
+  );
+}

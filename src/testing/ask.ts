@@ -1,0 +1,71 @@
+/** HTTP requests from another address of this machine. */
+import { request } from 'node:http';
+
+export interface Asked {
+  status: number;
+  error: string;
+  text: string;
+  took_ms: number;
+}
+
+interface Given {
+  from?: string;
+  method?: string;
+  body?: unknown;
+  token?: string;
+  headers?: Record<string, string>;
+}
+
+/** Uses its own connection. `took_ms`: from the last byte of the request to the last one of the response. */
+export function ask(url: string, path: string, given: Given = {}): Promise<Asked> {
+  const { from, method = 'POST', body, token, headers = {} } = given;
+  const { hostname, port } = new URL(url);
+  const text = body === undefined ? null : typeof body === 'string' ? body : JSON.stringify(body);
+  return new Promise((resolve, reject) => {
+    const asked = request({
+      hostname,
+      port,
+      path,
+      method,
+      agent: false,
+      ...(from !== undefined && { localAddress: from }),
+      headers: {
+        ...(text !== null && {
+          'content-type': 'application/json',
+          'content-length': Buffer.byteLength(text),
+        }),
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...headers,
+      },
+    });
+    let sent_ms = 0;
+    asked.on('error', reject);
+    asked.on('response', async (response) => {
+      let said = '';
+      response.setEncoding('utf8');
+      for await (const part of response) said += part;
+      resolve({
+        status: response.statusCode ?? 0,
+        error: wordsOf(said),
+        text: said,
+        took_ms: performance.now() - sent_ms,
+      });
+    });
+    asked.on('socket', (socket) => {
+      const send = () => {
+        sent_ms = performance.now();
+        asked.end(text ?? undefined);
+      };
+      if (socket.connecting) socket.once('connect', send);
+      else send();
+    });
+  });
+}
+
+function wordsOf(said: string): string {
+  try {
+    return String((JSON.parse(said) as { error?: unknown }).error ?? '');
+  } catch {
+    return said.slice(0, 100);
+  }
+}

@@ -1,0 +1,52 @@
+/**
+ * Agents on unreachable nodes of every kind: stopped, killed, behind a network that drops all packets, and registered
+ * targets that never answered. Each gets stop, restart and delete requests in turn, one after the other. Everything
+ * happens in separate namespaces.
+ */
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { text } from 'node:stream/consumers';
+import { fileURLToPath } from 'node:url';
+import { unshared } from './namespaces.ts';
+
+export type AwayState = 'stopped' | 'killed' | 'partitioned' | 'closed port' | 'black hole';
+
+/** The states in which the plane shows a node meanwhile. One that is cut off gets requests in each of these. */
+export type AwayPhase = 'connected' | 'suspect' | 'unreachable';
+
+export interface AwayOptions {
+  /** Requests in a row for each state. */
+  n: number;
+  phases: readonly AwayPhase[];
+  /** A request without a response by then fails the whole run. */
+  within_ms: number;
+}
+
+export interface AwayAnswer {
+  state: AwayState;
+  asked: 'stop' | 'restart' | 'delete';
+  status: number;
+  body: unknown;
+  /** The header. */
+  pending: string | null;
+  ms: number;
+}
+
+/** Ends everything it started, also when `signal` aborts it. Rejects with the error output. */
+export async function askAway(options: AwayOptions, signal?: AbortSignal): Promise<AwayAnswer[]> {
+  const child = fileURLToPath(new URL('./away-child.ts', import.meta.url));
+  const script = `exec "${process.execPath}" "${child}" '${JSON.stringify(options)}'`;
+  // Nothing outlives the first process of a pid namespace.
+  const [command, argv] = unshared(script, ['--pid', '--fork', '--kill-child', '--mount-proc']);
+  const asking = spawn(command, argv, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    ...(signal && { signal, killSignal: 'SIGKILL' }),
+  });
+  const [[code], answers, trouble] = await Promise.all([
+    once(asking, 'close'),
+    text(asking.stdout),
+    text(asking.stderr),
+  ]);
+  if (code !== 0) throw new Error(trouble);
+  return JSON.parse(answers);
+}

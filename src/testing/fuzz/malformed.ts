@@ -1,0 +1,229 @@
+/**
+ * Values that a service would rather not get: JSON that is nearly what a schema asks for, and JSON that nobody asks for. An
+ * object is a list of fields, so that a key may be there twice, or be one that JavaScript takes for something else.
+ */
+import { z } from 'zod';
+import type { Rng } from './rng.ts';
+
+/** JSON as it is written down: a value of its own kind, fields in order, or a piece of text that is taken as it is. */
+export type Malformed = null | boolean | number | string | Malformed[] | Fields | Raw;
+
+export class Fields {
+  readonly entries: [name: string, value: Malformed][];
+  constructor(entries: [string, Malformed][]) {
+    this.entries = entries;
+  }
+}
+
+export class Raw {
+  readonly json: string;
+  constructor(json: string) {
+    this.json = json;
+  }
+}
+
+export function jsonOf(value: Malformed): string {
+  if (value instanceof Raw) return value.json;
+  if (Array.isArray(value)) return `[${value.map(jsonOf).join(',')}]`;
+  if (value instanceof Fields) {
+    return `{${value.entries.map(([name, item]) => `${JSON.stringify(name)}:${jsonOf(item)}`).join(',')}}`;
+  }
+  return JSON.stringify(value);
+}
+
+const TEXTS = [
+  '',
+  ' ',
+  '\0',
+  'a\0b',
+  '..',
+  '../..',
+  '/',
+  '//',
+  '-x',
+  '--upload-pack=x',
+  '__proto__',
+  'constructor',
+  'null',
+  'undefined',
+  '-1',
+  '0',
+  '1',
+  '01',
+  '1e99',
+  'NaN',
+  '9007199254740993',
+  '9223372036854775808',
+  '\ud800',
+  '\udc00\ud800',
+  'a\ud83d',
+  '\u202eevil',
+  '\ufeffx',
+  '\u2028',
+  '\x1b]52;c;YQ==\x07',
+  '\r\nX-A: b',
+  '<script>alert(1)</script>',
+  '%00',
+  '%2e%2e%2f',
+  '%',
+  "' OR 1=1 --",
+  '"',
+  '\\',
+  '*',
+  'a*"b',
+  'NEAR(',
+  '😀'.repeat(70),
+  'é'.normalize('NFD'),
+  'a'.repeat(256),
+  'a'.repeat(5_000),
+  '2026-11-22T00:00:00Z',
+  '2026-02-30T25:61:61Z',
+  '+275760-09-13T00:00:00.001Z',
+  '* * * * *',
+  'Europe/Berlin',
+  'eyJpZCI6MX0',
+];
+const NUMBERS = [
+  0,
+  -0,
+  -1,
+  1,
+  1.5,
+  60,
+  2 ** 31,
+  2 ** 32,
+  2 ** 53 - 1,
+  2 ** 53,
+  2 ** 63,
+  -(2 ** 63),
+  1e308,
+  5e-324,
+];
+const DEEP = 10_000;
+const RAWS = [
+  '1e999',
+  '-1e999',
+  '-0',
+  '9007199254740993',
+  '0.1e-400',
+  '"\\ud800"',
+  '"\\u0000"',
+  '{"__proto__":{"role":"root"}}',
+  '{"constructor":{"prototype":{"role":"root"}}}',
+  `${'['.repeat(DEEP)}${']'.repeat(DEEP)}`,
+  `${'{"a":'.repeat(DEEP)}1${'}'.repeat(DEEP)}`,
+  `${'['.repeat(63)}${']'.repeat(63)}`,
+  `[${'0,'.repeat(5_000)}0]`,
+  `"${'\\u00e9'.repeat(30_000)}"`,
+];
+
+export function text(rng: Rng): string {
+  if (rng.chance(0.6)) return rng.pick(TEXTS);
+  const codes = rng.some(30, () => (rng.chance(0.7) ? 32 + rng.below(95) : rng.below(0x10000)));
+  return String.fromCharCode(...codes);
+}
+
+/** Any JSON at all. */
+export function anything(rng: Rng, levels = 3): Malformed {
+  const kind = rng.below(levels > 0 ? 9 : 6);
+  if (kind === 0) return null;
+  if (kind === 1) return rng.chance(0.5);
+  if (kind === 2) return rng.pick(NUMBERS);
+  if (kind === 3) return new Raw(rng.pick(RAWS));
+  if (kind < 6) return text(rng);
+  if (kind === 6) return rng.some(4, () => anything(rng, levels - 1));
+  return new Fields(rng.some(4, () => [text(rng), anything(rng, levels - 1)]));
+}
+
+/** What would fit at a place with this name, if anything is known of it. */
+export type Words = (name: string, rng: Rng) => Malformed | undefined;
+
+type Json = { [key: string]: unknown };
+
+/** A Zod schema as the plain data that values are made after. */
+export function shapeOf(schema: z.ZodType): Shape {
+  const root = z.toJSONSchema(schema, { io: 'input', unrepresentable: 'any' });
+  return { root, schema: root };
+}
+
+/** A JSON schema, and the document that its references are in. */
+export interface Shape {
+  root: unknown;
+  schema: unknown;
+}
+
+/**
+ * A value that a schema would nearly take. `wrong`: the share of places that hold something else, and of objects that have a
+ * field too many, too few or twice.
+ */
+export function nearly(rng: Rng, shape: Shape, words: Words, wrong: number): Malformed {
+  const root = shape.root as Json;
+  const make = (given: unknown, name: string, levels: number): Malformed => {
+    const at = resolve(given, root);
+    if (rng.chance(wrong) || levels > 12) return odd(rng, name);
+    const fitting = words(name, rng);
+    if (fitting !== undefined) return fitting;
+    if ('const' in at) return plain(at.const);
+    if (Array.isArray(at.enum)) return plain(rng.pick(at.enum));
+    const choices = (at.anyOf ?? at.oneOf) as unknown[] | undefined;
+    if (choices) return make(rng.pick(choices), name, levels);
+    if (Array.isArray(at.allOf)) return make(at.allOf[0], name, levels);
+    const type = Array.isArray(at.type) ? rng.pick(at.type) : at.type;
+    switch (type) {
+      case 'object':
+        return object(at, levels);
+      case 'array':
+        return rng.some(3, () => make(at.items ?? {}, name, levels + 1));
+      case 'string':
+        return rng.chance(0.7) ? `w${rng.below(5)}` : text(rng);
+      case 'integer':
+        return Number(at.minimum ?? 0) + rng.below(5);
+      case 'number':
+        return rng.next() * 10;
+      case 'boolean':
+        return rng.chance(0.5);
+      case 'null':
+        return null;
+      default:
+        return anything(rng);
+    }
+  };
+  const object = (at: Json, levels: number): Fields => {
+    const needed = (at.required ?? []) as string[];
+    const entries: [string, Malformed][] = [];
+    for (const [name, inner] of Object.entries((at.properties ?? {}) as Json)) {
+      const there = needed.includes(name) ? !rng.chance(wrong) : rng.chance(0.4);
+      if (there) entries.push([name, make(inner, name, levels + 1)]);
+    }
+    const more = at.additionalProperties;
+    if (more !== undefined && more !== false && entries.length === 0) {
+      for (const name of rng.some(3, () => text(rng))) entries.push([name, make(more, name, levels + 1)]);
+    }
+    if (rng.chance(wrong)) entries.push([text(rng), anything(rng)]);
+    if (entries.length > 0 && rng.chance(wrong)) {
+      const [name] = rng.pick(entries);
+      entries.push([name, odd(rng, name)]);
+    }
+    if (rng.chance(wrong / 4)) entries.push(['__proto__', new Fields([['role', 'root']])]);
+    return new Fields(entries);
+  };
+  return make(shape.schema, '', 0);
+}
+
+/** What a shell would be given is never put together by chance. */
+function odd(rng: Rng, name: string): Malformed {
+  return name === 'command' ? new Raw(rng.pick(RAWS)) : anything(rng);
+}
+
+function resolve(given: unknown, root: Json): Json {
+  let at = (typeof given === 'object' && given !== null ? given : {}) as Json;
+  for (let steps = 0; typeof at.$ref === 'string' && steps < 10; steps++) {
+    const path = at.$ref.replace(/^#\/?/, '').split('/').filter(Boolean);
+    at = path.reduce<Json>((inner, name) => (inner[name] ?? {}) as Json, root);
+  }
+  return at;
+}
+
+function plain(value: unknown): Malformed {
+  return new Raw(JSON.stringify(value));
+}

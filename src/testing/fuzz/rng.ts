@@ -1,0 +1,63 @@
+/** Chance that is the same for the same seed (mulberry32): what a fuzzer did can be done again. */
+export class Rng {
+  #state: number;
+
+  constructor(seed: number) {
+    this.#state = seed | 0;
+  }
+
+  /** From 0, below 1. */
+  next(): number {
+    this.#state = (this.#state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(this.#state ^ (this.#state >>> 15), 1 | this.#state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  }
+
+  below(count: number): number {
+    return Math.floor(this.next() * count);
+  }
+
+  chance(share: number): boolean {
+    return this.next() < share;
+  }
+
+  pick<T>(items: readonly T[]): T {
+    return items[this.below(items.length)]!;
+  }
+
+  bytes(count: number): Buffer {
+    return Buffer.from(Array.from({ length: count }, () => this.below(256)));
+  }
+
+  /** So many results of `make`, at most `max`. */
+  some<T>(max: number, make: () => T): T[] {
+    return Array.from({ length: this.below(max + 1) }, make);
+  }
+}
+
+/** Bytes with a few of them changed, lost, doubled or cut off. */
+export function garbled(rng: Rng, bytes: Buffer, changes_max = 4): Buffer {
+  let result = Buffer.from(bytes);
+  for (let left = 1 + rng.below(changes_max); left > 0; left--) {
+    const at = rng.below(result.length + 1);
+    const length = 1 + rng.below(8);
+    switch (rng.below(5)) {
+      case 0:
+        if (at < result.length) result[at] = rng.below(256);
+        break;
+      case 1:
+        result = Buffer.concat([result.subarray(0, at), result.subarray(at + length)]);
+        break;
+      case 2:
+        result = Buffer.concat([result.subarray(0, at), rng.bytes(length), result.subarray(at)]);
+        break;
+      case 3:
+        result = Buffer.concat([result.subarray(0, at + length), result.subarray(at)]);
+        break;
+      default:
+        if (rng.chance(0.3)) result = result.subarray(0, at);
+    }
+  }
+  return result;
+}

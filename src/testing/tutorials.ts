@@ -1,0 +1,37 @@
+/** The tutorials and guides as tests run them: their commands, with changes where a test cannot do what a person does. */
+import { readFile } from 'node:fs/promises';
+import { expect } from 'vitest';
+
+/**
+ * The code blocks of a section of `docs/tutorials/<page>.md`, or of the whole page. Blocks with a language, such as `sh`, are
+ * left out: they start the service.
+ */
+export async function tutorialBlocks(page: string, section?: string): Promise<string[]> {
+  return blocksOf(`docs/tutorials/${page}.md`, section);
+}
+
+/** Those of a section of the README. */
+export function readmeBlocks(section: string): Promise<string[]> {
+  return blocksOf('README.md', section);
+}
+
+/** The `sh` blocks of a section of `docs/how-to/<page>.md`. */
+export function guideBlocks(page: string, section: string): Promise<string[]> {
+  return blocksOf(`docs/how-to/${page}.md`, section, 'sh');
+}
+
+async function blocksOf(path: string, section?: string, wanted = ''): Promise<string[]> {
+  const text = await readFile(new URL(`../../${path}`, import.meta.url), 'utf8');
+  const part =
+    section === undefined ? text : text.split('\n## ').find((one) => one.startsWith(`${section}\n`));
+  const blocks = [...part!.matchAll(/^ *```(\w*)\n(.*?)^ *```$/gms)];
+  return blocks.flatMap(([, language, block]) => (language === wanted ? [block!] : []));
+}
+
+/** The block with these parts replaced; each of them must be there. */
+export function put(block: string, changes: Record<string, string>): string {
+  return Object.entries(changes).reduce((text, [from, to]) => {
+    expect(text).toContain(from);
+    return text.replaceAll(from, () => to);
+  }, block);
+}

@@ -1,0 +1,225 @@
+/**
+ * One elicitation: the form that an agent asks a person to fill in, or the URL that it asks a person to open, with the
+ * agent's name, its message and ways to decline. A URL is shown in full, its host first, and opens only on a click.
+ */
+import { Link } from '@tanstack/react-router';
+import { Check, CircleSlash, ExternalLink, SquarePen } from 'lucide-react';
+import { type FormEvent, memo, useEffect, useId, useRef, useState } from 'react';
+import { visible } from '../../core/visible.ts';
+import type { AgentRecord, ElicitationRecord } from '../api/queries.ts';
+import { Button, buttonClass } from '../ui/button.tsx';
+import { cx } from '../ui/cx.ts';
+import { useOnline } from '../ui/online.ts';
+import { Refused } from '../ui/states.tsx';
+import { Ago } from '../ui/time.tsx';
+import { useReply } from './answer.ts';
+import { FormControl } from './fields.tsx';
+import { contentOf, type FieldValue, initialValue, problemOf } from './form.ts';
+import { settledWords, titleOf } from './words.ts';
+
+export interface ElicitationCardProps {
+  elicitation: ElicitationRecord;
+  agent: AgentRecord | undefined;
+  /** Shows the agent's name, if the card is not in its conversation. */
+  named?: boolean;
+  className?: string;
+}
+
+export const ElicitationCard = memo(function ElicitationCard(props: ElicitationCardProps) {
+  return props.elicitation.status === 'pending' ? <OpenCard {...props} /> : <SettledCard {...props} />;
+});
+
+type Replying = ReturnType<typeof useReply>;
+
+function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps) {
+  const id = useId();
+  const online = useOnline();
+  const reply = useReply(elicitation.id);
+  const { message, form, url } = elicitation;
+  const Icon = url === null ? SquarePen : ExternalLink;
+  return (
+    <article
+      tabIndex={-1}
+      aria-labelledby={id}
+      data-elicitation={elicitation.id}
+      className={cx(
+        'flex min-w-0 flex-col gap-3 rounded-lg border border-needs/70 bg-raised p-3 outline-offset-2 focus:outline-2 focus:outline-accent',
+        className,
+      )}
+    >
+      <header className="flex flex-wrap items-center gap-x-2 text-sm">
+        <span className="inline-flex items-center gap-1 font-medium text-needs">
+          <Icon aria-hidden className="size-3.5" /> {url === null ? 'Form' : 'Link'}
+        </span>
+        {named && <AgentName elicitation={elicitation} agent={agent} />}
+        <span className="ml-auto text-muted">
+          asked <Ago at={elicitation.created_at} />
+        </span>
+      </header>
+      <p id={id} className="whitespace-pre-wrap break-words font-medium">
+        <bdi>{visible(message || titleOf(elicitation))}</bdi>
+      </p>
+      {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
+      {url !== null && <UrlBody url={url} reply={reply} online={online} />}
+      {!online && <p className="text-muted">You are offline: an answer cannot be sent.</p>}
+    </article>
+  );
+}
+
+interface BodyProps {
+  reply: Replying;
+  online: boolean;
+}
+
+function FormBody({ elicitation, reply, online }: BodyProps & { elicitation: ElicitationRecord }) {
+  const { title, description, fields } = elicitation.form!;
+  const [values, setValues] = useState<readonly FieldValue[]>(() => fields.map(initialValue));
+  const form = useRef<HTMLFormElement>(null);
+  const message = reply.error instanceof Error ? reply.error.message : '';
+  const problems = fields.map((field) => problemOf(field, message));
+  const placed = problems.some((problem) => problem !== null);
+  useEffect(() => {
+    if (reply.error) form.current?.querySelector<HTMLElement>('[aria-invalid]')?.focus();
+  }, [reply.error]);
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    if (online && !reply.isPending) reply.mutate({ action: 'accept', content: contentOf(fields, values) });
+  };
+  return (
+    // The service validates, and its errors are shown at the field.
+    <form ref={form} noValidate onSubmit={onSubmit} className="flex min-w-0 max-w-xl flex-col gap-3">
+      {title !== null && title !== elicitation.message && (
+        <p className="break-words font-medium">{visible(title)}</p>
+      )}
+      {description !== null && (
+        <p className="whitespace-pre-wrap break-words text-muted">{visible(description)}</p>
+      )}
+      {fields.map((field, at) => (
+        <FormControl
+          key={field.name}
+          field={field}
+          value={values[at]!}
+          error={problems[at]!}
+          onChange={(value) => setValues((before) => before.with(at, value))}
+        />
+      ))}
+      <p className="text-muted text-sm">
+        What you enter goes to the agent and into its log. Never enter passwords or keys.
+      </p>
+      {!placed && <Refused error={reply.error} />}
+      <div className="flex flex-wrap gap-2">
+        <Button type="submit" look="primary" busy={reply.isPending} disabled={!online}>
+          Send
+        </Button>
+        <Refusals reply={reply} online={online} />
+      </div>
+    </form>
+  );
+}
+
+function UrlBody({ url, reply, online }: BodyProps & { url: string }) {
+  const open = () => {
+    if (online && !reply.isPending) reply.mutate({ action: 'accept' });
+  };
+  return (
+    <>
+      <Address url={url} />
+      <p className="text-muted text-sm">
+        The agent chose this address and svc has not checked it. Open it only if you trust this host.
+      </p>
+      <Refused error={reply.error} />
+      <div className="flex flex-wrap gap-2">
+        {online && isWeb(url) && (
+          <a
+            href={url}
+            target="_blank"
+            rel="noopener noreferrer"
+            onClick={open}
+            onAuxClick={open}
+            className={buttonClass('primary')}
+          >
+            <ExternalLink aria-hidden /> Open
+            <span className="sr-only"> {new URL(url).host} in a new tab</span>
+          </a>
+        )}
+        <Refusals reply={reply} online={online} />
+      </div>
+    </>
+  );
+}
+
+function Refusals({ reply, online }: BodyProps) {
+  const disabled = !online || reply.isPending;
+  return (
+    <>
+      <Button disabled={disabled} onClick={() => reply.mutate({ action: 'decline' })}>
+        Decline
+      </Button>
+      <Button look="quiet" disabled={disabled} onClick={() => reply.mutate({ action: 'cancel' })}>
+        Cancel
+      </Button>
+    </>
+  );
+}
+
+function Address({ url }: { url: string }) {
+  return (
+    <p className="min-w-0 rounded bg-surface px-2 py-1">
+      <span className="block break-all font-medium">{new URL(url).host}</span>
+      <span className="block break-all font-mono text-sm">{visible(url)}</span>
+    </p>
+  );
+}
+
+/** The service stores only these schemes, but the link does not rely on that. */
+function isWeb(url: string): boolean {
+  return /^https?:\/\//.test(url);
+}
+
+function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitation' | 'agent'>) {
+  const { agent_id } = elicitation;
+  return (
+    <Link
+      to="/agents/$agent_id"
+      params={{ agent_id }}
+      className="tap inline-flex min-w-0 items-center font-medium hover:underline"
+    >
+      <span className="break-all">{visible(agent?.name ?? agent_id)}</span>
+    </Link>
+  );
+}
+
+function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
+  const { url, status, completed_at } = elicitation;
+  const words = settledWords(elicitation);
+  const title = visible(titleOf(elicitation));
+  const Icon = status === 'accepted' ? Check : CircleSlash;
+  return (
+    <article
+      tabIndex={-1}
+      data-elicitation={elicitation.id}
+      aria-label={`${title}: ${words}`}
+      className={cx(
+        'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
+        className,
+      )}
+    >
+      <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
+      {named && <AgentName elicitation={elicitation} agent={agent} />}
+      <span className="min-w-0 break-words">{visible(words)}</span>
+      <span className="min-w-0 truncate text-muted" title={title}>
+        <bdi>{title}</bdi>
+      </span>
+      {status === 'accepted' && url !== null && completed_at === null && isWeb(url) && (
+        <a
+          href={url}
+          target="_blank"
+          rel="noopener noreferrer"
+          className="tap inline-flex items-center break-all text-accent underline"
+        >
+          Open {new URL(url).host} again
+        </a>
+      )}
+    </article>
+  );
+}

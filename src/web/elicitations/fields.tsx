@@ -1,0 +1,149 @@
+/** The controls of an agent's form, each with its label, description and error. */
+import { useId } from 'react';
+import { visible } from '../../core/visible.ts';
+import { Field, inputClass } from '../ui/field.tsx';
+import { Select } from '../ui/select.tsx';
+import { type FieldValue, type FormField, rulesOf } from './form.ts';
+
+export interface ControlledField {
+  field: FormField;
+  value: FieldValue;
+  /** The service's error for it. */
+  error: string | null;
+  onChange: (value: FieldValue) => void;
+}
+
+export function FormControl({ error, ...field }: ControlledField) {
+  const props = { ...field, error: error && `${nameOf(field.field)} ${error}` };
+  switch (props.field.type) {
+    case 'boolean':
+      return <BooleanField {...props} />;
+    case 'choices':
+      return <ChoicesField {...props} />;
+    default:
+      return <OneValueField {...props} />;
+  }
+}
+
+const inputTypes = { email: 'email', uri: 'url', date: 'date', 'date-time': 'datetime-local' } as const;
+
+/** Text, a number, or one choice. */
+function OneValueField({ field, value, error, onChange }: ControlledField) {
+  const { type, format, required, min, max, choices } = field;
+  const is_number = type === 'number' || type === 'integer';
+  return (
+    <Field label={labelOf(field)} hint={hintOf(field)} error={error}>
+      {(control) =>
+        type === 'choice' ? (
+          <Select
+            {...control}
+            required={required}
+            value={String(value)}
+            onChange={onChange}
+            choices={[
+              { value: '', label: required ? 'Choose…' : 'None' },
+              ...choices.map((one, at) => ({ value: String(at), label: choiceLabel(one) })),
+            ]}
+          />
+        ) : (
+          <input
+            {...control}
+            className={inputClass}
+            type={is_number ? 'number' : format === null ? 'text' : inputTypes[format]}
+            {...(is_number && {
+              step: type === 'integer' ? 1 : 'any',
+              min: min ?? undefined,
+              max: max ?? undefined,
+            })}
+            {...(format === 'date-time' && { step: 1 })}
+            required={required}
+            autoComplete="off"
+            value={String(value)}
+            onChange={(event) => onChange(event.target.value)}
+          />
+        )
+      }
+    </Field>
+  );
+}
+
+function BooleanField({ field, value, error, onChange }: ControlledField) {
+  const id = useId();
+  return (
+    <div className="flex min-w-0 flex-col gap-1">
+      <label className="tap flex items-center gap-2 font-medium text-sm">
+        <input
+          type="checkbox"
+          className="size-6 shrink-0"
+          checked={value === true}
+          aria-describedby={id}
+          aria-invalid={error ? true : undefined}
+          onChange={(event) => onChange(event.target.checked)}
+        />
+        <span className="min-w-0 break-words">{nameOf(field)}</span>
+      </label>
+      <Described id={id} field={field} error={error} />
+    </div>
+  );
+}
+
+function ChoicesField({ field, value, error, onChange }: ControlledField) {
+  const id = useId();
+  const chosen = Array.isArray(value) ? (value as readonly number[]) : [];
+  return (
+    <fieldset aria-describedby={id} className="flex min-w-0 flex-col gap-1">
+      <legend className="font-medium text-sm">{labelOf(field)}</legend>
+      {field.choices.map((choice, at) => (
+        <label key={choice.value} className="tap flex items-center gap-2">
+          <input
+            type="checkbox"
+            className="size-6 shrink-0"
+            checked={chosen.includes(at)}
+            aria-invalid={error ? true : undefined}
+            onChange={(event) =>
+              onChange(
+                event.target.checked
+                  ? [...chosen, at].sort((a, b) => a - b)
+                  : chosen.filter((one) => one !== at),
+              )
+            }
+          />
+          <span className="min-w-0 break-words">{choiceLabel(choice)}</span>
+        </label>
+      ))}
+      <Described id={id} field={field} error={error} />
+    </fieldset>
+  );
+}
+
+function Described({ id, field, error }: { id: string; field: FormField; error: string | null }) {
+  return (
+    <div id={id} className="text-sm">
+      {error && (
+        <p role="alert" className="text-failed">
+          {error}
+        </p>
+      )}
+      <p className="text-muted">{hintOf(field)}</p>
+    </div>
+  );
+}
+
+function nameOf({ title, name }: FormField): string {
+  return visible(title || name);
+}
+
+function labelOf(field: FormField): string {
+  return field.required ? nameOf(field) : `${nameOf(field)} (optional)`;
+}
+
+function hintOf(field: FormField): string {
+  return [field.description, rulesOf(field)]
+    .filter(Boolean)
+    .map((text) => visible(text!))
+    .join(' · ');
+}
+
+function choiceLabel({ title, description }: FormField['choices'][number]): string {
+  return visible(description ? `${title} · ${description}` : title);
+}

@@ -1,0 +1,75 @@
+import { expect, test } from 'vitest';
+import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
+import { contentOf, initialValue, problemOf, rulesOf } from './form.ts';
+import { settledWords, titleOf } from './words.ts';
+
+const choices = ['', 'us', 'eu'].map((value) => ({ value, title: value, description: null }));
+const text = formField('name', { required: true });
+const mail = formField('mail', { format: 'email' });
+const port = formField('port', { type: 'integer', default: 3000 });
+const share = formField('share', { type: 'number' });
+const notify = formField('notify', { type: 'boolean', default: true });
+const region = formField('region', { type: 'choice', choices, default: 'eu' });
+const checks = formField('checks', { type: 'choices', choices, default: ['us'] });
+
+test('controls start with the form’s defaults', () => {
+  const fields = [text, mail, port, share, notify, region, checks];
+  expect(fields.map(initialValue)).toEqual(['', '', '3000', '', true, '2', [1]]);
+  expect(initialValue(formField('a', { type: 'choice', choices }))).toBe('');
+  expect(initialValue(formField('a', { type: 'boolean' }))).toBe(false);
+});
+
+test('content has the types of the fields, and omits empty ones', () => {
+  const fields = [text, mail, port, share, notify, region, checks];
+  expect(contentOf(fields, ['v1', 'a@b.c', '8080', '0.5', false, '0', [0, 2]])).toEqual({
+    name: 'v1',
+    mail: 'a@b.c',
+    port: 8080,
+    share: 0.5,
+    notify: false,
+    region: '',
+    checks: ['', 'eu'],
+  });
+  expect(contentOf(fields, ['', '', '', '', false, '', []])).toEqual({ notify: false });
+});
+
+test('a time is sent with its zone, and reads back the same', () => {
+  const at = '2026-02-28T10:00:00.000Z';
+  const field = formField('at', { format: 'date-time', default: at });
+  expect(contentOf([field], [initialValue(field)])).toEqual({ at });
+  expect(initialValue(formField('at', { format: 'date-time', default: 'soon' }))).toBe('');
+});
+
+test('fields with special names do not interfere with each other', () => {
+  const fields = ['constructor', 'toString'].map((name) => formField(name));
+  expect(contentOf(fields, ['a', ''])).toEqual({ constructor: 'a' });
+});
+
+test('an error of the service is shown at the field it names', () => {
+  expect(problemOf(text, 'content.name is required')).toBe('is required');
+  expect(problemOf(checks, 'content.checks[] must be one of the choices')).toBe('must be one of the choices');
+  expect(problemOf(formField('na'), 'content.name is required')).toBeNull();
+  expect(problemOf(text, 'elicitation not found')).toBeNull();
+});
+
+test('rules are readable', () => {
+  expect(rulesOf(formField('a', { min: 2, max: 20, pattern: '^a' }))).toBe('2 to 20 characters, matches ^a');
+  expect(rulesOf(formField('a', { type: 'integer', min: 1 }))).toBe('whole number, at least 1');
+  expect(rulesOf(formField('a', { type: 'choices', max: 2 }))).toBe('at most 2 choices');
+  expect(rulesOf(formField('a', { type: 'choices', min: 1 }))).toBe('at least 1 choice');
+  expect(rulesOf(mail)).toBe('email address');
+});
+
+test('a settled elicitation says how it ended', () => {
+  const words = (more: Parameters<typeof elicitationRecord>[0]) => settledWords(elicitationRecord(more));
+  const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
+  expect(words({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
+  expect(words(url)).toBe('Opened · ana');
+  expect(words({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
+  expect(words({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
+    'Declined · ana · the agent no longer waited for it',
+  );
+  expect(words({ status: 'cancelled' })).toBe('No longer needed');
+  expect(words({ status: 'expired' })).toBe('No longer needed: nobody answered in time');
+  expect(titleOf(elicitationRecord({ message: '', form: null, url: 'https://a.b/' }))).toBe('https://a.b/');
+});

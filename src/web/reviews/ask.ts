@@ -1,0 +1,8 @@
+/** A permission review or an elicitation: what waits for a person's answer. */
+import type { ElicitationRecord, ReviewRecord } from '../api/queries.ts';
+
+export type Ask = ReviewRecord | ElicitationRecord;
+
+export function isReview(ask: Ask): ask is ReviewRecord {
+  return 'tool_call' in ask;
+}

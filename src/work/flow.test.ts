@@ -1,0 +1,264 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { systemClock } from '../base/clock.ts';
+import { silentLog } from '../base/log.ts';
+import { Problem, problems } from '../core/problem.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { SOON } from '../testing/lives.ts';
+import { type Fact, Facts } from './facts.ts';
+import { type Intent, type IntentHandlers, Outbox } from './outbox.ts';
+
+let folder: string;
+let store: Store;
+const common = () => ({ store, clock: systemClock, log: silentLog });
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-flow-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+const payload = { agent_id: 'agt_1', session_id: 'ses_1', status: 'failed', started_at_ms: null };
+
+test('a fact reaches every consumer once, including one that starts later', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  const note = (who: string) => ({
+    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+  });
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
+  await facts.open({ one: note('one') });
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1']), SOON);
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
+  await vi.waitFor(() => expect(seen).toEqual(['one ses_1', 'one ses_2']), SOON);
+  await facts.close();
+
+  const again = new Facts(common());
+  await again.open({ one: note('again') });
+  await store.write((tx) => again.record(tx, 'session_ended', 'ses_3', payload));
+  await vi.waitFor(() => expect(seen.at(-1)).toBe('again ses_3'), SOON);
+  expect(seen).toHaveLength(3);
+  await again.close();
+});
+
+test('a fact is deleted only when every consumer has handled it, including those that start later', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  const note = (who: string) => ({
+    session_ended: (_tx: unknown, fact: Fact) => void seen.push(`${who} ${fact.ref}`),
+  });
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_1', payload));
+  await facts.open({ one: note('one'), two: note('two') });
+  await vi.waitFor(() => expect(seen.toSorted()).toEqual(['one ses_1', 'two ses_1']), SOON);
+  await vi.waitFor(
+    async () =>
+      expect(await store.read((reader) => reader.all(reader.sql.selectFrom('facts').select('id')))).toEqual(
+        [],
+      ),
+    SOON,
+  );
+  await facts.close();
+});
+
+test('a fact of a rolled-back transaction is never delivered', async () => {
+  const facts = new Facts(common());
+  const seen: string[] = [];
+  await facts.open({ one: { session_ended: (_tx, fact) => void seen.push(fact.ref) } });
+  const undone = store.write((tx) => {
+    facts.record(tx, 'session_ended', 'ses_1', payload);
+    throw new Error('undone');
+  });
+  await expect(undone).rejects.toThrow('undone');
+  await store.write((tx) => facts.record(tx, 'session_ended', 'ses_2', payload));
+  await vi.waitFor(() => expect(seen).toEqual(['ses_2']), SOON);
+  await facts.close();
+});
+
+function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandlers {
+  const input = (intent: Intent) => carryOut(intent).then(() => 0);
+  const others = {
+    discard: carryOut,
+    pursue: carryOut,
+    prepare: carryOut,
+    collect: carryOut,
+    hear: carryOut,
+    push: carryOut,
+    forget_owner: carryOut,
+  };
+  return { start: carryOut, stop: carryOut, input, forget: carryOut, ...others };
+}
+
+test('carries out the intents of a session in order, and those of different sessions in parallel', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  let release = () => {};
+  const blocked = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  await outbox.open(
+    handlers(async (intent) => {
+      if (intent.lane === 'ses_a' && intent.kind === 'start') await blocked;
+      done.push(`${intent.lane} ${intent.kind}`);
+    }),
+  );
+  const last = await store.write((tx) => {
+    outbox.enqueue(tx, 'main', 'ses_a', 'start', {});
+    outbox.enqueue(tx, 'main', 'ses_b', 'start', {});
+    return outbox.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 });
+  });
+  const outcome = outbox.outcome(last);
+  await vi.waitFor(() => expect(done).toEqual(['ses_b start']), SOON);
+  release();
+  await outcome;
+  expect(done).toEqual(['ses_b start', 'ses_a start', 'ses_a stop']);
+  outbox.close();
+});
+
+test('carries out the intents that an earlier process left', async () => {
+  const first = new Outbox(common());
+  await store.write((tx) => first.enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 7 }));
+  first.close();
+  const second = new Outbox(common());
+  const seen: Intent[] = [];
+  await second.open(handlers(async (intent) => void seen.push(intent)));
+  await vi.waitFor(() => expect(seen).toHaveLength(1), SOON);
+  expect(seen[0]).toMatchObject({ lane: 'ses_a', kind: 'stop', payload: { grace_ms: 7 } });
+  second.close();
+});
+
+test('reports an unreachable node to the waiter and retries', async () => {
+  const outbox = new Outbox(common());
+  let tries = 0;
+  await outbox.open(
+    handlers(async () => {
+      tries += 1;
+      if (tries === 1) throw problems.nodeUnreachable();
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  outbox.retryNow('far');
+  await vi.waitFor(async () => {
+    expect(tries).toBe(2);
+    expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
+  }, SOON);
+  outbox.close();
+});
+
+test('skips a withdrawn intent and carries out the next', async () => {
+  const outbox = new Outbox(common());
+  const done: string[] = [];
+  let away = true;
+  await outbox.open(
+    handlers(async ({ kind }) => {
+      if (away) throw problems.nodeUnreachable();
+      done.push(kind);
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  away = false;
+  const forget = await store.write((tx) => {
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(true);
+    outbox.withdraw(tx, 'ses_a', ['start', 'stop']);
+    expect(outbox.waits(tx, 'ses_a', 'start')).toBe(false);
+    return outbox.enqueue(tx, 'far', 'ses_a', 'forget', {});
+  });
+  await outbox.outcome(forget);
+  expect(done).toEqual(['forget']);
+  outbox.close();
+});
+
+test('rejects the waiter of an intent that is withdrawn in the same group commit', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(handlers(() => Promise.resolve()));
+  const [id] = await Promise.all([
+    store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'stop', { grace_ms: 0 })),
+    store.write((tx) => outbox.withdraw(tx, 'ses_a', ['stop'])),
+  ]);
+  await expect(outbox.outcome(id)).rejects.toThrow('failed to connect to remote node');
+  outbox.close();
+});
+
+test('rejects the waiter of an intent that is withdrawn during its execution, and does not retry it', async () => {
+  const outbox = new Outbox(common());
+  let tries = 0;
+  let fail = (_error: Error) => {};
+  await outbox.open(
+    handlers(() => {
+      tries += 1;
+      return new Promise((_resolve, reject) => {
+        fail = reject;
+      });
+    }),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'start', {}));
+  const outcome = outbox.outcome(id);
+  await vi.waitFor(() => expect(tries).toBe(1), SOON);
+  await Promise.all([
+    expect(outcome).rejects.toThrow('failed to connect to remote node'),
+    store.write((tx) => outbox.withdraw(tx, 'ses_a', ['start'])),
+  ]);
+  fail(problems.nodeUnreachable());
+  const stop = await store.write((tx) => outbox.enqueue(tx, 'far', 'ses_a', 'stop', { grace_ms: 0 }));
+  await vi.waitFor(() => expect(tries).toBe(2), SOON);
+  fail(new Problem('conflict', 'refused', 'refused'));
+  await expect(outbox.outcome(stop)).rejects.toThrow('refused');
+  outbox.close();
+});
+
+test('deletes an intent that failed permanently, and gives the waiter the reason', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(
+    handlers(() => Promise.reject(new Problem('unavailable', 'disk_space', 'not enough disk space'))),
+  );
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('not enough disk space');
+  expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toEqual([]);
+  outbox.close();
+});
+
+test('rejects a waiter after close, and keeps the intent', async () => {
+  const outbox = new Outbox(common());
+  await outbox.open(handlers(async () => {}));
+  outbox.close();
+  const id = await store.write((tx) => outbox.enqueue(tx, 'main', 'ses_a', 'start', {}));
+  await expect(outbox.outcome(id)).rejects.toThrow('service is shutting down');
+  expect(await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').selectAll()))).toHaveLength(
+    1,
+  );
+});
+
+test('repeats an intent that cannot be deleted, and continues its lane', async () => {
+  let full = false;
+  const write: Store['write'] = (fn) => (full ? Promise.reject(problems.diskSpace()) : store.write(fn));
+  const outbox = new Outbox({ ...common(), store: { read: (fn) => store.read(fn), write } as Store });
+  const done: string[] = [];
+  const carryOut = async (intent: Intent) => {
+    done.push(intent.kind);
+    if (intent.kind === 'start') throw problems.workdirMissing();
+    return 'stopped';
+  };
+  await outbox.open(handlers(carryOut));
+  const [start, stop] = await store.write((tx) => {
+    const enqueue = outbox.enqueue.bind(outbox);
+    tx.afterCommit(() => (full = true));
+    return [enqueue(tx, 'main', 'ses_a', 'start', {}), enqueue(tx, 'main', 'ses_a', 'stop', { grace_ms: 0 })];
+  });
+  const stopped = outbox.outcome(stop);
+  await expect(outbox.outcome(start)).rejects.toThrow('workdir does not exist');
+  full = false;
+  expect(await stopped).toBe('stopped');
+  expect(done).toEqual(['start', 'start', 'stop']);
+  await vi.waitFor(async () => {
+    const left = await store.read((reader) => reader.all(reader.sql.selectFrom('outbox').select('id')));
+    expect(left).toEqual([]);
+  }, SOON);
+  outbox.close();
+});

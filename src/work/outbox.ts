@@ -1,0 +1,258 @@
+/**
+ * The outbox: work that must happen on a node, with results from a node, or at a push service. A service enqueues an intent
+ * in the transaction that decides it. The dispatcher carries out intents in order within a lane, in parallel across lanes,
+ * and again after a crash, so handlers must be idempotent. It retries while a node is unreachable; handlers must deal with
+ * any other failure.
+ */
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import { isOutOfReach, Problem, problems } from '../core/problem.ts';
+import type { Reader, Store, Tx } from '../store/store.ts';
+import { deleteIntent, deleteIntents, hasIntent, insertIntent, listIntents } from './queries/outbox.ts';
+
+export interface IntentPayloads {
+  start: Record<string, never>;
+  stop: { grace_ms: number };
+  /** `data` is base64. */
+  input: { offset: number; data: string; eof: boolean };
+  /** The node may delete the session's directory: everything in it is committed. */
+  forget: Record<string, never>;
+  /** Ends, on its node, a session that was given up while the node was away. */
+  discard: { agent_id: string };
+  /** Deletes what a node keeps for a deleted user or team, whose id it is; ordered per id and node. */
+  forget_owner: { owner_id: string };
+  /** Carries out a request for an agent whose node did not answer. The lane is the agent's; the agent's row has the request. */
+  pursue: Record<string, never>;
+  /** Gives an attempt of a step to its agent. The lane is the agent's. */
+  prepare: { attempt_num: number };
+  /** Reads the step output that a session left for an attempt. */
+  collect: { attempt_num: number };
+  /** Reads an agent's last message of a turn. */
+  hear: { attempt_num: number; prompt_id: string };
+  /** Sends a device the messages that it has not been sent. The lane is the subscription's. */
+  push: { message_num: number };
+}
+export type IntentKind = keyof IntentPayloads;
+
+export interface Intent<K extends IntentKind = IntentKind> {
+  id: number;
+  node_id: string;
+  /** A session's id, or for some kinds the id of an agent, of a subscription, or of an owner and a node. */
+  lane: string;
+  kind: K;
+  payload: IntentPayloads[K];
+  /** Withdrawn: not carried out, or not retried if it is in progress. */
+  withdrawn?: boolean;
+}
+
+/** Handlers carry out intents. Waiters get the results; a crash loses them. */
+export type IntentHandlers = { [K in IntentKind]: (intent: Intent<K>) => Promise<IntentAnswers[K]> };
+
+interface IntentAnswers {
+  start: unknown;
+  stop: unknown;
+  /** Length of the session's stdin afterwards. */
+  input: number;
+  forget: unknown;
+  discard: unknown;
+  forget_owner: unknown;
+  pursue: unknown;
+  prepare: unknown;
+  collect: unknown;
+  hear: unknown;
+  push: unknown;
+}
+
+interface Waiter {
+  resolve(value: unknown): void;
+  reject(error: unknown): void;
+}
+
+interface Lane {
+  id: string;
+  queue: Intent[];
+  running: boolean;
+  retry: NodeJS.Timeout | null;
+  retry_ms: number;
+}
+
+export class Outbox {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #lanes = new Map<string, Lane>();
+  readonly #waiters = new Map<number, Waiter[]>();
+  #handlers: IntentHandlers | null = null;
+  #closed = false;
+
+  constructor(options: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  /** Starts dispatching, beginning with the intents that an earlier process left. */
+  async open(handlers: IntentHandlers): Promise<void> {
+    this.#handlers = handlers;
+    for (const row of await this.#store.read(listIntents)) {
+      this.#push({
+        id: row.id,
+        node_id: row.node_id,
+        lane: row.lane,
+        kind: row.kind as IntentKind,
+        payload: JSON.parse(row.payload),
+      });
+    }
+  }
+
+  /** Returns the intent's id; `outcome` waits for it once the transaction has committed. */
+  enqueue<K extends IntentKind>(
+    tx: Tx,
+    node_id: string,
+    lane: string,
+    kind: K,
+    payload: IntentPayloads[K],
+  ): number {
+    const id = insertIntent(tx, {
+      node_id,
+      lane,
+      kind,
+      payload: JSON.stringify(payload),
+      created_at: this.#clock.now(),
+    });
+    tx.afterCommit(() => this.#push({ id, node_id, lane, kind, payload }));
+    return id;
+  }
+
+  /** Whether an intent of this kind is pending or in progress in a lane. */
+  waits(reader: Reader, lane: string, kind: IntentKind): boolean {
+    return hasIntent(reader, lane, kind);
+  }
+
+  /**
+   * Withdraws the intents of these kinds in a lane, and rejects their waiters. An intent that is in progress may still complete
+   * once. Idempotent.
+   */
+  withdraw(tx: Tx, lane: string, kinds: readonly IntentKind[]): void {
+    deleteIntents(tx, lane, kinds);
+    tx.afterCommit(() => {
+      const withdrawn = this.#lanes.get(lane)?.queue.filter(({ kind }) => kinds.includes(kind)) ?? [];
+      for (const intent of withdrawn) intent.withdrawn = true;
+      // The same group commit may contain an intent, whose waiter registers only after this.
+      setImmediate(() => {
+        for (const { id } of withdrawn)
+          this.#settle(id, (waiter) => waiter.reject(problems.nodeUnreachable()));
+      });
+    });
+  }
+
+  /** Resolves to the handler's result; rejects with its error, even if it will be retried. Call it right after the commit. */
+  outcome(id: number): Promise<unknown> {
+    if (this.#closed) return Promise.reject(problems.draining());
+    return new Promise((resolve, reject) => {
+      const waiters = this.#waiters.get(id) ?? [];
+      waiters.push({ resolve, reject });
+      this.#waiters.set(id, waiters);
+    });
+  }
+
+  /** Retries the pending intents of a node at once, because the node is back. */
+  retryNow(node_id: string): void {
+    for (const lane of this.#lanes.values()) {
+      if (lane.queue[0]?.node_id === node_id) this.#hurry(lane);
+    }
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const lane of this.#lanes.values()) if (lane.retry) clearTimeout(lane.retry);
+    for (const waiters of this.#waiters.values()) {
+      for (const waiter of waiters) waiter.reject(problems.draining());
+    }
+    this.#waiters.clear();
+  }
+
+  #push(intent: Intent): void {
+    let lane = this.#lanes.get(intent.lane);
+    if (!lane) {
+      lane = { id: intent.lane, queue: [], running: false, retry: null, retry_ms: 0 };
+      this.#lanes.set(lane.id, lane);
+    }
+    lane.queue.push(intent);
+    // A new intent in the lane also triggers a retry of the one in front.
+    if (lane.retry) this.#hurry(lane);
+    else void this.#drain(lane);
+  }
+
+  #hurry(lane: Lane): void {
+    if (!lane.retry) return;
+    clearTimeout(lane.retry);
+    lane.retry = null;
+    void this.#drain(lane);
+  }
+
+  async #drain(lane: Lane): Promise<void> {
+    if (lane.running || lane.retry || !this.#handlers) return;
+    lane.running = true;
+    // Let the caller's commit resolve first, so that it can wait for the outcome.
+    await new Promise((resolve) => setImmediate(resolve));
+    try {
+      for (let intent = lane.queue[0]; intent && !this.#closed; intent = lane.queue[0]) {
+        if (!intent.withdrawn && !(await this.#carryOut(intent, lane))) return;
+        lane.queue.shift();
+        lane.retry_ms = 0;
+      }
+    } finally {
+      lane.running = false;
+      if (lane.queue.length === 0) this.#lanes.delete(lane.id);
+    }
+  }
+
+  /** True if the intent is finished; false if it waits for a retry. */
+  async #carryOut(intent: Intent, lane: Lane): Promise<boolean> {
+    let reply: (waiter: Waiter) => void;
+    try {
+      const handler = this.#handlers![intent.kind] as (intent: Intent) => Promise<unknown>;
+      const answer = await handler(intent);
+      reply = (waiter) => waiter.resolve(answer);
+    } catch (error) {
+      if (this.#closed) return false;
+      reply = (waiter) => waiter.reject(error);
+      if (!intent.withdrawn && (!(error instanceof Problem) || isOutOfReach(error))) {
+        this.#tryAgain(intent, lane, error);
+        this.#settle(intent.id, reply);
+        return false;
+      }
+    }
+    try {
+      await this.#forget(intent.id);
+    } catch (error) {
+      // The row could not be deleted, perhaps for lack of space: repeat the intent, which changes nothing.
+      if (!this.#closed) this.#tryAgain(intent, lane, error);
+    }
+    this.#settle(intent.id, reply);
+    return lane.retry === null && !this.#closed;
+  }
+
+  #tryAgain(intent: Intent, lane: Lane, error: unknown): void {
+    lane.retry_ms = Math.min(Math.max(lane.retry_ms * 2, limits.outbox_retry_ms), limits.outbox_retry_ms_max);
+    this.#log.warn(
+      { err: error, intent: intent.kind, lane: intent.lane, retry_ms: lane.retry_ms },
+      'an intent failed; trying again',
+    );
+    lane.retry = setTimeout(() => {
+      lane.retry = null;
+      void this.#drain(lane);
+    }, lane.retry_ms);
+  }
+
+  async #forget(id: number): Promise<void> {
+    await this.#store.write((tx) => deleteIntent(tx, id));
+  }
+
+  #settle(id: number, reply: (waiter: Waiter) => void): void {
+    for (const waiter of this.#waiters.get(id) ?? []) reply(waiter);
+    this.#waiters.delete(id);
+  }
+}

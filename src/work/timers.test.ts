@@ -1,0 +1,113 @@
+import { mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, expect, test, vi } from 'vitest';
+import { silentLog } from '../base/log.ts';
+import { openSqlite } from '../store/sqlite.ts';
+import type { Store } from '../store/store.ts';
+import { SOON } from '../testing/lives.ts';
+import { Timers } from './timers.ts';
+
+let folder: string;
+let store: Store;
+let now = 1_000_000;
+const clock = { now: () => now };
+const payload = { session_id: 'ses_1' };
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'svc-timers-'));
+  store = await openSqlite({ path: join(folder, 'svc.db'), log: silentLog });
+});
+afterEach(async () => {
+  await store.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+test('fires due timers once, in order, and keeps later ones', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  await store.write((tx) => {
+    timers.set(tx, 'agent_restart', 'later', now + 60_000, payload);
+    timers.set(tx, 'agent_restart', 'second', now - 1, payload);
+    timers.set(tx, 'agent_restart', 'first', now - 2, payload);
+  });
+  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second']), SOON);
+  now += 60_001;
+  await store.write((tx) => timers.set(tx, 'agent_restart', 'wake', now, payload));
+  await vi.waitFor(() => expect(fired).toEqual(['first', 'second', 'later', 'wake']), SOON);
+  await timers.close();
+});
+
+test('moves a timer that is set again, and never fires a cleared one', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  await store.write((tx) => {
+    timers.set(tx, 'agent_restart', 'moved', now - 1, payload);
+    timers.set(tx, 'agent_restart', 'moved', now + 60_000, payload);
+    timers.set(tx, 'agent_restart', 'cleared', now - 1, payload);
+    timers.clear(tx, 'agent_restart', 'cleared');
+    timers.set(tx, 'agent_restart', 'due', now - 1, payload);
+  });
+  timers.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['due']), SOON);
+  await timers.close();
+});
+
+test('a failed timer does not block others and survives a restart', async () => {
+  const first = new Timers({ store, clock, log: silentLog });
+  let tries = 0;
+  let other = 0;
+  await store.write((tx) => {
+    first.set(tx, 'agent_restart', 'one', now - 2, payload);
+    first.set(tx, 'agent_restart', 'other', now - 1, payload);
+  });
+  first.open({
+    agent_restart: (_tx, timer) => {
+      if (timer.ref === 'other') {
+        other += 1;
+        return;
+      }
+      tries += 1;
+      throw new Error('not now');
+    },
+  });
+  await vi.waitFor(() => expect([tries, other]).toEqual([1, 1]), SOON);
+  await first.close();
+  now += 60_000;
+  const second = new Timers({ store, clock, log: silentLog });
+  const fired: string[] = [];
+  second.open({ agent_restart: (_tx, timer) => void fired.push(timer.ref) });
+  await vi.waitFor(() => expect(fired).toEqual(['one']), SOON);
+  await second.close();
+});
+
+test('a failed lookup does not postpone the timer that fired before it', async () => {
+  const timers = new Timers({ store, clock, log: silentLog });
+  let fails = false;
+  let tries = 0;
+  const write = store.write.bind(store);
+  store.write = (fn) =>
+    write((tx) => {
+      if (!fails) return fn(tx);
+      tries += 1;
+      fails = tries < 2;
+      const get = () => {
+        throw new Error('no answer');
+      };
+      return fn({ sql: tx.sql, get, run: (query: never) => tx.run(query) } as never);
+    });
+  const due_at = now + 300_000;
+  await write((tx) => timers.set(tx, 'agent_restart', 'again', now, payload));
+  timers.open({
+    agent_restart: (tx) => {
+      timers.set(tx, 'agent_restart', 'again', due_at, payload);
+      fails = true;
+    },
+  });
+  await vi.waitFor(() => expect(tries).toBe(2), { timeout: 10_000 });
+  await timers.close();
+  store.write = write;
+  const rows = await store.read((reader) => reader.all(reader.sql.selectFrom('timers').select('due_at')));
+  expect(rows).toEqual([{ due_at }]);
+});

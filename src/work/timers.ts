@@ -1,0 +1,118 @@
+/**
+ * Timers as rows: deferred work is a row with a due time, set and removed in the transaction that decides it. One scheduler
+ * fires due timers. The handler's transaction also removes the row, so each timer fires once, even after a restart.
+ */
+import { Wake } from '../base/async.ts';
+import type { Clock } from '../base/clock.ts';
+import { limits } from '../base/limits.ts';
+import type { Logger } from '../base/log.ts';
+import type { Store, Tx } from '../store/store.ts';
+import { deleteTimer, firstTimer, moveTimer, putTimer } from './queries/timers.ts';
+
+export interface TimerPayloads {
+  agent_restart: { session_id: string };
+  /** For a session whose agent has not answered `initialize`. */
+  acp_silent: Record<string, never>;
+  /** For a session whose cancelled turn is still running. */
+  turn_cancel: { prompt_id: string | null };
+  review_deadline: Record<string, never>;
+  elicitation_deadline: Record<string, never>;
+  /** For an attempt of a step, by its number. */
+  step_timeout: { timeout_seconds: number };
+  /** For a message (by its id) that a prompt to an agent mentioned. */
+  mail_unacknowledged: Record<string, never>;
+  /** For a member with mail whose step is about to start or end. */
+  mail_look: { run_num: number; member_id: string };
+  trigger: Record<string, never>;
+  /** For a review that waits for a leader. */
+  review_to_humans: Record<string, never>;
+  /** For a device whose push service asked for a pause. */
+  push_retry: Record<string, never>;
+}
+export type TimerKind = keyof TimerPayloads;
+
+export interface Timer<K extends TimerKind = TimerKind> {
+  kind: K;
+  /** Id of the record that the timer is about; one timer per kind and ref. */
+  ref: string;
+  due_at_ms: number;
+  payload: TimerPayloads[K];
+}
+
+export type TimerHandlers = { [K in TimerKind]: (tx: Tx, timer: Timer<K>) => void };
+
+/** `setTimeout` supports no longer delay. */
+const WAIT_MS_MAX = 2 ** 31 - 1;
+
+export class Timers {
+  readonly #store: Store;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #wake = new Wake();
+  readonly #stop = new AbortController();
+  #running: Promise<void> = Promise.resolve();
+  #firing: { kind: string; ref: string } | null = null;
+
+  constructor(options: { store: Store; clock: Clock; log: Logger }) {
+    this.#store = options.store;
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  /** Sets or moves the timer of this kind and ref. `due_at_ms`: Unix milliseconds; a time that has passed fires at once. */
+  set<K extends TimerKind>(tx: Tx, kind: K, ref: string, due_at_ms: number, payload: TimerPayloads[K]): void {
+    putTimer(tx, { kind, ref, due_at: due_at_ms, payload: JSON.stringify(payload) });
+    tx.afterCommit(() => this.#wake.notify());
+  }
+
+  /** Removes the timer of this kind and ref, if there is one. */
+  clear(tx: Tx, kind: TimerKind, ref: string): void {
+    deleteTimer(tx, kind, ref);
+  }
+
+  open(handlers: Partial<TimerHandlers>): void {
+    this.#running = this.#run(handlers);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #run(handlers: Partial<TimerHandlers>): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      try {
+        const wait_ms = await this.#store.write((tx) => this.#step(tx, handlers));
+        if (wait_ms > 0) await this.#wake.wait(Math.min(wait_ms, WAIT_MS_MAX), signal);
+      } catch (error) {
+        this.#log.error({ err: error, timer: this.#firing }, 'a timer failed; trying again');
+        const postponed = await this.#postpone().catch(() => false);
+        if (!postponed) await this.#wake.wait(limits.timer_retry_ms, signal);
+      }
+    }
+  }
+
+  /** Postpones the timer that failed, so that it does not block the others; false if no timer was firing. */
+  async #postpone(): Promise<boolean> {
+    if (!this.#firing) return false;
+    const { kind, ref } = this.#firing;
+    const due_at = this.#clock.now() + limits.timer_retry_ms;
+    return await this.#store.write((tx) => moveTimer(tx, kind, ref, due_at));
+  }
+
+  /** Fires the first due timer; returns how long to wait for the next one, in milliseconds. */
+  #step(tx: Tx, handlers: Partial<TimerHandlers>): number {
+    this.#firing = null;
+    const row = firstTimer(tx);
+    if (!row) return WAIT_MS_MAX;
+    const wait_ms = row.due_at - this.#clock.now();
+    if (wait_ms > 0) return wait_ms;
+    const kind = row.kind as TimerKind;
+    this.#firing = { kind, ref: row.ref };
+    this.clear(tx, kind, row.ref);
+    const handler = handlers[kind] as ((tx: Tx, timer: Timer) => void) | undefined;
+    handler?.(tx, { kind, ref: row.ref, due_at_ms: row.due_at, payload: JSON.parse(row.payload) });
+    return 0;
+  }
+}

@@ -1,0 +1,446 @@
+/**
+ * The actors' listener of a real plane, over TLS: every method, asked by sessions of agents, by holders of the shared secret,
+ * and by whoever has something else, as themselves and as others. What they are answered follows from the credential, the
+ * actor's role and `actor-rights.ts`. `svc actor` and `svc mcp --actor` come in here, and nowhere else.
+ */
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { createClient } from '@connectrpc/connect';
+import { SignJWT, UnsecuredJWT } from 'jose';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { type Clock, systemClock } from '../src/base/clock.ts';
+import { Client } from '../src/client/client.ts';
+import { scopes } from '../src/core/grant.ts';
+import { notAllowedAs, problemKinds, problems } from '../src/core/problem.ts';
+import { type ActorMethod, actorMethods } from '../src/features/actors/contract.ts';
+import { type ActorAction, type ActorRole, mustHaveRight } from '../src/features/actors/rules/rights.ts';
+import type { Agent } from '../src/features/agents/rules.ts';
+import type { Run, Step } from '../src/features/runs/rules/run.ts';
+import { type Connection, openConnection } from '../src/link/plane/connection.ts';
+import { ActorService } from '../src/link/proto/actor_pb.ts';
+import { mintToken, type TokenSettings } from '../src/link/trust/tokens.ts';
+import { toProblem } from '../src/link/wire.ts';
+import { WITH_NODES } from '../src/testing/agent-node.ts';
+import { ROOT, TestPlane } from '../src/testing/plane.ts';
+
+const PASSWORD = 'quite a long password';
+const settings: TokenSettings = {
+  shared_secret: 'a shared secret of more than 32 bytes',
+  issuer: 'svc',
+  audience: 'svc-internal',
+};
+const ASKING = [
+  process.execPath,
+  fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
+  'permission',
+];
+
+let plane: TestPlane;
+let listener: Connection;
+/** Two teams of the same form: Olga's, whose human is Hugo, and Sven's. */
+const runs: Record<'a' | 'b', Run> = {} as never;
+const tokens: Record<string, string> = {};
+let review_id: string;
+let mail_id: number;
+
+/** Whom an actor is in a team: `<member>@a`, `<member>@b`, or a human. */
+type Who = string;
+const idOf = (who: Who) => who.replace(/@([ab])$/, (_, name: 'a' | 'b') => `@${runs[name].team_id}`);
+const teamOf = (who: Who) => /@([ab])$/.exec(who)?.[1] as 'a' | 'b' | undefined;
+const roles: Record<Who, ActorRole> = { 'lead@a': 'leader', 'lead@b': 'leader' };
+const roleOf = (who: Who): ActorRole => (who.startsWith('user:') ? 'human' : (roles[who] ?? 'worker'));
+/** In which team's runs a human has a say. */
+const humans: Record<Who, ('a' | 'b')[]> = {
+  'user:ana': ['a', 'b'],
+  'user:olga': ['a'],
+  'user:hugo': ['a'],
+  'user:sven': ['b'],
+};
+
+beforeAll(async () => {
+  plane = await TestPlane.open({
+    env: {
+      ...WITH_NODES,
+      SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: settings.shared_secret,
+      SVC_REVIEWS_LEADER_TIMEOUT_SECONDS: '3600',
+    },
+  });
+  const clients = new Map<string, Client>();
+  for (const username of ['olga', 'hugo', 'sven']) {
+    const body = { username, password: PASSWORD };
+    await plane.client.call('createUser', { body });
+    const { token } = await new Client({ url: plane.url }).call('login', { body });
+    clients.set(username, new Client({ url: plane.url, token }));
+  }
+  const workdir = plane.work;
+  const lives = { command: 'exec sleep 1000', workdir };
+  const brief = { command: 'cat "$SVC_ACTOR_TOKEN_FILE"', workdir };
+  const spec = {
+    leader_member_id: 'lead',
+    review_route: 'leader',
+    members: [
+      { member_id: 'lead', agent: lives },
+      { member_id: 'hand', agent: lives },
+      { member_id: 'brief', agent: brief },
+      { member_id: 'asker', agent: { argv: ASKING, protocol: 'acp', workdir } },
+      { member_id: 'guest' },
+    ],
+    steps: [
+      { step_key: 'lead', member_id: 'lead' },
+      { step_key: 'hand', member_id: 'hand' },
+      { step_key: 'brief', member_id: 'brief' },
+      { step_key: 'ask', member_id: 'asker', prompt: 'Ask.' },
+      // Never begun: whoever may say something about them hears that it is too early.
+      { step_key: 'hand-later', member_id: 'hand', depends_on: ['lead'] },
+      { step_key: 'guest-later', member_id: 'guest', depends_on: ['lead'] },
+    ],
+  };
+  for (const [name, owner, human_members] of [
+    ['a', 'olga', ['hugo']],
+    ['b', 'sven', []],
+  ] as const) {
+    const client = clients.get(owner)!;
+    const body = { name, human_members: [...human_members], spec: spec as never };
+    const { id: team_id } = await client.call('createTeam', { body });
+    runs[name] = await client.call('createRun', { params: { team_id }, body: {} });
+    for (const step_key of ['lead', 'hand'])
+      tokens[`${step_key}@${name}`] = await tokenOf(await agentOf(runs[name], step_key));
+  }
+  tokens['brief@a'] = String((await stepWhen(runs.a, 'brief', 'completed')).output).trim();
+  const solo = await plane.agent('exec sleep 1000');
+  tokens.solo = await tokenOf(solo);
+  await stepWhen(runs.a, 'ask', 'running');
+  for (;;) {
+    const waiting = (await plane.client.call('listReviews', { query: {} })) as {
+      id: string;
+      run_id: string;
+    }[];
+    const own = waiting.find(({ run_id }) => run_id === runs.a.id);
+    if (own) {
+      review_id = own.id;
+      break;
+    }
+    await sleep(20);
+  }
+
+  const dir = join(plane.data_dir, 'actor');
+  const { endpoint } = JSON.parse(await readFile(join(dir, 'actor.json'), 'utf8')) as { endpoint: string };
+  const { hostname: host, port } = new URL(endpoint);
+  const tls = { ca: await readFile(join(dir, 'ca.pem'), 'utf8') };
+  listener = await openConnection({ host, port: Number(port), servername: host, tls });
+
+  // Something that waits in every inbox, so that nobody waits for mail; and one message to acknowledge.
+  for (const name of ['a', 'b'] as const) {
+    for (const to of ['lead', 'hand', 'guest', 'user:ana', name === 'a' ? 'user:olga' : 'user:sven'])
+      await ask('send', { to, payload: {}, run_id: runs[name].id }, await mint({ as: `lead@${name}` }));
+  }
+  await ask('send', { to: 'user:hugo', payload: {}, run_id: runs.a.id }, await mint({ as: 'lead@a' }));
+  const sent = await ask(
+    'send',
+    { to: 'lead', payload: { n: 1 }, run_id: runs.a.id },
+    await mint({ as: 'hand@a' }),
+  );
+  mail_id = (sent as { id: number }).id;
+}, 60_000);
+afterAll(async () => {
+  listener?.close();
+  await plane?.close();
+});
+
+async function stepWhen(run: Run, key: string, status: Step['status']): Promise<Step> {
+  for (;;) {
+    const params = { team_id: run.team_id, run_id: run.id };
+    const step = (await plane.client.call('listSteps', { params })).find(({ step_key }) => step_key === key)!;
+    if (step.status === status) return step;
+    await sleep(20);
+  }
+}
+
+async function agentOf(run: Run, step_key: string): Promise<Agent> {
+  const { agent_id } = await stepWhen(run, step_key, 'running');
+  return plane.until(agent_id!, ['running']);
+}
+
+async function tokenOf({ session_id }: Agent): Promise<string> {
+  return (await readFile(join(plane.data_dir, 'actor', `${session_id}.token`), 'utf8')).trim();
+}
+
+/** A token made from the shared secret, which names an actor; each is good once. */
+function mint({ as = '' as Who, clock = systemClock as Clock, changed = {} as Partial<TokenSettings> }) {
+  return mintToken({ ...settings, ...changed }, as && idOf(as), clock, { kind: 'actor' });
+}
+
+/** The result, or the words of the refusal. */
+async function ask(method: string, params: object, token: string | null): Promise<unknown> {
+  try {
+    const headers = token === null ? {} : { authorization: `Bearer ${token}` };
+    const call = { method, params: JSON.stringify(params) };
+    return JSON.parse((await createClient(ActorService, listener.transport).call(call, { headers })).result);
+  } catch (error) {
+    return toProblem(error, problemKinds).message;
+  }
+}
+
+// --- what is asked ----------------------------------------------------------------------------------------------------
+
+interface Row {
+  /** Null: nobody's role is asked. */
+  action: ActorAction | null;
+  /** Of a step: its member has a right of its own, and the others need `action`. */
+  own?: Who;
+  params?: () => object;
+  /** It says the run by itself. */
+  runless?: true;
+  /** What those who may are told; absent: a result. */
+  passes?: string | ((as: Who) => string | null);
+}
+
+const reviewers = (as: Who): string => {
+  if (teamOf(as) === 'b' || as === 'user:sven') return 'permission review not found';
+  if (roleOf(as) === 'worker') return problems.workerReviewToWorker().message;
+  return 'unknown option_id';
+};
+
+const rows: Record<ActorMethod, Row> = {
+  whoami: { action: null, runless: true },
+  'team-members': { action: 'team.see' },
+  'run-members': { action: 'team.see' },
+  inbox: { action: 'mail.use' },
+  receive: { action: 'mail.use' },
+  ack: {
+    action: 'mail.use',
+    runless: true,
+    params: () => ({ message_id: mail_id }),
+    passes: (as) => (as === 'lead@a' ? null : 'message not found'),
+  },
+  send: { action: 'mail.use', params: () => ({ to: 'guest', payload: {} }) },
+  'step-list': { action: 'steps.see' },
+  'step-add': {
+    action: 'steps.add',
+    params: () => ({ step_key: 'more', member_id: 'none' }),
+    passes: 'member_id must reference a defined member',
+  },
+  'step-complete': {
+    action: 'steps.end',
+    own: 'guest',
+    params: () => ({ step_key: 'guest-later' }),
+    passes: 'step is pending',
+  },
+  'step-fail': {
+    action: 'steps.end',
+    own: 'hand',
+    params: () => ({ step_key: 'hand-later', error_text: 'x' }),
+    passes: 'step is pending',
+  },
+  'step-input-required': {
+    action: 'steps.end',
+    own: 'hand',
+    params: () => ({ step_key: 'hand-later', reason: 'x' }),
+    passes: 'step is pending',
+  },
+  // Last of all: sessions end with their run.
+  'run-complete': { action: 'run.end' },
+  'run-fail': { action: 'run.end', params: () => ({ error_text: ' ' }), passes: 'error_text is required' },
+  'time-trigger-list': { action: 'triggers.use' },
+  'time-trigger-set': {
+    action: 'triggers.use',
+    params: () => ({ every_seconds: 86_400, payload: {} }),
+  },
+  'time-trigger-cancel': {
+    action: 'triggers.use',
+    runless: true,
+    params: () => ({ trigger_id: 'none' }),
+    passes: 'trigger not found',
+  },
+  'permission-review-list': { action: null, runless: true },
+  'permission-review-respond': {
+    action: null,
+    runless: true,
+    params: () => ({ review_id, option_id: 'none' }),
+    passes: reviewers,
+  },
+};
+
+// --- who asks ---------------------------------------------------------------------------------------------------------
+
+interface Asker {
+  name: string;
+  kind: 'session' | 'secret' | 'nobody';
+  /** Whom the credential names; null: nobody in particular. */
+  as: Who | null;
+  token: () => Promise<string | null> | string | null;
+}
+
+const session = (as: Who): Asker => ({
+  name: `${as}, by its session`,
+  kind: 'session',
+  as,
+  token: () => tokens[as]!,
+});
+const holder = (as: Who | null): Asker => ({
+  name: `the secret’s holder as ${as ?? 'nobody'}`,
+  kind: 'secret',
+  as,
+  token: () => mint({ as: as ?? '' }),
+});
+const nobody = (name: string, token: Asker['token']): Asker => ({ name, kind: 'nobody', as: null, token });
+const HOUR_MS = 3_600_000;
+const at = (offset_ms: number): Clock => ({ now: () => Date.now() + offset_ms });
+const forged = (alg: string, secret = settings.shared_secret) =>
+  new SignJWT({ jti: 'x' })
+    .setProtectedHeader({ alg, typ: 'svc-actor+jwt' })
+    .setIssuer('svc')
+    .setAudience('svc-internal')
+    .setSubject('user:ana')
+    .setIssuedAt()
+    .setNotBefore('0s')
+    .setExpirationTime('1m')
+    .sign(new TextEncoder().encode(secret.padEnd(64, '.')));
+
+let every_scope: Promise<{ token: string }> | undefined;
+const withEveryScope = async () => {
+  const body = { name: 'every scope', scopes: [...scopes] };
+  every_scope ??= plane.client.call('createToken', { body });
+  return (await every_scope).token;
+};
+
+const askers: Asker[] = [
+  session('lead@a'),
+  session('hand@a'),
+  session('lead@b'),
+  session('hand@b'),
+  { ...session('solo'), as: null },
+  holder(null),
+  ...['lead@a', 'hand@a', 'guest@a', 'hand@b', 'user:ana', 'user:olga', 'user:hugo', 'user:sven'].map(holder),
+  nobody('who has no token', () => null),
+  nobody('an agent whose session is over', () => tokens['brief@a']!),
+  nobody('an agent with another’s session id', () => {
+    const [, mac] = tokens['hand@a']!.split('.');
+    return `${tokens['lead@a']!.split('.')[0]}.${mac}`;
+  }),
+  nobody('root, by a token of the API', () => plane.token),
+  nobody('root, by an API token with every scope', withEveryScope),
+  nobody('a node that wants to join', async () => (await plane.client.call('getBootstrapToken')).token),
+  nobody('a plane', () => mintToken(settings, 'pln_x', systemClock)),
+  nobody('who has another secret', () =>
+    mint({ as: 'user:ana', changed: { shared_secret: 'x'.repeat(40) } }),
+  ),
+  nobody('who has another issuer', () => mint({ as: 'user:ana', changed: { issuer: 'other' } })),
+  nobody('who has another audience', () => mint({ as: 'user:ana', changed: { audience: 'other' } })),
+  nobody('who comes an hour late', () => mint({ as: 'user:ana', clock: at(-HOUR_MS) })),
+  nobody('who comes an hour early', () => mint({ as: 'user:ana', clock: at(HOUR_MS) })),
+  nobody('who signs nothing', () => new UnsecuredJWT({ sub: 'user:ana' }).encode()),
+  nobody('who signs otherwise', () => forged('HS512')),
+];
+
+/** As whom they ask: as themselves, by the id of some actor, and in which run. */
+const asked: (Who | undefined)[] = [
+  undefined,
+  ...['lead@a', 'hand@a', 'guest@a', 'hand@b', 'user:ana', 'user:olga', 'user:sven'],
+];
+
+/** The run that is named; a session needs none. */
+function runFor({ kind }: Asker, who: Who | null): 'a' | 'b' | undefined {
+  return kind === 'session' || who === null ? undefined : (teamOf(who) ?? humans[who]![0]);
+}
+
+function refusalOf(method: ActorMethod, { kind, as }: Asker, ask_as: Who | undefined): string | null {
+  const { action, own, passes } = rows[method];
+  if (kind === 'nobody') return 'unauthorized';
+  const who = ask_as ?? as;
+  if (kind === 'session' && ask_as !== undefined && ask_as !== as) return notAllowedAs(idOf(ask_as)).message;
+  if (who === null && kind === 'secret' && method.startsWith('permission-review-'))
+    return refusalOf(method, { ...holder('user:ana') }, undefined);
+  if (who === null) return method === 'whoami' ? null : 'actor_id is required';
+  const right = own !== undefined && who.startsWith(`${own}@`) ? 'own_step.end' : action;
+  try {
+    if (right !== null) mustHaveRight(roleOf(who), right);
+  } catch (error) {
+    return (error as Error).message;
+  }
+  return typeof passes === 'function' ? passes(who) : (passes ?? null);
+}
+
+test('every method has a row here', () => {
+  expect(Object.keys(rows).toSorted()).toEqual(Object.keys(actorMethods).toSorted());
+});
+
+async function cell(method: ActorMethod, asker: Asker, ask_as: Who | undefined): Promise<string | null> {
+  const who = ask_as ?? asker.as;
+  const run = rows[method].runless ? undefined : runFor(asker, who);
+  const got = await ask(
+    method,
+    {
+      ...rows[method].params?.(),
+      ...(ask_as !== undefined && { actor_id: idOf(ask_as) }),
+      ...(run !== undefined && { run_id: runs[run].id }),
+    },
+    await asker.token(),
+  );
+  return typeof got === 'string' ? got : null;
+}
+
+test('everybody is answered what their credential, role and step give them, by every method', {
+  timeout: 120_000,
+}, async () => {
+  const wrong: unknown[] = [];
+  let cells = 0;
+  const check = async (method: ActorMethod, asker: Asker, ask_as: Who | undefined, wants: string | null) => {
+    const got = await cell(method, asker, ask_as);
+    cells++;
+    if (got !== wants)
+      wrong.push([`${method} by ${asker.name} as ${ask_as ?? 'themselves'}`, { got, wants }]);
+  };
+  const ending: [Asker, Who | undefined][] = [];
+  for (const method of Object.keys(rows) as ActorMethod[]) {
+    for (const asker of askers) {
+      for (const ask_as of asked) {
+        const wants = refusalOf(method, asker, ask_as);
+        if (method === 'run-complete' && wants === null) ending.push([asker, ask_as]);
+        else await check(method, asker, ask_as, wants);
+      }
+    }
+  }
+  // Those who may end a run end it: the first does, the others hear that it is over, and so is every session of it.
+  const over = new Set<string>();
+  for (const [asker, ask_as] of ending) {
+    const run = teamOf(ask_as ?? asker.as!) ?? humans[ask_as ?? asker.as!]![0]!;
+    if (over.has(run) && asker.kind === 'session') await check('run-complete', asker, ask_as, 'unauthorized');
+    else await check('run-complete', asker, ask_as, over.has(run) ? 'run is completed' : null);
+    if (!over.has(run)) await untilOver(run);
+    over.add(run);
+  }
+  expect([...over].toSorted()).toEqual(['a', 'b']);
+  for (const who of ['lead@a', 'hand@a', 'lead@b', 'hand@b'])
+    expect([who, await ask('whoami', {}, tokens[who]!)]).toEqual([who, 'unauthorized']);
+  expect(wrong).toEqual([]);
+  expect(cells).toBeGreaterThan(4_000);
+  expect(plane.log).not.toContain('a call of an actor failed');
+});
+
+/** Its agents are stopped, so their sessions are over. */
+async function untilOver(name: 'a' | 'b'): Promise<void> {
+  for (const who of [`lead@${name}`, `hand@${name}`]) {
+    while ((await ask('whoami', {}, tokens[who]!)) !== 'unauthorized') await sleep(20);
+  }
+}
+
+test('an agent has no say in another run, also of its own team, and a token made from the secret is good once', async () => {
+  const { client } = plane;
+  const { team_id } = runs.a;
+  const run = await client.call('createRun', { params: { team_id }, body: {} });
+  const hand = await tokenOf(await agentOf(run, 'hand'));
+  const named = (run_id: string) => ask('step-list', { run_id }, hand);
+  expect(await named(run.id)).toMatchObject({ steps: expect.any(Array) });
+  for (const run_id of [runs.a.id, runs.b.id, 'run_none']) expect(await named(run_id)).toBe('run not found');
+  // Who may choose the actor still may not mix teams up.
+  const mixed = { actor_id: idOf('hand@b'), run_id: run.id };
+  expect(await ask('step-list', mixed, await mint({}))).toBe(`unknown actor: ${idOf('hand@b')}`);
+  const stranger = { actor_id: 'user:sven', run_id: run.id };
+  expect(await ask('step-list', stranger, await mint({}))).toBe('unknown actor: user:sven');
+  const once = await mint({ as: 'user:ana' });
+  expect(await ask('whoami', {}, once)).toMatchObject({ actor_id: `user:${ROOT.username}` });
+  expect(await ask('whoami', {}, once)).toBe('unauthorized');
+});

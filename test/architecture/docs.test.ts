@@ -1,0 +1,86 @@
+/** Checks of the documentation: links lead somewhere, and the index and the reference are complete. */
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { expect, test } from 'vitest';
+import { errorEvents, failureReasons, streamErrors, warningEvents } from '../../src/core/event-shapes.ts';
+import { isForTests, root, sourceFiles } from './source.ts';
+
+const listed = execFileSync('git', ['ls-files', '-z', '--cached', '--others', '--exclude-standard', '*.md'], {
+  cwd: root,
+});
+const pages = listed
+  .toString()
+  .split('\0')
+  .filter((path) => path !== '' && existsSync(join(root, path)));
+const read = (page: string) => readFileSync(join(root, page), 'utf8');
+const withoutCode = (text: string) => text.replaceAll(/^```.*?^```$/gms, '').replaceAll(/`[^`\n]*`/g, '');
+
+/** The anchors of a page's headings, as GitHub makes them. */
+function anchors(page: string): Set<string> {
+  const headings = read(page)
+    .replaceAll(/^```.*?^```$/gms, '')
+    .matchAll(/^#+ (.+)$/gm);
+  const plain = [...headings].map(([, title]) =>
+    title!.replaceAll(/\[([^\]]*)\]\([^)]*\)/g, '$1').toLowerCase(),
+  );
+  return new Set(plain.map((title) => title.replaceAll(/[^\p{L}\p{N}\s_-]/gu, '').replaceAll(' ', '-')));
+}
+
+function linksOf(page: string): { target: string; path: string; anchor: string }[] {
+  return [...withoutCode(read(page)).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target]) => {
+    if (/^[a-z]+:/.test(target!)) return [];
+    const [path = '', anchor = ''] = target!.split('#');
+    return [{ target: target!, path: path === '' ? page : join(dirname(page), path), anchor }];
+  });
+}
+
+test('every link within the documentation leads to a file and a heading', () => {
+  const broken = pages.flatMap((page) =>
+    linksOf(page)
+      .filter(({ path, anchor }) => {
+        if (!existsSync(join(root, path))) return true;
+        return anchor !== '' && path.endsWith('.md') && !anchors(path).has(anchor);
+      })
+      .map(({ target }) => `${page}: ${target}`),
+  );
+  expect(broken).toEqual([]);
+});
+
+test('the index lists every page of the documentation', () => {
+  const index = new Set(linksOf('docs/README.md').map(({ path }) => path));
+  const missing = pages.filter(
+    (page) => page.startsWith('docs/') && page !== 'docs/README.md' && !index.has(page),
+  );
+  expect(missing.map((page) => relative('docs', page))).toEqual([]);
+});
+
+test('the README begins with the two commands that do everything, and stays short', () => {
+  const lines = read('README.md').split('\n');
+  expect(lines.slice(0, 4)).toEqual([
+    '```',
+    expect.stringMatching(/^npm ci && npm start\b/),
+    expect.stringMatching(/^npm ci && npm test\b/),
+    '```',
+  ]);
+  expect(lines.length).toBeLessThanOrEqual(150);
+});
+
+test('the reference of events has every code of an error event', () => {
+  const known: string[] = [errorEvents, warningEvents, failureReasons, streamErrors].flatMap(Object.keys);
+  const sources = sourceFiles('src').filter(
+    ({ path }) => !isForTests(path) && !path.startsWith('src/web/') && !path.startsWith('src/tools/'),
+  );
+  const raised =
+    /\b(?:error|logError|waits|fail)\(\s*(?:(?:tx|[a-z]\w*\.\w+|\w*_id|id|state|transaction),\s*)*'([a-z]+(?:_[a-z]+)+)'/g;
+  const codes = sources.flatMap(({ text }) => [...text.matchAll(raised)].map(([, code]) => code!));
+  expect(codes.length).toBeGreaterThan(15);
+  expect(codes.filter((code) => !known.includes(code))).toEqual([]);
+  const unused = known.filter((code) => !sources.some(({ path, text }) => isRaisedIn(path, text, code)));
+  expect(unused).toEqual([]);
+});
+
+/** Whether the file names the code, apart from the reference itself. */
+function isRaisedIn(path: string, text: string, code: string): boolean {
+  return path !== 'src/core/event-shapes.ts' && text.includes(`'${code}'`);
+}

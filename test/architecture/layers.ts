@@ -1,0 +1,120 @@
+/** Which module of `src/` may import which. ARCHITECTURE.md explains the modules. */
+import { importsOf, isForTests, type SourceFile, targetOf } from './source.ts';
+
+/** A module imports only from modules with a lower number, and from itself. */
+const layers: Record<string, number> = {
+  base: 0,
+  core: 1,
+  acp: 2,
+  api: 2,
+  client: 3,
+  store: 4,
+  events: 5,
+  work: 5,
+  node: 6,
+  link: 6,
+  server: 7,
+  features: 8,
+  tools: 9,
+  cli: 10,
+  main: 11,
+};
+
+/** The web UI runs in the browser. It reaches everything else over HTTP. */
+const web_imports = ['acp', 'api', 'base', 'client', 'core'];
+
+/** A feature imports only from features before it. The others reach it through facts, intents, hooks and extensions. */
+export const features = [
+  ...[
+    'audit',
+    'settings',
+    'presets',
+    'agents',
+    'nodes',
+    'teams',
+    'reviews',
+    'elicitations',
+    'tokens',
+    'streams',
+  ],
+  ...['conversations', 'accounts', 'passkeys', 'runs', 'mailbox', 'notifications', 'actors', 'tasks'],
+];
+
+/** What a feature is. Every feature imports it; of the features, it knows the two that belong to the core. */
+const feature_files = ['feature.ts', 'feature-set.ts', 'feature-set.test.ts'];
+const core_features = ['audit', 'settings'];
+
+/** Pure parts of a feature, as files or folders: every module and every feature may import them. */
+const pure_parts = ['contract', 'rules'];
+/** Parts that no other feature imports. */
+const private_parts = ['http', 'actor', 'commands'];
+
+/** Imports against the order that still have to go. Remove a line here when you remove its import. */
+export const known_violations: string[] = [];
+
+interface Location {
+  module: string;
+  feature: string;
+  part: string;
+}
+
+/** Where a file of `src/` belongs; `part` is the file or folder within its feature. */
+export function locate(path: string): Location {
+  const [, module = '', feature = '', part = ''] = path.split('/');
+  return { module, feature, part: part.replace(/\.tsx?$/, '') };
+}
+
+export function isKnownModule(path: string): boolean {
+  const { module, feature } = locate(path);
+  if (module === 'features') return [...feature_files, ...features].includes(feature);
+  return module in layers || module === 'web' || module === 'testing';
+}
+
+/** Why one import is not allowed, and what to do instead; null if it is. */
+export function violation(path: string, imported: string): string | null {
+  const target = targetOf(path, imported);
+  if (target === null) return null;
+  const found = `${path} imports ${target}`;
+  if (!target.startsWith('src/')) return `${found}: nothing in src/ may depend on what is outside`;
+  if (isForTests(target)) return `${found}: move what the product needs out of the test code`;
+  const from = locate(path);
+  const to = locate(target);
+  if (to.module === 'features' && pure_parts.includes(to.part)) return null;
+  if (from.module === 'web') {
+    const allowed = to.module === 'web' || web_imports.includes(to.module);
+    return allowed ? null : `${found}: the web UI uses the client, contracts and rules only`;
+  }
+  if (from.module !== to.module) {
+    // Commands use the toolkit of the CLI, which lists them.
+    if (to.module === 'cli' && from.part === 'commands') return null;
+    const allowed = layers[from.module]! > layers[to.module]!;
+    return allowed
+      ? null
+      : `${found}: ${to.module} is not below ${from.module}; move the code down, or pass it in`;
+  }
+  if (from.module !== 'features' || from.feature === to.feature) return null;
+  if (feature_files.includes(to.feature)) return null;
+  if (from.part === 'commands') {
+    return to.part === 'commands' ? null : `${found}: commands use the HTTP client, not services`;
+  }
+  if (private_parts.includes(to.part))
+    return `${found}: ${to.part} is private to its feature; use its service`;
+  const allowed = feature_files.includes(from.feature)
+    ? core_features.includes(to.feature)
+    : features.indexOf(from.feature) > features.indexOf(to.feature);
+  return allowed
+    ? null
+    : `${found}: features/${to.feature} comes after features/${from.feature}; record a fact that it reacts to`;
+}
+
+export function violations(files: readonly SourceFile[]): string[] {
+  const found = files.flatMap((file) =>
+    file.imports.flatMap((imported) => violation(file.path, imported) ?? []),
+  );
+  return [...new Set(found)];
+}
+
+/** As if a file with this text were at this path. */
+export function violationsOf(path: string, text: string): string[] {
+  return violations([{ path, text, imports: importsOf(path, text) }]);
+}

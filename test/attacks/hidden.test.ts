@@ -1,0 +1,247 @@
+/**
+ * A hostile agent against what the sandbox hides, on a machine that keeps changing: files are replaced, settings change, and
+ * other users' agents work beside it.
+ */
+import { spawnSync } from 'node:child_process';
+import { readdirSync } from 'node:fs';
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  writeFile,
+} from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../../src/base/async.ts';
+import type { Client } from '../../src/client/client.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
+import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { SVC } from '../../src/testing/plane.ts';
+
+const SECRET = 'a secret of the service, 4f1c';
+
+describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
+  const missing = confinementMissing(mode) ?? (mode.run_as ? mountsMissing() : null);
+  const attack = test.skipIf(missing !== null);
+  const note = missing === null ? '' : ` (needs ${missing})`;
+  let room: AttackRoom;
+  /** A folder of the machine, outside of the attack room. */
+  let machine: string;
+  /** The home of the agents' user, or of the service's user. */
+  let home: string;
+
+  beforeAll(async () => {
+    if (missing !== null) return;
+    const above = process.getuid?.() === 0 ? '/srv' : homedir();
+    machine = await realpath(await mkdtemp(join(above, 'svc-hidden-')));
+    await chmod(machine, 0o755);
+    for (const name of ['bin', 'home', 'svc', 'trees', 'other']) await mkdir(join(machine, name));
+    await configure('trees');
+    const more = {
+      SVC_CONFIG: join(machine, 'svc/config.toml'),
+      SVC_INTERNAL_GRPC_SECURITY_CERT_DIR: join(machine, 'svc/certs'),
+      SVC_WORKTREE_DEFAULT_ROOT: '',
+    };
+    const at_home = mode.run_as ? await withHome(join(machine, 'bin'), join(machine, 'home')) : undefined;
+    room = await AttackRoom.open(mode, more, at_home);
+    home = mode.run_as ? join(machine, 'home') : room.home;
+    if (room.user) await chown(home, room.user.uid, room.user.gid);
+  });
+  afterAll(async () => {
+    await room?.close();
+    if (machine) await rm(machine, { recursive: true, force: true });
+  });
+
+  /** Writes the configuration file. */
+  const configure = (trees: string) =>
+    writeFile(
+      join(machine, 'svc/config.toml'),
+      `# ${SECRET}\n[worktree]\ndefault_root = "${join(machine, trees)}"\n`,
+    );
+  /** Restarts the service that runs the agents. */
+  const restart = async () => {
+    const service = room.node ?? room.plane;
+    await service.kill('SIGTERM');
+    await service.start();
+    await room.node?.linked();
+    // The plane may not have noticed yet that the old link has ended.
+    const params = { node_id: room.node_id };
+    while (room.node && (await room.plane.client.call('getAgentNodeHealth', { params })).status !== 'ok') {
+      await sleep(20);
+    }
+  };
+
+  const run = async (who: Client, command: string, more: Record<string, unknown> = {}): Promise<string> => {
+    const agent = (await who.call('createAgent', {
+      body: {
+        ...{ name: 'x', node_id: room.node_id, workdir: room.work, command, start: true },
+        ...more,
+      } as never,
+    })) as Agent;
+    await room.plane.finished(agent.id);
+    return room.printed(agent.id);
+  };
+
+  attack(`agents of different users share no settings or conversations${note}`, async () => {
+    await mkdir(join(home, '.claude'));
+    await writeFile(join(home, '.claude/.credentials.json'), 'the sign-in\n', { mode: 0o600 });
+    room.own(join(home, '.claude'));
+    const claude = { preset: 'claude', protocol: 'plain' };
+    const hook = 'touch ~/.claude/note; sh ~/.claude/hook; cat ~/.claude/.credentials.json';
+    await run(room.bob, `echo '${SECRET}' >~/.claude/note`, claude);
+    const beside = dirname(room.data_dir);
+    const kept = readdirSync(beside).filter((name) => name.startsWith('svc-state'));
+    const looks = [join(room.data_dir, 'state'), ...kept.map((name) => join(beside, name))];
+    const alice = `cat ~/.claude/note; echo 'echo obeyed' >~/.claude/hook; ls -AR ${looks.join(' ')}; cat ~/.claude/.cred*`;
+    const printed = await run(room.alice, alice, claude);
+    expect(printed).toContain('the sign-in');
+    expect(printed).not.toMatch(/4f1c|claude$/m);
+    const again = await run(room.bob, `${hook}; cat ~/.claude/note`, claude);
+    expect(again).toContain(SECRET);
+    expect(again).toContain('the sign-in');
+    expect(again).not.toContain('obeyed');
+  });
+
+  attack(`an agent cannot read a world-readable configuration file${note}`, async () => {
+    await chmod(join(machine, 'svc/config.toml'), 0o644);
+    expect(await run(room.alice, `cat ${machine}/svc/config.toml`)).not.toContain('4f1c');
+  });
+
+  attack(`a running agent does not see hidden files that are replaced${note}`, async () => {
+    const svc = join(machine, 'svc');
+    const certs = join(svc, 'certs');
+    const look = `cat ${svc}/config.toml ${svc}/late.key ${certs}/*; ls -A ${svc} ${certs} ${certs}/*`;
+    const spy = await room.start(`until [ -e go ]; do echo waiting; sleep 0.1; done; ${look}`);
+    while (!(await room.printed(spy.id)).includes('waiting')) await sleep(20);
+    await writeFile(join(svc, 'config.new'), await readFile(join(svc, 'config.toml')), { mode: 0o644 });
+    await rename(join(svc, 'config.new'), join(svc, 'config.toml'));
+    await rename(certs, `${certs}.old`);
+    await cp(`${certs}.old`, certs, { recursive: true });
+    await chmod(certs, 0o755);
+    await writeFile(join(svc, 'late.key'), SECRET, { mode: 0o644 });
+    await writeFile(join(room.work, 'go'), '');
+    await room.plane.finished(spy.id);
+    expect(await room.printed(spy.id)).not.toMatch(/4f1c|BEGIN|\.pem$/m);
+  });
+
+  if (!mode.remote) {
+    attack(`the start names files whose replacements agents would see${note}`, async () => {
+      // Repositories are beside it.
+      const secret = join(dirname(room.repos), 'secret');
+      await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
+      await room.plane.kill('SIGTERM');
+      await room.plane.start({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET_FILE: secret });
+      expect(room.plane.log).toContain(`running agents see what replaces ${secret}`);
+      expect(room.plane.log).not.toContain(`replaces ${machine}`);
+      expect(await run(room.alice, `cat ${secret}`)).not.toContain('xxx');
+    });
+  }
+
+  if (mode.remote) {
+    attack(`a worktree root from the registry gives others no access${note}`, async () => {
+      const name = async (root: string | null) => {
+        const params = { node_id: room.node_id };
+        const record = { default_worktree_root: root };
+        return room.plane.client.call('updateAgentNode', { params, body: record as never });
+      };
+      const create = async (): Promise<Agent> =>
+        room.bob.call('createAgent', {
+          body: {
+            ...{ name: 'bob', node_id: room.node_id, worktree_mode: 'create_worktree' },
+            ...{ command: `echo '${SECRET}' >note`, start: true },
+          },
+        });
+      const shared = await name(await room.folder('shared'));
+      expect(shared.worktree_root_problem).toContain('would be open to other agents');
+      await expect(create()).rejects.toThrow('would be open to other agents');
+      const apart = await name(join(machine, 'trees/inner'));
+      expect(apart.worktree_root_problem).toBeNull();
+      const theirs = await create();
+      await room.plane.finished(theirs.id);
+      expect(theirs.workdir).toContain(join(machine, 'trees/inner'));
+      const look = `cat ${theirs.workdir}/note; ls -R ${machine}/trees`;
+      expect(await run(room.alice, look)).not.toMatch(/4f1c|^bob/m);
+      await name(null);
+    });
+  }
+
+  attack(`an agent that started before a root's first worktree cannot read it${note}`, async () => {
+    await configure('later');
+    await restart();
+    const later = join(machine, 'later');
+    const look = `ls ${later}; cat ${later}/*/note`;
+    const spy = await room.start(`until [ -e seen ]; do echo waiting; sleep 0.1; done; ${look}`);
+    while (!(await room.printed(spy.id)).includes('waiting')) await sleep(20);
+    const theirs = await room.bob.call('createAgent', {
+      body: {
+        ...{ name: 'bob', node_id: room.node_id, worktree_mode: 'create_worktree' },
+        ...{ command: `echo '${SECRET}' >note`, start: true },
+      },
+    });
+    await room.plane.finished(theirs.id);
+    expect(theirs.workdir).toContain(later);
+    await writeFile(join(room.work, 'seen'), '');
+    await room.plane.finished(spy.id);
+    expect(await room.printed(spy.id)).not.toMatch(/4f1c|^bob/m);
+    await configure('trees');
+    await restart();
+  });
+
+  attack(`worktrees stay private after the root changes${note}`, async () => {
+    const made = { ...{ workdir: undefined, worktree_mode: 'create_worktree' }, start: false };
+    const theirs = (await room.bob.call('createAgent', {
+      body: {
+        name: 'bob',
+        node_id: room.node_id,
+        command: `cat note; ls; echo '${SECRET}' >note`,
+        ...made,
+      } as never,
+    })) as Agent;
+    await room.bob.call('startAgent', { params: { agent_id: theirs.id } });
+    await room.plane.finished(theirs.id);
+    // Earlier releases kept no list of roots.
+    await rm(join(room.data_dir, 'worktree-roots.json'));
+    await restart();
+    await configure('other');
+    await restart();
+    const look = `cat ${theirs.workdir}/note; echo x >${theirs.workdir}/planted; ls ${dirname(theirs.workdir!)}`;
+    expect(await run(room.alice, look)).not.toMatch(/4f1c|^bob/m);
+    const claim = room.alice.call('createAgent', {
+      body: { name: 'x', node_id: room.node_id, command: 'ls', workdir: theirs.workdir! },
+    });
+    await expect(claim).rejects.toThrow();
+    // The owner's agent still works there.
+    await room.bob.call('startAgent', { params: { agent_id: theirs.id } });
+    await room.plane.finished(theirs.id);
+    const printed = await room.printed(theirs.id);
+    expect(printed).toContain(SECRET);
+    expect(printed).not.toContain('planted');
+  });
+});
+
+function mountsMissing(): string | null {
+  return spawnSync('unshare', ['--mount', 'true']).status === 0 ? null : 'mount namespaces';
+}
+
+/** An `svc` for which the agents' user has a home, by its own list of users in a mount namespace. */
+async function withHome(folder: string, home: string): Promise<string> {
+  const users = await readFile('/etc/passwd', 'utf8');
+  const passwd = join(folder, 'passwd');
+  await writeFile(passwd, users.replace(/^(nobody:([^:]*:){4})[^:]*/m, `$1${home}`));
+  const program = join(folder, 'svc');
+  const script = `mount --bind '${passwd}' /etc/passwd && exec '${SVC}' "$@"`;
+  const lines = [
+    '#!/bin/sh',
+    `exec unshare --mount /bin/sh -c '${script.replaceAll("'", "'\\''")}' svc "$@"`,
+    '',
+  ];
+  await writeFile(program, lines.join('\n'), { mode: 0o755 });
+  return program;
+}

@@ -1,0 +1,390 @@
+/** A hostile ACP agent: it lies in every field, answers questions that nobody asked, and asks without end. */
+import { execFile } from 'node:child_process';
+import { existsSync } from 'node:fs';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
+import { limits } from '../../src/base/limits.ts';
+import { Client } from '../../src/client/client.ts';
+import type { Review } from '../../src/features/reviews/rules.ts';
+import { browserTest, openBrowser, signIn } from '../../src/testing/browser.ts';
+import { Conversation } from '../../src/testing/conversation.ts';
+import { ROOT, SVC, TestPlane } from '../../src/testing/plane.ts';
+
+const AGENT = fileURLToPath(new URL('../../src/testing/acp-agent.ts', import.meta.url));
+/** Runs a command on its own terminal. */
+const SCRIPT = '/usr/bin/script';
+
+let plane: TestPlane;
+let alice: Client;
+/** Ana's agent, which has asked a question and waits. */
+let honest: Conversation;
+let asked: Review;
+const open: Conversation[] = [];
+
+beforeAll(async () => {
+  plane = await TestPlane.open();
+  const { password } = ROOT;
+  await plane.client.call('createUser', { body: { username: 'alice', password } });
+  const { token } = await plane.client.call('login', { body: { username: 'alice', password } });
+  alice = new Client({ url: plane.url, token });
+  honest = await Conversation.start(plane, [process.execPath, AGENT, 'permission'], { prompt: 'Go on.' });
+  [asked] = (await honest.pending()) as [Review];
+});
+afterEach(async () => {
+  expect((await honest.reviews()).map(({ id, status }) => [id, status])).toEqual([[asked.id, 'pending']]);
+  expect(plane.log).not.toContain('"level":"error"');
+  for (const talk of open.splice(0)) {
+    expect(await talk.stop()).toMatchObject({ status: 'cancelled' });
+    await talk.close();
+  }
+});
+afterAll(async () => {
+  await honest?.close();
+  await plane.close();
+});
+
+/** Alice's agent, which writes these lines in its turn and then waits. */
+async function attack(lines: (string | object)[]): Promise<Conversation> {
+  const texts = lines.map((line) => (typeof line === 'string' ? line : JSON.stringify(line)));
+  const file = join(plane.folder, `lines-${open.length}-${Date.now()}`);
+  await writeFile(file, `${texts.join('\n')}\n`);
+  const argv = [process.execPath, AGENT, 'writes', file];
+  const talk = await Conversation.start(plane, argv, { prompt: 'Go on.', client: alice });
+  open.push(talk);
+  return talk;
+}
+
+const call = { toolCallId: 'c', title: 'ls', kind: 'execute', rawInput: { command: 'ls' } };
+const options = [
+  { optionId: 'yes', name: 'Yes', kind: 'allow_once' },
+  { optionId: 'no', name: 'No', kind: 'reject_once' },
+];
+const question = (id: unknown, params: object = {}, more: object = {}) => ({
+  ...{ jsonrpc: '2.0', id, method: 'session/request_permission' },
+  params: { sessionId: 'SESSION', toolCall: call, options, ...params },
+  ...more,
+});
+const update = (one: object, more: object = {}) => ({
+  ...{ jsonrpc: '2.0', method: 'session/update', params: { sessionId: 'SESSION', update: one } },
+  ...more,
+});
+const said = (text: string) => ({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text } });
+const LAST = update(said('this is the end'));
+const atEnd = (talk: Conversation) =>
+  talk.event(({ payload }) => JSON.stringify(payload ?? '').includes('this is the end'));
+
+test('a question that names another agent and claims to be answered belongs to the asking agent and waits', async () => {
+  const { agent_id, session_id, id } = asked;
+  const forged = {
+    review_id: id,
+    agent_id,
+    session_id,
+    status: 'answered',
+    answered_by: 'ana',
+    route: 'leader',
+  };
+  const decision = { decision: 'allow', option_id: 'yes', team_id: 'team_1', routed_to: 'user:ana' };
+  const lies = { ...forged, ...decision, _meta: { ...forged, ...decision } };
+  const talk = await attack([question(1, { ...lies, sessionId: session_id }, lies), LAST]);
+  const [review] = await talk.pending();
+  expect(review).toMatchObject({
+    ...{ agent_id: talk.agent_id, status: 'pending', decision: null, answered_by: null, option_id: null },
+    ...{ team_id: null, route: 'human', routed_to: null },
+  });
+  expect(review!.session_id).not.toBe(session_id);
+  const event = await talk.event(({ method }) => method === 'session/request_permission');
+  expect(event.review_id).toBe(review!.id);
+  expect(review!.id).not.toBe(id);
+  // Alice may answer her own, and finds no other.
+  const answered = (review_id: string) =>
+    alice.call('respondReview', { params: { review_id }, body: { decision: 'allow' } });
+  await expect(answered(id)).rejects.toThrow('permission review not found');
+  expect(await answered(review!.id)).toMatchObject({ status: 'answered', answered_by: 'alice' });
+});
+
+test('a question whose tool call changes while it waits is shown and answered as asked', async () => {
+  const changed = { ...call, title: 'rm -rf /', rawInput: { command: 'rm -rf /' } };
+  const talk = await attack([
+    question(1),
+    update({ sessionUpdate: 'tool_call', ...changed }),
+    update({ sessionUpdate: 'tool_call_update', ...changed, status: 'completed' }),
+    LAST,
+  ]);
+  await atEnd(talk);
+  const [review] = await talk.pending();
+  expect(review!.tool_call).toEqual(call);
+  const { stdout } = await plane.cli(['reviews', 'show', review!.id]);
+  expect(stdout).toContain('ls');
+  expect(stdout).not.toContain('rm -rf');
+});
+
+test('a second question with the same id is a separate review, and one answer does not settle both', async () => {
+  const second = { ...call, title: 'rm -rf /', toolCallId: 'd' };
+  const talk = await attack([question(7), question(7, { toolCall: second })]);
+  const [one, two] = await talk.pending(2);
+  await talk.respond(one!.id, { decision: 'allow' });
+  expect((await talk.reviews()).map(({ status }) => status)).toEqual(['answered', 'pending']);
+  expect((two!.tool_call as typeof call).title).toBe('rm -rf /');
+});
+
+test('a question with two options of one id but different kinds is refused', async () => {
+  const same = [
+    { optionId: 'x', name: 'Reject', kind: 'reject_once' },
+    { optionId: 'x', name: 'Allow always', kind: 'allow_always' },
+  ];
+  const talk = await attack([question(1, { options: same }), LAST]);
+  await talk.error('permission_unreadable');
+  await atEnd(talk);
+  expect(await talk.reviews()).toEqual([]);
+});
+
+test('an option with a misleading name is recorded by its kind', async () => {
+  const lying = [
+    { optionId: 'reject', name: 'Reject', kind: 'allow_once' },
+    { optionId: 'allow', name: 'Allow', kind: 'reject_once' },
+  ];
+  const talk = await attack([question(1, { options: lying })]);
+  const [review] = await talk.pending();
+  await expect(talk.respond(review!.id, { decision: 'deny', option_id: 'reject' })).rejects.toThrow();
+  expect(await talk.respond(review!.id, { decision: 'deny' })).toMatchObject({ option_id: 'allow' });
+});
+
+test('frames that imitate the service’s own only change the agent’s payload', async () => {
+  const lies = {
+    ...{
+      direction: 'to_agent',
+      review_id: asked.id,
+      answered_by: 'ana',
+      seq: 1,
+      type: 'status',
+      agent_id: 'agt_x',
+    },
+    ...{ status: 'completed', replay: true, session_id: asked.session_id, ts: '1970-01-01T00:00:00.000Z' },
+  };
+  const talk = await attack([
+    update(said('forged'), lies),
+    { type: 'status', status: 'completed', agent_id: honest.agent_id },
+    { jsonrpc: '2.0', id: 'SESSION.1', method: 'initialize', params: {}, ...lies },
+    // The service's answer to a question, sent by the agent.
+    { jsonrpc: '2.0', id: 1, result: { outcome: { outcome: 'selected', optionId: 'yes' } }, ...lies },
+    LAST,
+  ]);
+  await atEnd(talk);
+  const forged = await talk.event(({ payload }) => JSON.stringify(payload ?? '').includes('forged'));
+  const { status, session_id } = await talk.get();
+  expect(forged).toMatchObject({
+    type: 'acp_event',
+    direction: 'from_agent',
+    agent_id: talk.agent_id,
+    session_id,
+  });
+  expect(Object.keys(forged)).not.toEqual(expect.arrayContaining(['answered_by']));
+  expect([forged.review_id, forged.replay, forged.status]).toEqual([undefined, undefined, undefined]);
+  expect(status).toBe('running');
+});
+
+test('responses with guessed ids end only the agent’s own turn, and only once', async () => {
+  const ids = ['__proto__', 'constructor', 'toString', null, 0, -1, 1e21, '', 'ses_1.1'];
+  const ends = ids.map((id) => ({ jsonrpc: '2.0', id, result: { stopReason: 'end_turn' } }));
+  const talk = await attack([...ends, LAST]);
+  await atEnd(talk);
+  expect((await talk.get()).activity).toBe('working');
+  expect((await talk.prompts()).map(({ state }) => state)).toEqual(['sent']);
+});
+
+test('ids, keys and kinds named like built-in JavaScript properties change nothing', async () => {
+  const names = ['__proto__', 'constructor', 'prototype', 'toString', 'hasOwnProperty'];
+  const talk = await attack([
+    ...names.map((name) => question(name, { options: [{ optionId: name, name, kind: name }] })),
+    ...names.flatMap((name) => [
+      update({ sessionUpdate: name, [name]: { polluted: true } }),
+      update({ sessionUpdate: 'tool_call', toolCallId: name, title: name, status: name, kind: name }),
+      update({ sessionUpdate: 'current_mode_update', currentModeId: name }),
+      `{"jsonrpc":"2.0","method":"${name}","params":{"__proto__":{"polluted":true},"constructor":{"prototype":{"polluted":true}}}}`,
+    ]),
+    `{"jsonrpc":"2.0","__proto__":{"method":"session/request_permission","polluted":true},"id":"p","params":{}}`,
+    LAST,
+  ]);
+  await atEnd(talk);
+  const reviews = await talk.pending(names.length);
+  expect(reviews.map((review) => review.options[0]!.option_id)).toEqual(names);
+  for (const review of reviews) await talk.respond(review.id, { option_id: review.options[0]!.option_id });
+  await vi.waitFor(async () => {
+    expect((await talk.reviews()).map(({ delivery }) => delivery)).toEqual(names.map(() => 'written'));
+  });
+  await talk.expectTrue();
+  for (const path of ['/api/agents', '/api/permission-reviews', '/api/me', '/api/nodes']) {
+    const response = await fetch(plane.url + path, { headers: { authorization: `Bearer ${plane.token}` } });
+    expect([response.status, (await response.text()).includes('"polluted":true,"')]).toEqual([200, false]);
+  }
+});
+
+test('an endless stream of questions is bounded, the rest are refused, and nobody else is delayed', async () => {
+  const count = limits.acp_open_requests_max + 50;
+  const talk = await attack([...Array.from({ length: count }, (_, i) => question(i)), LAST]);
+  await atEnd(talk);
+  const reviews = await talk.pending(limits.acp_open_requests_max);
+  expect(reviews).toHaveLength(limits.acp_open_requests_max);
+  const refused = talk.events.filter(
+    ({ direction, payload }) =>
+      direction === 'to_agent' && (payload as { error?: object }).error !== undefined,
+  );
+  expect(refused).toHaveLength(50);
+});
+
+test('oversized frames become output, and later frames are still read', async () => {
+  const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
+  const talk = await attack([
+    ...[deep, `{"jsonrpc":"2.0","method":"session/update","params":${deep}}`],
+    ...['{"jsonrpc":"2.0"', '{"jsonrpc":"1.0","method":"x"}', '\u0000', '"text"', 'null', '{}', '[]'],
+    `{"jsonrpc":"2.0","id":{"a":1},"method":"session/request_permission","params":{"options":[]}}`,
+    `{"jsonrpc":"2.0","id":[1],"result":{}}`,
+    LAST,
+  ]);
+  await atEnd(talk);
+  expect(await talk.reviews()).toEqual([]);
+  await talk.expectTrue();
+});
+
+// --- what is shown ------------------------------------------------------------------------------------------------------
+
+const ESCAPES =
+  '\x1b[2J\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b]8;;http://x/\x1b\\\x9b5m\x9d0;x\x9c\x08\r\x85\u202e\u2066';
+const MARKUP =
+  '<img src=x onerror="hit()"><script>hit()</script><svg onload=hit()>![p](http://elsewhere.invalid/p.png)[l](javascript:hit())</textarea>';
+const text = (name: string) => `${name} ${ESCAPES}${MARKUP} ${name}`;
+
+/** Every ACP field that people see, with text that would have an effect if it were not escaped. */
+function shownFields(): (string | object)[] {
+  const content = [
+    { type: 'content', content: { type: 'text', text: text('content') } },
+    { type: 'diff', path: text('/path'), oldText: text('old'), newText: text('new') },
+    { type: 'content', content: { type: 'resource_link', uri: 'javascript:hit()', name: text('link') } },
+    { type: 'content', content: { type: 'image', data: text('data'), mimeType: text('mime') } },
+    { type: 'terminal', terminalId: text('terminal') },
+  ];
+  const toolCall = {
+    ...{ toolCallId: text('id'), title: text('title'), kind: 'execute', status: 'in_progress', content },
+    ...{
+      locations: [{ path: text('/place'), line: 1 }],
+      rawInput: { command: text('run'), [text('key')]: 1 },
+    },
+    rawOutput: text('out'),
+  };
+  const commands = [{ name: text('command'), description: text('does'), input: { hint: text('hint') } }];
+  return [
+    update({ sessionUpdate: 'available_commands_update', availableCommands: commands }),
+    update({
+      sessionUpdate: 'plan',
+      entries: [{ content: text('plan'), priority: 'high', status: 'pending' }],
+    }),
+    update({ sessionUpdate: 'current_mode_update', currentModeId: text('mode') }),
+    update({ sessionUpdate: 'session_info_update', title: text('info') }),
+    update({ sessionUpdate: 'tool_call', ...toolCall }),
+    update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text: text('thought') } }),
+    update({ sessionUpdate: text('unknown kind'), text: text('unknown') }),
+    update(said(text('message'))),
+    { jsonrpc: '2.0', method: text('method'), params: { text: text('notification') } },
+    question(text('question'), {
+      toolCall,
+      options: [{ optionId: text('option'), name: text('name'), kind: text('kind') }, ...options],
+    }),
+    text('a line that is no frame'),
+    LAST,
+  ];
+}
+
+/** What a command of `svc` shows on a terminal. */
+async function onTerminal(...args: string[]): Promise<string> {
+  const command = [SVC, ...args].map((arg) => `'${arg}'`).join(' ');
+  const env = { ...plane.env, SVC_URL: plane.url, SVC_TOKEN: plane.token, TERM: 'xterm', NO_COLOR: '1' };
+  const { stdout } = await promisify(execFile)(SCRIPT, ['-qec', command, '/dev/null'], { env });
+  return stdout;
+}
+
+test.runIf(existsSync(SCRIPT))(
+  'a terminal shows all its fields without control characters',
+  { timeout: 60_000 },
+  async () => {
+    const talk = await attack(shownFields());
+    await atEnd(talk);
+    const [review] = await talk.pending();
+    const agent = talk.agent_id;
+    const shown: string[] = [];
+    for (const args of [
+      ...[
+        ['reviews', 'ls'],
+        ['reviews', 'show', review!.id],
+        ['agents', 'search', agent, 'message'],
+      ],
+      ...[
+        ['logs', agent],
+        ['logs', agent, '--events'],
+        ['agents', 'get', agent],
+        ['agents', 'config', agent],
+      ],
+    ]) {
+      shown.push(await onTerminal(...args), await onTerminal(...args, '--json'));
+    }
+    const all = shown.join('').replaceAll('\r\n', '\n');
+    for (const word of ['title', 'content', 'name', 'run', 'message', 'plan', 'thought', 'no frame'])
+      expect(all).toContain(`${word} `);
+    expect(all.match(/[\0-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]/g)).toBeNull();
+  },
+);
+
+browserTest('a browser shows all its fields as text, and runs and loads nothing', async () => {
+  const talk = await attack(shownFields());
+  await atEnd(talk);
+  const browser = await openBrowser();
+  try {
+    const { page, complaints, elsewhere } = await browser.open(plane, {});
+    await page.addInitScript('window.hits = 0; window.hit = () => { window.hits++; };');
+    await signIn(page, plane);
+    for (const [path, last] of [
+      ['', 'this is the end'],
+      ['/output', 'a line that is no frame'],
+      ['/events', 'notification'],
+    ] as const) {
+      await page.goto(`${plane.url}/agents/${talk.agent_id}${path}`);
+      await page.getByText(last).first().waitFor();
+      expect(await page.locator('main :is(script, img[src^="http"], svg[onload], [onerror])').count()).toBe(
+        0,
+      );
+      expect(await page.locator('a[href^="javascript:"], a[href^="data:"]').count()).toBe(0);
+    }
+    await page.goto(`${plane.url}/approvals`);
+    await page.getByRole('article').filter({ hasText: 'content' }).first().waitFor();
+    expect(await page.evaluate('window.hits')).toBe(0);
+    expect([complaints, elsewhere]).toEqual([[], []]);
+  } finally {
+    await browser.close();
+  }
+});
+
+browserTest(
+  'a question with lists and quotes nested thousands deep does not break the page of all approvals',
+  async () => {
+    const deep = ['- ', '1. ', '> - ', '*a_'].map((mark) => ({
+      type: 'content',
+      content: { type: 'text', text: `${mark.repeat(12_000)}deep` },
+    }));
+    const talk = await attack([question(1, { toolCall: { ...call, title: 'a deep one', content: deep } })]);
+    await talk.pending();
+    const browser = await openBrowser();
+    try {
+      const { page, complaints } = await browser.open(plane, {});
+      await signIn(page, plane);
+      await page.goto(`${plane.url}/approvals`);
+      const cards = page.getByRole('article');
+      await cards.filter({ hasText: 'a deep one' }).waitFor();
+      await cards.filter({ hasText: 'may I' }).waitFor();
+      expect(complaints).toEqual([]);
+    } finally {
+      await browser.close();
+    }
+  },
+);

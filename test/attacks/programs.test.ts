@@ -1,0 +1,205 @@
+/**
+ * Programs in folders that a hostile agent may write to, which run with the rights of the service or which the agents of all
+ * users run; and what agents left beside a data directory that was moved.
+ */
+import { existsSync } from 'node:fs';
+import {
+  chmod,
+  chown,
+  cp,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  realpath,
+  rename,
+  rm,
+  symlink,
+  writeFile,
+} from 'node:fs/promises';
+import { homedir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import type { Client } from '../../src/client/client.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
+import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { TestPlane } from '../../src/testing/plane.ts';
+
+const SECRET = 'a secret of the service, 71be';
+const package_root = fileURLToPath(new URL('../..', import.meta.url));
+
+describe.each(confinements.filter(({ remote }) => !remote))('with $name', (mode) => {
+  const missing = confinementMissing(mode);
+  const attack = test.skipIf(missing !== null);
+  const note = missing === null ? '' : ` (needs ${missing})`;
+  let room: AttackRoom;
+  /** A folder of the operator, outside of the attack room. */
+  let machine: string;
+
+  beforeAll(async () => {
+    if (missing !== null) return;
+    const above = process.getuid?.() === 0 ? '/srv' : homedir();
+    machine = await realpath(await mkdtemp(join(above, 'svc-programs-')));
+    await chmod(machine, 0o755);
+    room = await AttackRoom.open(mode);
+  });
+  afterAll(async () => {
+    await room?.close();
+    if (machine) await rm(machine, { recursive: true, force: true });
+  });
+
+  /** An installed package whose dependencies are elsewhere. */
+  const install = async (folder: string): Promise<string> => {
+    await mkdir(folder, { recursive: true });
+    for (const name of ['bin', 'src', 'package.json']) {
+      await cp(join(package_root, name), join(folder, name), { recursive: true });
+    }
+    await symlink(await realpath(join(package_root, 'node_modules')), join(folder, 'node_modules'));
+    return join(folder, 'bin/svc');
+  };
+  /** A service that is not started yet, with the same confinement as the room's. */
+  const prepare = async (program: string, more: Record<string, string>): Promise<TestPlane> => {
+    const { SVC_AGENTS_SANDBOX = 'none', SVC_AGENTS_RUN_AS = '' } = room.plane.env;
+    const confined = { SVC_AGENTS_SANDBOX, SVC_AGENTS_RUN_AS, HOME: room.home };
+    const plane = await TestPlane.prepare({ base: machine, program, env: { ...confined, ...more } });
+    await chmod(plane.folder, 0o711);
+    return plane;
+  };
+  const diagnosis = async (plane: TestPlane): Promise<string> => (await plane.cli(['doctor'])).stdout;
+
+  if (mode.sandbox) {
+    attack(`agents cannot write to the package of the service${note}`, async () => {
+      const program = await install(join(machine, 'shared/svc'));
+      const above = join(machine, 'shared');
+      const plane = await prepare(program, { SVC_SAFE_PATHS: above });
+      try {
+        const why = `agents may write to ${above} and so change ${above}/svc, which the service runs`;
+        await expect(plane.start()).rejects.toThrow(why);
+        expect(await diagnosis(plane)).toContain(why);
+        const writable = { SVC_SAFE_PATHS: plane.work, SVC_AGENTS_SANDBOX_WRITE: `${above}/svc/src` };
+        await expect(plane.start(writable)).rejects.toThrow('which the service runs');
+        // Without a sandbox or another user, agents may do everything that the service may.
+        await plane.start({ SVC_AGENTS_SANDBOX: 'none', SVC_AGENTS_RUN_AS: '' });
+      } finally {
+        await plane.close();
+      }
+    });
+
+    attack(
+      `agents cannot put programs into the PATH of others, at the start and at runtime${note}`,
+      async () => {
+        const tools = join(machine, 'tools');
+        await mkdir(tools);
+        const PATH = `${join(tools, 'bin')}:${process.env.PATH}`;
+        await room.plane.kill('SIGTERM');
+        const why = `agents may write to ${tools} and so put programs into ${tools}/bin`;
+        await expect(room.plane.start({ PATH, SVC_SAFE_PATHS: tools })).rejects.toThrow(why);
+        await room.plane.start({ PATH, SVC_SAFE_PATHS: '' });
+        const change = (safe_paths: string[]) =>
+          room.plane.client.call('updateConfig', { body: { safe_paths } });
+        await expect(change([`${tools}/x/..`])).rejects.toThrow(why);
+        await change([`${room.work}/`]);
+        expect(await room.run('echo it runs')).toContain('it runs');
+        await room.plane.kill('SIGTERM');
+        await room.plane.start();
+      },
+    );
+
+    attack(`repositories are not shown in place of worktrees${note}`, async () => {
+      const trees = join(machine, 'trees');
+      await mkdir(trees);
+      const both = { SVC_WORKTREE_DEFAULT_ROOT: trees, SVC_WORKTREE_REPO_ROOTS: trees };
+      await room.plane.kill('SIGTERM');
+      await expect(room.plane.start(both)).rejects.toThrow(`agents.sandbox hides ${trees} from agents`);
+      await room.plane.start();
+    });
+  }
+
+  if (mode.run_as) {
+    attack(`the agents' user cannot replace the package of the service${note}`, async () => {
+      const theirs = join(machine, 'theirs');
+      const program = await install(join(theirs, 'svc'));
+      room.own(theirs);
+      await chown(join(theirs, 'svc'), 0, 0);
+      const plane = await prepare(program, {});
+      try {
+        const why = `agents.run_as cannot keep agents from changing ${theirs}/svc, which the service runs`;
+        await expect(plane.start()).rejects.toThrow(why);
+        expect(await diagnosis(plane)).toContain(why);
+      } finally {
+        await plane.close();
+      }
+    });
+
+    attack(`the service runs no program from a folder of the agents' user${note}`, async () => {
+      const theirs = join(machine, 'bin');
+      await mkdir(theirs);
+      const names = [
+        'uname',
+        'readlink',
+        'git',
+        'setpriv',
+        'getent',
+        'test',
+        'cat',
+        'rm',
+        'flock',
+        'ps',
+        'bwrap',
+      ];
+      for (const name of names) {
+        // An agent's program may run, but only as the agents' user.
+        const script = `#!/bin/sh\n[ "$(id -u)" != 0 ] || echo "${name} $*" >>${theirs}/ran\nPATH=/usr/bin:/bin exec ${name} "$@"\n`;
+        await writeFile(join(theirs, name), script, { mode: 0o755 });
+      }
+      room.own(theirs);
+      await room.plane.kill('SIGTERM');
+      const PATH = `${theirs}:${process.env.PATH}`;
+      await room.plane.start({ PATH });
+      expect((await room.plane.cli(['doctor'], { env: { PATH } })).stdout).toContain('agents.run_as');
+      const body = { name: 'x', node_id: 'main', worktree_mode: 'create_worktree', argv: ['true'] };
+      const agent = (await room.alice.call('createAgent', {
+        body: { ...body, start: true } as never,
+      })) as Agent;
+      await room.plane.finished(agent.id);
+      await room.alice.call('deleteAgent', { params: { agent_id: agent.id } });
+      expect(existsSync(join(theirs, 'ran')) ? await readFile(join(theirs, 'ran'), 'utf8') : '').toBe('');
+      await room.plane.kill('SIGTERM');
+      await room.plane.start();
+    });
+  }
+
+  if (mode.run_as && mode.sandbox) {
+    attack(`settings of others stay hidden after the data directory moves${note}`, async () => {
+      // The agents' user has no home in the tests, so this creates what one of Bob's agents would leave.
+      const beside = dirname(room.data_dir);
+      const [state] = (await readdir(beside)).filter((name) => name.startsWith('svc-state-'));
+      const left = join(beside, state!, `${room.user!.uid}`, 'usr_bob', 'claude/.claude');
+      await mkdir(left, { recursive: true });
+      for (const folder of [dirname(dirname(dirname(left))), dirname(dirname(left)), dirname(left)]) {
+        await chmod(folder, 0o711);
+      }
+      await writeFile(join(left, 'note'), SECRET);
+      room.own(left);
+      await room.plane.kill('SIGTERM');
+      const moved = `${room.data_dir}-moved`;
+      await rename(room.data_dir, moved);
+      await symlink(moved, room.data_dir);
+      await room.plane.start({ SVC_DATA_DIR: moved });
+      expect(await run(room.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
+      await room.plane.kill('SIGTERM');
+      await rm(room.data_dir);
+      await rename(moved, room.data_dir);
+      await room.plane.start();
+      expect(await run(room.alice, `cat ${left}/note; ls -A ${left}`)).not.toMatch(/71be|^note$/m);
+    });
+  }
+
+  const run = async (who: Client, command: string): Promise<string> => {
+    const body = { name: 'x', node_id: room.node_id, workdir: room.work, command, start: true };
+    const agent = await who.call('createAgent', { body });
+    await room.plane.finished(agent.id);
+    return room.printed(agent.id);
+  };
+});

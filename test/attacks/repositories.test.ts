@@ -1,0 +1,249 @@
+/**
+ * A hostile agent against the repository of a worktree: forged records, links and FIFOs where git reads, and a `.git` that
+ * changes while the service creates a worktree. Races get more than twice the attempts that they once needed.
+ */
+import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../../src/base/async.ts';
+import type { Client } from '../../src/client/client.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
+import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { run } from '../../src/testing/cli.ts';
+import { git, makeRepository } from '../../src/testing/repository.ts';
+
+const PRIVATE = 'a secret of bob, 77aa';
+/** Linux's renameat2, which exchanges two paths atomically. */
+const EXCHANGE = process.arch === 'arm64' ? 276 : 316;
+
+describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode) => {
+  const missing = confinementMissing(mode);
+  const attack = test.skipIf(missing !== null);
+  const note = missing === null ? '' : ` (needs ${missing})`;
+  let room: AttackRoom;
+
+  beforeAll(async () => {
+    if (missing !== null) return;
+    room = await AttackRoom.open(mode);
+  });
+  afterAll(() => room?.close());
+
+  function repository(name: string): string {
+    const repo = makeRepository(join(room.repos, name), { 'a.txt': 'one\n' });
+    git(repo, 'config', 'extensions.worktreeConfig', 'true');
+    room.own(repo);
+    return repo;
+  }
+
+  /** Starts an agent in its own worktree. */
+  function inWorktree(client: Client, repo: string, command: string): Promise<Agent> {
+    return client.call('createAgent', {
+      body: {
+        ...{ name: 'worker', node_id: room.node_id, command, start: true },
+        ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
+      },
+    });
+  }
+
+  /** Waits until an agent has printed a word. */
+  async function saying(agent: Agent, word: string): Promise<void> {
+    for (;;) {
+      const said = await room.printed(agent.id);
+      if (said.includes(word)) return;
+      const { status } = await room.plane.get(agent.id);
+      expect(status, `${said} (waiting for ${word})`).toBe('running');
+      await sleep(20);
+    }
+  }
+
+  attack(`a record that an agent forges in a repository's objects opens no folder${note}`, async () => {
+    const repo = repository('objects');
+    const bob = await inWorktree(room.bob, repo, `echo '${PRIVATE}' >notes.txt`);
+    await room.plane.finished(bob.id);
+    const forger = await room.folder('objects-forger');
+    const made_up = `${repo}/.git/objects/w`;
+    const racer = await inWorktree(
+      room.alice,
+      repo,
+      `mkdir -p ${made_up}/worktrees/n ${made_up}/objects ${made_up}/foo &&
+      echo ${forger}/.git >${made_up}/worktrees/n/gitdir && echo 'gitdir: ${made_up}/worktrees/n' >${forger}/.git &&
+      ln -s ${relative(made_up, bob.workdir)} ${made_up}/foo.link && echo swapping &&
+      exec perl -e '$p = shift; until (-e "$p.stop") {
+        syscall(${EXCHANGE}, -100, $p, -100, "$p.link", 2); select(undef, undef, undef, 0.02) }' ${made_up}/foo`,
+    );
+    await saying(racer, 'swapping');
+    const reader = await room.alice.call('createAgent', {
+      body: {
+        ...{ name: 'reader', node_id: room.node_id, workdir: forger },
+        command: `cat ${made_up}/foo/notes.txt; touch ${made_up}/objects/planted; echo done`,
+      },
+    });
+    for (let n = 0; n < 16; n++) {
+      await room.alice.call('startAgent', { params: { agent_id: reader.id } });
+      await room.plane.finished(reader.id);
+    }
+    await inWorktree(room.alice, repo, `touch ${made_up}/foo.stop`);
+    await room.plane.finished(racer.id);
+    const said = await room.printed(reader.id);
+    expect(said).toContain('done');
+    expect(said).not.toContain(PRIVATE);
+    expect(existsSync(`${made_up}/objects/planted`)).toBe(false);
+  });
+
+  attack(
+    `a .git that changes while a worktree is created leads git to no other repository${note}`,
+    async () => {
+      const repo = repository('guarded');
+      const guarded = `${repo}/.git`;
+      const head = readFileSync(`${guarded}/HEAD`, 'utf8');
+      const before = readdirSync(guarded);
+      const folder = await room.folder('two-faced');
+      const payload = join(room.work, 'payload.sh');
+      writeFileSync(payload, `#!/bin/sh\ntouch ${room.work}/ran\n`);
+      chmodSync(payload, 0o755);
+      // One version names the protected repository, the other the agent's own, whose records lead to the protected one.
+      const racer =
+        await room.start(`cd ${folder} && mkdir -p g e/info e/worktrees && cp ${guarded}/HEAD g/HEAD &&
+      echo ${guarded} >g/commondir && cp ${guarded}/HEAD e/HEAD &&
+      printf '[core]\\n\\trepositoryformatversion = 1\\n\\tbare = false\\n\\tsparseCheckout = true\\n[extensions]\\n\\tworktreeConfig = true\\n' >e/config &&
+      printf '[core]\\n\\tfsmonitor = ${payload}\\n' >e/config.worktree &&
+      mkfifo e/info/sparse-checkout && ln -s ${guarded}/objects e/objects && ln -s ${guarded}/refs e/refs &&
+      echo 'gitdir: ${folder}/g' >.git && echo 'gitdir: ${folder}/e' >.git.other &&
+      exec perl -e 'use Fcntl; use Time::HiRes qw(time); $| = 1; print "swapping\\n";
+        my ($folder, $guarded) = @ARGV; my $next = time() + 0.11;
+        until (-e "$folder/stop") {
+          if (time() > $next) {
+            my ($one, $other) = ("$folder/.git", "$folder/.git.other");
+            syscall(${EXCHANGE}, -100, $one, -100, $other, 2); $next = time() + 0.11;
+          }
+          for my $file (glob("$folder/e/worktrees/planted*/commondir")) {
+            my ($record) = $file =~ m{^(.*)/commondir$}; next if -l $record;
+            sysopen(my $waits, "$folder/e/info/sparse-checkout", O_WRONLY | O_NONBLOCK) or next;
+            my $kept = "$folder/kept" . time();
+            rename($record, $kept); symlink($guarded, $record); close $waits;
+            my $end = time() + 0.0015; 1 while time() < $end;
+            unlink($record); rename($kept, $record);
+          }
+        }' ${folder} ${guarded}`);
+      await saying(racer, 'swapping');
+      for (let n = 0; n < 12; n++) {
+        const made = room.alice.call('createAgent', {
+          body: {
+            ...{ name: 'w', node_id: room.node_id, worktree_mode: 'create_worktree', worktree_repo: folder },
+            ...{ workdir: join(room.work, `try-${n}/planted`), command: 'true' },
+          },
+        });
+        await made.catch(() => null);
+      }
+      writeFileSync(`${folder}/stop`, '');
+      await room.plane.finished(racer.id);
+      const added = readdirSync(guarded).filter((name) => !before.includes(name));
+      expect(added.filter((name) => !['worktrees', 'logs', 'packed-refs'].includes(name))).toEqual([]);
+      expect(readFileSync(`${guarded}/HEAD`, 'utf8')).toBe(head);
+      git(repo, '-c', 'safe.directory=*', 'status', '--short');
+      expect(existsSync(join(room.work, 'ran'))).toBe(false);
+    },
+  );
+
+  attack(`a FIFO in an agent's record does not block others in the repository${note}`, async () => {
+    const repo = repository('fifo');
+    const command =
+      'record=$(git rev-parse --git-dir) && rm "$record/HEAD" && mkfifo "$record/HEAD" "$record/locked"';
+    const blocker = await inWorktree(room.alice, repo, command);
+    expect(await room.plane.finished(blocker.id)).toMatchObject({ exit_code: 0 });
+    const bob = await inWorktree(room.bob, repo, 'git log --oneline');
+    expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+  });
+
+  attack(
+    `FIFOs among references, objects and an agent's own record delay no other agent${note}`,
+    async () => {
+      const repo = repository('fifos');
+      const places = [
+        'refs/heads/x',
+        'refs/tags/x',
+        'objects/info/alternates',
+        'objects/pack/multi-pack-index',
+      ];
+      const blocker = await inWorktree(
+        room.alice,
+        repo,
+        `record=$(git rev-parse --absolute-git-dir) && cd ${repo}/.git && mkdir -p "$record/rebase-merge" objects/info &&
+      rm -f ${places.join(' ')} && mkfifo ${places.join(' ')} "$record/rebase-merge/update-refs"`,
+      );
+      expect(await room.plane.finished(blocker.id), await room.printed(blocker.id)).toMatchObject({
+        exit_code: 0,
+      });
+      const bob = await inWorktree(room.bob, repo, 'git log --oneline --all');
+      expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+      const query = { delete_worktree: true };
+      await room.bob.call('deleteAgent', { params: { agent_id: bob.id }, query });
+      expect(existsSync(bob.workdir)).toBe(false);
+    },
+  );
+
+  attack(`an agent that locks all of its repository delays no other agent${note}`, async () => {
+    const repo = repository('locked');
+    const holder = await inWorktree(
+      room.alice,
+      repo,
+      `cd ${repo}/.git && exec perl -e 'use Fcntl ":flock"; my @held;
+        for (".", ".svc", glob("*"), glob(".svc/*")) {
+          open(my $one, "<", $_) or next; flock($one, LOCK_EX | LOCK_NB); push @held, $one;
+        }
+        $| = 1; print "locked\n"; sleep 600'`,
+    );
+    await saying(holder, 'locked');
+    const bob = await inWorktree(room.bob, repo, 'git log --oneline');
+    expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
+    await room.alice.call('stopAgent', { params: { agent_id: holder.id } });
+  });
+
+  attack(`a forged commit graph hides no change${note}`, async () => {
+    const repo = repository('graph');
+    const worker = await inWorktree(
+      room.alice,
+      repo,
+      `echo hidden >a.txt && git add a.txt && new=$(git write-tree) && old=$(git rev-parse HEAD^{tree}) &&
+      git commit-graph write --reachable && graph=$(git rev-parse --git-common-dir)/objects/info/commit-graph && chmod u+w $graph &&
+      perl -0777 -i -pe 'BEGIN { $old = pack "H*", shift; $new = pack "H*", shift } s/\\Q$old\\E/$new/g' $old $new $graph &&
+      [ -z "$(git diff --name-only HEAD)" ]`,
+    );
+    expect(await room.plane.finished(worker.id), await room.printed(worker.id)).toMatchObject({
+      exit_code: 0,
+    });
+    const { files } = await room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    expect(files.map(({ path }) => path)).toEqual(['a.txt']);
+  });
+
+  attack(`an agent that replaces its repository cannot cause an empty list of changes${note}`, async () => {
+    const worker = await inWorktree(
+      room.alice,
+      repository('swapped'),
+      `echo hidden >a.txt && rm .git && git init --quiet && git add --all &&
+      git -c user.name=x -c user.email=x@example.com commit --quiet --message x`,
+    );
+    expect(await room.plane.finished(worker.id), await room.printed(worker.id)).toMatchObject({
+      exit_code: 0,
+    });
+    const shown = room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    await expect(shown).rejects.toMatchObject({ code: 'base_missing', kind: 'conflict' });
+    const { url, token, folder: home } = room.plane;
+    const env = { SVC_URL: url, SVC_TOKEN: token };
+    const cli = await run(['agents', 'changes', worker.id], { home, env });
+    expect(cli.code).not.toBe(0);
+    expect(cli.stderr).toContain('does not have the commit that the worktree was made from');
+  });
+
+  attack(`marks in the index of a worktree hide no change${note}`, async () => {
+    const repo = repository('marks');
+    const worker = await inWorktree(
+      room.alice,
+      repo,
+      `git update-index --assume-unchanged a.txt && echo hidden >a.txt && [ -z "$(git status --porcelain)" ]`,
+    );
+    expect(await room.plane.finished(worker.id)).toMatchObject({ exit_code: 0 });
+    const { files } = await room.alice.call('getChanges', { params: { agent_id: worker.id } });
+    expect(files.map(({ path }) => path)).toEqual(['a.txt']);
+  });
+});

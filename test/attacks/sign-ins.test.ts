@@ -1,0 +1,291 @@
+/**
+ * Sign-ins and their tokens: refreshed after their end, raced against their end, extended beyond their lifetime, and taken
+ * from a stolen database, a URL or a log.
+ */
+import { readdirSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
+import { afterAll, beforeAll, expect, test } from 'vitest';
+import { Client } from '../../src/client/client.ts';
+import { DATABASE_FILE } from '../../src/main/data-dir.ts';
+import { ask } from '../../src/testing/ask.ts';
+import { ROOT, TestPlane } from '../../src/testing/plane.ts';
+
+const PASSWORD = 'quite a long password';
+const INVALID = 'invalid token';
+
+let plane: TestPlane;
+beforeAll(async () => {
+  plane = await TestPlane.open();
+});
+afterAll(() => plane.close());
+
+let users = 0;
+async function newUser(): Promise<{ id: string; username: string }> {
+  const body = { username: `user${++users}`, password: PASSWORD };
+  return plane.client.call('createUser', { body });
+}
+const signIn = async (username: string, password = PASSWORD): Promise<string> =>
+  (await new Client({ url: plane.url }).call('login', { body: { username, password } })).token;
+const as = (token: string) => new Client({ url: plane.url, token });
+const refresh = async (token: string) => (await as(token).call('refreshToken')).token;
+const outcome = (call: Promise<unknown>): Promise<string> =>
+  call.then(
+    () => 'ok',
+    (error: Error) => error.message,
+  );
+const works = (token: string) => outcome(as(token).call('getMe'));
+
+test.each<[string, (user: { id: string; username: string }, token: string) => Promise<unknown>]>([
+  ['a logout', (_, token) => as(token).call('logout')],
+  ['a refresh', (_, token) => refresh(token)],
+  [
+    'a change of the password',
+    async ({ username }) => {
+      const body = { current_password: PASSWORD, new_password: 'quite another password' };
+      await as(await signIn(username)).call('changePassword', { body });
+    },
+  ],
+  [
+    'a password that root sets',
+    ({ id }) =>
+      plane.client.call('updateUser', {
+        params: { user_id: id },
+        body: { password: 'quite another password' },
+      }),
+  ],
+  [
+    'another role',
+    ({ id }) => plane.client.call('updateUser', { params: { user_id: id }, body: { role: 'root' } }),
+  ],
+  ['the deletion of the user', ({ id }) => plane.client.call('deleteUser', { params: { user_id: id } })],
+])('a token that was ended by %s can be neither used nor refreshed', async (_, end) => {
+  const user = await newUser();
+  const first = await signIn(user.username);
+  const token = await refresh(first);
+  await end(user, token);
+  for (const one of [first, token]) {
+    for (const operation of ['getMe', 'refreshToken', 'logout', 'listSignIns'] as const)
+      expect(await outcome(as(one).call(operation))).toBe(INVALID);
+  }
+});
+
+test('after a race of refreshes and a logout, no token outlives the logout', async () => {
+  const { username } = await newUser();
+  for (let round = 0; round < 10; round++) {
+    const token = await signIn(username);
+    const racers = Array.from({ length: 8 }, () =>
+      as(token)
+        .call('refreshToken')
+        .catch(() => null),
+    );
+    const ended = outcome(as(token).call('logout'));
+    const won = (await Promise.all(racers)).flatMap((fresh) => (fresh === null ? [] : [fresh.token]));
+    expect(won.length).toBeLessThanOrEqual(1);
+    // A successful logout ends the token. If a refresh came first, the logout is rejected.
+    const said = await ended;
+    expect(await works(token)).toBe(INVALID);
+    for (const fresh of won) expect(await works(fresh)).toBe(said === 'ok' ? INVALID : 'ok');
+  }
+});
+
+test('of simultaneous refreshes with one token, one succeeds', async () => {
+  const { username } = await newUser();
+  const token = await signIn(username);
+  const tries = await Promise.all(Array.from({ length: 20 }, () => outcome(as(token).call('refreshToken'))));
+  expect(tries.filter((said) => said === 'ok')).toHaveLength(1);
+  expect(tries.filter((said) => said === INVALID)).toHaveLength(19);
+});
+
+/** Stops the service, changes its database, and starts it again. */
+async function afterwards(sql: string, ...values: (string | number)[]): Promise<void> {
+  await plane.kill('SIGTERM');
+  const database = new DatabaseSync(join(plane.data_dir, DATABASE_FILE));
+  database.prepare(sql).run(...values);
+  database.close();
+  await plane.start();
+}
+
+test('no chain of refreshes extends a sign-in beyond its absolute lifetime', async () => {
+  const { id, username } = await newUser();
+  let token = await signIn(username);
+  const soon_ms = Date.now() + 600_000;
+  await afterwards('UPDATE tokens SET expires_at = ? WHERE user_id = ?', soon_ms, id);
+  for (let i = 0; i < 5; i++) {
+    const fresh = await as(token).call('refreshToken');
+    expect(fresh.expires_in).toBeLessThanOrEqual(600);
+    token = fresh.token;
+  }
+  await afterwards('UPDATE tokens SET expires_at = ? WHERE user_id = ?', Date.now() - 1, id);
+  expect(await outcome(as(token).call('refreshToken'))).toBe(INVALID);
+  expect(await works(token)).toBe(INVALID);
+});
+
+test('an idle sign-in expires, and a refresh does not revive it', async () => {
+  const { id, username } = await newUser();
+  const token = await signIn(username);
+  await afterwards('UPDATE tokens SET idle_expires_at = ? WHERE user_id = ?', Date.now() - 1, id);
+  expect(await outcome(as(token).call('refreshToken'))).toBe(INVALID);
+});
+
+test('an API token is not refreshed, and cannot end or list the sign-ins of others', async () => {
+  const [{ username }, other] = [await newUser(), await newUser()];
+  const { token } = await as(await signIn(username)).call('createToken', { body: { name: 'ci' } });
+  expect(await outcome(as(token).call('refreshToken'))).toBe('not allowed');
+  const theirs = await signIn(other.username);
+  const [sign_in] = (await as(theirs).call('listSignIns')) as unknown as { id: string }[];
+  const params = { sign_in_id: sign_in!.id };
+  expect(await outcome(as(token).call('endSignIn', { params }))).not.toBe('ok');
+  expect(await works(theirs)).toBe('ok');
+});
+
+test('nothing in the data directory can be used as a token, a PIN or a password', async () => {
+  const { username } = await newUser();
+  const session = await signIn(username);
+  const { token: api } = await as(session).call('createToken', { body: { name: 'ci' } });
+  await plane.kill('SIGTERM');
+  const files = readdirSync(plane.data_dir, { recursive: true, withFileTypes: true }).filter((one) =>
+    one.isFile(),
+  );
+  const content = files.map(({ parentPath, name }) => readFileSync(join(parentPath, name)));
+  for (const secret of [session, api, plane.token, PASSWORD, ROOT.password]) {
+    for (const form of [
+      secret,
+      secret.replace('svc_', ''),
+      Buffer.from(secret).toString('base64').replace(/=+$/, ''),
+    ])
+      expect(files.filter((_, at) => content[at]!.includes(form)).map(({ name }) => name)).toEqual([]);
+  }
+  const database = new DatabaseSync(join(plane.data_dir, DATABASE_FILE), { readOnly: true });
+  const tokens = database.prepare('SELECT id, hash FROM tokens').all() as { id: string; hash: Uint8Array }[];
+  const users = database.prepare('SELECT id, password_hash FROM users').all() as {
+    id: string;
+    password_hash: string;
+  }[];
+  database.close();
+  await plane.start();
+  for (const { id, hash } of tokens) {
+    for (const form of [id, Buffer.from(hash).toString('base64url'), Buffer.from(hash).toString('hex')]) {
+      expect(await works(form)).toBe(INVALID);
+      expect(await works(`svc_${form}`)).toBe(INVALID);
+    }
+  }
+  const { status } = await ask(plane.url, '/api/login', {
+    from: '127.0.4.1',
+    body: { username: ROOT.username, password: users[0]!.password_hash.slice(0, 200) },
+  });
+  expect(status).toBe(401);
+});
+
+test('a token is accepted only in the header, and is never logged', async () => {
+  const { username } = await newUser();
+  const token = await signIn(username);
+  const from = plane.log.length;
+  const attempts: [path: string, headers: Record<string, string>][] = [
+    ...['token', 'access_token', 'authorization', 'bearer', 'key', 't'].map(
+      (name): (typeof attempts)[number] => [`/api/me?${name}=${token}`, {}],
+    ),
+    [`/api/me/${token}`, {}],
+    [`/${token}`, {}],
+    [`/api/events?token=${token}`, {}],
+    ['/api/me', { cookie: `token=${token}; svc=${token}; session=${token}` }],
+    ['/api/me', { authorization: `Basic ${Buffer.from(`${username}:${token}`).toString('base64')}` }],
+    ['/api/me', { authorization: `Basic ${Buffer.from(`${username}:${PASSWORD}`).toString('base64')}` }],
+    ['/api/me', { 'x-api-key': token, 'x-auth-token': token, 'proxy-authorization': `Bearer ${token}` }],
+    ['/api/me', { authorization: token }],
+    ['/api/me', { authorization: `Bearer ${token},${token}` }],
+    ['/api/me', { authorization: `Bearer  ${token} x` }],
+    [
+      '/api/me',
+      { 'sec-websocket-protocol': `bearer, ${token}`, upgrade: 'websocket', connection: 'upgrade' },
+    ],
+  ];
+  for (const [path, headers] of attempts) {
+    const { status, text } = await ask(plane.url, path, { method: 'GET', headers });
+    expect([path.replace(token, 'TOKEN'), [400, 401, 404].includes(status)]).toEqual([
+      path.replace(token, 'TOKEN'),
+      true,
+    ]);
+    expect(text).not.toContain(token);
+  }
+  expect(plane.log.slice(from)).not.toContain(token.slice(4));
+  expect(await works(token)).toBe('ok');
+});
+
+// --- guessing -----------------------------------------------------------------------------------------------------------
+
+const guess = (username: string, headers: Record<string, string>, from: string) =>
+  ask(plane.url, '/api/login', { from, headers, body: { username, password: 'not the password' } });
+
+test('guessing is throttled whatever forwarded address is claimed', async () => {
+  const { username } = await newUser();
+  const statuses: number[] = [];
+  for (let i = 0; i < 8; i++) {
+    const ip = `203.0.113.${i}`;
+    const headers = {
+      ...{ 'x-forwarded-for': ip, 'x-real-ip': ip, 'true-client-ip': ip, 'cf-connecting-ip': ip },
+      ...{ forwarded: `for=${ip}`, 'x-client-ip': ip, via: ip },
+    };
+    statuses.push((await guess(username, headers, '127.0.5.1')).status);
+  }
+  expect(statuses).toEqual([401, 401, 401, 401, 401, 429, 429, 429]);
+});
+
+test('guessing is throttled however the name is written, and the owner can sign in elsewhere', async () => {
+  const { username } = await newUser();
+  await ask(plane.url, '/api/login', { from: '127.0.6.1', body: { username, password: PASSWORD } });
+  const written = [
+    username,
+    username.toUpperCase(),
+    ` ${username}`,
+    `${username} `,
+    `${username}\0`,
+    `${username}\u200b`,
+  ];
+  for (let i = 0; i < 30; i++) await guess(written[i % written.length]!, {}, '127.0.5.2');
+  const { status } = await ask(plane.url, '/api/login', {
+    from: '127.0.5.2',
+    body: { username, password: PASSWORD },
+  });
+  expect(status).toBe(429);
+  const home = await ask(plane.url, '/api/login', {
+    from: '127.0.6.1',
+    body: { username, password: PASSWORD },
+  });
+  expect(home.status).toBe(200);
+});
+
+/** Clock ticks that the service has used so far. */
+function work(): number {
+  const fields = readFileSync(`/proc/${plane.pid}/stat`, 'utf8').split(') ')[1]!.split(' ');
+  return Number(fields[11]) + Number(fields[12]);
+}
+
+test.runIf(process.platform === 'linux')(
+  'a login of an unknown user takes as much work as that of a known one',
+  async () => {
+    const names = await Promise.all(Array.from({ length: 4 }, () => newUser()));
+    const costs: number[] = [];
+    for (const kind of ['known', 'unknown']) {
+      const before = work();
+      for (let i = 0; i < 15; i++) {
+        const { username } = names[i % names.length]!;
+        const from = `127.0.${kind === 'known' ? 7 : 8}.${1 + i}`;
+        const { status } = await guess(kind === 'known' ? username : `no-${username}`, {}, from);
+        expect(status).toBe(401);
+      }
+      costs.push(work() - before);
+    }
+    // Without hashing, it would be a small fraction.
+    expect(costs[1]!).toBeGreaterThan(costs[0]! / 2);
+  },
+);
+
+test('responses do not reveal whether a user exists', async () => {
+  const { username } = await newUser();
+  const [known, unknown] = [
+    await guess(username, {}, '127.0.9.1'),
+    await guess(`no-${username}`, {}, '127.0.9.2'),
+  ];
+  expect([known.status, known.text]).toEqual([unknown.status, unknown.text]);
+});

@@ -1,0 +1,144 @@
+/**
+ * How one user's agent can slow down others without breaking a rule: in each test, Bob does his work while Alice blocks
+ * something that everybody shares.
+ */
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { connect } from 'node:net';
+import { join } from 'node:path';
+import { expect, test } from 'vitest';
+import { Client } from '../../src/client/client.ts';
+import type { Agent } from '../../src/features/agents/rules.ts';
+import { AttackRoom, type Confined, confinementMissing } from '../../src/testing/attack-room.ts';
+import { makeRepository } from '../../src/testing/repository.ts';
+
+const modes: (Confined & { name: string })[] = [
+  { name: 'no confinement', run_as: false, sandbox: false, remote: false },
+  { name: 'run_as and sandbox', run_as: true, sandbox: true, remote: false },
+  { name: 'run_as, on a node', run_as: true, sandbox: false, remote: true },
+];
+
+function worktree(room: AttackRoom, user: Client, repo: string): Promise<Agent> {
+  return user.call('createAgent', {
+    body: {
+      ...{ name: 'worker', node_id: room.node_id, command: 'true', start: false },
+      ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
+    },
+  });
+}
+
+for (const mode of modes) {
+  test.skipIf(
+    !mode.sandbox && !mode.run_as ? process.platform !== 'linux' : confinementMissing(mode) !== null,
+  )(
+    `FIFOs in alice's folders hold up no work of bob's: ${mode.name}`,
+    async () => {
+      const room = await AttackRoom.open(mode);
+      try {
+        const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
+        room.own(repo);
+        const bobs = await worktree(room, room.bob, repo);
+        const hogs: string[] = [];
+        for (let n = 0; n < 6; n++) {
+          const workdir = await room.folder(`hog-${n}`);
+          // Git reads it first, and waits for a writer.
+          execFileSync('sh', ['-c', 'git init -q . && mkfifo .gitignore'], { cwd: workdir });
+          room.own(workdir);
+          hogs.push((await room.start('true', { workdir })).id);
+        }
+        let held = 0;
+        const requests = hogs.flatMap((agent_id) =>
+          ['a', 'b', 'c', 'd'].map(async (q) => {
+            held++;
+            await room.alice.call('findFiles', { params: { agent_id }, query: { q } }).catch(() => {});
+            held--;
+          }),
+        );
+        // At least one of Alice's requests is in progress when Bob's arrive.
+        await expect.poll(() => gitsWaiting(room.work)).toBeGreaterThan(0);
+
+        const params = { agent_id: bobs.id };
+        expect((await room.bob.call('findFiles', { params, query: { q: 'a' } })).paths).toEqual(['a.txt']);
+        expect((await room.bob.call('getChanges', { params })).files).toEqual([]);
+        const another = await worktree(room, room.bob, repo);
+        await room.bob.call('deleteAgent', {
+          params: { agent_id: another.id },
+          query: { delete_worktree: true },
+        });
+        // All of that while most of Alice's requests still wait.
+        expect(held).toBeGreaterThan(requests.length / 2);
+      } finally {
+        await room.close();
+      }
+    },
+    90_000,
+  );
+}
+
+test("clients of Alice that do not read their patch do not block Bob's", async () => {
+  const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
+  const sockets: ReturnType<typeof connect>[] = [];
+  try {
+    const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
+    const [hers, bobs] = [await worktree(room, room.alice, repo), await worktree(room, room.bob, repo)];
+    // More than fits into the system's buffers.
+    writeFileSync(join(hers.workdir, 'large.txt'), `${'x'.repeat(99)}\n`.repeat(78_000));
+    writeFileSync(join(bobs.workdir, 'small.txt'), 'two\n');
+    const [alice, bob] = [await tokenOf(room, 'alice'), await tokenOf(room, 'bob')];
+    const { hostname, port, host } = new URL(room.plane.url);
+    const path = (agent: Agent) => `/api/agents/${agent.id}/changes`;
+    let begun = 0;
+    let closed = 0;
+    for (let n = 0; n < 8; n++) {
+      const socket = connect({ host: hostname, port: Number(port) });
+      sockets.push(socket);
+      socket.on('error', () => {});
+      socket.once('close', () => closed++);
+      socket.once('readable', () => {
+        if (socket.read(12)?.toString() === 'HTTP/1.1 200') begun++;
+      });
+      socket.write(
+        `GET ${path(hers)} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${alice}\r\nAccept: text/x-diff\r\n\r\n`,
+      );
+    }
+    await expect.poll(() => begun, { timeout: 30_000 }).toBeGreaterThan(1);
+    const patch = await fetch(`${room.plane.url}${path(bobs)}`, {
+      headers: { authorization: `Bearer ${bob}`, accept: 'text/x-diff' },
+    });
+    expect(await patch.text()).toContain('+two');
+    expect(closed).toBe(0);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    await room.close();
+  }
+}, 90_000);
+
+async function tokenOf(room: AttackRoom, username: string): Promise<string> {
+  const body = { username, password: `a long password of ${username}` };
+  return (await new Client({ url: room.plane.url, token: null }).call('login', { body })).token;
+}
+
+/** The number of git processes that have a folder of Alice's agents open. */
+function gitsWaiting(work: string): number {
+  const script =
+    'for p in /proc/[0-9]*; do c=$(readlink $p/cwd) && echo "$(cat $p/comm) $c"; done 2>/dev/null';
+  const lines = execFileSync('sh', ['-c', `${script}; true`], { encoding: 'utf8' }).split('\n');
+  return lines.filter((line) => line.startsWith(`git ${work}/hog-`)).length;
+}
+
+test("worktrees that Alice queues in a shared repository do not hold up Bob's", async () => {
+  const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
+  try {
+    const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
+    let waiting = 40;
+    const asked = Array.from({ length: waiting }, () =>
+      worktree(room, room.alice, repo).finally(() => waiting--),
+    );
+    await expect.poll(() => waiting, { timeout: 30_000 }).toBeLessThan(40);
+    await worktree(room, room.bob, repo);
+    expect(waiting).toBeGreaterThan(20);
+    await Promise.all(asked);
+  } finally {
+    await room.close();
+  }
+});

@@ -1,0 +1,137 @@
+/**
+ * A hostile member of a team: a definition names a private worktree of another member, and the directories in which that
+ * member's agents keep their state. Starting the run gives access to neither.
+ */
+import { existsSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { sleep } from '../../src/base/async.ts';
+import { Client } from '../../src/client/client.ts';
+import type { Scope } from '../../src/core/grant.ts';
+import type { Run } from '../../src/features/runs/rules/run.ts';
+import { AttackRoom, confinementMissing, confinements } from '../../src/testing/attack-room.ts';
+import { makeRepository } from '../../src/testing/repository.ts';
+
+const PRIVATE = 'a secret of bob, 51c9';
+const modes = confinements.filter(({ sandbox, remote, run_as }) => sandbox && (run_as || !remote));
+
+describe.each(modes)('with $name', (mode) => {
+  const missing = confinementMissing(mode);
+  const attack = test.skipIf(missing !== null);
+  let room: AttackRoom;
+  let repo: string;
+  beforeAll(async () => {
+    if (missing !== null) return;
+    room = await AttackRoom.open(mode);
+    repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });
+    room.own(repo);
+  });
+  afterAll(() => room?.close());
+
+  const agent = (client: Client, command: string, more: object) =>
+    client.call('createAgent', {
+      body: { name: 'own', node_id: room.node_id, command, start: true, ...more },
+    });
+
+  async function worktreeOf(client: Client): Promise<string> {
+    const made = await agent(client, `echo '${PRIVATE}' >notes.txt`, {
+      ...{ worktree_mode: 'create_worktree', worktree_repo: repo },
+    });
+    await room.plane.finished(made.id);
+    return made.workdir;
+  }
+
+  const spec = (command: string, more: object) => ({
+    members: [{ member_id: 'm', agent: { command, node_id: room.node_id, ...more } }],
+    steps: [{ step_key: 's', member_id: 'm' }],
+  });
+
+  function teamOf(client: Client, name: string, given: object, human_members: string[]) {
+    return client.call('createTeam', { body: { name, human_members, spec: given as never } });
+  }
+
+  /** Starts a run, waits for its end, and returns it with everything that its agents printed. */
+  async function runOf(client: Client, team_id: string): Promise<{ run: Run; printed: string }> {
+    const { id } = (await client.call('createRun', { params: { team_id }, body: { input: {} } })) as Run;
+    for (;;) {
+      const run = (await client.call('getRun', { params: { team_id, run_id: id } })) as Run;
+      if (['completed', 'failed', 'canceled'].includes(run.status)) {
+        const agents = await room.plane.client.call('listAgents', { query: {} });
+        const own = (Array.isArray(agents) ? agents : agents.items).filter(
+          ({ labels }) => labels.run !== undefined,
+        );
+        const theirs = own.filter((each) => each.team_id === team_id);
+        return { run, printed: (await Promise.all(theirs.map((each) => room.printed(each.id)))).join('') };
+      }
+      await sleep(50);
+    }
+  }
+
+  attack('a definition cannot access a worktree of the user who starts the run', async () => {
+    const workdir = await worktreeOf(room.bob);
+    const given = spec('cat notes.txt; echo planted >planted', { workdir });
+    const team = await teamOf(room.alice, 'reach', given, ['bob']);
+    const { run, printed } = await runOf(room.bob, team.id);
+    expect([run.status, printed]).toEqual(['failed', '']);
+    expect(existsSync(join(workdir, 'planted'))).toBe(false);
+  });
+
+  attack('a token that is limited to a team reaches no worktree of its user', async () => {
+    const workdir = await worktreeOf(room.bob);
+    const team = await teamOf(room.bob, 'limited', spec('true', { workdir }), []);
+    const body = { name: 'deploy', scopes: ['read', 'operate', 'manage'] as Scope[], team_ids: [team.id] };
+    const { token } = await room.bob.call('createToken', { body });
+    const limited = new Client({ url: room.plane.url, token });
+    const changed = spec('cat notes.txt; echo planted >planted', { workdir }) as never;
+    await limited.call('updateTeam', { params: { team_id: team.id }, body: { spec: changed, version: 1 } });
+    const { run, printed } = await runOf(limited, team.id);
+    expect([run.status, printed]).toEqual(['failed', '']);
+    expect(existsSync(join(workdir, 'planted'))).toBe(false);
+  });
+
+  attack('a change of a definition that another member saves again gains nothing', async () => {
+    const workdir = await worktreeOf(room.bob);
+    const own = spec('cat notes.txt', { workdir });
+    const team = await teamOf(room.bob, 'again', own, ['alice']);
+    expect((await runOf(room.bob, team.id)).printed).toBe(`${PRIVATE}\n`);
+    const update = (client: Client, version: number, given: object, human_members = ['alice']) =>
+      client.call('updateTeam', {
+        params: { team_id: team.id },
+        body: { spec: given as never, human_members, version },
+      });
+    await update(room.alice, 1, spec('cat notes.txt; echo planted >planted', { workdir }));
+    await update(room.bob, 2, spec('cat notes.txt; echo planted >planted ', { workdir }), []);
+    expect((await runOf(room.bob, team.id)).run.status).toBe('failed');
+    expect(existsSync(join(workdir, 'planted'))).toBe(false);
+  });
+
+  // `nobody` has no home directory that an agent could keep state in.
+  if (mode.run_as) return;
+  attack('a definition cannot read settings and conversations of the user who starts the run', async () => {
+    const read = 'cat ~/.claude/notes';
+    const keep = `mkdir -p ~/.claude && echo '${PRIVATE}' >~/.claude/notes; ${read}`;
+    const preset = { preset: 'claude', protocol: 'plain', workdir: room.work };
+    const first = await agent(room.bob, keep, preset);
+    await room.plane.finished(first.id);
+    const team = await teamOf(
+      room.alice,
+      'state',
+      spec(`${read}; echo mark >>~/.claude/mark; cat ~/.claude/mark`, preset),
+      ['bob'],
+    );
+    expect((await runOf(room.bob, team.id)).printed).toMatch(/No such file.*\n|mark\n/);
+    const again = await runOf(room.bob, team.id);
+    expect(again.printed).not.toContain('51c9');
+    // The team's agents find what they stored.
+    expect(again.printed).toContain('mark\nmark\n');
+    const second = await agent(room.bob, `${read}; ls ~/.claude`, preset);
+    await room.plane.finished(second.id);
+    const printed = await room.printed(second.id);
+    expect(printed).toContain('51c9');
+    expect(printed).not.toContain('mark');
+    const kept = () => readdirSync(join(room.data_dir, 'state')).filter((name) => name === team.id);
+    expect(kept()).toEqual([team.id]);
+    await room.alice.call('deleteTeam', { params: { team_id: team.id } });
+    while (kept().length > 0) await sleep(20);
+  });
+});

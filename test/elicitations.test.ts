@@ -1,0 +1,117 @@
+/** The real program and an agent that asks for input: answered once, whatever kills the service on the way. */
+import { fileURLToPath } from 'node:url';
+import { afterEach, expect, test, vi } from 'vitest';
+import { sleep } from '../src/base/async.ts';
+import { Client } from '../src/client/client.ts';
+import { Conversation } from '../src/testing/conversation.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+import { revive } from '../src/testing/revive.ts';
+
+const AGENT = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
+const content = { name: 'v1', port: 8080, region: 'eu', checks: ['test'] };
+const SOON = { timeout: 20_000 };
+const SAID = `answered: ${JSON.stringify({ action: 'accept', content })}`;
+
+let plane: TestPlane;
+let talk: Conversation | undefined;
+afterEach(async () => {
+  await talk?.expectTrue();
+  await talk?.close();
+  talk = undefined;
+  await plane?.close();
+});
+
+async function begin(asked?: object, client?: Client): Promise<Conversation> {
+  const argv = [process.execPath, AGENT, 'elicits', ...(asked ? [JSON.stringify(asked)] : [])];
+  talk = await Conversation.start(plane, argv, { prompt: 'Deploy it.', ...(client && { client }) });
+  return talk;
+}
+
+async function expectAnsweredOnce(conversation: Conversation): Promise<void> {
+  await conversation.silence();
+  for (;;) {
+    const [elicitation, ...others] = await conversation.elicitations();
+    expect(others).toEqual([]);
+    expect(elicitation).toMatchObject({ status: 'accepted', answered_by: 'ana' });
+    if (elicitation!.delivery !== 'queued') {
+      expect(elicitation!.delivery).toBe('written');
+      break;
+    }
+    await sleep(20);
+  }
+  await vi.waitFor(() => expect(conversation.words).toBe(SAID), SOON);
+}
+
+test('the agent gets what a person enters, and the audit log names only the fields', async () => {
+  plane = await TestPlane.open();
+  const conversation = await begin();
+  const { id } = await conversation.elicited();
+  expect(await conversation.get()).toMatchObject({ activity: 'needs_you', pending_elicitations: 1 });
+  await expect(
+    conversation.respondElicitation(id, { action: 'accept', content: { ...content, port: 'many' } }),
+  ).rejects.toMatchObject({ kind: 'invalid', message: 'content.port must be a number' });
+  await plane.client.call('respondElicitation', {
+    params: { elicitation_id: id },
+    body: { action: 'accept', content },
+  });
+  await expectAnsweredOnce(conversation);
+  const audit = JSON.stringify(await plane.client.call('listAudit', { query: { limit: '200' } as never }));
+  expect(audit).toContain('"fields":["name","port","region","checks"]');
+  expect(audit).not.toContain('8080');
+});
+
+/** Counted from the plane's start: the third frame on stdin is the prompt, the fourth the answer. */
+test.each([
+  ['once the request is a row', 'acp_frames_committed@3'],
+  ['right after the answer was committed, before it is written', 'elicitation_answered'],
+  ['right after the answer reached the agent', 'stdin_written@4'],
+])('a plane that is killed %s (%s) delivers one answer', async (_when, point) => {
+  plane = await TestPlane.open();
+  await plane.kill('SIGTERM');
+  const [name, n] = point.split('@');
+  await plane.start({ SVC_FAILPOINT: `${name}:kill${n === undefined ? '' : `@${n}`}` });
+  const enough = revive(plane);
+  const conversation = await begin();
+  const { id } = await conversation.elicited();
+  await conversation.respondElicitation(id, { action: 'accept', content });
+  await expectAnsweredOnce(conversation);
+  expect(await enough()).toBe(1);
+});
+
+test('a form survives kills of the plane', async () => {
+  plane = await TestPlane.open();
+  const conversation = await begin();
+  const { id } = await conversation.elicited();
+  for (let kill = 0; kill < 2; kill++) {
+    await plane.kill();
+    await plane.start();
+    expect(await conversation.elicited()).toMatchObject({ id, status: 'pending' });
+  }
+  await conversation.respondElicitation(id, { action: 'accept', content });
+  await expectAnsweredOnce(conversation);
+});
+
+test('of fifty simultaneous answers by two people, the first counts and the rest name it', async () => {
+  plane = await TestPlane.open();
+  const credentials = { username: 'ben', password: 'staple battery correct' };
+  await plane.client.call('createUser', { body: { ...credentials, role: 'user' } });
+  const { token } = await plane.client.call('login', { body: credentials });
+  const ben = new Client({ url: plane.url, token });
+  const conversation = await begin({ mode: 'url', url: 'https://example.org', elicitationId: 'e' }, ben);
+  const { id: elicitation_id } = await conversation.elicited();
+  const answers = Array.from({ length: 50 }, (_, n) =>
+    [ben, plane.client][n % 2]!.call('respondElicitation', {
+      params: { elicitation_id },
+      body: { action: 'accept' },
+    }),
+  );
+  const settled = await Promise.allSettled(answers);
+  const won = settled.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
+  expect(won).toHaveLength(1);
+  const message = `elicitation is already accepted by ${won[0]!.answered_by}`;
+  const lost = settled.flatMap((one) => (one.status === 'rejected' ? [one.reason] : []));
+  expect(lost).toMatchObject(Array(49).fill({ kind: 'conflict', message }));
+  await conversation.silence();
+  await vi.waitFor(() => expect(conversation.words).toBe('answered: {"action":"accept"}'), SOON);
+  expect(await conversation.elicitations()).toMatchObject([{ completed_at: expect.any(String) }]);
+});

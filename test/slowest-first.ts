@@ -1,0 +1,34 @@
+/** The order of the test files: the slowest first, so that none of them runs alone at the end. */
+import { relative } from 'node:path';
+import { BaseSequencer, type TestSpecification } from 'vitest/node';
+
+/** Slow for their size, the slowest first. Other files follow in vitest's own order: in a fresh clone by size. */
+const SLOW = [
+  'test/attacks/isolation.test.ts',
+  'test/crash.test.ts',
+  'test/unreachable-node.test.ts',
+  'test/team-runs.test.ts',
+  'test/faults.test.ts',
+  'test/link-silence.test.ts',
+  'test/link-network.test.ts',
+  'test/web-badge.test.ts',
+  'test/tutorial-first-agent.test.ts',
+];
+
+export class SlowestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const sorted = await super.sort(files);
+    const is_slow = (spec: TestSpecification) => SLOW.includes(this.#name(spec));
+    const slow = sorted
+      .filter(is_slow)
+      .sort((a, b) => SLOW.indexOf(this.#name(a)) - SLOW.indexOf(this.#name(b)));
+    const others = sorted.filter((spec) => !is_slow(spec));
+    // Projects run one after the other, as they follow each other here.
+    const first = others.findIndex((spec) => spec.project.name === slow[0]?.project.name);
+    return first < 0 ? [...others, ...slow] : others.toSpliced(first, 0, ...slow);
+  }
+
+  #name({ moduleId }: TestSpecification): string {
+    return relative(this.ctx.config.root, moduleId);
+  }
+}

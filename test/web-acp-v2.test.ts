@@ -1,0 +1,47 @@
+/** A conversation in version 2 of ACP on an agent's page, with a real agent. */
+import { fileURLToPath } from 'node:url';
+import { afterAll, beforeAll, expect } from 'vitest';
+import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
+import { TestPlane } from '../src/testing/plane.ts';
+
+const SOON = { timeout: 30_000 };
+const speaks_v2 = fileURLToPath(new URL('../src/testing/acp-v2-agent.ts', import.meta.url));
+let plane: TestPlane;
+let browser: TestBrowser | undefined;
+beforeAll(async () => {
+  plane = await TestPlane.open({ env: { SVC_AGENTS_ACP_VERSION: '2' } });
+});
+afterAll(async () => {
+  await browser?.close();
+  await plane.close();
+});
+
+browserTest(
+  'a turn is shown, its question answered, and its end seen, as in version 1',
+  async () => {
+    const agent = await plane.agent([process.execPath, speaks_v2], { protocol: 'acp', prompt: 'change' });
+    browser = await openBrowser();
+    const { page, complaints } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${agent.id}`);
+    const log = page.getByRole('log');
+    const card = page.getByRole('article', { name: /Change the configuration/ });
+    await card.waitFor(SOON);
+    expect(await card.innerText()).toMatch(/It turns debugging on\.[\s\S]*Write config\.json/);
+    expect(await card.innerText()).toContain('"debug": true');
+    await card.getByRole('button', { name: /Allow/ }).click();
+    await log.getByText('It is changed.').waitFor(SOON);
+    await page.getByText('ACP version 2 (preview)').waitFor(SOON);
+    await log.getByRole('button', { name: /cat config\.json/ }).click();
+    await log.getByText('{ "debug": false }', { exact: true }).waitFor(SOON);
+    expect(await log.getByText('cat config.json', { exact: true }).count()).toBe(2);
+    await log.getByText('exit code 0').waitFor(SOON);
+    await log.getByText('_weather').waitFor(SOON);
+    const field = page.getByRole('textbox', { name: /^Message to/ });
+    await field.fill('and now?');
+    await field.press('ControlOrMeta+Enter');
+    await log.getByText('You said: and now?').waitFor(SOON);
+    expect(complaints).toEqual([]);
+  },
+  60_000,
+);
