@@ -121,6 +121,6 @@ async function story(): Promise<Shot[]> {
     { name: 'nodes', path: '/nodes', ready: (page) => title(page, 'Nodes') },
     { name: 'audit', path: '/audit', ready: (page) => title(page, 'Audit') },
     { name: 'settings', path: '/settings/appearance', ready: (page) => title(page, /Settings|Appearance/) },
-    { name: 'reader', path: '/reader', ready: (page) => title(page, 'API') },
+    { name: 'api-docs', path: '/docs', ready: (page) => title(page, 'API') },
   ];
 }

@@ -1,7 +1,7 @@
 /**
- * The API page in a real browser against the real program: a person signs in, calls an endpoint and sees the answer,
- * the page keeps to its policy, and nothing asks another host. Not run where there is no Chromium, except in CI, which
- * installs it.
+ * The API explorer in a real browser against the real program: at `/docs` for a user who signs in, and at
+ * `/api/openapi/docs` for a client that sends its token with every request. Runs only where there is Chromium, and in CI,
+ * which installs it.
  */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, openBrowser, type TestBrowser } from '../src/testing/browser.ts';
@@ -28,50 +28,74 @@ async function openPage(headers: Record<string, string> = {}) {
   return browser.open(plane, { headers });
 }
 
-browserTest('a person signs in, calls endpoints, and the page asks nobody else', async () => {
+browserTest('a user signs in, calls endpoints and signs out, without requests to other hosts', async () => {
   const { page, complaints, elsewhere } = await openPage();
   await page.goto(`${plane.url}/docs`);
   await page.getByLabel('Username').fill(ROOT.username);
   await page.getByLabel('Password').fill(ROOT.password);
   await page.getByRole('button', { name: 'Sign in' }).click();
 
-  await page.locator('a[href="#createAgent"]').click();
+  const response = page.getByRole('region', { name: 'Response' });
+  await page.locator('a[href*="operation=createAgent"]').click();
   await page.getByRole('heading', { name: 'Create an agent' }).waitFor();
   const body = { name: 'from the page', workdir: plane.work, command: 'echo hello', start: true };
-  await page.locator('textarea').fill(JSON.stringify(body));
+  await page.getByLabel('Body (JSON)').fill(JSON.stringify(body));
   await page.getByRole('button', { name: 'Send' }).click();
-  await page.locator('[role=status].good').waitFor();
-  const agent = JSON.parse((await page.locator('form pre').textContent())!);
+  await page.getByText('201 Created').waitFor();
+  const agent = JSON.parse((await response.textContent())!);
   expect(agent).toMatchObject({ name: 'from the page', owner_id: expect.stringMatching(/^usr_/) });
   await plane.finished(agent.id);
 
-  await page.locator('a[href="#followAgent"]').click();
+  await page.locator('a[href*="operation=followAgent"]').click();
   await page.getByLabel('agent_id').fill(agent.id);
   await page.getByRole('button', { name: 'Send' }).click();
-  await page.locator('form pre', { hasText: '"status":"completed"' }).waitFor();
-  expect(await page.locator('form pre').textContent()).toContain('"data":"hello\\n"');
+  await response.getByText('"status":"completed"').waitFor();
+  expect(await response.textContent()).toContain('"data":"hello\\n"');
   await page.getByRole('button', { name: 'Stop' }).click();
   expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
 
-  await page.locator('a[href="#getMe"]').click();
+  await page.locator('a[href*="operation=logout"]').click();
   const ended = page.waitForResponse(`${plane.url}/api/logout`);
-  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByRole('button', { name: 'Send' }).click();
   expect((await ended).status()).toBe(204);
+  await page.getByLabel('Password').waitFor();
   await page.close();
 });
 
-browserTest('the page that comes with a token shows the description at once, within the policy', async () => {
+browserTest('requests can use an API token instead of the session', async () => {
+  const { page } = await openPage();
+  await page.goto(`${plane.url}/docs?operation=getMe`);
+  await page.getByLabel('Username').fill(ROOT.username);
+  await page.getByLabel('Password').fill(ROOT.password);
+  await page.getByRole('button', { name: 'Sign in' }).click();
+  await page.getByText(`Sent as ${ROOT.username}`).click();
+  await page.getByLabel('API token').fill('svc_no_such_token');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('401 Unauthorized').waitFor();
+  // The session does not end with another token.
+  await page.getByLabel('API token').fill('');
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('200 OK').waitFor();
+  await page.close();
+});
+
+browserTest('the page with the embedded description needs no session, and keeps to the policy', async () => {
   const { page, complaints, elsewhere } = await openPage({ authorization: `Bearer ${plane.token}` });
   await page.goto(`${plane.url}/api/openapi/docs`);
-  await page.locator('a[href="#listAgents"]').click();
+  await page.locator('a[href*="operation=listAgents"]').click();
+  await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
+  await page.getByRole('button', { name: 'Send' }).click();
+  await page.getByText('200 OK').waitFor();
+  await page.reload();
   await page.getByRole('heading', { name: 'Agents, newest first' }).waitFor();
   expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
   await page.close();
 });
 
-browserTest('the policy is one that a browser enforces', async () => {
+browserTest('the browser enforces the content security policy', async () => {
   const { page, complaints } = await openPage();
   await page.goto(`${plane.url}/docs`);
+  await page.getByLabel('Password').waitFor();
   await page.evaluate(INLINE_SCRIPT);
   expect(await page.evaluate(`'ran' in globalThis`)).toBe(false);
   expect(complaints.join()).toContain('policy: script-src');

@@ -1,6 +1,6 @@
 /**
  * What root and every person look after, in a real browser: users, the audit log, one's own tokens and devices, live
- * settings, a session that lasts, and the reader of the API. Refusals are the server's own words, in place.
+ * settings, a session that lasts, and the API explorer. Refusals are the server's own words, in place.
  */
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
@@ -98,7 +98,7 @@ browserTest('root makes users, changes them, and reads refusals beside what they
   await page.getByRole('row', { name: /^leonie/ }).waitFor({ state: 'detached' });
 
   await act('ana', 'Make an ordinary user');
-  await dialog.getByRole('button', { name: 'Make user' }).click();
+  await dialog.getByRole('button', { name: 'Make ordinary user' }).click();
   await dialog.getByText('the last root user can be neither deleted nor demoted').waitFor();
   // Still who she was, and still signed in.
   await dialog.getByRole('button', { name: 'Cancel' }).click();
@@ -180,7 +180,9 @@ browserTest('root has the audit log verified, and sees the records that it may c
     route.fulfill({ json: { records: 3, broken_id: 4, head, holds_head: null } }),
   );
   await page.getByRole('button', { name: 'Verify' }).click();
-  await found.getByText('Record 4 does not follow from what stands before it.', { exact: false }).waitFor();
+  await found
+    .getByText('Record 4 was changed, or records before it are missing.', { exact: false })
+    .waitFor();
 });
 
 browserTest('an API token is shown once, has the chosen scopes, and ends when it is deleted', async () => {
@@ -191,7 +193,7 @@ browserTest('an API token is shown once, has the chosen scopes, and ends when it
   await dialog.getByLabel('Name').fill('backup');
   expect(await dialog.getByLabel('admin').isChecked()).toBe(false);
   for (const scope of ['operate', 'manage', 'metrics']) await dialog.getByLabel(scope).uncheck();
-  await dialog.getByRole('button', { name: 'Make token' }).click();
+  await dialog.getByRole('button', { name: 'Create token' }).click();
   const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
   const token = (await shown.locator('code').textContent())!;
   const program = new Client({ url: plane.url, token });
@@ -201,7 +203,7 @@ browserTest('an API token is shown once, has the chosen scopes, and ends when it
   const agent = await plane.create({ command: 'true' });
   const narrow = await plane.client.call('createToken', { body: { name: 'narrow', agent_ids: [agent.id] } });
   await page.reload();
-  await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · made').waitFor();
+  await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · created').waitFor();
   await page
     .getByRole('listitem')
     .filter({ hasText: 'narrow' })
@@ -211,7 +213,7 @@ browserTest('an API token is shown once, has the chosen scopes, and ends when it
   expect(await page.content()).not.toContain(token);
   await page.getByRole('button', { name: 'Delete backup' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
-  await page.getByText('No API tokens.').waitFor();
+  await page.getByText('No API tokens yet.').waitFor();
   await expect(program.call('getMe')).rejects.toThrow('invalid token');
 });
 
@@ -230,12 +232,12 @@ browserTest('an API token is limited to the agents and teams that are picked', a
   await dialog.getByLabel('Only certain agents or teams').check();
   // Scopes that only root may grant are about no agent.
   expect(await dialog.getByLabel('metrics').count()).toBe(0);
-  await dialog.getByRole('button', { name: 'Make token' }).click();
+  await dialog.getByRole('button', { name: 'Create token' }).click();
   await dialog.getByText('Choose at least one agent or team.').waitFor();
   await dialog.getByLabel('release team').check();
   await dialog.getByLabel('Find agents and teams').fill('pick');
   await dialog.getByLabel('picked agent').check();
-  await dialog.getByRole('button', { name: 'Make token' }).click();
+  await dialog.getByRole('button', { name: 'Create token' }).click();
   const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
   const program = new Client({ url: plane.url, token: (await shown.locator('code').textContent())! });
   expect((await program.call('getAgent', { params: { agent_id: picked.id } })).id).toBe(picked.id);
@@ -247,7 +249,7 @@ browserTest('an API token is limited to the agents and teams that are picked', a
   await row.getByText('read, operate, manage · limited to team release, agent picked').waitFor();
   await page.getByRole('button', { name: 'Delete limited' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
-  await page.getByText('No API tokens.').waitFor();
+  await page.getByText('No API tokens yet.').waitFor();
 });
 
 browserTest('signing out everywhere else leaves this device', async () => {
@@ -256,7 +258,7 @@ browserTest('signing out everywhere else leaves this device', async () => {
   const elsewhere = await pageOf(noa);
   const { page, token } = await pageOf(noa);
   await page.goto(`${plane.url}/settings/devices`);
-  await page.getByText('this device').waitFor();
+  await page.getByText('This device').waitFor();
   await page.getByRole('button', { name: 'Sign out everywhere else' }).click();
   await expect
     .poll(() => page.getByRole('listitem').filter({ hasText: 'signed in' }).count(), patience)
@@ -288,7 +290,7 @@ browserTest('a live setting is changed in place, refused in the server’s words
   await page.goto(`${plane.url}/settings/config`);
   const setting = page.getByRole('listitem').filter({ hasText: 'auth.min_password_length' });
   await setting.getByText('default').waitFor();
-  await setting.getByRole('button', { name: /^Change/ }).click();
+  await setting.getByRole('button', { name: /^Edit/ }).click();
   await setting.getByLabel(/New value/).fill('many');
   await setting.getByRole('button', { name: 'Save' }).click();
   await setting.getByText(/auth\.min_password_length must be an integer/).waitFor();
@@ -298,8 +300,8 @@ browserTest('a live setting is changed in place, refused in the server’s words
   const value = async () =>
     (await plane.client.call('getConfig')).find(({ key }) => key === 'auth.min_password_length')?.value;
   expect(await value()).toBe(14);
-  await setting.getByRole('button', { name: /^Change/ }).click();
-  await setting.getByRole('button', { name: 'Take back' }).click();
+  await setting.getByRole('button', { name: /^Edit/ }).click();
+  await setting.getByRole('button', { name: 'Reset' }).click();
   await setting.getByText('default', { exact: true }).waitFor();
   expect(await value()).toBe(12);
   const fixed = page.getByRole('listitem').filter({ hasText: 'data_dir' }).first();
@@ -349,10 +351,10 @@ browserTest(
 );
 
 browserTest(
-  'the reader calls with the session’s token, shows a stream while it comes, and stops it',
+  'the API explorer calls with the session’s token, shows a stream as it arrives, and stops it',
   async () => {
     const { page } = await pageOf();
-    await page.goto(`${plane.url}/reader?operation=createAgent`);
+    await page.goto(`${plane.url}/docs?operation=createAgent`);
     const body = JSON.stringify({
       name: '<img src=x onerror=alert(1)>',
       command: 'true',
@@ -364,7 +366,7 @@ browserTest(
     await page.getByLabel('Body (JSON)').fill(body);
     await page.getByRole('button', { name: 'Send' }).click();
     await page.getByText('201 Created').waitFor();
-    const answer = page.getByRole('region', { name: 'Answer' });
+    const answer = page.getByRole('region', { name: 'Response' });
     const { id } = JSON.parse((await answer.textContent())!) as { id: string };
     expect(await page.locator('main img').count()).toBe(0);
 
@@ -374,7 +376,7 @@ browserTest(
     await page.getByText('404 Not Found').waitFor();
     await answer.getByText('agent not found').waitFor();
 
-    await page.goto(`${plane.url}/reader?operation=followAgent`);
+    await page.goto(`${plane.url}/docs?operation=followAgent`);
     await page.getByLabel('agent_id').fill(id);
     await page.getByRole('button', { name: 'Send' }).click();
     await answer.getByText('retry: 1000').waitFor();
@@ -386,7 +388,7 @@ browserTest(
       .waitFor();
     await page.getByRole('button', { name: 'Stop' }).click();
     await page.getByText('Stopped.').waitFor();
-    // A form that was filled in is still so when one comes back to it.
+    // A filled-in form keeps its values.
     await page
       .getByRole('link', { name: /The caller/ })
       .first()

@@ -109,10 +109,10 @@ browserTest(
     await page.reload();
     await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
     await say(page, 'also run lint');
-    const waiting = page.getByRole('list', { name: 'Waiting prompts' });
+    const waiting = page.getByRole('list', { name: 'Queued prompts' });
     await waiting.getByText('also run lint').waitFor();
     await expect.poll(() => field(page).inputValue(), SOON).toBe('');
-    await waiting.getByRole('button', { name: 'Change' }).click();
+    await waiting.getByRole('button', { name: 'Edit prompt' }).click();
     await waiting.getByRole('textbox').fill('also run the tests');
     await waiting.getByRole('button', { name: 'Save' }).click();
     await waiting.getByText('also run the tests').waitFor();
@@ -121,10 +121,10 @@ browserTest(
     await waiting
       .getByRole('listitem')
       .filter({ hasText: 'and this' })
-      .getByRole('button', { name: 'Take back' })
+      .getByRole('button', { name: 'Remove prompt' })
       .click();
     await waiting.getByText('and this').waitFor({ state: 'detached' });
-    const stop = page.getByRole('button', { name: 'Stop turn' });
+    const stop = page.getByRole('button', { name: 'Cancel turn' });
     await stop.click();
     await log(page).getByText('Turn cancelled').waitFor();
     await log(page).getByText('also run the tests').waitFor();
@@ -148,7 +148,7 @@ browserTest(
     await log(page).getByText('More', { exact: true }).waitFor();
     await log(page).hover();
     await page.mouse.wheel(0, -600);
-    const pill = page.getByRole('button', { name: /new$|^To the end$/ });
+    const pill = page.getByRole('button', { name: /new$|^Jump to latest$/ });
     await pill.waitFor();
     const topOf = () => log(page).evaluate((box) => box.scrollTop);
     const before = await topOf();
@@ -239,7 +239,7 @@ browserTest(
 );
 
 browserTest(
-  'a turn that is stopped says so at once; its tools are cancelled, and what comes late is shown',
+  'a cancelled turn shows it at once; its tools are cancelled, and late messages are shown',
   async () => {
     const tool = (status: string) => ({
       sessionUpdate: 'tool_call',
@@ -252,10 +252,10 @@ browserTest(
     const { page } = await look(agent);
     await say(page, 'Test it');
     await log(page).getByText('npm test').waitFor();
-    await page.getByRole('button', { name: 'Stop turn' }).waitFor();
+    await page.getByRole('button', { name: 'Cancel turn' }).waitFor();
     // Whatever the network does.
     await page.route('**/cancel', async (route) => {
-      await page.getByRole('button', { name: 'Stopping…' }).waitFor();
+      await page.getByRole('button', { name: 'Cancelling…' }).waitFor();
       await route.continue();
     });
     await field(page).blur();
@@ -283,7 +283,7 @@ browserTest('a link to an event opens the conversation there, and marks it', asy
     return top >= 0 && bottom <= innerHeight && getComputedStyle(row).outlineStyle === 'solid';
   })()`;
   await expect.poll(() => page.evaluate(seen), SOON).toBe(true);
-  await page.getByRole('button', { name: 'To the end' }).waitFor();
+  await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
   await page.context().close();
 });
 
@@ -402,12 +402,12 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   await page.getByRole('textbox', { name: 'Workdir' }).fill('/etc');
   const start = page.getByRole('button', { name: 'Start agent' });
   await start.click();
-  await page.getByText('Agents may work in:').waitFor();
+  await page.getByText('The folder must be in one of:').waitFor();
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
   await page.getByRole('button', { name: 'Use a worktree instead' }).click();
-  await page.getByText('Agents may work in:').waitFor({ state: 'detached' });
+  await page.getByText('The folder must be in one of:').waitFor({ state: 'detached' });
   await start.click();
-  await page.getByText('Repositories may lie in:').waitFor();
+  await page.getByText('Repositories must be in one of:').waitFor();
   await page.getByRole('listitem').getByText(plane.work, { exact: true }).waitFor();
   await page.context().close();
 });
@@ -446,8 +446,8 @@ browserTest(
     expect(await page.getByRole('link', { name: 'Conversation' }).count()).toBe(0);
     await page.getByRole('button', { name: 'More' }).last().click();
     await page.getByRole('menuitem', { name: 'Delete' }).click();
-    await page.getByText('The folder that it worked in stays as it is.').waitFor();
-    await page.getByRole('button', { name: 'Delete', exact: true }).click();
+    await page.getByText('The folder it works in is not changed.').waitFor();
+    await page.getByRole('button', { name: 'Delete agent' }).click();
     await page.waitForURL(`${plane.url}/agents`);
     await expect(plane.get(agent.id)).rejects.toThrow('agent not found');
     await page.context().close();

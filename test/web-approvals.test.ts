@@ -135,7 +135,7 @@ browserTest('without a network a question can be read, and its buttons say why t
   const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
   await page.context().setOffline(true);
-  await card(page, 'You are offline: an answer cannot be sent.').waitFor();
+  await card(page, 'You are offline. Answer when you are connected again.').waitFor();
   expect(await button.isDisabled()).toBe(true);
   await page.context().setOffline(false);
   await expect.poll(() => button.isEnabled(), SOON).toBe(true);

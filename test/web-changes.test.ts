@@ -47,7 +47,7 @@ browserTest('comments on lines wait through a reload, and go to the agent as one
   const files = page.getByRole('navigation', { name: 'Changed files' });
   await files.getByRole('button', { name: /gone\.ts deleted/ }).waitFor(patience);
   await files.getByRole('button', { name: /blob\.bin/ }).click();
-  await page.getByText('This file is no text.').waitFor();
+  await page.getByText('This is a binary file.').waitFor();
   await files.getByRole('button', { name: /long\.txt/ }).click();
   await page.getByRole('button', { name: 'Download the diff' }).waitFor();
   await files.getByRole('button', { name: /^<img src=x/ }).click();
@@ -99,7 +99,7 @@ browserTest('a folder without git, one without changes, and an agent that hears 
   const { page } = await browser.open(plane);
   await signIn(page, plane);
   await page.goto(`${plane.url}/agents/${plain.id}/changes`);
-  await page.getByText('Not a git folder.').waitFor(patience);
+  await page.getByText('This folder is not a git repository').waitFor(patience);
   const { id, workdir } = await plane.client.call('createAgent', {
     body: {
       name: 'tidy',
@@ -112,11 +112,11 @@ browserTest('a folder without git, one without changes, and an agent that hears 
   await page.goto(`${plane.url}/agents/${id}/changes`);
   await page.getByText('No changes yet.').waitFor(patience);
   await writeFile(join(workdir, 'new.ts'), 'one\n');
-  await page.getByRole('button', { name: 'Read again' }).click();
+  await page.getByRole('button', { name: 'Refresh' }).click();
   await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
   await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('No.');
   await page.getByRole('button', { name: 'Add comment' }).click();
-  await page.getByText('Only an agent that speaks ACP can be told something.').waitFor();
+  await page.getByText('This agent does not speak ACP').waitFor();
   expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
   await page.context().close();
 });

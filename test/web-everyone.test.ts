@@ -35,7 +35,7 @@ const places: Record<string, () => string> = {
   Nodes: () => '/nodes',
   Users: () => '/users',
   Audit: () => '/audit',
-  Reader: () => '/reader',
+  ApiDocs: () => '/docs',
   'Output of an agent that failed': () => `/agents/${ids.failed}/output`,
 };
 for (const tab of ['conversation', 'output', 'changes', 'events', 'timeline'])

@@ -44,7 +44,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
     await fillJoin(page, pin);
     await page.getByRole('button', { name: 'Create root user' }).click();
 
-    await page.getByLabel('Task').fill('Fix the flaky checkout test');
+    await page.getByLabel('Prompt').fill('Fix the flaky checkout test');
     await expect.poll(() => page.getByLabel('Repository').inputValue()).toMatch(/\/shop$/);
     await page.getByRole('button', { name: 'Start agent' }).click();
 
@@ -123,7 +123,7 @@ browserTest('the whole first run goes by the keyboard alone', async () => {
   await keys.press('Tab');
   await keys.type(ROOT.password);
   await keys.press('Enter');
-  await page.getByLabel('Task').waitFor();
+  await page.getByLabel('Prompt').waitFor();
   await tabTo('textarea');
   await keys.type('Fix the flaky checkout test');
   await keys.press('Control+Enter');

@@ -104,7 +104,7 @@ browserTest('g and a letter goes to a screen, c to a new agent, ? shows all keys
     await page.waitForURL(`${plane.url}${to}`);
   }
   await page.keyboard.press('?');
-  const sheet = page.getByRole('dialog', { name: 'Keys' });
+  const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
   await sheet.getByText('New agent').waitFor();
   // The sheet is open over the page: what lies below hears no keys.
   await page.keyboard.press('c');
@@ -116,14 +116,14 @@ browserTest('g and a letter goes to a screen, c to a new agent, ? shows all keys
 });
 
 browserTest('a key in a text field is a letter and nothing else', async () => {
-  await go('/reader', /^API/);
+  await go('/docs', /^API/);
   const filter = page.getByRole('searchbox', { name: 'Find an operation' });
   await filter.waitFor();
   await page.keyboard.press('/');
   await becomes('document.activeElement.type', 'search');
   await page.keyboard.type('/cg?jk');
   expect(await filter.inputValue()).toBe('/cg?jk');
-  expect([path(), await page.getByRole('dialog').count()]).toEqual(['/reader', 0]);
+  expect([path(), await page.getByRole('dialog').count()]).toEqual(['/docs', 0]);
 });
 
 browserTest('with a modifier a key is not ours', async () => {
@@ -139,7 +139,7 @@ browserTest('with a modifier a key is not ours', async () => {
 });
 
 browserTest('j and k move through a list, Enter opens, Esc leaves', async () => {
-  await go('/reader?q=token', /^API/);
+  await go('/docs?q=token', /^API/);
   await page.getByRole('link', { name: /Create a named API token/ }).waitFor();
   await page.keyboard.press('j');
   const first = await focused();
@@ -159,14 +159,17 @@ browserTest(
   'turned off, single keys do nothing; the palette stays, and they can be turned on again',
   async () => {
     await go('/settings/shortcuts', 'Settings');
-    const single = page.getByRole('checkbox', { name: /Keys without a modifier/ });
+    const single = page.getByRole('checkbox', { name: /single-key shortcuts/ });
     await single.uncheck();
     await go('/users', 'Users');
     await page.getByRole('rowheader', { name: /^ana/ }).waitFor();
     for (const key of ['c', '?', 'j', 'g', 't']) await page.keyboard.press(key);
     await page.keyboard.press('Control+k');
     await palette().waitFor();
-    expect([path(), await page.getByRole('dialog', { name: 'Keys' }).count()]).toEqual(['/users', 0]);
+    expect([path(), await page.getByRole('dialog', { name: 'Keyboard shortcuts' }).count()]).toEqual([
+      '/users',
+      0,
+    ]);
     await page.keyboard.press('Escape');
     await palette().waitFor({ state: 'detached' });
     await go('/settings/shortcuts', 'Settings');

@@ -35,7 +35,7 @@ const row = (page: Page, id: string) => page.getByRole('row').filter({ hasText: 
 /** Each step of the connection test, as it is read out. */
 const steps = async (page: Page) => {
   const test = page.getByRole('region', { name: 'Test connection' });
-  await test.getByRole('button', { name: 'Retry' }).waitFor();
+  await test.getByRole('button', { name: 'Test again' }).waitFor();
   const lines = await test.locator('ol > li').allTextContents();
   return lines.map((line) => /^[A-Za-z ]+? (?:fine|failed|not tried)/.exec(line)?.[0]);
 };
@@ -51,7 +51,7 @@ browserTest('only root sees nodes', async () => {
 
 browserTest('a token is hidden until asked for, and ends when it is rotated', async () => {
   const { page, complaints } = await open('/nodes');
-  await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+  await page.getByText('No other nodes.').waitFor();
   await row(page, 'main').getByText('connected').waitFor();
   await page.getByRole('button', { name: 'Join node with token' }).click();
   const token = page.getByLabel('Token', { exact: true });
@@ -59,7 +59,7 @@ browserTest('a token is hidden until asked for, and ends when it is rotated', as
   const { token: real } = await plane.client.call('getBootstrapToken');
   expect(await token.inputValue()).toMatch(/^•+$/);
   expect(await toml.inputValue()).not.toContain(real);
-  await page.getByRole('button', { name: 'Show the token' }).click();
+  await page.getByRole('button', { name: 'Show token' }).click();
   expect(await token.inputValue()).toBe(real);
   await page.getByLabel('Node id').fill('gpu-1');
   expect(parse(await toml.inputValue())).toMatchObject({
@@ -67,7 +67,7 @@ browserTest('a token is hidden until asked for, and ends when it is rotated', as
     internal_grpc: { bootstrap: { token: real } },
   });
   await page.getByRole('button', { name: 'Rotate token…' }).click();
-  await page.getByRole('button', { name: 'Rotate', exact: true }).click();
+  await page.getByRole('button', { name: 'Rotate token', exact: true }).click();
   await expect.poll(() => token.inputValue(), { timeout: 20_000 }).not.toBe(real);
   expect((await plane.client.call('getBootstrapToken')).token).toBe(await token.inputValue());
   expect(complaints).toEqual([]);
@@ -79,14 +79,14 @@ browserTest(
   async () => {
     const { page } = await open('/nodes');
     await page.getByRole('button', { name: 'Join node with token' }).click();
-    await page.getByRole('button', { name: 'Show the token' }).click();
+    await page.getByRole('button', { name: 'Show token' }).click();
     const token = await page.getByLabel('Token', { exact: true }).inputValue();
     await page.keyboard.press('Escape');
 
     // What is refused says so at its field, and what was typed outlives a reload.
-    await page.getByRole('button', { name: 'Register', exact: true }).click();
+    await page.getByRole('button', { name: 'Register node', exact: true }).click();
     const dialog = page.getByRole('dialog');
-    const submit = dialog.getByRole('button', { name: 'Register', exact: true });
+    const submit = dialog.getByRole('button', { name: 'Register node', exact: true });
     await dialog.getByLabel('Id').fill('main');
     await dialog.getByLabel('Target').fill('http://127.0.0.1');
     await submit.click();
@@ -99,7 +99,7 @@ browserTest(
     await page.reload();
     expect(await dialog.getByLabel('Id').inputValue()).toBe('gpu-1');
     await dialog.getByLabel('Target').fill(node.target);
-    await dialog.getByLabel('Root').fill('/nowhere/at/all');
+    await dialog.getByLabel('Worktree root').fill('/nowhere/at/all');
     await submit.click();
 
     // Nothing runs there yet: the test says which step fails, and what to look at.
@@ -112,16 +112,16 @@ browserTest(
 
     await node.start({ SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token });
     await node.linked();
-    await dialog.getByRole('button', { name: 'Retry' }).click();
+    await dialog.getByRole('button', { name: 'Test again' }).click();
     // One press mends what the test found.
-    await dialog.getByRole('button', { name: 'Use the node’s own root' }).click();
+    await dialog.getByRole('button', { name: 'Use the root configured on the node' }).click();
     const all = ['DNS fine', 'TCP fine', 'TLS fine', 'Auth fine', 'Version fine'];
     await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
     expect((await node.record()).default_worktree_root).toBe(null);
 
     const agent = await node.agent('true', { name: 'stays-there' });
     await plane.finished(agent.id);
-    await dialog.getByText('An agent is bound to it:').waitFor();
+    await dialog.getByText('Delete its agent first:').waitFor();
     await dialog.getByRole('link', { name: 'stays-there' }).waitFor();
     expect(await dialog.getByRole('button', { name: 'Delete…' }).isDisabled()).toBe(true);
     await page.keyboard.press('Escape');
@@ -134,7 +134,7 @@ browserTest(
     await page.getByRole('link', { name: 'gpu-1' }).click();
     await dialog.getByRole('button', { name: 'Delete…' }).click();
     await dialog.getByRole('button', { name: 'Delete gpu-1' }).click();
-    await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+    await page.getByText('No other nodes.').waitFor();
     await page.context().close();
   },
 );
@@ -151,17 +151,17 @@ browserTest(
     await node.kill();
     const { page } = await open(`/agents/${agent.id}`);
     await page.getByRole('button', { name: 'Stop', exact: true }).click();
-    await page.getByText('Node gpu-1 does not answer. The agent stops when the node is back.').waitFor();
+    await page.getByText('Node gpu-1 is unreachable. The agent stops when the node is back.').waitFor();
     expect((await plane.get(agent.id)).pending).toBe('stop');
-    await page.getByRole('button', { name: 'Withdraw the stop' }).click();
-    await page.getByRole('button', { name: 'Withdraw the stop' }).waitFor({ state: 'detached' });
+    await page.getByRole('button', { name: 'Withdraw stop' }).click();
+    await page.getByRole('button', { name: 'Withdraw stop' }).waitFor({ state: 'detached' });
     expect((await plane.get(agent.id)).pending).toBeNull();
 
     await node.until('suspect');
     await page.getByRole('button', { name: 'More' }).last().click();
     await page.getByRole('menuitem', { name: 'Forget' }).click();
     const dialog = page.getByRole('dialog');
-    await dialog.getByText('Use this only if the machine of node gpu-1 is gone for good.').waitFor();
+    await dialog.getByText('Use this only if the machine of node gpu-1 is permanently gone.').waitFor();
     await dialog.getByText(`folder ${node.work}`).waitFor();
     await dialog.getByText(`the processes of session ${agent.session_id}`).waitFor();
     await dialog.getByRole('button', { name: 'Forget', exact: true }).click();
@@ -172,7 +172,7 @@ browserTest(
     await page.getByRole('button', { name: 'Forget…' }).click();
     await page.getByRole('list', { name: 'Left behind' }).getByText('further').waitFor();
     await page.getByRole('button', { name: 'Forget', exact: true }).click();
-    await page.getByText('This machine is enough. Add another when you need it.').waitFor();
+    await page.getByText('No other nodes.').waitFor();
     await expect(plane.get(other.id)).rejects.toThrow('agent not found');
     await page.context().close();
   },

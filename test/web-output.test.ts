@@ -129,7 +129,7 @@ browserTest('nobody who reads is moved by new lines, and End goes back to them',
   await line(page, 300).waitFor(patience);
   await scroller(page).hover();
   await page.mouse.wheel(0, -2000);
-  await page.getByRole('button', { name: 'To the end' }).waitFor();
+  await page.getByRole('button', { name: 'Jump to latest' }).waitFor();
   const top = () => page.evaluate(`${SCROLLER}.scrollTop`);
   const before = await top();
   expect(before).toBeGreaterThan(0);
@@ -144,7 +144,7 @@ browserTest('nobody who reads is moved by new lines, and End goes back to them',
   await line(page, 801).getByText('a line of mine').waitFor(patience);
   // What was written may be seen before it is known that it arrived.
   await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
-  await page.getByRole('button', { name: 'End of input' }).click();
+  await page.getByRole('button', { name: 'Close input' }).click();
   await page.getByText('exit 0').waitFor(patience);
   expect(await page.getByRole('button', { name: 'Send' }).isDisabled()).toBe(true);
   await page.context().close();

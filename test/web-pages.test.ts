@@ -88,7 +88,7 @@ browserTest('each place names all scripts that it loads, so that none is learned
     '/users': 'Users',
     '/audit': 'Audit',
     '/settings/account': 'Settings',
-    '/reader': 'API',
+    '/docs': 'API',
   };
   for (const [path, heading] of Object.entries(places))
     expect([path, await late(path, heading)]).toEqual([path, []]);

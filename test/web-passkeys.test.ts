@@ -113,7 +113,7 @@ browserTest(
     await dialog.getByText('invalid username or password', { exact: true }).waitFor();
     await dialog.getByLabel('Current password').fill(ROOT.password);
     await dialog.getByRole('button', { name: 'Remove passkey' }).click();
-    await page.getByText('No passkeys.').waitFor();
+    await page.getByText('No passkeys yet.').waitFor();
 
     // The device still has it; the service knows it no more.
     await signOut(page);
@@ -137,7 +137,7 @@ browserTest('a passkey that was added in the settings signs in from the form, wi
   // The same device makes no second one.
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await dialog.getByRole('button', { name: 'Add passkey' }).click();
-  await dialog.getByText('This device has a passkey of yours already.').waitFor();
+  await dialog.getByText('This device already has a passkey for your account.').waitFor();
   await dialog.getByRole('button', { name: 'Cancel' }).click();
 
   await page.getByRole('button', { name: 'Sign out' }).first().click();

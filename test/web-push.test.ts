@@ -127,7 +127,7 @@ browserTest('a question goes from the agent to the phone, and a tap on it leads 
   const { page } = mine;
   const device = await turnOn(mine);
   await page.getByRole('button', { name: 'Send test' }).click();
-  await page.getByText('The test is on its way.').waitFor();
+  await page.getByText('Test sent.').waitFor();
   expect(await device.gets(1)).toMatchObject({ kind: 'test' });
 
   const talk = await asks();
@@ -187,12 +187,12 @@ browserTest(
       );
     await page.getByLabel('An agent failed').uncheck();
     await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
-    await page.getByLabel('Say what an agent wants to do').check();
+    await page.getByLabel('Include what the agent wants to do').check();
     await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
 
-    await page.getByRole('button', { name: 'Make new keys' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Make new keys' }).click();
-    await page.getByText('The keys are new.').waitFor();
+    await page.getByRole('button', { name: 'Rotate keys…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click();
+    await page.getByText('Keys rotated.').waitFor();
     expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
     await page.goto(`${plane.url}/agents`);
     await expect.poll(here, SOON).toMatchObject({

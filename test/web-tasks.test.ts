@@ -47,7 +47,7 @@ async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<Wa
 const column = (page: Page, label: string) => page.getByRole('region', { name: new RegExp(`^${label}, `) });
 /** Two slow cores take their time. */
 const soon = <T>(read: () => Promise<T>) => expect.poll(read, { timeout: 20_000 });
-const log = (page: Page) => page.getByRole('log', { name: 'Conversation' });
+const log = (page: Page) => page.getByRole('log', { name: 'Task thread' });
 const texts = (page: Page) => log(page).locator('li p.text-prose').allTextContents();
 
 browserTest('a card moves by keys and by its menu, and keeps the focus', async () => {
@@ -65,7 +65,7 @@ browserTest('a card moves by keys and by its menu, and keeps the focus', async (
 
   await column(page, 'To do')
     .locator('li', { has: card })
-    .getByRole('button', { name: /^Move or change/ })
+    .getByRole('button', { name: /^Actions for/ })
     .click();
   await page.getByRole('menuitem', { name: 'Move to Needs you' }).click();
   await column(page, 'Needs you').getByRole('link', { name: 'Moved by hand' }).waitFor();
@@ -76,7 +76,7 @@ browserTest('a card moves by keys and by its menu, and keeps the focus', async (
 });
 
 browserTest(
-  'who moves a card that somebody else has just moved is told, and may move it all the same',
+  'who moves a card that somebody else has just moved is told, and may move it anyway',
   async () => {
     const id = await create('Wanted by two');
     const { page } = await open(`/tasks?team=${team_id}`);
@@ -94,7 +94,7 @@ browserTest(
     const card = column(page, 'Done').locator('li', { hasText: 'Wanted by two' });
     await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
     expect((await get(id)).status).toBe('completed');
-    await card.getByRole('button', { name: 'Move to Doing all the same' }).click();
+    await card.getByRole('button', { name: 'Move to Doing anyway' }).click();
     await column(page, 'Doing').getByRole('link', { name: 'Wanted by two' }).waitFor();
     await soon(async () => (await get(id)).status).toBe('in_progress');
     await page.context().close();
@@ -160,7 +160,7 @@ browserTest(
     await page.getByRole('heading', { level: 2, name: 'Add gift cards' }).waitFor();
     const task_id = new URL(page.url()).searchParams.get('task')!;
     expect(await get(task_id)).toMatchObject({ description: 'With gift wrap', assignee_member_id: 'dev' });
-    await page.getByText('Nothing has been said yet.').waitFor();
+    await page.getByText('No messages yet.').waitFor();
 
     // Once it is made, nothing of it is left in the form.
     await page.getByRole('button', { name: 'New task' }).click();
@@ -172,7 +172,7 @@ browserTest(
 browserTest('an edit that somebody else was quicker with shows both, and loses neither', async () => {
   const id = await create('Paint it red');
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
-  await page.getByRole('button', { name: 'Edit' }).click();
+  await page.getByRole('button', { name: 'Edit task' }).click();
   await page.getByLabel('Title').fill('Paint it blue');
   await plane.client.call('updateTask', {
     params: { team_id, task_id: id },
@@ -296,14 +296,14 @@ browserTest('a search finds words of a conversation, a thread shows what belongs
   await say(id, 'the door creaks');
   await say(id, 'it needs a sweep', first.id);
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
-  await page.getByRole('searchbox', { name: 'Search this conversation' }).fill('door');
+  await page.getByRole('searchbox', { name: 'Search this thread' }).fill('door');
   await soon(() => texts(page)).toEqual(['the door creaks']);
   expect(new URL(page.url()).searchParams.get('q')).toBe('door');
-  await page.getByRole('searchbox', { name: 'Search this conversation' }).fill('');
+  await page.getByRole('searchbox', { name: 'Search this thread' }).fill('');
   await soon(async () => (await texts(page)).length).toBe(3);
   await page.getByRole('button', { name: 'Thread', exact: true }).click();
   await soon(() => texts(page)).toEqual(['the chimney smokes', 'it needs a sweep']);
-  await page.getByRole('button', { name: 'Thread only' }).click();
+  await page.getByRole('button', { name: 'Show all messages' }).click();
   await page.getByRole('button', { name: /^Reply to ana: the door/ }).click();
   await page.getByRole('textbox', { name: 'Message' }).fill('oil it');
   await page.keyboard.press('Control+Enter');
@@ -318,7 +318,7 @@ browserTest('a run begins from its task, and card and conversation say how it is
   await page.getByRole('link', { name: /^Open run \d+$/ }).waitFor();
   await soon(() => page.getByLabel('Status').inputValue()).toBe('in_progress');
   const { run_id } = await get(id);
-  await page.getByRole('button', { name: 'Back to the tasks' }).click();
+  await page.getByRole('button', { name: 'Back to tasks' }).click();
   const card = column(page, 'Doing').locator('li', { hasText: 'Run it' });
   await card.getByText('running').waitFor();
   await plane.client.call('completeRun', { params: { team_id, run_id: run_id! }, body: { output: 'done' } });

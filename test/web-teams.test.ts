@@ -51,7 +51,7 @@ browserTest('who has no team makes one of a template, runs it and reads its resu
   await page.getByRole('heading', { level: 1, name: 'first' }).waitFor();
   await page.getByRole('button', { name: 'Start run' }).first().click();
   await page.getByLabel('Title').fill('Count to a hundred');
-  await page.getByLabel('What is to be done').press('Control+Enter');
+  await page.getByLabel('Prompt').press('Control+Enter');
   await page.waitForURL(/\/runs\/run_\w+/);
   await page.getByRole('region', { name: 'Result', exact: true }).getByText('"sum": 5050').waitFor();
   expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
@@ -90,18 +90,18 @@ browserTest(
     // A step that a person takes.
     await inSteps(page, 'print ready press').click();
     await page.waitForURL(/step=print/);
-    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.getByRole('button', { name: 'Start step' }).click();
     await inSteps(page, 'print running press').waitFor();
-    await page.getByRole('button', { name: 'Complete…' }).click();
+    await page.getByRole('button', { name: 'Complete step…' }).click();
     await page.getByRole('textbox', { name: 'Output' }).fill('{"copies": 200}');
-    await page.getByLabel('this is JSON').check();
+    await page.getByLabel('Send as JSON').check();
     await page.getByRole('button', { name: 'Complete', exact: true }).click();
 
     await page.getByRole('region', { name: 'Result', exact: true }).getByText('"copies": 200').waitFor();
     await page.getByRole('heading', { level: 1 }).getByText('completed').waitFor();
-    await page.getByRole('button', { name: 'Restart' }).waitFor();
-    expect(await page.getByRole('button', { name: /^(Cancel|Resume)$/ }).count()).toBe(0);
-    // The same words stand in the graph's twin.
+    await page.getByRole('button', { name: 'Restart run' }).waitFor();
+    expect(await page.getByRole('button', { name: /^(Cancel|Resume) run/ }).count()).toBe(0);
+    // The table has the same content as the graph.
     await page.getByRole('button', { name: 'Table' }).click();
     const rows = page.getByRole('region', { name: 'Steps' }).getByRole('row');
     await expect.poll(() => rows.filter({ hasText: 'completed' }).count()).toBe(3);
@@ -118,16 +118,16 @@ browserTest(
     await page.goto(`${plane.url}/teams/${team_id}/runs/${run.id}`);
     await page.getByRole('region', { name: 'Members' }).getByRole('button', { name: 'ann' }).waitFor();
     expect(await page.getByRole('region', { name: 'Steps' }).count()).toBe(0);
-    await page.getByRole('button', { name: 'Fail…' }).click();
+    await page.getByRole('button', { name: 'Fail run…' }).click();
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     await page.getByText('error_text is required', { exact: true }).waitFor();
-    await page.getByLabel('Why it failed').fill('nobody came');
+    await page.getByLabel('Error text').fill('nobody came');
     await page.getByRole('button', { name: 'Fail', exact: true }).click();
     // Not in the dialog, which is about to close.
     await page.locator('#main').getByText('nobody came', { exact: true }).waitFor();
-    await page.getByRole('button', { name: 'Resume' }).click();
-    await page.getByRole('button', { name: 'Cancel', exact: true }).click();
-    await page.getByRole('button', { name: 'Cancel run' }).click();
+    await page.getByRole('button', { name: 'Resume run' }).click();
+    await page.getByRole('button', { name: 'Cancel run…' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel run' }).click();
     await page.getByRole('heading', { level: 1 }).getByText('cancelled').waitFor();
   },
 );
@@ -154,15 +154,15 @@ browserTest('a person adds a step to a run that goes on', async () => {
   await dialog.getByLabel('Step').fill('look');
   await dialog.getByLabel('Member').selectOption('bob');
   await dialog.getByLabel('Waits for').selectOption('look');
-  await dialog.getByLabel('What is asked').fill('Say what you saw');
+  await dialog.getByLabel('Prompt').fill('Say what you saw');
   await add.click();
   await dialog.getByText('step already exists for run', { exact: true }).waitFor();
   // What was written is there after a reload.
   await page.reload();
   await adding.click();
-  expect(await dialog.getByLabel('What is asked').inputValue()).toBe('Say what you saw');
+  expect(await dialog.getByLabel('Prompt').inputValue()).toBe('Say what you saw');
   expect(await dialog.getByLabel('Member').inputValue()).toBe('bob');
-  await dialog.getByRole('button', { name: 'No longer wait for look' }).waitFor();
+  await dialog.getByRole('button', { name: 'Remove dependency on look' }).waitFor();
   await dialog.getByLabel('Step').fill('tell');
   await add.click();
   await inSteps(page, 'tell pending bob').waitFor();
@@ -206,7 +206,7 @@ browserTest("a person writes into a run's mail, answers what came, and acknowled
   const asked = { run_id, from_actor_id: bob, to_actor_id: me, payload: { text: 'Which door?' } };
   await plane.client.call('sendMail', { body: asked });
   const theirs = mailbox.getByRole('listitem').filter({ hasText: 'Which door?' });
-  await theirs.getByRole('button', { name: 'Answer' }).click();
+  await theirs.getByRole('button', { name: 'Reply' }).click();
   await message.pressSequentially('The green one');
   expect([
     await mailbox.getByLabel('From').inputValue(),
@@ -248,14 +248,14 @@ browserTest('two people change one team: both versions are shown, and nothing ty
   await description.waitFor();
   expect(await description.inputValue()).toBe('what I wrote');
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('button', { name: 'Take theirs' }).click();
+  await page.getByRole('button', { name: 'Use theirs' }).click();
   expect(await page.getByLabel('Name', { exact: true }).inputValue()).toBe('theirs');
-  await page.getByRole('button', { name: 'Back to what I wrote' }).click();
+  await page.getByRole('button', { name: 'Restore my version' }).click();
   expect(await description.inputValue()).toBe('what I wrote');
 
   await plane.client.call('updateTeam', { params, body: { version: 2, description: 'theirs again' } });
   await page.getByRole('button', { name: 'Save' }).click();
-  await page.getByRole('button', { name: 'Keep mine on top of theirs' }).click();
+  await page.getByRole('button', { name: 'Overwrite with mine' }).click();
   await page.waitForURL(`${plane.url}/teams/${made.id}`);
   expect(await plane.client.call('getTeam', { params })).toMatchObject({
     name: 'shared',
@@ -302,7 +302,7 @@ browserTest('form and JSON are one text; the service points at the field that it
   // What is no JSON stays as it was typed, and the form waits.
   const good = await json.inputValue();
   await json.fill(`${good.trimEnd()},`);
-  await page.getByText('The form goes on once the JSON can be read.').waitFor();
+  await page.getByText('The JSON is invalid.').waitFor();
   expect(await name.isDisabled()).toBe(true);
   await page.reload();
   expect(await json.inputValue()).toBe(`${good.trimEnd()},`);
@@ -312,7 +312,7 @@ browserTest('form and JSON are one text; the service points at the field that it
   // While somebody types: the service's own words, before it is asked.
   const key = page.getByLabel('Step', { exact: true }).nth(1);
   await key.fill('write');
-  await page.getByText('Not right yet: spec.steps[].step_key must be unique').waitFor();
+  await page.getByText('Not valid yet: spec.steps[].step_key must be unique').waitFor();
   await key.fill('review');
   const second = page.getByRole('group', { name: 'review', exact: true });
 

@@ -4,7 +4,7 @@ import type { Agent } from '../features/agents/rules.ts';
 import type { Handlers } from '../server/call.ts';
 import type { HttpServer } from '../server/server.ts';
 import { openFakeHttp, ROOT_TOKEN } from '../testing/http.ts';
-import { Client, type Frame, Nudges, Unreachable } from './client.ts';
+import { Client, type Frame, ReconnectSignal, Unreachable } from './client.ts';
 
 const servers: HttpServer[] = [];
 afterEach(async () => {
@@ -215,18 +215,18 @@ describe('waits between attempts', () => {
       },
     });
     const stop = new AbortController();
-    const nudges = new Nudges();
+    const reconnect_signal = new ReconnectSignal();
     const follow = client.follow(
       'followAgent',
       { params: { agent_id: 'agt_1' }, signal: stop.signal },
-      { nudges, onState: (state, wait_ms) => state === 'reconnecting' && waits_ms.push(wait_ms) },
+      { reconnect_signal, onState: (state, wait_ms) => state === 'reconnecting' && waits_ms.push(wait_ms) },
     );
     const ended = follow.next();
     const end = async () => {
       stop.abort();
       await ended;
     };
-    return { attempts_s, waits_ms, nudges, end };
+    return { attempts_s, waits_ms, reconnect_signal, end };
   }
 
   test('are 1, 2, 4 and 8 seconds, and 30 seconds from then on', async () => {
@@ -237,10 +237,10 @@ describe('waits between attempts', () => {
     await end();
   });
 
-  test('restart at one second after a nudge', async () => {
-    const { attempts_s, waits_ms, nudges, end } = openOnFakeClock();
+  test('restart at one second after a reconnect signal', async () => {
+    const { attempts_s, waits_ms, reconnect_signal, end } = openOnFakeClock();
     await vi.advanceTimersByTimeAsync(20_000);
-    nudges.nudge();
+    reconnect_signal.send();
     await vi.advanceTimersByTimeAsync(8_000);
     expect(attempts_s).toEqual([0, 1, 3, 7, 15, 21, 23, 27]);
     expect(waits_ms.slice(5)).toEqual([1_000, 2_000, 4_000, 8_000]);
@@ -266,21 +266,21 @@ describe('waits between attempts', () => {
     await end();
   });
 
-  test('are never extended by nudges', async () => {
-    const { attempts_s, nudges, end } = openOnFakeClock();
+  test('are never extended by reconnect signals', async () => {
+    const { attempts_s, reconnect_signal, end } = openOnFakeClock();
     for (let i = 0; i < 4; i++) {
       await vi.advanceTimersByTimeAsync(300);
-      nudges.nudge();
+      reconnect_signal.send();
     }
     expect(attempts_s).toEqual([0, 1]);
     await end();
   });
 
-  test('are not shortened by a nudge if the server asked for them', async () => {
+  test('are not shortened by a reconnect signal if the server asked for them', async () => {
     const busy = () => new Response(null, { status: 429, headers: { 'retry-after': '10' } });
-    const { attempts_s, nudges, end } = openOnFakeClock(busy);
+    const { attempts_s, reconnect_signal, end } = openOnFakeClock(busy);
     await vi.advanceTimersByTimeAsync(4_000);
-    nudges.nudge();
+    reconnect_signal.send();
     await vi.advanceTimersByTimeAsync(7_000);
     expect(attempts_s).toEqual([0, 10]);
     await end();
@@ -293,12 +293,12 @@ describe('waits between attempts', () => {
           start: (body) => signal.addEventListener('abort', () => body.error(signal.reason)),
         }),
       );
-    const { attempts_s, nudges, end } = openOnFakeClock(open);
+    const { attempts_s, reconnect_signal, end } = openOnFakeClock(open);
     await vi.advanceTimersByTimeAsync(10_000);
-    nudges.nudge();
+    reconnect_signal.send();
     await vi.advanceTimersByTimeAsync(2_000);
     expect(attempts_s).toEqual([0]);
-    nudges.nudge(true);
+    reconnect_signal.send(true);
     await vi.advanceTimersByTimeAsync(2_000);
     expect(attempts_s).toEqual([0, 13]);
     await end();

@@ -67,21 +67,21 @@ export interface FollowOptions {
   silence_ms?: number;
   /** Maximum number of consecutive connections without a new position; the next failure is thrown. Default: no limit. */
   fruitless_max?: number;
-  nudges?: Nudges;
+  reconnect_signal?: ReconnectSignal;
 }
 
 /** Shortens the waits of streams when a reconnection is likely to succeed, for example when the network returns. */
-export class Nudges {
-  readonly #heard = new Set<(renew: boolean) => void>();
+export class ReconnectSignal {
+  readonly #listeners = new Set<(renew: boolean) => void>();
 
   /** Waiting streams retry after at most the first backoff; `renew` also replaces open connections. */
-  nudge(renew = false): void {
-    for (const hear of [...this.#heard]) hear(renew);
+  send(renew = false): void {
+    for (const listener of [...this.#listeners]) listener(renew);
   }
 
-  listen(hear: (renew: boolean) => void): () => void {
-    this.#heard.add(hear);
-    return () => this.#heard.delete(hear);
+  listen(listener: (renew: boolean) => void): () => void {
+    this.#listeners.add(listener);
+    return () => this.#listeners.delete(listener);
   }
 }
 
@@ -186,7 +186,7 @@ export class Client {
     let last = options.last_event_id;
     let failures = 0;
     let fruitless = 0;
-    const stopListening = options.nudges?.listen(() => {
+    const stopListening = options.reconnect_signal?.listen(() => {
       failures = 0;
     });
     const backoffOf = (failure: number) => backoff_ms[Math.min(failure, backoff_ms.length - 1)] ?? 0;
@@ -227,7 +227,7 @@ export class Client {
           onState('reconnecting', wait_ms);
           return wait_ms;
         };
-        await pause(wait, args.signal, options.nudges);
+        await pause(wait, args.signal, options.reconnect_signal);
       }
     } finally {
       stopListening?.();
@@ -246,7 +246,7 @@ export class Client {
     let timer = setTimeout(() => silence.abort(), silence_ms);
     const headers = { ...args.headers, ...(last !== undefined && { 'last-event-id': last }) };
     const signal = AbortSignal.any([args.signal, silence.signal]);
-    const stopListening = options.nudges?.listen((renew) => renew && silence.abort());
+    const stopListening = options.reconnect_signal?.listen((renew) => renew && silence.abort());
     try {
       const response = await this.open(operation, { ...args, headers, signal });
       options.onState?.('connected');
@@ -319,20 +319,24 @@ function messageIn(text: string): string | null {
   }
 }
 
-/** Waits as long as `next` says; every nudge calls it again with the remaining time. */
-async function pause(next: (most_ms: number) => number, signal: AbortSignal, nudges?: Nudges): Promise<void> {
+/** Waits as long as `next` says; every signal calls it again with the remaining time. */
+async function pause(
+  next: (most_ms: number) => number,
+  signal: AbortSignal,
+  reconnect_signal?: ReconnectSignal,
+): Promise<void> {
   let left_ms = Number.POSITIVE_INFINITY;
-  let nudged: AbortController;
+  let signalled: AbortController;
   do {
     const wait_ms = next(left_ms);
     const until = performance.now() + wait_ms;
-    const nudge = new AbortController();
-    nudged = nudge;
-    const stopListening = nudges?.listen(() => nudge.abort());
-    await sleep(wait_ms, nudges ? AbortSignal.any([signal, nudge.signal]) : signal);
+    const wake = new AbortController();
+    signalled = wake;
+    const stopListening = reconnect_signal?.listen(() => wake.abort());
+    await sleep(wait_ms, reconnect_signal ? AbortSignal.any([signal, wake.signal]) : signal);
     stopListening?.();
     left_ms = Math.max(0, until - performance.now());
-  } while (nudged.signal.aborted && !signal.aborted);
+  } while (signalled.signal.aborted && !signal.aborted);
 }
 
 /** Whether a later retry may succeed. */

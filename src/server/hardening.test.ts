@@ -145,13 +145,14 @@ describe('origins', () => {
   test('allows links from other sites to a page, but not embedding', async () => {
     const page = (mode: string) =>
       send([
-        'GET /docs HTTP/1.1',
+        'GET / HTTP/1.1',
         `Host: ${host}`,
         'Sec-Fetch-Site: cross-site',
         `Sec-Fetch-Mode: ${mode}`,
         'Connection: close',
       ]);
-    expect(status(await page('navigate'))).toBe(200);
+    // The page of a server whose web UI is not built.
+    expect(status(await page('navigate'))).toBe(503);
     expect(status(await page('no-cors'))).toBe(403);
   });
 

@@ -78,6 +78,7 @@ describe('the page', () => {
   test.each([
     '/',
     '/join',
+    '/docs',
     '/agents/agt_1/output?from=3',
     '/agents/agt_1/changes/src/cart.ts',
     '/users/ana.b',
@@ -145,7 +146,6 @@ describe('the page', () => {
     '/notes.html',
     '/assets/',
     '/assets/nothing',
-    '/docs/x',
     '/metrics/x',
     '/healthz/',
   ])('is not served for %s, which belongs to another handler', async (path) => {

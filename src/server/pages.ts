@@ -16,7 +16,7 @@ export const WEB_FOLDER = fileURLToPath(
   new URL(import.meta.url.endsWith('.ts') ? '../../dist/web' : '../web', import.meta.url),
 );
 
-const HTML = 'text/html; charset=utf-8';
+export const HTML = 'text/html; charset=utf-8';
 /** Files at the folder's root other than the page. */
 const ROOT_TYPES: Record<string, string> = {
   '.ico': 'image/x-icon',
@@ -32,13 +32,13 @@ const COMPRESSED = /\.(br|gz|deflate)$/;
 const PAGE_WORD = /^[a-z]{1,20}$/;
 const PAGE_PARTS_MAX = 4;
 /** First path segments that never lead to the page. */
-const NO_PAGES = new Set(['api', 'assets', 'docs', 'healthz', 'metrics', 'readyz']);
+const NO_PAGES = new Set(['api', 'assets', 'healthz', 'metrics', 'readyz']);
 
-const NOT_BUILT = `<!doctype html>
+export const NOT_BUILT = `<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>svc</title>
 <h1>The web UI is not built</h1>
 <p>Run <code>npm run build:web</code> where the service comes from, then load this page again.</p>
-<p>The service itself runs: <a href="/docs">its API</a> and <code>svc</code> on the command line work without it.</p>
+<p>The service itself runs: its API and <code>svc</code> on the command line work without it.</p>
 </html>
 `;
 
@@ -121,11 +121,18 @@ function isPagePath(url: string): boolean {
 }
 
 async function sendPage(folder: string, request: FastifyRequest, reply: FastifyReply): Promise<FastifyReply> {
-  for (const name of pageNames(request.url)) {
+  const page = await readPage(folder, request.url);
+  if (page === null) return reply.code(503).type(HTML).send(NOT_BUILT);
+  return send(request, reply, HTML, page);
+}
+
+/** The page for a path; null if the web UI is not built. */
+export async function readPage(folder: string, url: string): Promise<Buffer | null> {
+  for (const name of pageNames(url)) {
     const page = await readOrNull(join(folder, name));
-    if (page !== null) return send(request, reply, HTML, page);
+    if (page !== null) return page;
   }
-  return reply.code(503).type(HTML).send(NOT_BUILT);
+  return null;
 }
 
 /**

@@ -13,7 +13,6 @@ import type { Logger } from '../base/log.ts';
 import { invalid, Problem, problems } from '../core/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
-import { mountDocs } from './docs.ts';
 import { Guard } from './guard.ts';
 import { mountHealth, notReady } from './health.ts';
 import { Metrics } from './metrics.ts';
@@ -102,7 +101,6 @@ export async function openHttp(options: HttpOptions): Promise<HttpServer> {
 
   mountRoutes(app, options.handlers, { ...options, limiter: new RateLimiter(), draining: draining.signal });
   mountHealth(app, { ...options, metrics });
-  mountDocs(app);
   await mountPages(app, options.web);
 
   await app.listen({ host: options.host, port: options.port });

@@ -1,4 +1,4 @@
-/** Where the page begins. */
+/** The entry point of the web UI. */
 import { QueryClientProvider } from '@tanstack/react-query';
 import { RouterProvider } from '@tanstack/react-router';
 import { StrictMode } from 'react';
@@ -11,7 +11,7 @@ import './style.css';
 
 applyAppearance();
 
-// Another person signs in, or this one out: nothing read before may be shown.
+// When the user changes or signs out, nothing that was read before may be shown.
 let user_id = session.get()?.user.id;
 session.subscribe(() => {
   const now = session.get()?.user.id;
@@ -21,7 +21,7 @@ session.subscribe(() => {
   void router.invalidate();
 });
 
-// The service was upgraded under an open page: parts that were not yet loaded are gone with the old build.
+// After an upgrade of the service, scripts of the old build that were not loaded yet are gone: reload the page.
 const RELOADED = 'svc.reloaded-at';
 addEventListener('vite:preloadError', (event) => {
   if (Date.now() - Number(sessionStorage.getItem(RELOADED) ?? 0) < 30_000) return;
@@ -32,7 +32,7 @@ addEventListener('vite:preloadError', (event) => {
 
 if (import.meta.env.PROD) navigator.serviceWorker?.register('/sw.js').catch(() => {});
 
-// What is surely shown is asked for before anything is drawn: drawing takes a slow phone half a second.
+// Start the requests that the first screen needs before the first render, which takes half a second on a slow phone.
 if (session.get()) {
   import('./live/streams.ts').then(({ streams }) => streams()).catch(() => {});
   void queries.prefetchQuery(reviewsQuery);

@@ -1,4 +1,4 @@
-/** Every view has a URL. Screens are loaded when somebody goes there. */
+/** The routes: every view has a URL, and each screen is loaded when it is first opened. */
 import {
   createRootRoute,
   createRoute,
@@ -24,8 +24,8 @@ const join = createRoute({
 const login = createRoute({
   getParentRoute: () => root,
   path: '/login',
-  // Only a path of this page: a link must not lead a person elsewhere after signing in. A key that is left out would
-  // stay as it came.
+  // Only a path on this origin: a link must not redirect to another site after signing in. The key is always set,
+  // because the router keeps a key that is left out.
   validateSearch: (search: Record<string, unknown>): { to?: string | undefined } => ({
     to: typeof search.to === 'string' && /^\/(?![/\\])/.test(search.to) ? search.to : undefined,
   }),
@@ -86,7 +86,7 @@ const agent = createRoute({
   path: '/agents/$agent_id',
   component: lazyRouteComponent(() => import('./screens/agent/agent.tsx'), 'Agent'),
 });
-/** The agent's own best view: its conversation, or its output where it has none. */
+/** Redirects to the conversation, or to the output of an agent without one. */
 const agentHome = createRoute({
   getParentRoute: () => agent,
   path: '/',
@@ -178,9 +178,9 @@ export interface TasksSearch {
   team?: string | undefined;
   task?: string | undefined;
   view?: 'list' | undefined;
-  /** In the conversation of the task, else in the tasks. */
+  /** Searches the thread of the open task, or filters the tasks. */
   q?: string | undefined;
-  /** A message; only the thread that it is in. */
+  /** The id of a message: only its thread is shown. */
   thread?: number | undefined;
 }
 
@@ -246,16 +246,27 @@ const settingsTab = createRoute({
   path: '/settings/$tab',
   component: lazyRouteComponent(() => import('./screens/settings/settings.tsx'), 'Settings'),
 });
-const reader = createRoute({
+interface ExplorerSearch {
+  operation?: string | undefined;
+  q?: string | undefined;
+}
+
+const explorerSearch = (search: Record<string, unknown>): ExplorerSearch => ({
+  operation: text(search.operation),
+  q: text(search.q),
+});
+const docs = createRoute({
   getParentRoute: () => app,
-  path: '/reader',
-  validateSearch: (
-    search: Record<string, unknown>,
-  ): { operation?: string | undefined; q?: string | undefined } => ({
-    operation: text(search.operation),
-    q: text(search.q),
-  }),
-  component: lazyRouteComponent(() => import('./screens/reader/reader.tsx'), 'Reader'),
+  path: '/docs',
+  validateSearch: explorerSearch,
+  component: lazyRouteComponent(() => import('./screens/api-explorer/page.tsx'), 'ApiDocs'),
+});
+/** Served by the API itself, with the description in the page. It needs no session. */
+const embeddedDocs = createRoute({
+  getParentRoute: () => root,
+  path: '/api/openapi/docs',
+  validateSearch: explorerSearch,
+  component: lazyRouteComponent(() => import('./screens/api-explorer/page.tsx'), 'EmbeddedApiDocs'),
 });
 
 function text(value: unknown): string | undefined {
@@ -274,6 +285,7 @@ export const router = createRouter({
   routeTree: root.addChildren([
     join,
     login,
+    embeddedDocs,
     app.addChildren([
       home,
       agents,
@@ -292,7 +304,7 @@ export const router = createRouter({
       audit,
       settings,
       settingsTab,
-      reader,
+      docs,
     ]),
   ]),
   context: { queries },
@@ -301,7 +313,7 @@ export const router = createRouter({
   defaultPendingMs: 200,
   defaultPendingComponent: Skeleton,
   defaultErrorComponent: ({ error, reset }) => <Failed error={error} retry={reset} />,
-  defaultNotFoundComponent: () => <Failed error={new Error('There is no such page.')} />,
+  defaultNotFoundComponent: () => <Failed error={new Error('This page does not exist.')} />,
 });
 
 declare module '@tanstack/react-router' {

@@ -1,4 +1,4 @@
-/** The key that makes a repeated request the same act: it stays while the request does, and another request is another act. */
+/** The idempotency key of a form: it stays the same while the request is the same, so that a retry has no second effect. */
 import { useRef } from 'react';
 import { newKey } from './client.ts';
 

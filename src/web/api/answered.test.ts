@@ -2,12 +2,12 @@ import { QueryClient } from '@tanstack/react-query';
 import { expect, test } from 'vitest';
 import { keepAnswered } from './answered.ts';
 
-const keys = { one: 'review', list: 'reviews' };
+const keys = { one: ['review', 'rev_1'], list: ['reviews'] };
 const pending = { id: 'rev_1', status: 'pending', delivery: null };
 const queued = { id: 'rev_1', status: 'answered', delivery: 'queued' };
 const written = { id: 'rev_1', status: 'answered', delivery: 'written' };
 
-test('a response replaces what was pending, in the record and in the list', () => {
+test('a response replaces the pending record, in the record and in the list', () => {
   const queries = new QueryClient();
   queries.setQueryData(['review', 'rev_1'], pending);
   queries.setQueryData(['reviews'], [{ ...pending, id: 'rev_2' }, pending]);
@@ -16,7 +16,7 @@ test('a response replaces what was pending, in the record and in the list', () =
   expect(queries.getQueryData(['reviews'])).toEqual([{ ...pending, id: 'rev_2' }, queued]);
 });
 
-test('a response does not replace what the fleet stream brought before it', () => {
+test('a response does not replace a newer record from the fleet stream', () => {
   const queries = new QueryClient();
   queries.setQueryData(['review', 'rev_1'], written);
   queries.setQueryData(['reviews'], [written]);

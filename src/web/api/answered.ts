@@ -1,4 +1,4 @@
-/** Responses to answers, put into what screens have read. */
+/** Puts the response to an answer into the query cache. */
 import type { QueryClient } from '@tanstack/react-query';
 
 interface Answerable {
@@ -6,13 +6,13 @@ interface Answerable {
   status: string;
 }
 
-/** `one` and `list` are the query keys. The fleet stream can be ahead of the response: what it brought stays. */
+/** The fleet stream can be ahead of the response: a record that is no longer pending is kept. */
 export function keepAnswered<T extends Answerable>(
   queries: QueryClient,
-  { one, list }: { one: string; list: string },
+  { one, list }: { one: readonly unknown[]; list: readonly unknown[] },
   record: T,
 ): void {
   const newest = (known: T) => (known.status === 'pending' ? record : known);
-  queries.setQueryData<T>([one, record.id], (known) => (known ? newest(known) : record));
-  queries.setQueryData<T[]>([list], (rows) => rows?.map((row) => (row.id === record.id ? newest(row) : row)));
+  queries.setQueryData<T>(one, (known) => (known ? newest(known) : record));
+  queries.setQueryData<T[]>(list, (rows) => rows?.map((row) => (row.id === record.id ? newest(row) : row)));
 }

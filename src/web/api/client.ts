@@ -1,4 +1,4 @@
-/** Calls of the API with the session's token. */
+/** API calls with the session's token. */
 
 import type { Answer } from '../../api/route.ts';
 import type { OperationId, RouteOf } from '../../api/routes.ts';
@@ -14,24 +14,24 @@ type Args<Op extends OperationId> =
 
 let made: { token: string | null; client: Client } | null = null;
 
-/** The client of the session that is open now, or of nobody. */
+/** A client with the current session's token, or without a token. */
 export function client(): Client {
   const token = session.get()?.token ?? null;
   if (made?.token !== token) made = { token, client: new Client({ url: location.origin, token }) };
   return made!.client;
 }
 
-/** Throws the server's `Problem`, or `Unreachable`; an answer that ends the session ends it. */
+/** Throws the server's `Problem`, or `Unreachable`. An error that invalidates the token ends the session. */
 export async function call<Op extends OperationId>(operation: Op, ...args: Args<Op>): Promise<Answered<Op>> {
   return guarded(() => client().call(operation, ...args));
 }
 
-/** One item of an operation's list. */
+/** The type of one item of an operation's list. */
 export type ItemOf<Op extends OperationId> =
   Answered<Op> extends infer A ? (A extends { items: (infer I)[] } ? I : never) : never;
 type ListOperation = { [Op in OperationId]: ItemOf<Op> extends never ? never : Op }[OperationId];
 
-/** Every item of a list, page by page. */
+/** Reads every page of a list. */
 export async function all<Op extends ListOperation>(operation: Op, ...args: Args<Op>): Promise<ItemOf<Op>[]> {
   const list = client().all as (operation: Op, ...args: Args<Op>) => AsyncIterable<ItemOf<Op>>;
   return guarded(async () => {
@@ -41,7 +41,7 @@ export async function all<Op extends ListOperation>(operation: Op, ...args: Args
   });
 }
 
-/** The response itself, for bytes. */
+/** Returns the response itself, for data that is not JSON. */
 export async function open<Op extends OperationId>(operation: Op, args: CallArgs<Op>): Promise<Response> {
   return guarded(() => client().open(operation, args));
 }
@@ -52,7 +52,7 @@ async function guarded<T>(request: () => Promise<T>): Promise<T> {
     return await request();
   } catch (error) {
     if (token === undefined || !endsSession(error)) throw error;
-    // Another tab may have renewed the token in the meantime: the server refused it, and did nothing yet.
+    // Another tab may have renewed the token meanwhile. The server rejected the old one before doing anything.
     if (session.look()?.token === token) await renewing(async () => {});
     const now = session.look()?.token;
     if (now !== undefined && now !== token) return request();
@@ -61,15 +61,16 @@ async function guarded<T>(request: () => Promise<T>): Promise<T> {
   }
 }
 
-/** One key per thing that a person did, so that a repeated request does it once. */
+/** A new idempotency key. Use one per user action, so that a retry has no second effect. */
 export function newKey(): string {
-  // Random names (`randomUUID`) are for secure contexts only.
+  // `randomUUID` exists in secure contexts only.
   return Array.from(crypto.getRandomValues(new Uint32Array(4)), (part) => part.toString(36)).join('');
 }
 
-/** What to tell a person about a failure, in the server's own words where it has some. */
-export function wordsOf(error: unknown): string {
+/** The message to show for an error: the server's own if it sent one. */
+export function errorMessage(error: unknown): string {
   if (error instanceof Problem) return error.message;
-  if (error instanceof Unreachable) return 'The service does not answer.';
+  if (error instanceof Unreachable)
+    return 'The service does not answer. Check that it is running and try again.';
   return error instanceof Error ? error.message : String(error);
 }

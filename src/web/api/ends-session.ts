@@ -1,12 +1,11 @@
 /**
- * Which answers end a session. In a file of its own, for pages and for the worker of their streams; without the table of
- * all messages, which no page needs.
+ * Which errors end a session. A separate file, so that pages and the stream worker load nothing else with it.
  */
 import { Problem } from '../../core/problem.ts';
 
 const ENDING = ['missing authorization token', 'invalid token'];
 
-/** Whether an answer says that the token is good no more. Other 401s are said in place. */
+/** Whether an error means that the token is invalid. Other 401 errors are shown where they occur. */
 export function endsSession(error: unknown): boolean {
   return error instanceof Problem && ENDING.includes(error.message);
 }

@@ -1,55 +1,62 @@
-/** The fleet stream's frames, put into what screens have read: each is a record as it is after a change. */
+/** Applies frames of the fleet stream to the query cache. Each frame has a record as it is after a change. */
 import type { QueryClient } from '@tanstack/react-query';
 import type { Frame } from '../../client/client.ts';
+import { keys } from './keys.ts';
 
 type Row = Record<string, unknown>;
+type Key = readonly unknown[];
 
-/** The lists and single records that a frame of each kind belongs to. */
-const places: Record<string, (record: Row) => { lists: unknown[][]; one?: unknown[]; id: string }> = {
-  agent: () => ({ lists: [['agents']], one: ['agent'], id: 'id' }),
-  review: () => ({ lists: [['reviews']], one: ['review'], id: 'id' }),
-  elicitation: () => ({ lists: [['elicitations']], one: ['elicitation'], id: 'id' }),
-  run: (record) => ({ lists: [['runs', record.team_id]], one: ['run'], id: 'id' }),
-  step: (record) => ({ lists: [['steps', record.run_id]], id: 'step_key' }),
-  task: (record) => ({ lists: [['tasks', record.team_id]], one: ['task'], id: 'id' }),
+interface Place {
+  list: Key;
+  /** The key of the single record, for kinds that screens read one by one. */
+  one?: Key;
+  /** The field that identifies a record within its list. */
+  id: 'id' | 'step_key';
+}
+
+/** Where the record of a frame is cached, by the kind of the frame. */
+const places: Record<string, (record: Row) => Place> = {
+  agent: ({ id }) => ({ list: keys.agents, one: keys.agent(String(id)), id: 'id' }),
+  review: ({ id }) => ({ list: keys.reviews, one: keys.review(String(id)), id: 'id' }),
+  elicitation: ({ id }) => ({ list: keys.elicitations, one: keys.elicitation(String(id)), id: 'id' }),
+  run: ({ id, team_id }) => ({ list: keys.runs(String(team_id)), one: keys.run(String(id)), id: 'id' }),
+  step: ({ run_id }) => ({ list: keys.steps(String(run_id)), id: 'step_key' }),
+  task: ({ id, team_id }) => ({ list: keys.tasks(String(team_id)), one: keys.task(String(id)), id: 'id' }),
 };
 
-/** Kinds whose frames are not the records that lists hold: those are read again. */
-const readAgain: Record<string, unknown[][]> = {
-  node: [['nodes'], ['agent-nodes']],
+/** Kinds whose frames differ from the cached records: these queries are fetched again. */
+const refetched: Record<string, readonly Key[]> = {
+  node: [keys.nodes, keys.agent_nodes],
 };
 
 export function applyFrame(queries: QueryClient, frame: Frame): void {
   const record = frame.data.record as Row | undefined;
   if (!record) return;
-  for (const key of readAgain[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
+  for (const key of refetched[frame.event] ?? []) void queries.invalidateQueries({ queryKey: key });
   const place = places[frame.event]?.(record);
   if (!place) return;
-  const { lists, one, id } = place;
-  for (const key of lists) {
-    put(queries, key, () => queries.setQueryData<Row[]>(key, (rows) => rows && merged(rows, record, id)));
-  }
+  const { list, one, id } = place;
+  put(queries, list, () => queries.setQueryData<Row[]>(list, (rows) => rows && merged(rows, record, id)));
   if (!one) return;
-  const key = [...one, record[id]];
-  if (record.deleted) queries.removeQueries({ queryKey: key });
+  if (record.deleted) queries.removeQueries({ queryKey: one });
   else {
-    put(queries, key, () =>
-      queries.setQueryData<Row>(key, (known) => (known && isOlder(record, known) ? known : record)),
+    put(queries, one, () =>
+      queries.setQueryData<Row>(one, (known) => (known && isOlder(record, known) ? known : record)),
     );
   }
 }
 
-/** Now, and again after what is being read meanwhile: that may have been read before the change. */
-function put(queries: QueryClient, queryKey: unknown[], change: () => void): void {
-  const reading = queries.getQueryCache().find({ queryKey, exact: true })?.promise;
+/** Applies a change now, and again after a fetch in progress, whose result may be older than the change. */
+function put(queries: QueryClient, queryKey: Key, change: () => void): void {
+  const fetching = queries.getQueryCache().find({ queryKey, exact: true })?.promise;
   change();
-  reading?.then(
+  fetching?.then(
     () => setTimeout(change),
     () => {},
   );
 }
 
-/** Newest first, as the lists of the API are; a steps list keeps its order. */
+/** Lists are newest first, as in the API; a list of steps keeps its order. */
 function merged(rows: Row[], record: Row, id: string): Row[] {
   const at = rows.findIndex((row) => row[id] === record[id]);
   if (record.deleted) return at === -1 ? rows : rows.toSpliced(at, 1);
@@ -57,7 +64,7 @@ function merged(rows: Row[], record: Row, id: string): Row[] {
   return isOlder(record, rows[at]!) ? rows : rows.with(at, record);
 }
 
-/** A list that was read after the change already holds something newer. */
+/** A list that was fetched after the change may already have a newer record. */
 function isOlder(record: Row, known: Row): boolean {
   const [a, b] = [record.updated_at, known.updated_at];
   return typeof a === 'string' && typeof b === 'string' && a < b;

@@ -1,7 +1,8 @@
-/** What screens read, by key. The fleet stream keeps these current (`fleet.ts`), so nothing here grows stale by time. */
+/** The queries of all screens. The fleet stream keeps their data current (`fleet.ts`), so it does not become stale with time. */
 import { QueryClient, queryOptions } from '@tanstack/react-query';
 import { Problem } from '../../core/problem.ts';
 import { type Answered, all, call, type ItemOf } from './client.ts';
+import { keys } from './keys.ts';
 
 export const queries = new QueryClient({
   defaultOptions: {
@@ -10,7 +11,7 @@ export const queries = new QueryClient({
       gcTime: 10 * 60_000,
       refetchOnWindowFocus: false,
       refetchOnReconnect: true,
-      // What the server said will not change by asking again; what did not arrive may.
+      // Retry only if the server did not answer.
       retry: (failures, error) => !(error instanceof Problem) && failures < 2,
     },
     mutations: { retry: false },
@@ -25,93 +26,93 @@ export type TeamRecord = Answered<'getTeam'>;
 export type TaskRecord = Answered<'getTask'>;
 export type PresetRecord = Answered<'listPresets'>[number];
 
-export const agentsQuery = queryOptions({ queryKey: ['agents'], queryFn: () => all('listAgents') });
+export const agentsQuery = queryOptions({ queryKey: keys.agents, queryFn: () => all('listAgents') });
 export const agentQuery = (agent_id: string) =>
   queryOptions({
-    queryKey: ['agent', agent_id],
+    queryKey: keys.agent(agent_id),
     queryFn: () => call('getAgent', { params: { agent_id } }),
   });
-/** All that wait, and the newest of the others. */
+/** All pending reviews, and the newest of the others. */
 export const reviewsQuery = queryOptions({
-  queryKey: ['reviews'],
+  queryKey: keys.reviews,
   queryFn: async () => (await call('listReviews')) as unknown as ReviewRecord[],
 });
 export const elicitationsQuery = queryOptions({
-  queryKey: ['elicitations'],
+  queryKey: keys.elicitations,
   queryFn: async () => (await call('listElicitations')) as unknown as ElicitationRecord[],
 });
 export const elicitationQuery = (elicitation_id: string) =>
   queryOptions({
-    queryKey: ['elicitation', elicitation_id],
+    queryKey: keys.elicitation(elicitation_id),
     queryFn: () => call('getElicitation', { params: { elicitation_id } }),
   });
-/** Every life of its process, newest first. */
+/** The sessions of an agent, newest first. */
 export const sessionsQuery = (agent_id: string) =>
   queryOptions({
-    queryKey: ['sessions', agent_id],
+    queryKey: keys.sessions(agent_id),
     queryFn: () => all('listSessions', { params: { agent_id } }),
     staleTime: 0,
   });
-/** What differs in its folder; read again when it has worked. */
+/** The changed files in an agent's folder. Screens invalidate it after the agent has worked. */
 export const changesQuery = (agent_id: string) =>
   queryOptions({
-    queryKey: ['changes', agent_id],
+    queryKey: keys.changes(agent_id),
     queryFn: () => call('getChanges', { params: { agent_id } }),
   });
-/** The lines of one file that differ. */
+/** The diff of one file. */
 export const changeQuery = (agent_id: string, path: string) =>
   queryOptions({
-    queryKey: ['change', agent_id, path],
+    queryKey: keys.change(agent_id, path),
     queryFn: () => call('getChange', { params: { agent_id, path } }),
   });
-/** Files of its folder whose path has the words. */
-export const filesQuery = (agent_id: string, words: string) =>
+/** Files in an agent's folder whose path contains the text. */
+export const filesQuery = (agent_id: string, text: string) =>
   queryOptions({
-    queryKey: ['files', agent_id, words],
-    queryFn: () => call('findFiles', { params: { agent_id }, query: { q: words } }),
+    queryKey: keys.files(agent_id, text),
+    queryFn: () => call('findFiles', { params: { agent_id }, query: { q: text } }),
     staleTime: 10_000,
   });
-/** The prompt whose turn goes on, and those that wait. */
+/** The prompt of the current turn, and the queued ones. */
 export const promptsQuery = (agent_id: string) =>
   queryOptions({
-    queryKey: ['prompts', agent_id],
+    queryKey: keys.prompts(agent_id),
     queryFn: () => call('listPrompts', { params: { agent_id } }),
   });
 export const agentConfigQuery = (agent_id: string) =>
   queryOptions({
-    queryKey: ['agent-config', agent_id],
+    queryKey: keys.agent_config(agent_id),
     queryFn: () => call('getAgentConfig', { params: { agent_id } }),
   });
-/** The fleet stream does not tell of teams. */
-const untold = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
+/** For data that is not part of the fleet stream. */
+const not_streamed = { staleTime: 10_000, refetchOnWindowFocus: true } as const;
 export const teamsQuery = queryOptions({
-  queryKey: ['teams'],
+  queryKey: keys.teams,
   queryFn: () => all('listTeams'),
-  ...untold,
+  ...not_streamed,
 });
 export const teamQuery = (team_id: string) =>
   queryOptions({
-    queryKey: ['team', team_id],
+    queryKey: keys.team(team_id),
     queryFn: () => call('getTeam', { params: { team_id } }),
-    ...untold,
+    ...not_streamed,
   });
-/** So many of a team's runs, the newest: each has the whole definition in it. */
+/** How many of a team's newest runs are read at a time. Each record contains the whole definition. */
 export const RUNS_READ = 100;
 export const runsQuery = (team_id: string) =>
   queryOptions({
-    queryKey: ['runs', team_id],
+    queryKey: keys.runs(team_id),
     queryFn: async () => (await readRuns(team_id)).items,
   });
 export const runQuery = (run_id: string) =>
-  queryOptions({ queryKey: ['run', run_id], queryFn: () => call('findRun', { params: { run_id } }) });
+  queryOptions({ queryKey: keys.run(run_id), queryFn: () => call('findRun', { params: { run_id } }) });
 export const stepsQuery = (team_id: string, run_id: string) =>
   queryOptions({
-    queryKey: ['steps', run_id],
+    queryKey: keys.steps(run_id),
     queryFn: () => call('listSteps', { params: { team_id, run_id } }),
   });
 export const tasksQuery = (team_id: string) =>
   queryOptions({
-    queryKey: ['tasks', team_id],
+    queryKey: keys.tasks(team_id),
     queryFn: () => all('listTasks', { params: { team_id } }),
   });
 export async function readRuns(team_id: string, cursor?: string) {
@@ -120,71 +121,71 @@ export async function readRuns(team_id: string, cursor?: string) {
   // With a limit it is a page.
   return page as Extract<typeof page, { items: unknown }>;
 }
-/** Who takes part in a run, and its mail: the fleet stream tells nothing of them, so they are read again while it goes on. */
+/** The participants of a run and its mail are not part of the fleet stream, so they are polled while the run is live. */
 export const runMembersQuery = (run_id: string, live: boolean) =>
   queryOptions({
-    queryKey: ['run-members', run_id],
+    queryKey: keys.run_members(run_id),
     queryFn: () => call('listRunMembers', { params: { run_id } }),
     refetchInterval: live ? 5000 : false,
     staleTime: 0,
   });
 export const runMailQuery = (run_id: string, live: boolean) =>
   queryOptions({
-    queryKey: ['run-mail', run_id],
+    queryKey: keys.run_mail(run_id),
     queryFn: () => all('listRunMail', { params: { run_id } }),
     refetchInterval: live ? 5000 : false,
     staleTime: 0,
   });
 export const mailQuery = (message_id: number) =>
   queryOptions({
-    queryKey: ['mail', message_id],
+    queryKey: keys.mail(message_id),
     queryFn: () => call('getMail', { params: { message_id: String(message_id) } }),
   });
-export const nodesQuery = queryOptions({ queryKey: ['nodes'], queryFn: () => all('listNodes') });
+export const nodesQuery = queryOptions({ queryKey: keys.nodes, queryFn: () => all('listNodes') });
 export const presetsQuery = (node_id: string) =>
   queryOptions({
-    queryKey: ['presets', node_id],
+    queryKey: keys.presets(node_id),
     queryFn: () => call('listPresets', { query: { node_id } }),
     staleTime: 60_000,
   });
 
-// What no stream carries: read again whenever a screen shows it.
+// Not part of any stream: read again whenever a screen shows it.
 export type UserRecord = Answered<'createUser'>;
 export type SettingRecord = Answered<'getConfig'>[number];
 export type AuditRecord = ItemOf<'listAudit'>;
 
 export const usersQuery = queryOptions({
-  queryKey: ['users'],
+  queryKey: keys.users,
   queryFn: () => all('listUsers'),
   staleTime: 0,
 });
 export const meQuery = queryOptions({
-  queryKey: ['me'],
+  queryKey: keys.me,
   queryFn: () => call('getMe'),
   staleTime: 0,
 });
-/** Where passkeys work. */
-export const passkeyPlaceQuery = queryOptions({
-  queryKey: ['passkey-place'],
+/** The origin at which passkeys work. */
+export const relyingPartyQuery = queryOptions({
+  queryKey: keys.relying_party,
   queryFn: () => call('getRelyingParty'),
 });
 export const signInsQuery = queryOptions({
-  queryKey: ['sign-ins'],
+  queryKey: keys.sign_ins,
   queryFn: () => all('listSignIns'),
   staleTime: 0,
 });
 export const pushDevicesQuery = queryOptions({
-  queryKey: ['push-devices'],
+  queryKey: keys.push_devices,
   queryFn: () => all('listPushSubscriptions'),
   staleTime: 0,
 });
 export const tokensQuery = queryOptions({
-  queryKey: ['tokens'],
+  queryKey: keys.tokens,
   queryFn: () => all('listTokens'),
   staleTime: 0,
 });
 export const configQuery = queryOptions({
-  queryKey: ['config'],
+  queryKey: keys.config,
   queryFn: () => call('getConfig'),
   staleTime: 0,
 });

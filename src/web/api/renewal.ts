@@ -1,16 +1,16 @@
 /**
- * Who uses the page stays signed in: before half of the token's time is over it is changed for a new one, by one tab for
- * all. The end that the server has set in any case does not move; a person is asked for the password before it comes.
+ * Keeps the session alive while the page is in use: one tab renews the token for all tabs before half of its lifetime is
+ * over. The absolute end that the server sets does not move; the user is asked for the password before it.
  */
 import { client } from './client.ts';
 import { endsSession } from './ends-session.ts';
 import { renewing } from './renewing.ts';
 import { type Session, session } from './session.ts';
 
-/** Of a session whose beginning is not known. */
+/** Used if the start of the session is unknown. */
 const HALF_UNKNOWN_MS = 6 * 3_600_000;
 const ASK_BEFORE_MS = 10 * 60_000;
-/** Browsers bring what one tab stores to the others in their own time; the lock is kept until then. */
+/** How long the lock is kept after a renewal: other tabs see the stored token only after a while. */
 const SPREAD_MS = 2000;
 
 /** Whether a new token should be fetched now. */
@@ -19,7 +19,7 @@ export function isDue({ since, expires_at, last }: Session, now_ms: number): boo
   return expires_at - now_ms < (since === undefined ? HALF_UNKNOWN_MS : (expires_at - since) / 2);
 }
 
-/** Whether it is time to ask for the password: the end is near, and nothing else moves it. */
+/** Whether to ask for the password: the end is near, and a renewal would not move it. */
 export function isEnding({ expires_at, last }: Session, now_ms: number): boolean {
   return last === true && expires_at - now_ms < ASK_BEFORE_MS;
 }
@@ -28,7 +28,7 @@ export async function renewIfDue(): Promise<void> {
   const before = session.get();
   if (!before || !isDue(before, Date.now())) return;
   await renewing(async () => {
-    // Another tab may have done it while this one waited.
+    // Another tab may have renewed it while this one waited for the lock.
     const now = session.look();
     if (!now || !isDue(now, Date.now())) return;
     try {
@@ -36,7 +36,7 @@ export async function renewIfDue(): Promise<void> {
       await new Promise((spread) => setTimeout(spread, SPREAD_MS));
     } catch (error) {
       if (endsSession(error)) session.end(now.token);
-      // Anything else passes, or a later request tells of it.
+      // Other errors are temporary, or a later request will report them.
     }
   });
 }

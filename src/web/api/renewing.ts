@@ -1,4 +1,4 @@
-/** One tab at a time renews the session's token. Without a secure context browsers have no locks: then each tab for itself. */
+/** Lets one tab at a time renew the session's token. Outside a secure context there are no locks, and each tab acts alone. */
 export async function renewing<T>(act: () => Promise<T>): Promise<T> {
   const locks = globalThis.navigator?.locks as LockManager | undefined;
   return locks ? locks.request('svc.session', act) : act();

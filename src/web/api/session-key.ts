@@ -1,2 +1,2 @@
-/** Under which name a browser keeps the session; apart, because tests put one there too. */
+/** The storage key of the session. A separate file, because tests write a session too. */
 export const SESSION_KEY = 'svc.session';

@@ -1,24 +1,24 @@
 /**
- * Who is signed in here. The token lies in this origin's storage, never in a URL; every tab hears when it changes. Only
- * two answers of the server end it: `missing authorization token` and `invalid token`.
+ * The session of this browser. The token is kept in the origin's storage, never in a URL, and every tab is notified when it
+ * changes. Only two errors end it: `missing authorization token` and `invalid token`.
  */
 import { useSyncExternalStore } from 'react';
 import type { Answer } from '../../api/route.ts';
 import type { RouteOf } from '../../api/routes.ts';
 import { SESSION_KEY } from './session-key.ts';
 
-/** An end that moves by less than this when a token is renewed does not move. */
+/** If a renewal moves the end by less than this, the end is absolute. */
 const MOVED_MS = 60_000;
 
 type SignedIn = Answer<RouteOf<'login'>>;
 
 export interface Session {
   token: string;
-  /** Unix milliseconds; when the token ends unless it is used. */
+  /** When the token expires unless it is renewed, in Unix milliseconds. */
   expires_at: number;
-  /** Unix milliseconds; when it was given out. */
+  /** When the token was issued, in Unix milliseconds. */
   since?: number;
-  /** Renewing does not move its end any more. */
+  /** Renewing the token no longer moves its end. */
   last?: boolean;
   user: SignedIn['user'];
 }
@@ -61,14 +61,14 @@ export const session = {
     const last = expires_at < current.expires_at + MOVED_MS;
     set({ token, expires_at, since, last, user: current.user });
   },
-  /** The server says who this is now, for example under another role. */
+  /** Updates the user, for example after a role change. */
   know(user: SignedIn['user']): void {
     const { id, username, role, created_at } = user;
     session.look();
     if (current && JSON.stringify(current.user) !== JSON.stringify({ id, username, role, created_at }))
       set({ ...current, user: { id, username, role, created_at } });
   },
-  /** What another tab has stored, before the browser tells of it. */
+  /** Reads the session that another tab may have stored, before the browser reports it. */
   look(): Session | null {
     const stored = read();
     if (stored?.token !== current?.token) {
@@ -77,7 +77,7 @@ export const session = {
     }
     return current;
   },
-  /** `token`: only if it is still the one in use; an answer may be late. */
+  /** With `token`, ends the session only if it still uses that token: an error may arrive late. */
   end(token?: string): void {
     session.look();
     if (token === undefined || current?.token === token) set(null);

@@ -1,4 +1,4 @@
-/** Signing out: the token ends on the server too, and here in any case; this device is told nothing more. */
+/** Signs out: revokes the token, ends the session here in any case, and stops notifications on this device. */
 import { Problem } from '../../core/problem.ts';
 import { call } from './client.ts';
 import { session } from './session.ts';
@@ -8,11 +8,11 @@ export async function signOut(): Promise<void> {
   try {
     await call('logout');
   } catch (error) {
-    // It was no good any more: the same as signed out. What did not arrive, a person should know of.
+    // An invalid token is as good as signed out. A request that did not arrive must be reported.
     if (!(error instanceof Problem)) throw error;
   } finally {
     session.end(token);
-    // The service has forgotten it with the token; this is the browser's half.
+    // The service removed the subscription with the token; this removes it from the browser.
     import('../push/device.ts').then(({ forgetHere }) => forgetHere()).catch(() => {});
   }
 }

@@ -1,11 +1,10 @@
-/** Answering elicitations. A later answer learns who was first; that is a state of the card, not an error. */
+/** Answering elicitations. If somebody else answered first, the card shows that answer instead of an error. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Problem } from '../../core/problem.ts';
 import { keepAnswered } from '../api/answered.ts';
 import { call, newKey } from '../api/client.ts';
-
-const KEYS = { one: 'elicitation', list: 'elicitations' };
+import { keys as queryKeys } from '../api/keys.ts';
 
 export type Reply =
   | { readonly action: 'accept'; readonly content?: Record<string, unknown> }
@@ -16,16 +15,17 @@ export function useReply(elicitation_id: string) {
   const keys = useRef(new Map<string, string>());
   return useMutation({
     mutationFn: async (body: Reply) => {
-      // A retry of the same answer has the same key.
+      // A retry of the same answer has the same idempotency key.
       const act = JSON.stringify(body);
       const idempotency_key = keys.current.get(act) ?? newKey();
       keys.current.set(act, idempotency_key);
       const params = { elicitation_id };
+      const cached = { one: queryKeys.elicitation(elicitation_id), list: queryKeys.elicitations };
       try {
-        keepAnswered(queries, KEYS, await call('respondElicitation', { params, body, idempotency_key }));
+        keepAnswered(queries, cached, await call('respondElicitation', { params, body, idempotency_key }));
       } catch (error) {
         if (!(error instanceof Problem) || error.code !== 'elicitation_over') throw error;
-        keepAnswered(queries, KEYS, await call('getElicitation', { params }));
+        keepAnswered(queries, cached, await call('getElicitation', { params }));
       }
     },
   });

@@ -15,7 +15,7 @@ import { Ago } from '../ui/time.tsx';
 import { useReply } from './answer.ts';
 import { FormControl } from './fields.tsx';
 import { contentOf, type FieldValue, initialValue, problemOf } from './form.ts';
-import { settledWords, titleOf } from './words.ts';
+import { settledText, titleOf } from './text.ts';
 
 export interface ElicitationCardProps {
   elicitation: ElicitationRecord;
@@ -61,7 +61,7 @@ function OpenCard({ elicitation, agent, named, className }: ElicitationCardProps
       </p>
       {form !== null && <FormBody elicitation={elicitation} reply={reply} online={online} />}
       {url !== null && <UrlBody url={url} reply={reply} online={online} />}
-      {!online && <p className="text-muted">You are offline: an answer cannot be sent.</p>}
+      {!online && <p className="text-muted">You are offline. Answer when you are connected again.</p>}
     </article>
   );
 }
@@ -191,7 +191,7 @@ function AgentName({ elicitation, agent }: Pick<ElicitationCardProps, 'elicitati
 
 function SettledCard({ elicitation, agent, named, className }: ElicitationCardProps) {
   const { url, status, completed_at } = elicitation;
-  const words = settledWords(elicitation);
+  const words = settledText(elicitation);
   const title = visible(titleOf(elicitation));
   const Icon = status === 'accepted' ? Check : CircleSlash;
   return (

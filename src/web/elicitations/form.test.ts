@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest';
 import { elicitationRecord, formField } from '../../testing/elicitation-record.ts';
 import { contentOf, initialValue, problemOf, rulesOf } from './form.ts';
-import { settledWords, titleOf } from './words.ts';
+import { settledText, titleOf } from './text.ts';
 
 const choices = ['', 'us', 'eu'].map((value) => ({ value, title: value, description: null }));
 const text = formField('name', { required: true });
@@ -61,13 +61,13 @@ test('rules are readable', () => {
 });
 
 test('a settled elicitation says how it ended', () => {
-  const words = (more: Parameters<typeof elicitationRecord>[0]) => settledWords(elicitationRecord(more));
+  const words = (more: Parameters<typeof elicitationRecord>[0]) => settledText(elicitationRecord(more));
   const url = { mode: 'url', status: 'accepted', answered_by: 'ana' } as const;
   expect(words({ status: 'accepted', answered_by: 'ana' })).toBe('Sent · ana');
   expect(words(url)).toBe('Opened · ana');
   expect(words({ ...url, completed_at: '2026-01-01T00:00:00.000Z' })).toBe('Done · ana');
   expect(words({ status: 'declined', answered_by: 'ana', delivery: 'undeliverable' })).toBe(
-    'Declined · ana · the agent no longer waited for it',
+    'Declined · ana · the agent was no longer waiting',
   );
   expect(words({ status: 'cancelled' })).toBe('No longer needed');
   expect(words({ status: 'expired' })).toBe('No longer needed: nobody answered in time');

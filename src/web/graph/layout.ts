@@ -1,4 +1,4 @@
-/** Where the steps of a graph stand: from left to right, each after what it depends on. Pure. */
+/** The layout of a step graph, from left to right, each step after those it depends on. Pure. */
 import { Graph, layout } from '@dagrejs/dagre';
 
 export interface GraphStep {
@@ -13,17 +13,17 @@ export interface Arrow {
 }
 
 export interface Plan {
-  /** Each step's middle, and a name for it that is safe in any document. */
+  /** The centre of each step, and an id for it that is safe in any document. */
   at: Map<string, { name: string; x: number; y: number }>;
   arrows: Arrow[];
 }
 
-/** Beyond so many steps, crossings that could be avoided cost less than the seconds that avoiding them takes. */
+/** With more steps, avoiding crossings takes too long. */
 const CAREFUL_STEPS = 100;
 
 export const NODE = { width: 168, height: 44 } as const;
 
-/** A graph that is being typed may name steps that are not there, name one twice, and go in circles. */
+/** Accepts incomplete definitions: unknown dependencies, duplicate step keys and cycles. */
 export function planOf(steps: readonly GraphStep[]): Plan {
   const isLarge = steps.length > CAREFUL_STEPS;
   const graph = new Graph();
@@ -36,7 +36,7 @@ export function planOf(steps: readonly GraphStep[]): Plan {
     marginy: 8,
   });
   graph.setDefaultEdgeLabel(() => ({}));
-  // Steps have names that people gave; to the library they are numbers.
+  // Step keys are arbitrary text, so the library gets numbers instead.
   const names = new Map<string, string>();
   for (const { step_key } of steps) if (!names.has(step_key)) names.set(step_key, String(names.size));
   for (const name of names.values()) graph.setNode(name, { ...NODE });
@@ -61,7 +61,7 @@ export function planOf(steps: readonly GraphStep[]): Plan {
   };
 }
 
-/** The same text means the same plan: statuses change far more often than what depends on what. */
+/** Steps with the same text have the same layout. Statuses, which change often, are not part of it. */
 export function shapeOf(steps: readonly GraphStep[]): string {
   return JSON.stringify(steps.map(({ step_key, depends_on }) => [step_key, depends_on]));
 }

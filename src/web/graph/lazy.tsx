@@ -1,11 +1,11 @@
-/** The graph, loaded when one is shown: its libraries are heavy. */
+/** Loads the graph when one is shown, because its libraries are large. */
 import { lazy, Suspense } from 'react';
 import { Skeleton } from '../ui/states.tsx';
 import type { StepsGraphProps } from './steps-graph.tsx';
 
 const Graph = lazy(() => import('./steps-graph.tsx'));
 
-/** Of more steps than this the table is shown first. */
+/** With more steps, the table is shown first. */
 export const GRAPH_STEPS_MAX = 300;
 
 export function StepsGraph(props: StepsGraphProps) {

@@ -1,6 +1,6 @@
 /**
- * The graph of a team's or a run's steps. Each node is a button that speaks its step and its status; the graph can be moved
- * and enlarged, and everything that it shows stands in a table as well (its twin, which the screen offers).
+ * The graph of a team's or a run's steps. Each node is a button labelled with its step and status. The graph can be panned and
+ * zoomed; the screens also offer its content as a table.
  */
 import {
   type Edge,
@@ -20,10 +20,10 @@ import { IconButton } from '../ui/button.tsx';
 import { cx } from '../ui/cx.ts';
 import { Status } from '../ui/status.tsx';
 import './graph.css';
-import { type GraphStep, NODE, planOf, shapeOf } from './layout.ts';
+import { type GraphStep, NODE, type Plan, planOf, shapeOf } from './layout.ts';
 
 export interface ShownStep extends GraphStep {
-  /** None for the steps of a definition. */
+  /** Undefined for the steps of a definition. */
   status?: string;
 }
 
@@ -43,7 +43,7 @@ type StepNode = Node<{
 const nodeTypes = { step: memo(StepBox) };
 const fitting = { padding: 0.06, maxZoom: 1, minZoom: 0.05 };
 const nothing = () => {};
-/** A graph of more steps is begun at the one that is looked at: all of them are too many to be drawn at once. */
+/** A larger graph starts at the selected step, because all steps are too many to draw at once. */
 const WHOLE_STEPS = 300;
 
 export default function StepsGraph(props: StepsGraphProps) {
@@ -57,48 +57,20 @@ export default function StepsGraph(props: StepsGraphProps) {
 function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
   const { fitView, zoomIn, zoomOut } = useReactFlow();
   const shape = shapeOf(steps);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: the shape is all that the plan depends on
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the plan depends only on the shape
   const plan = useMemo(() => planOf(steps), [shape]);
   const select = useRef(onSelect);
   select.current = onSelect;
   const canSelect = onSelect !== undefined;
   const choose = useCallback((step_key: string) => select.current?.(step_key), []);
 
-  const nodes = useMemo(() => {
-    const drawn = new Map<string, StepNode>();
-    for (const step of steps) {
-      const { name, x, y } = plan.at.get(step.step_key)!;
-      drawn.set(step.step_key, {
-        id: name,
-        type: 'step',
-        position: { x: x - NODE.width / 2, y: y - NODE.height / 2 },
-        ...NODE,
-        data: { step, chosen: step.step_key === selected, onSelect: canSelect ? choose : undefined },
-        // The button in it says everything: its step, its status, its member.
-        ariaRole: 'presentation',
-        domAttributes: { 'aria-roledescription': undefined },
-      });
-    }
-    return [...drawn.values()];
-  }, [steps, plan, selected, canSelect, choose]);
-  const edges = useMemo(
-    () =>
-      plan.arrows.map(
-        ({ from, to }): Edge => ({
-          id: `${plan.at.get(from)!.name} ${plan.at.get(to)!.name}`,
-          source: plan.at.get(from)!.name,
-          target: plan.at.get(to)!.name,
-          // The twin table says what depends on what.
-          domAttributes: { 'aria-hidden': true },
-        }),
-      ),
-    [plan],
-  );
+  const nodes = useNodes(steps, plan, selected, canSelect ? choose : undefined);
+  const edges = useMemo(() => edgesOf(plan), [plan]);
 
   const isLarge = steps.length > WHOLE_STEPS;
   const start = plan.at.get(selected ?? '') ?? plan.at.values().next().value;
   const first = isLarge && start ? { nodes: [{ id: start.name }], maxZoom: 0.8 } : fitting;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: where another graph begins, not where the selection goes
+  // biome-ignore lint/correctness/useExhaustiveDependencies: for another graph, not for another selection
   useEffect(() => {
     const frame = requestAnimationFrame(() => void fitView(first));
     return () => cancelAnimationFrame(frame);
@@ -119,7 +91,7 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
       nodesFocusable={false}
       edgesFocusable={false}
       elementsSelectable={false}
-      // A node's own button takes the keys.
+      // The button in a node handles the keys.
       disableKeyboardA11y
       deleteKeyCode={null}
       selectionKeyCode={null}
@@ -132,16 +104,51 @@ function Flow({ steps, label, selected, onSelect }: StepsGraphProps) {
       className="steps-graph"
     >
       <Panel position="top-right" className="flex gap-0.5 rounded-md border border-line bg-ground">
-        <IconButton label="Enlarge" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
-        <IconButton label="Make smaller" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
+        <IconButton label="Zoom in" icon={<ZoomIn aria-hidden />} onClick={() => void zoomIn()} />
+        <IconButton label="Zoom out" icon={<ZoomOut aria-hidden />} onClick={() => void zoomOut()} />
         <IconButton
-          label={isLarge ? 'Back to the step' : 'Show all'}
+          label={isLarge ? 'Go to selected step' : 'Fit'}
           icon={<Maximize aria-hidden />}
           onClick={() => void fitView(first)}
         />
       </Panel>
     </ReactFlow>
   );
+}
+
+function useNodes(
+  steps: readonly ShownStep[],
+  plan: Plan,
+  selected: string | undefined,
+  onSelect: ((step_key: string) => void) | undefined,
+): StepNode[] {
+  return useMemo(() => {
+    const nodes = new Map<string, StepNode>();
+    for (const step of steps) {
+      const { name, x, y } = plan.at.get(step.step_key)!;
+      nodes.set(step.step_key, {
+        id: name,
+        type: 'step',
+        position: { x: x - NODE.width / 2, y: y - NODE.height / 2 },
+        ...NODE,
+        data: { step, chosen: step.step_key === selected, onSelect },
+        // The button in the node has the step, the status and the member.
+        ariaRole: 'presentation',
+        domAttributes: { 'aria-roledescription': undefined },
+      });
+    }
+    return [...nodes.values()];
+  }, [steps, plan, selected, onSelect]);
+}
+
+function edgesOf({ arrows, at }: Plan): Edge[] {
+  return arrows.map(({ from, to }) => ({
+    id: `${at.get(from)!.name} ${at.get(to)!.name}`,
+    source: at.get(from)!.name,
+    target: at.get(to)!.name,
+    // The table has the dependencies.
+    domAttributes: { 'aria-hidden': true },
+  }));
 }
 
 function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
@@ -151,7 +158,7 @@ function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
     chosen ? 'border-accent outline-2 outline-accent' : 'border-line-strong/70',
     (status === 'pending' || status === 'skipped') && 'border-dashed',
   );
-  const words = (
+  const content = (
     <>
       <span className="block w-full truncate font-medium" title={step_key}>
         {step_key}
@@ -172,10 +179,10 @@ function StepBox({ data: { step, chosen, onSelect } }: NodeProps<StepNode>) {
           onClick={() => onSelect(step_key)}
           className={cx('pointer-events-auto', look)}
         >
-          {words}
+          {content}
         </button>
       ) : (
-        <div className={look}>{words}</div>
+        <div className={look}>{content}</div>
       )}
       <Handle type="source" position={Position.Right} isConnectable={false} className="invisible" />
     </>

@@ -1,6 +1,6 @@
 /**
- * An agent's log, live, folded into what screens show. Whoever comes back to an agent finds it as it was left, and only
- * what came since is read. Screens hear of changes at most once a frame, however many events there were.
+ * The live log of an agent, folded into lines and conversation items. The logs of the last few agents are kept, so that
+ * reopening one reads only newer events. Screens are notified at most once per animation frame.
  */
 import { startTransition, useCallback, useEffect, useMemo, useReducer, useRef } from 'react';
 import { Transcript, type View } from '../../acp/transcript/transcript.ts';
@@ -10,7 +10,7 @@ import type { AgentNews } from '../streams/connect.ts';
 import { Lines } from '../transcript/lines.ts';
 import { streams } from './streams.ts';
 
-/** More than this the page does not read; the rest is a download or a search away. */
+/** Older events are not read; users can search or download them. */
 const EVENTS_MAX = 200_000;
 const LOGS_KEPT = 5;
 const FRAME_MS = 16;
@@ -23,8 +23,8 @@ export class AgentLog {
   #version = 0;
   #failure: string | null = null;
   #gone = false;
-  #telling = false;
-  #told_at = Number.NEGATIVE_INFINITY;
+  #is_notifying = false;
+  #notified_at = Number.NEGATIVE_INFINITY;
   #unwatch: (() => void) | null = null;
 
   constructor(agent_id: string) {
@@ -36,12 +36,12 @@ export class AgentLog {
     return this.#transcript.view;
   }
 
-  /** There is no such agent any more. */
+  /** The agent was deleted. */
   get gone(): boolean {
     return this.#gone;
   }
 
-  /** Why nothing more comes. */
+  /** Why the stream ended; null while it is live. */
   get failure(): string | null {
     return this.#failure;
   }
@@ -51,7 +51,7 @@ export class AgentLog {
     this.#unwatch ??= this.#watch();
     return () => {
       this.#listeners.delete(listener);
-      // The next screen of the same agent may be about to come.
+      // The next screen of the same agent may be about to mount.
       setTimeout(() => {
         if (this.#listeners.size > 0) return;
         this.#unwatch?.();
@@ -65,10 +65,10 @@ export class AgentLog {
   #watch(): () => void {
     const { last_seq } = this.view;
     const from = last_seq > 0 ? { after: last_seq } : { after: null, tail: EVENTS_MAX };
-    return streams().watchAgent(this.agent_id, from, (news) => this.#hear(news));
+    return streams().watchAgent(this.agent_id, from, (news) => this.#receive(news));
   }
 
-  #hear(news: AgentNews): void {
+  #receive(news: AgentNews): void {
     if (news.type === 'gone') this.#gone = true;
     else if (news.type === 'failed') this.#failure = news.error;
     else {
@@ -77,22 +77,22 @@ export class AgentLog {
       this.lines.add(events);
       this.#failure = null;
     }
-    this.#tell();
+    this.#notify();
   }
 
-  /** At most once a frame; what comes after a pause is told at once, and so drawn with the very next frame. */
-  #tell(): void {
-    if (this.#telling) return;
-    this.#telling = true;
+  /** At most once per frame. After a pause it notifies immediately, so that the next frame shows the change. */
+  #notify(): void {
+    if (this.#is_notifying) return;
+    this.#is_notifying = true;
     const now = () => {
-      this.#telling = false;
-      this.#told_at = performance.now();
+      this.#is_notifying = false;
+      this.#notified_at = performance.now();
       this.#version += 1;
       for (const listener of this.#listeners) listener();
     };
-    // A page that is not shown has no frames.
+    // A hidden page has no frames.
     if (document.visibilityState !== 'visible') setTimeout(now);
-    else if (performance.now() - this.#told_at < FRAME_MS) requestAnimationFrame(now);
+    else if (performance.now() - this.#notified_at < FRAME_MS) requestAnimationFrame(now);
     else now();
   }
 }
@@ -111,8 +111,8 @@ function logOf(agent_id: string): AgentLog {
 }
 
 /**
- * Renders again as the log changes. Typing and clicks go first, and the next drawing begins when the last one is on the
- * screen: a flood is drawn as often as the machine can, and never holds up the page.
+ * Renders again when the log changes. Renders are transitions, so typing and clicks come first, and the next one starts
+ * when the last has finished: a flood of events never blocks the page.
  */
 export function useAgentLog(agent_id: string): AgentLog {
   const log = useMemo(() => logOf(agent_id), [agent_id]);
@@ -133,7 +133,7 @@ export function useAgentLog(agent_id: string): AgentLog {
   return log;
 }
 
-// What one person saw, the next at this browser does not find.
+// The next user of this browser must not see these logs.
 let user_id = session.get()?.user.id;
 session.subscribe(() => {
   const now = session.get()?.user.id;

@@ -1,4 +1,4 @@
-/** The streams of the session that is open in this page, and what follows from them: lists that stay current, an end. */
+/** The event streams of this page's session. They keep the query cache current, and end an invalid session. */
 import { useSyncExternalStore } from 'react';
 import { applyFrame } from '../api/fleet.ts';
 import { queries } from '../api/queries.ts';
@@ -8,7 +8,7 @@ import { openStreams, type Streams, type StreamsState } from '../streams/connect
 
 let opened: Streams | null = null;
 
-/** Opened when a signed-in page first asks, and then for as long as the page is there. */
+/** Opened on first use, and kept for the lifetime of the page. */
 export function streams(): Streams {
   if (opened) return opened;
   const mine = openStreams({ token: session.get()?.token ?? null });
@@ -26,7 +26,7 @@ export function streams(): Streams {
   mine.onReload(() => void queries.invalidateQueries());
   mine.onSignedOut(() => {
     const refused = token;
-    // Another tab may be about to say which token is good now.
+    // Another tab may be about to store a new token.
     if (refused !== null) void renewing(async () => session.end(refused));
   });
   return mine;

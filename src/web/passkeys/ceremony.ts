@@ -1,4 +1,4 @@
-/** What the browser is asked to do with passkeys, and what the service makes of it. Loaded when somebody needs it. */
+/** The WebAuthn calls of the browser and the service. Loaded when needed. */
 import {
   browserSupportsWebAuthnAutofill,
   type PublicKeyCredentialCreationOptionsJSON,
@@ -6,11 +6,11 @@ import {
   startRegistration,
   WebAuthnAbortService,
 } from '@simplewebauthn/browser';
-import { type Answered, call, newKey, wordsOf } from '../api/client.ts';
+import { type Answered, call, errorMessage, newKey } from '../api/client.ts';
 
 type SignedIn = Answered<'finishPasskeyLogin'>;
 
-/** Asks the person to make a passkey here, for the one who is signed in. */
+/** Asks the signed-in user to create a passkey on this device. */
 export async function addPasskey(given: {
   name: string;
   current_password?: string;
@@ -23,7 +23,7 @@ export async function addPasskey(given: {
   return call('finishPasskeyRegistration', { body: { name, response }, idempotency_key: newKey() });
 }
 
-/** Asks the person for a passkey of theirs. */
+/** Asks the user for a passkey. */
 export async function signInByPasskey(): Promise<SignedIn> {
   return signIn(await call('startPasskeyLogin'), false);
 }
@@ -37,10 +37,10 @@ async function signIn(
 }
 
 /**
- * Has the browser offer passkeys in the form, among what it fills in, until one is chosen or it is stopped. The challenge
- * is renewed before it is over.
+ * Lets the browser offer passkeys in the autofill of the form, until the user chooses one or the returned function is
+ * called. Renews the challenge before it expires.
  */
-export function offerPasskeys(told: {
+export function offerPasskeys(listener: {
   onSignedIn: (answer: SignedIn) => void;
   onError: (error: unknown) => void;
 }): () => void {
@@ -52,7 +52,7 @@ export function offerPasskeys(told: {
       if (stopped.signal.aborted) return;
       const late = setTimeout(() => WebAuthnAbortService.cancelCeremony(), asked.options.timeout * 0.8);
       try {
-        told.onSignedIn(await signIn(asked, true));
+        listener.onSignedIn(await signIn(asked, true));
         return;
       } catch (error) {
         if (!isAbort(error)) throw error;
@@ -61,7 +61,7 @@ export function offerPasskeys(told: {
       }
     }
   };
-  offer().catch((error: unknown) => stopped.signal.aborted || told.onError(error));
+  offer().catch((error: unknown) => stopped.signal.aborted || listener.onError(error));
   return () => {
     stopped.abort();
     WebAuthnAbortService.cancelCeremony();
@@ -72,11 +72,11 @@ function isAbort(error: unknown): boolean {
   return error instanceof Error && (error.name === 'AbortError' || /abort/i.test(error.message));
 }
 
-/** Browsers do not tell whether somebody said no or nobody said anything. */
-export function passkeyWords(error: unknown): string {
+/** The message for a failed WebAuthn call. Browsers do not distinguish a refusal from a timeout. */
+export function passkeyMessage(error: unknown): string {
   const name = error instanceof Error ? error.name : '';
   if (name === 'NotAllowedError' || name === 'AbortError')
-    return 'Nothing was done: it was cancelled, or it took too long.';
-  if (name === 'InvalidStateError') return 'This device has a passkey of yours already.';
-  return wordsOf(error);
+    return 'Nothing was changed: the request was cancelled or timed out. Try again.';
+  if (name === 'InvalidStateError') return 'This device already has a passkey for your account.';
+  return errorMessage(error);
 }

@@ -1,29 +1,29 @@
-/** After the first password: a passkey for the next time, with one click, or not now. */
+/** Offers a passkey after the first sign-in with a password. */
 import { useMutation } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Button } from '../ui/button.tsx';
 import { deviceName } from '../ui/device-name.ts';
 
 export function Offer({ onDone }: { onDone: () => void }) {
-  const [said, setSaid] = useState<string | null>(null);
+  const [message, setMessage] = useState<string | null>(null);
   const add = useMutation({
     mutationFn: async () => {
       const { addPasskey } = await import('./ceremony.ts');
       return addPasskey({ name: deviceName(navigator.userAgent) });
     },
-    onMutate: () => setSaid(null),
+    onMutate: () => setMessage(null),
     onSuccess: onDone,
-    onError: async (error) => setSaid((await import('./ceremony.ts')).passkeyWords(error)),
+    onError: async (error) => setMessage((await import('./ceremony.ts')).passkeyMessage(error)),
   });
   return (
     <div className="flex flex-col gap-3">
       <p>
-        Next time, sign in with your fingerprint, your face or the PIN of this device. The password stays good
-        as well.
+        Next time, sign in with your fingerprint, your face or the PIN of this device. Your password keeps
+        working.
       </p>
-      {said && (
+      {message && (
         <p role="alert" className="text-failed">
-          {said}
+          {message}
         </p>
       )}
       <div className="flex flex-wrap gap-2">

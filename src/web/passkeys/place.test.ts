@@ -1,33 +1,35 @@
 import { expect, it } from 'vitest';
-import { hindrance, type Place } from './place.ts';
+import { type Place, unavailableReason } from './place.ts';
 
-const at = (url: string, known = true) => {
+const at = (url: string, supported = true) => {
   const { origin, hostname } = new URL(url);
-  return { origin, hostname, known };
+  return { origin, hostname, supported };
 };
 const local: Place = { rp_id: 'localhost', origin: 'http://localhost:8080', reason: null };
 const named: Place = { rp_id: 'svc.example', origin: 'https://svc.example', reason: null };
 
-it('is none on the page that passkeys are for', () => {
-  expect(hindrance(local, at('http://localhost:8080'))).toBe(null);
-  expect(hindrance(named, at('https://svc.example'))).toBe(null);
+it('is null at the origin of the passkeys', () => {
+  expect(unavailableReason(local, at('http://localhost:8080'))).toBe(null);
+  expect(unavailableReason(named, at('https://svc.example'))).toBe(null);
 });
 
-it('of an address of this machine, and of another name, is where to go instead', () => {
+it('names the right origin for a loopback address and for another host name', () => {
   for (const url of ['http://127.0.0.1:8080', 'http://[::1]:8080'])
-    expect(hindrance(local, at(url))?.origin).toBe(local.origin);
+    expect(unavailableReason(local, at(url))?.origin).toBe(local.origin);
   for (const url of ['http://localhost:8080', 'https://10.0.0.5'])
-    expect(hindrance(named, at(url))?.origin).toBe(named.origin);
+    expect(unavailableReason(named, at(url))?.origin).toBe(named.origin);
 });
 
-it('of an address in the network is what to set, not the name that works on another machine', () => {
-  const found = hindrance(local, at('http://192.168.1.5:8080', false));
-  expect(found?.words).toContain('web.rp_origin');
+it('names the setting for a network address, and no origin on another machine', () => {
+  const found = unavailableReason(local, at('http://192.168.1.5:8080', false));
+  expect(found?.text).toContain('web.rp_origin');
   expect(found).not.toHaveProperty('origin');
 });
 
-it('is what the service says, or that the browser has none', () => {
+it('is the reason of the service, or the missing browser support', () => {
   const none: Place = { rp_id: null, origin: null, reason: 'passkeys need https' };
-  expect(hindrance(none, at('http://svc.example'))?.words).toContain('passkeys need https');
-  expect(hindrance(named, at('https://svc.example', false))?.words).toBe('This browser has no passkeys.');
+  expect(unavailableReason(none, at('http://svc.example'))?.text).toContain('passkeys need https');
+  expect(unavailableReason(named, at('https://svc.example', false))?.text).toBe(
+    'This browser does not support passkeys.',
+  );
 });

@@ -1,51 +1,50 @@
-/** Whether this page can have passkeys: the service says where they work, the browser whether it knows them. */
+/** Whether passkeys work on this page: it depends on the service's origin and on the browser. */
 import { type Answered, call } from '../api/client.ts';
 
 export type Place = Answered<'getRelyingParty'>;
 
-/** This page, as far as passkeys go. */
+/** The facts about this page that matter for passkeys. */
 export interface Here {
   origin: string;
   hostname: string;
-  /** The browser has them, on this page. */
-  known: boolean;
+  /** The browser supports passkeys on this page. */
+  supported: boolean;
 }
 
-export interface Hindrance {
-  words: string;
-  /** Where it does work. */
+export interface Unavailable {
+  text: string;
+  /** An origin at which passkeys work. */
   origin?: string;
 }
 
 export function here(): Here {
   const { origin, hostname } = location;
-  return { origin, hostname, known: typeof PublicKeyCredential === 'function' };
+  return { origin, hostname, supported: typeof PublicKeyCredential === 'function' };
 }
 
-/** Why there can be no passkeys on this page, and what to do; null where there can. */
-export function hindrance(place: Place, { origin, hostname, known }: Here): Hindrance | null {
-  if (place.origin === null) return { words: `There are no passkeys here: ${place.reason}.` };
+/** Why passkeys do not work on this page, and what to do; null if they do. */
+export function unavailableReason(place: Place, { origin, hostname, supported }: Here): Unavailable | null {
+  if (place.origin === null) return { text: `Passkeys do not work here: ${place.reason}.` };
   if (origin !== place.origin) {
     const near = new URL(place.origin).hostname === 'localhost';
     if (near && !isLoopback(hostname)) {
       return {
-        words:
-          'Agents work at this address; passkeys do not: they need https and a host name, set as web.rp_origin.',
+        text: 'Passkeys do not work at this address. They need https and a host name: set web.rp_origin.',
       };
     }
-    return { words: 'Passkeys work under another name of this service:', origin: place.origin };
+    return { text: 'Passkeys work at another address of this service:', origin: place.origin };
   }
-  return known ? null : { words: 'This browser has no passkeys.' };
+  return supported ? null : { text: 'This browser does not support passkeys.' };
 }
 
 function isLoopback(hostname: string): boolean {
   return hostname === '[::1]' || hostname.startsWith('127.') || hostname === 'localhost';
 }
 
-/** Whether there can be passkeys on this page; also false when the service does not say. */
+/** Whether passkeys work on this page; false if the service does not answer. */
 export async function passkeysWork(): Promise<boolean> {
   return await call('getRelyingParty').then(
-    (place) => hindrance(place, here()) === null,
+    (place) => unavailableReason(place, here()) === null,
     () => false,
   );
 }

@@ -1,53 +1,53 @@
 /**
- * Signing in with a passkey: the button under the form, and what the browser offers in it. Made of what the sign-in page has
- * loaded anyhow.
+ * Signing in with a passkey: the button below the form, and the browser's autofill in it. Imports only what the sign-in page
+ * loads anyway.
  */
 import { useMutation } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { call } from '../api/client.ts';
 import { session } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
-import { Hindered } from './hindered.tsx';
-import { here, hindrance, type Place } from './place.ts';
+import { here, type Place, unavailableReason } from './place.ts';
+import { PasskeyUnavailable } from './unavailable.tsx';
 
 const load = () => import('./ceremony.ts');
 
-/** Nothing until the service has said where passkeys work. */
+/** Renders nothing until the service has reported where passkeys work. */
 export default function PasskeySignIn() {
   const [place, setPlace] = useState<Place | null>(null);
   useEffect(() => {
-    // Without an answer there is the password.
+    // If this fails, users sign in with their password.
     call('getRelyingParty').then(setPlace, () => {});
   }, []);
   if (!place) return null;
-  const hindered = hindrance(place, here());
+  const reason = unavailableReason(place, here());
   return (
     <div className="mt-4 flex flex-col gap-2 border-line border-t pt-4">
-      {hindered ? <Hindered hindrance={hindered} /> : <ByPasskey />}
+      {reason ? <PasskeyUnavailable reason={reason} /> : <ByPasskey />}
     </div>
   );
 }
 
 function ByPasskey() {
-  const [said, setSaid] = useState<string | null>(null);
-  const tell = async (error: unknown) => setSaid((await load()).passkeyWords(error));
+  const [message, setMessage] = useState<string | null>(null);
+  const show = async (error: unknown) => setMessage((await load()).passkeyMessage(error));
   const sign_in = useMutation({
     mutationFn: async () => (await load()).signInByPasskey(),
-    onMutate: () => setSaid(null),
+    onMutate: () => setMessage(null),
     onSuccess: session.begin,
-    onError: tell,
+    onError: show,
   });
   const asking = sign_in.isPending;
-  // One is asked for at a time: what the browser offers makes room for the button.
+  // The browser allows one request at a time, so the autofill stops while the button's request runs.
   useEffect(() => {
     if (asking) return;
     let stop: (() => void) | null = null;
     let gone = false;
-    void load().then(({ offerPasskeys, passkeyWords }) => {
+    void load().then(({ offerPasskeys, passkeyMessage }) => {
       if (gone) return;
       stop = offerPasskeys({
         onSignedIn: session.begin,
-        onError: (error) => setSaid(passkeyWords(error)),
+        onError: (error) => setMessage(passkeyMessage(error)),
       });
     });
     return () => {
@@ -60,9 +60,9 @@ function ByPasskey() {
       <Button busy={asking} onClick={() => sign_in.mutate()}>
         Use a passkey
       </Button>
-      {said && (
+      {message && (
         <p role="alert" className="text-failed">
-          {said}
+          {message}
         </p>
       )}
     </>

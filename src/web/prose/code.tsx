@@ -1,4 +1,4 @@
-/** Code as an agent wrote it, with a way to copy it. */
+/** A block of code with a copy button. */
 import { Copy } from '../ui/copy.tsx';
 import { ScrollBox } from '../ui/scroll-box.tsx';
 

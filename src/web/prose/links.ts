@@ -1,4 +1,4 @@
-/** Where an agent's link may lead: to pages of the web, and nowhere else (pure). */
+/** The address of an agent's link if it is http or https; null for any other (pure). */
 export function webAddress(text: string | undefined): string | null {
   if (text === undefined || !URL.canParse(text)) return null;
   const url = new URL(text);

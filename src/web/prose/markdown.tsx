@@ -1,6 +1,6 @@
 /**
- * What an agent says, as Markdown. Raw HTML stays text, nothing is loaded from anywhere, and links lead only to the web with
- * their whole address in sight. A message that grows renders its last block only.
+ * An agent's message as Markdown. Raw HTML stays text, nothing is loaded from other hosts, and links show their full address.
+ * Only the last block of a growing message is rendered again.
  */
 import { ExternalLink, Image } from 'lucide-react';
 import { memo, type ReactNode, useState } from 'react';
@@ -34,7 +34,7 @@ const components: Components = {
       </table>
     </ScrollBox>
   ),
-  // An agent's headings are no headings of this page.
+  // An agent's headings are not headings of the page.
   h1: ({ children }) => <p className="mt-3 mb-1 font-semibold text-lg">{children}</p>,
   h2: ({ children }) => <p className="mt-3 mb-1 font-semibold">{children}</p>,
   h3: ({ children }) => <p className="mt-2 mb-1 font-semibold">{children}</p>,
@@ -55,12 +55,12 @@ const components: Components = {
   input: ({ checked }) => <span>{checked ? '☑' : '☐'}</span>,
 };
 
-/** A block that is longer, and still grows, is shown as it is: parsing it anew with each word would cost what it is long. */
+/** A longer block that still grows is shown as plain text: parsing it again for each chunk would be too slow. */
 const TAIL_CHARS = 8_000;
 
 export function Prose({ text, grows = false }: { text: string; grows?: boolean }) {
   const [blocks] = useState(() => new MarkdownBlocks());
-  if (isTooNested(text)) return <AsItIs text={text} />;
+  if (isTooNested(text)) return <PlainText text={text} />;
   blocks.update(text);
   const { finished, tail } = blocks;
   const code = grows ? openFence(tail) : null;
@@ -73,7 +73,7 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
       {code ? (
         <CodeBlock key={finished.length} text={code.code} language={code.language} />
       ) : grows && tail.length > TAIL_CHARS ? (
-        <AsItIs key={finished.length} text={tail} />
+        <PlainText key={finished.length} text={tail} />
       ) : (
         <MarkdownBlock key={finished.length} text={grows ? remend(tail) : tail} />
       )}
@@ -81,7 +81,7 @@ export function Prose({ text, grows = false }: { text: string; grows?: boolean }
   );
 }
 
-function AsItIs({ text }: { text: string }) {
+function PlainText({ text }: { text: string }) {
   return (
     <p dir="auto" className="my-1.5 whitespace-pre-wrap break-words [overflow-wrap:anywhere]">
       {text}
@@ -90,7 +90,7 @@ function AsItIs({ text }: { text: string }) {
 }
 
 const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
-  if (isTooMarked(text)) return <AsItIs text={text} />;
+  if (isTooMarked(text)) return <PlainText text={text} />;
   return (
     <Markdown remarkPlugins={plugins} components={components} urlTransform={(url) => url}>
       {text}
@@ -98,7 +98,7 @@ const MarkdownBlock = memo(function MarkdownBlock({ text }: { text: string }) {
   );
 });
 
-/** A link of the agent's; what leads elsewhere than to the web stays text. */
+/** A link in an agent's message. Anything but http and https stays text. */
 export function Address({ to, children }: { to: string | undefined; children?: ReactNode }) {
   const address = webAddress(to);
   if (address === null) {
@@ -119,7 +119,7 @@ export function Address({ to, children }: { to: string | undefined; children?: R
         className="break-all underline decoration-line-strong underline-offset-2 hover:decoration-current"
       >
         {children}
-        <ExternalLink aria-label="opens elsewhere" className="ml-0.5 inline size-3" />
+        <ExternalLink aria-label="opens in a new tab" className="ml-0.5 inline size-3" />
       </a>
       {children !== to && children !== address && (
         <span className="break-all text-muted text-sm"> {address}</span>
@@ -128,12 +128,12 @@ export function Address({ to, children }: { to: string | undefined; children?: R
   );
 }
 
-/** Never loaded into this page: the picture opens at its own address, by a click. */
+/** An image is never loaded into the page; a link opens it. */
 function Picture({ src, alt }: { src: string | undefined; alt: string | undefined }) {
   return (
     <span className="inline-flex flex-wrap items-center gap-1 rounded border border-line px-1.5">
-      <Image aria-label="picture" className="size-3.5 text-muted" />
-      <Address to={src}>{alt || src || 'picture'}</Address>
+      <Image aria-label="image" className="size-3.5 text-muted" />
+      <Address to={src}>{alt || src || 'image'}</Address>
     </span>
   );
 }

@@ -1,6 +1,6 @@
 /**
- * Notifications on this very device: whether it can have them, and what to do where it cannot; turning them on and off. The
- * browser holds the subscription, the service holds the record of it; they know each other by the endpoint's fingerprint.
+ * Push notifications on this device: whether the browser supports them, and turning them on and off. The browser holds the
+ * subscription and the service has a record of it; the endpoint's fingerprint identifies both.
  */
 import { Problem } from '../../core/problem.ts';
 import type { PushKind } from '../../features/notifications/rules.ts';
@@ -8,16 +8,16 @@ import { type Answered, all, call } from '../api/client.ts';
 
 export type DeviceRecord = Answered<'createPushSubscription'>;
 
-/** What a device is told. */
-export interface Wishes {
+/** Which notifications a device receives. */
+export interface Preferences {
   kinds: PushKind[];
   with_commands: boolean;
   of_others: boolean;
 }
 
 /**
- * `insecure`: the page came without TLS. `install`: this system wants the page on its home screen first. `denied`: the
- * person, or the browser's policy, refused once.
+ * `insecure`: the page was loaded without TLS. `install`: the system requires the page on the home screen first. `denied`:
+ * the user or a browser policy denied permission.
  */
 export type Ability = 'able' | 'insecure' | 'install' | 'unsupported' | 'denied';
 
@@ -32,57 +32,63 @@ export function ability(): Ability {
   return Notification.permission === 'denied' ? 'denied' : 'able';
 }
 
-/** The browser's subscription; null when there is none. */
+/** The browser's subscription; null if there is none. */
 export async function subscriptionHere(): Promise<PushSubscription | null> {
   if (ability() !== 'able') return null;
   const worker = await navigator.serviceWorker.getRegistration();
   return (await worker?.pushManager.getSubscription()) ?? null;
 }
 
-/** As the service names an endpoint. */
+/** The fingerprint by which the service identifies an endpoint. */
 export async function fingerprintOf({ endpoint }: { endpoint: string }): Promise<string> {
   return base64url(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(endpoint)));
 }
 
-/** Asks the person, the browser and the service. Throws what any of them answers. */
-export async function turnOn(wishes: Wishes, before: PushSubscription | null = null): Promise<DeviceRecord> {
+/** Asks the user for permission, then subscribes at the browser and the service. Throws the first failure. */
+export async function turnOn(
+  preferences: Preferences,
+  before: PushSubscription | null = null,
+): Promise<DeviceRecord> {
   if ((await Notification.requestPermission()) !== 'granted') {
-    throw new Error('The browser was not allowed to show notifications.');
+    throw new Error('The browser may not show notifications. Allow them in its settings for this page.');
   }
   await navigator.serviceWorker.register('/sw.js');
   const worker = await navigator.serviceWorker.ready;
   const { public_key } = await call('getPushKey');
   const replaces = before?.endpoint;
-  // One that was made for another key has to go first.
+  // A subscription for another key must be removed first.
   const known = before ?? (await worker.pushManager.getSubscription());
   if (known && keyOf(known) !== public_key) await known.unsubscribe();
   const made = await worker.pushManager.subscribe({
     userVisibleOnly: true,
     applicationServerKey: public_key,
   });
-  return tell(made, public_key, wishes, replaces === made.endpoint ? undefined : replaces);
+  return register(made, public_key, preferences, replaces === made.endpoint ? undefined : replaces);
 }
 
-/** Changes what this device is told. */
-export async function change(subscription: PushSubscription, wishes: Wishes): Promise<DeviceRecord> {
-  return tell(subscription, keyOf(subscription), wishes);
+/** Changes which notifications this device receives. */
+export async function change(
+  subscription: PushSubscription,
+  preferences: Preferences,
+): Promise<DeviceRecord> {
+  return register(subscription, keyOf(subscription), preferences);
 }
 
-/** Here and, where its record is known, at the service. */
+/** Unsubscribes the browser and, if `device` is given, deletes its record. */
 export async function turnOff(device: DeviceRecord | undefined): Promise<void> {
   await forgetHere();
   if (!device) return;
   await call('deletePushSubscription', { params: { subscription_id: device.id } }).catch(unlessGone);
 }
 
-/** After signing out: the service has forgotten this device already. */
+/** Unsubscribes the browser. The service removes the record when the user signs out. */
 export async function forgetHere(): Promise<void> {
   await (await subscriptionHere())?.unsubscribe();
 }
 
 /**
- * Once the page is open: a device whose keys are no more subscribes again, one whose person has signed in anew belongs to
- * that sign-in, and one that the service has forgotten forgets too.
+ * Called when a page opens. Subscribes again if the service's keys changed, attaches the subscription to a new sign-in, and
+ * unsubscribes if the service has no record of it.
  */
 export async function keepUp(): Promise<void> {
   const here = await subscriptionHere();
@@ -98,10 +104,10 @@ export async function keepUp(): Promise<void> {
   else if (!device.current || device.status === 'expired') await change(here, device);
 }
 
-async function tell(
+async function register(
   subscription: PushSubscription,
   public_key: string | undefined,
-  { kinds, with_commands, of_others }: Wishes,
+  { kinds, with_commands, of_others }: Preferences,
   replaces?: string,
 ): Promise<DeviceRecord> {
   const { endpoint = '', keys = {} } = subscription.toJSON();
@@ -116,7 +122,7 @@ async function tell(
   });
 }
 
-/** The service's key that the browser subscribed with. */
+/** The service's public key with which the browser subscribed. */
 function keyOf({ options }: PushSubscription): string | undefined {
   return options.applicationServerKey ? base64url(options.applicationServerKey) : undefined;
 }

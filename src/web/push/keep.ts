@@ -1,21 +1,21 @@
-/** What an open page does for notifications, beside their settings. */
+/** Keeps push notifications consistent with an open page. */
 import { useEffect } from 'react';
 import type { ElicitationRecord, ReviewRecord } from '../api/queries.ts';
 
 /** Prefixes of notification tags. */
 const [REVIEW, ELICITATION] = ['review-', 'elicitation-'];
 
-/** Brings this device's subscription up to date with the service, once per page. */
-export function useKeptUp(user_id: string | undefined): void {
+/** Synchronizes this device's subscription with the service, once per page. */
+export function useSyncedSubscription(user_id: string | undefined): void {
   useEffect(() => {
     if (user_id === undefined || !('Notification' in window) || Notification.permission !== 'granted') return;
-    // Few devices are subscribed, so the rest need not load what it takes. The next page tries again.
+    // Few devices are subscribed, so the code is loaded only for those. The next page tries again.
     import('./device.ts').then(({ keepUp }) => keepUp()).catch(() => {});
   }, [user_id]);
 }
 
-/** What is answered here need not wait for the service to say so. */
-export function useTidied(
+/** Closes notifications about reviews and elicitations that are no longer pending. */
+export function useClosedNotifications(
   reviews: readonly ReviewRecord[],
   elicitations: readonly ElicitationRecord[],
 ): void {

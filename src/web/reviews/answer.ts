@@ -1,16 +1,15 @@
-/** Answering permission reviews. Whoever is second hears who was first: a state of the card, not an error. */
+/** Answering permission reviews. If somebody else answered first, the card shows that answer instead of an error. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef } from 'react';
 import { Problem } from '../../core/problem.ts';
 import { keepAnswered } from '../api/answered.ts';
 import { call, newKey } from '../api/client.ts';
+import { keys as queryKeys } from '../api/keys.ts';
 import type { ReviewRecord } from '../api/queries.ts';
-
-const KEYS = { one: 'review', list: 'reviews' };
 
 export type Reply =
   | { type: 'option'; option_id: string }
-  /** Ends the agent's turn; the agent hears `cancelled`. */
+  /** Ends the agent's turn; the agent gets the outcome `cancelled`. */
   | { type: 'cancel_turn' };
 
 interface Asked {
@@ -23,7 +22,7 @@ export function useAnswer(asked: Asked) {
   return useMutation({ mutationFn: (reply: Reply) => give(asked, reply) });
 }
 
-/** The same answer, tried again, is one act. */
+/** Repeats of the same answer have the same idempotency key. */
 export function useReply(): (asked: Asked, reply: Reply) => Promise<void> {
   const queries = useQueryClient();
   const keys = useRef(new Map<string, string>());
@@ -31,7 +30,8 @@ export function useReply(): (asked: Asked, reply: Reply) => Promise<void> {
     const act = JSON.stringify([asked.review_id, reply]);
     const key = keys.current.get(act) ?? newKey();
     keys.current.set(act, key);
-    keepAnswered(queries, KEYS, await answered(asked, reply, key));
+    const cached = { one: queryKeys.review(asked.review_id), list: queryKeys.reviews };
+    keepAnswered(queries, cached, await answered(asked, reply, key));
   };
 }
 
@@ -53,7 +53,7 @@ async function answered(
   }
 }
 
-/** False: there is no turn, or whoever answers may not drive the agent; then only the question can be cancelled. */
+/** False: there is no turn, or the user may not cancel it; then only the review can be cancelled. */
 async function cancelsTurn(agent_id: string): Promise<boolean> {
   try {
     await call('cancelTurn', { params: { agent_id } });

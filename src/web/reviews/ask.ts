@@ -1,4 +1,4 @@
-/** A permission review or an elicitation: what waits for a person's answer. */
+/** A permission review or an elicitation: a request that waits for a user's answer. */
 import type { ElicitationRecord, ReviewRecord } from '../api/queries.ts';
 
 export type Ask = ReviewRecord | ElicitationRecord;

@@ -1,6 +1,6 @@
 /**
- * One permission review: what is asked, everything that is needed to decide, and the agent's own options in its own words
- * and order. Digits answer only while the focus is inside; a card never takes the focus by itself.
+ * One permission review: the request, everything needed to decide, and the options with the agent's texts and order. Number
+ * keys answer only while the card has the focus; a card never takes the focus by itself.
  */
 import { Link } from '@tanstack/react-router';
 import { Check, CircleSlash, TriangleAlert } from 'lucide-react';
@@ -18,13 +18,13 @@ import { Refused } from '../ui/states.tsx';
 import { Ago, spanText } from '../ui/time.tsx';
 import { type Reply, useAnswer } from './answer.ts';
 import { Evidence } from './evidence.tsx';
-import { askerWords, optionGroups, type Question, settledWords } from './question.ts';
+import { askerText, optionGroups, type Question, settledText } from './question.ts';
 
 export interface ReviewCardProps {
   question: Question;
   agent: AgentRecord | undefined;
   team?: string | undefined;
-  /** Names the agent, where the card does not stand in its conversation. */
+  /** Shows the agent's name, if the card is not in its conversation. */
   named?: boolean;
   className?: string;
   ref?: Ref<HTMLElement>;
@@ -79,17 +79,17 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
           call.tool_kind === 'execute' && 'font-mono',
         )}
       >
-        <bdi>{visible(call.title) || 'Something that the agent gives no name'}</bdi>
+        <bdi>{visible(call.title) || 'Untitled request'}</bdi>
       </p>
       <Where question={question} agent={agent} team={team} />
       {question.too_large !== null && (
         <p className="text-needs">
-          The agent's words are too large to be shown ({question.too_large} bytes).
+          The request is too large to show ({question.too_large} bytes). Open the agent's Events tab.
         </p>
       )}
       <Evidence call={call} workdir={agent?.workdir} />
       <Options options={options} disabled={!online || answer.isPending} onChoose={give} />
-      {!online && <p className="text-muted">You are offline: an answer cannot be sent.</p>}
+      {!online && <p className="text-muted">You are offline. Answer when you are connected again.</p>}
       <Refused error={answer.error} />
       <footer className="flex flex-wrap items-center justify-between gap-2 border-line border-t pt-1 text-muted text-sm">
         <span>{answer.isPending ? 'Answering…' : <KeysHint count={options.length} />}</span>
@@ -106,10 +106,10 @@ function OpenCard({ question, agent, team, named, className, ref }: ReviewCardPr
 }
 
 function KeysHint({ count }: { count: number }) {
-  if (count === 0) return 'The agent offers no answer.';
+  if (count === 0) return 'The agent offers no options. Cancel the turn to continue.';
   return (
     <span className="pointer-coarse:hidden">
-      {count === 1 ? 'Key 1 answers here' : `Keys 1–${Math.min(9, count)} answer here`}
+      {count === 1 ? 'Press 1 to answer' : `Press 1–${Math.min(9, count)} to answer`}
     </span>
   );
 }
@@ -172,7 +172,7 @@ function OptionButton({
   onChoose: (reply: Reply) => void;
 }) {
   const onClick = (event: MouseEvent) => {
-    // The second press of a double click may meet the next card, which has moved to where this one was.
+    // The second click of a double click may hit the next card, which has moved into this place.
     if (event.detail <= 1) onChoose({ type: 'option', option_id: option.option_id });
   };
   return (
@@ -217,10 +217,10 @@ function Where({ question, agent, team }: Pick<ReviewCardProps, 'question' | 'ag
       )}
       {asker !== null && (
         <span className={cx('min-w-0 break-all', asker.unknown_session ? 'text-needs' : 'text-text')}>
-          <bdi>{askerWords(asker)}</bdi>
+          <bdi>{askerText(asker)}</bdi>
         </span>
       )}
-      {routed_to !== null && <span>put before {routed_to}</span>}
+      {routed_to !== null && <span>routed to {routed_to}</span>}
     </p>
   );
 }
@@ -246,7 +246,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       ref={ref}
       tabIndex={-1}
       data-review={question.review_id}
-      aria-label={`${call.title}: ${settledWords(question, me)}`}
+      aria-label={`${call.title}: ${settledText(question, me)}`}
       className={cx(
         'flex min-w-0 flex-wrap items-center gap-x-2 rounded-md border border-line px-3 py-1 text-sm',
         className,
@@ -255,7 +255,7 @@ function SettledCard({ question, agent, named, className, ref }: ReviewCardProps
       <Icon aria-hidden className="size-3.5 shrink-0 text-muted" />
       {named && <AgentName question={question} agent={agent} />}
       <span className="min-w-0 break-words">
-        <bdi>{visible(settledWords(question, me))}</bdi>
+        <bdi>{visible(settledText(question, me))}</bdi>
         {settled?.type !== 'over' && settled_at !== null && (
           <span className="text-muted"> · waited {spanText(settled_at - asked_at)}</span>
         )}

@@ -1,18 +1,18 @@
-/** What a change does to a file, line by line, with a little of what stands around it (pure). */
+/** A change of a file as diff lines with a few lines of context (pure). */
 import { structuredPatch } from 'diff/lib/patch/create.js';
 
 export interface DiffLine {
   readonly kind: 'added' | 'removed' | 'same' | 'gap';
   readonly text: string;
-  /** In the new file, for those that it has; else in the old one. */
+  /** The line number in the new file, or in the old file for removed lines. */
   readonly number: number | null;
 }
 
-/** Beyond so many changes it is not worth comparing. */
+/** With more changes, a comparison is slow and its result unreadable. */
 const EDITS_MAX = 1_000;
 const CONTEXT = 3;
 
-/** Null: too little in common to be compared. */
+/** Null if the texts have too little in common. */
 export function diffLines(before: string | null, after: string): DiffLine[] | null {
   const options = { context: CONTEXT, maxEditLength: EDITS_MAX };
   const patch = structuredPatch('', '', before ?? '', after, undefined, undefined, options);

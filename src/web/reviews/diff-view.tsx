@@ -1,4 +1,4 @@
-/** A change of one file, as lines; more of them than fit are behind a button, or where the caller says. */
+/** The diff of one file. A long diff is folded behind a button, or replaced with `elsewhere`. */
 import { type ReactNode, useMemo, useState } from 'react';
 import type { Diff } from '../../acp/transcript/calls.ts';
 import { visible } from '../../core/visible.ts';
@@ -17,7 +17,7 @@ const looks: Record<DiffLine['kind'], { mark: string; word: string; className: s
   gap: { mark: '⋯', word: '', className: 'text-muted' },
 };
 
-/** `elsewhere`: shown instead of a diff that is too long to stand here. */
+/** `elsewhere`: shown instead of a long diff, such as a link to it. */
 export function DiffView({
   diff,
   workdir,
@@ -59,13 +59,17 @@ export function DiffView({
               ))}
             </div>
           </ScrollBox>
-          {lines === null && <p className="px-2 py-1 text-muted">Too different to be shown line by line.</p>}
+          {lines === null && (
+            <p className="px-2 py-1 text-muted">
+              The versions have too little in common for a line-by-line diff.
+            </p>
+          )}
           {lines !== null && many && !all && (
             <Button look="quiet" className="w-full" onClick={() => setAll(true)}>
               Show all {lines.length} lines
             </Button>
           )}
-          {diff.cut && <p className="px-2 py-1 text-muted">Only the beginning of the file is shown here.</p>}
+          {diff.cut && <p className="px-2 py-1 text-muted">Only the beginning of the file is shown.</p>}
         </>
       )}
     </figure>

@@ -1,5 +1,4 @@
-/** What a question is about, in full: nobody should allow what they cannot see. */
-
+/** The complete content of a permission request, so that users see what they allow. */
 import type { Call } from '../../acp/transcript/calls.ts';
 import { visible } from '../../core/visible.ts';
 import { CodeBlock } from '../prose/code.tsx';
@@ -31,7 +30,7 @@ export function Evidence({ call, workdir }: { call: Call; workdir: string | unde
           return <RawView key={key} label={content.part.type} value={content.part} />;
         return <RawView key={key} label={content.type} value={content} />;
       })}
-      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more are not shown.</p>}
+      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more not shown.</p>}
       {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
     </div>
   );

@@ -1,4 +1,4 @@
-/** A path as people read it where the folder is said elsewhere (pure): inside it without it, outside it whole. */
+/** A path for display (pure): relative if it is inside the folder, otherwise complete. */
 import { visible } from '../../core/visible.ts';
 
 export function pathIn(path: string, workdir: string | undefined): string {

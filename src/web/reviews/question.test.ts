@@ -7,13 +7,13 @@ import type { ReviewRecord } from '../api/queries.ts';
 import { diffLines } from './diff-lines.ts';
 import { pathIn } from './paths.ts';
 import {
-  askerWords,
+  askerText,
   commandIn,
   commonOptions,
   optionGroups,
   questionIn,
   questionOf,
-  settledWords,
+  settledText,
 } from './question.ts';
 
 const options = [
@@ -42,14 +42,14 @@ const item: Permission = {
   too_large: null,
 };
 
-const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledWords(questionOf(review(fields)), me);
+const says = (fields: Partial<ReviewRecord>, me = 'ana') => settledText(questionOf(review(fields)), me);
 
 test('a settled question says what was chosen, by whom, or that it is no longer needed', () => {
   expect(questionOf(review()).settled).toBeNull();
   const answered = { status: 'answered', option_id: 'a', answered_by: 'ana' } as const;
   expect(says(answered)).toBe('Allow once · ana');
   expect(says(answered, 'leo')).toBe('Answered by ana: Allow once');
-  expect(says({ ...answered, delivery: 'undeliverable' })).toContain('no longer waited');
+  expect(says({ ...answered, delivery: 'undeliverable' })).toContain('no longer waiting');
   expect(says({ status: 'cancelled', answered_by: 'leo' })).toBe('Turn cancelled · leo');
   expect(says({ status: 'cancelled' })).toBe('No longer needed');
   expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
@@ -119,7 +119,7 @@ test('a sub-agent’s question names it, with hidden characters made visible', (
   const asker = { id: 's1', name: 'explo\u202erer', unknown_session: false };
   expect(questionOf(review({ subagent: asker })).asker).toEqual(asker);
   expect(questionIn({ ...item, asker }, 'agt_1', undefined).asker).toEqual(asker);
-  expect(askerWords(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
-  expect(askerWords({ ...asker, name: null })).toBe('asked by sub-agent s1');
-  expect(askerWords({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
+  expect(askerText(asker)).toBe('asked by sub-agent explo⟦U+202E⟧rer');
+  expect(askerText({ ...asker, name: null })).toBe('asked by sub-agent s1');
+  expect(askerText({ ...asker, unknown_session: true })).toBe('asked in an unknown session, s1');
 });

@@ -1,6 +1,6 @@
 /**
- * A permission review as its card shows it, whether it comes from the list of reviews or from an agent's log (pure). A review
- * that the list has is the truth about its answer; the log alone shows old ones.
+ * A permission review as its card shows it, from the list of reviews or from an agent's log (pure). The record in the list
+ * is authoritative; the log is used for reviews that are no longer listed.
  */
 import { readToolCall } from '../../acp/tool-calls.ts';
 import { type Call, callOf } from '../../acp/transcript/calls.ts';
@@ -11,7 +11,7 @@ import type { ReviewRecord } from '../api/queries.ts';
 export type Settled =
   | { readonly type: 'chosen'; readonly option: string; readonly by: string | null }
   | { readonly type: 'cancelled'; readonly by: string }
-  /** Nobody has to answer any more. */
+  /** No answer is needed any more. */
   | { readonly type: 'over'; readonly why: 'withdrawn' | 'expired' };
 
 export interface Question {
@@ -19,9 +19,9 @@ export interface Question {
   readonly agent_id: string;
   readonly team_id: string | null;
   readonly member: string | null;
-  /** The sub-agent that asks; null: the agent itself. */
+  /** The sub-agent that asked; null: the agent itself. */
   readonly asker: Asker | null;
-  /** Before whom it was put; null: everybody who may answer. */
+  /** The actor it is routed to; null: everybody who may answer. */
   readonly routed_to: string | null;
   readonly call: Call;
   readonly options: readonly Option[];
@@ -30,7 +30,7 @@ export interface Question {
   readonly settled_at: number | null;
   readonly settled: Settled | null;
   readonly undeliverable: boolean;
-  /** Its size, where the agent's words were too large to be kept. */
+  /** Its size in bytes, if the request was too large to keep. */
   readonly too_large: number | null;
 }
 
@@ -62,7 +62,7 @@ function settledOf({ status, option_id, options, answered_by }: ReviewRecord): S
   return answered_by === null ? { type: 'over', why: 'withdrawn' } : { type: 'cancelled', by: answered_by };
 }
 
-/** `review`: what the list has of it. An end that only one of the two tells is an end. */
+/** `review`: the record in the list. A review that either of the two reports as settled is settled. */
 export function questionIn(item: Permission, agent_id: string, review: ReviewRecord | undefined): Question {
   const settled = itemSettled(item);
   const settled_at = item.settled_ts === null ? null : item.settled_ts * 1000;
@@ -98,10 +98,10 @@ function itemSettled({ outcome, answered_by: by }: Permission): Settled | null {
     : { type: 'over', why: 'withdrawn' };
 }
 
-/** What a settled card says. `me`: the name of who reads it. */
-export function settledWords({ settled, undeliverable }: Question, me: string | null): string {
+/** The text of a settled card. `me`: the username of the viewer. */
+export function settledText({ settled, undeliverable }: Question, me: string | null): string {
   if (settled === null) return '';
-  const lost = undeliverable ? ' · the agent no longer waited for it' : '';
+  const lost = undeliverable ? ' · the agent was no longer waiting' : '';
   switch (settled.type) {
     case 'chosen': {
       const { option, by } = settled;
@@ -115,8 +115,8 @@ export function settledWords({ settled, undeliverable }: Question, me: string | 
   }
 }
 
-/** Who asks, if not the agent itself. */
-export function askerWords({ id, name, unknown_session }: Asker): string {
+/** Who asked, if it was not the agent itself. */
+export function askerText({ id, name, unknown_session }: Asker): string {
   if (unknown_session) return `asked in an unknown session, ${visible(id)}`;
   return `asked by sub-agent ${visible(name ?? id)}`;
 }
@@ -125,7 +125,7 @@ export function isLasting({ kind }: Pick<Option, 'kind'>): boolean {
   return kind.endsWith('_always');
 }
 
-/** Pieces of the options in the agent's order: where a lasting one begins or ends there is a gap. */
+/** Groups neighbouring options that are lasting or not, in the agent's order. */
 export function optionGroups(options: readonly Option[]): { lasting: boolean; options: Option[] }[] {
   const groups: { lasting: boolean; options: Option[] }[] = [];
   for (const option of options) {
@@ -136,17 +136,17 @@ export function optionGroups(options: readonly Option[]): { lasting: boolean; op
   return groups;
 }
 
-/** What will be run, where the agent says so apart from the title. */
+/** The command to run, if the agent gives it separately from the title. */
 export function commandIn({ raw_input }: Call): string | null {
   const value = raw_input?.value;
   if (typeof value !== 'object' || value === null) return null;
   const { command, cmd } = value as { command?: unknown; cmd?: unknown };
-  const told = command ?? cmd;
-  if (typeof told === 'string') return told;
-  return Array.isArray(told) && told.every((word) => typeof word === 'string') ? told.join(' ') : null;
+  const given = command ?? cmd;
+  if (typeof given === 'string') return given;
+  return Array.isArray(given) && given.every((arg) => typeof arg === 'string') ? given.join(' ') : null;
 }
 
-/** The one-time options that every one of these questions has in the same words. */
+/** The one-time options that all questions have with the same name and kind. */
 export function commonOptions(questions: readonly Question[]): Option[] {
   const [first, ...others] = questions;
   if (!first) return [];

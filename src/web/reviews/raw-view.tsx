@@ -1,4 +1,4 @@
-/** Any JSON, folded until somebody wants to see it. */
+/** Any value as JSON, folded by default. */
 import { useState } from 'react';
 import { visible } from '../../core/visible.ts';
 import { ScrollBox } from '../ui/scroll-box.tsx';

@@ -1,4 +1,4 @@
-/** How it looks, and which keys work: kept in this browser. */
+/** Theme and shortcuts, stored in the browser. */
 import { useSyncExternalStore } from 'react';
 
 const KEY = 'svc.appearance';

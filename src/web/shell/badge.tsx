@@ -1,4 +1,4 @@
-/** Whether what is on the screen is live, in the contract's exact words. After a minute without, a way out. */
+/** The badge that shows whether the page is live, with the texts of the contract. After a minute it offers a reload. */
 import { Circle, CircleCheck, CloudOff, LoaderCircle, type LucideIcon } from 'lucide-react';
 import { useStreams } from '../live/streams.ts';
 import type { BadgeState } from '../streams/badge.ts';
@@ -17,7 +17,7 @@ export function Badge() {
   const { icon: Icon, colour } = looks[badge];
   return (
     <span className="flex min-w-0 flex-wrap items-center gap-x-2 text-sm">
-      {/* As wide as its longest words, so that nothing moves when they change. */}
+      {/* As wide as its longest text, so that nothing moves when it changes. */}
       <span
         role="status"
         data-badge

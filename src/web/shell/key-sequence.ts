@@ -1,4 +1,4 @@
-/** Which command a row of key presses means. Pure: time comes with each press. */
+/** Recognizes sequences of key presses as commands. Pure: each press has its time. */
 import { jumps } from './key-table.ts';
 
 export type KeyCommand =
@@ -7,13 +7,13 @@ export type KeyCommand =
   | { do: 'filter' }
   | { do: 'go'; to: (typeof jumps)[keyof typeof jumps]['to'] };
 
-/** So long the letter after `g` may take. */
+/** How long the sequence waits for the letter after `g`. */
 const WAIT_MS = 1500;
 
 export class KeySequence {
   #g_until = 0;
 
-  /** Whether the press belongs to a row that has begun, whatever the letter does elsewhere. */
+  /** Whether the next press belongs to a sequence. */
   isWaiting(at_ms: number): boolean {
     return at_ms < this.#g_until;
   }

@@ -1,4 +1,4 @@
-/** The table of keys as people read it. */
+/** The list of keyboard shortcuts. */
 import { useAppearance } from './appearance.ts';
 import { keyTable } from './key-table.ts';
 

@@ -1,11 +1,11 @@
-/** Every key that does something, once: the sheet and the settings are made from this table, and so are the jumps. */
+/** All keyboard shortcuts. The sheet, the settings and the jumps use this table. */
 import { MOD } from '../ui/keys.ts';
 
 export interface KeyRow {
-  /** Pressed one after the other; alternatives are rows of their own. */
+  /** Keys pressed in order; alternatives are separate rows. */
   keys: readonly string[];
   does: string;
-  /** Works with a modifier, so also where single keys are turned off. */
+  /** Also works if single-key shortcuts are off. */
   always?: true;
 }
 
@@ -24,7 +24,7 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     title: 'Everywhere',
     rows: [
       { keys: [`${MOD} K`], does: 'Search and commands', always: true },
-      { keys: ['?'], does: 'This list' },
+      { keys: ['?'], does: 'Show shortcuts' },
       { keys: ['c'], does: 'New agent' },
       { keys: ['/'], does: 'Filter' },
       ...Object.entries(jumps).map(([letter, { label }]) => ({
@@ -43,19 +43,19 @@ export const keyTable: readonly { title: string; rows: readonly KeyRow[] }[] = [
     ],
   },
   {
-    title: 'An agent',
+    title: 'Agent page',
     rows: [
       { keys: ['['], does: 'Previous agent' },
       { keys: [']'], does: 'Next agent' },
       { keys: ['n'], does: 'Next failure or change' },
       { keys: ['p'], does: 'Previous failure or change' },
-      { keys: ['End'], does: 'Jump to what is live', always: true },
+      { keys: ['End'], does: 'Jump to latest', always: true },
       { keys: [`${MOD} ⏎`], does: 'Send', always: true },
-      { keys: ['.', '.'], does: 'Stop the turn' },
+      { keys: ['.', '.'], does: 'Cancel turn, or stop the agent' },
     ],
   },
   {
-    title: 'A permission card that has the focus',
+    title: 'Focused permission card',
     rows: [{ keys: ['1 … 9'], does: 'Answer with that option' }],
   },
 ];

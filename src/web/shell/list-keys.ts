@@ -1,6 +1,6 @@
 /**
- * `j` and `k` move through a list, Enter opens, Esc closes. A row is any element with `data-row` in the container; what
- * gets the focus is the row where it can have it, else the first thing in it that can. Off where single keys are off.
+ * `j` and `k` move through a list, Enter opens, Esc closes. A row is any element with `data-row` in the container. The row
+ * gets the focus, or the first focusable element in it. Disabled if single-key shortcuts are off.
  */
 import { type RefObject, useLayoutEffect, useRef } from 'react';
 import { hasModifier, isTyping } from '../ui/keys.ts';
@@ -10,9 +10,9 @@ const FOCUSABLE =
   'a[href],button:not(:disabled),input:not(:disabled),select,textarea,[tabindex]:not([tabindex="-1"])';
 
 export interface ListKeys {
-  /** Enter on a row that is no link or button itself; without it the row is clicked. */
+  /** Called on Enter on a row that is not a link or button; the default is to click the row. */
   onOpen?: (row: HTMLElement) => void;
-  /** Esc; without it the row loses the focus. */
+  /** Called on Esc; by default the row loses the focus. */
   onClose?: () => void;
 }
 
@@ -20,8 +20,8 @@ export function useListKeys(
   container: RefObject<HTMLElement | null>,
   { onOpen, onClose }: ListKeys = {},
 ): void {
-  const told = useRef({ onOpen, onClose });
-  told.current = { onOpen, onClose };
+  const latest = useRef({ onOpen, onClose });
+  latest.current = { onOpen, onClose };
   useLayoutEffect(() => {
     const press = (event: KeyboardEvent) => {
       if (event.defaultPrevented || hasModifier(event) || isTyping(event) || !container.current) return;
@@ -38,13 +38,13 @@ export function useListKeys(
           break;
         }
         case 'Enter':
-          // A link or a button in the row opens by itself.
+          // The browser handles a focused link or button in the row.
           if (!row || document.activeElement !== row || row.matches('a[href],button')) return;
-          if (told.current.onOpen) told.current.onOpen(row);
+          if (latest.current.onOpen) latest.current.onOpen(row);
           else row.click();
           break;
         case 'Escape':
-          if (told.current.onClose) told.current.onClose();
+          if (latest.current.onClose) latest.current.onClose();
           else if (row) (document.activeElement as HTMLElement).blur();
           else return;
           break;
@@ -58,7 +58,7 @@ export function useListKeys(
   }, [container]);
 }
 
-/** Where a step leads from row `at` of `count`; -1 is before the first. It stays within the list. */
+/** The row after a step from row `at` of `count`, within the list; -1 is before the first row. */
 export function nextRow(at: number, step: 1 | -1, count: number): number {
   return Math.min(Math.max(at + step, 0), count - 1);
 }

@@ -1,12 +1,12 @@
-/** What of many things a person means by a few letters. Pure, and quick with thousands of agents. */
+/** The search of the command palette. Pure, and fast with thousands of agents. */
 
 export interface Findable {
   label: string;
-  /** Also found by this, such as an id or a kind. */
+  /** More text to search, such as an id or a kind. */
   also?: string;
 }
 
-/** The best `max`, in their order where they are equally good. Every word has to be in it. */
+/** The best `max` matches; equal ones keep their order. Every word must match. */
 export function find<T extends Findable>(things: readonly T[], sought: string, max: number): T[] {
   const words = sought.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return things.slice(0, max);
@@ -21,7 +21,7 @@ export function find<T extends Findable>(things: readonly T[], sought: string, m
     .map(({ thing }) => thing);
 }
 
-/** Lower is better: a word at the beginning, at the beginning of a part, anywhere in the label, elsewhere. */
+/** Lower is better: a match at the beginning, at a word boundary, elsewhere in the label, in the other text. */
 function rankOf({ label, also = '' }: Findable, words: readonly string[]): number | null {
   const text = label.toLowerCase();
   let rank = 0;

@@ -1,4 +1,4 @@
-/** Search and commands. What it needs is loaded after the page, so that it is there when somebody types. */
+/** Loads the command palette after the page, so that it opens without delay. */
 import { lazy, Suspense, useEffect } from 'react';
 import type { PaletteProps } from './palette-dialog.tsx';
 
@@ -9,7 +9,7 @@ const LOAD_AFTER_MS = 2000;
 
 export function Palette(props: PaletteProps & { open: boolean }) {
   useEffect(() => {
-    // Where it cannot be loaded now, it is tried again when it is opened.
+    // If this fails, opening the palette tries again.
     const timer = setTimeout(() => load().catch(() => {}), LOAD_AFTER_MS);
     return () => clearTimeout(timer);
   }, []);

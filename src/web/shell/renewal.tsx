@@ -1,7 +1,7 @@
-/** Renews the session while its tab is looked at; where it cannot, asks for the password over the page, which stays. */
+/** Renews the session while the tab is visible. Near its absolute end, asks for the password without leaving the page. */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useEffect, useState } from 'react';
-import { call, wordsOf } from '../api/client.ts';
+import { call, errorMessage } from '../api/client.ts';
 import { isEnding, renewIfDue } from '../api/renewal.ts';
 import { session, useSession } from '../api/session.ts';
 import { Button } from '../ui/button.tsx';
@@ -55,7 +55,8 @@ function Ask({ username, ends_at, onLater }: { username: string; ends_at: number
       title="Stay signed in?"
       description={
         <>
-          You are signed out at <Clock at={ends_at} />. With your password you stay, and this page as it is.
+          Your session ends at <Clock at={ends_at} />. Enter your password to stay signed in and keep this
+          page.
         </>
       }
     >
@@ -63,7 +64,7 @@ function Ask({ username, ends_at, onLater }: { username: string; ends_at: number
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField
           label={`Password of ${username}`}
-          error={login.error && wordsOf(login.error)}
+          error={login.error && errorMessage(login.error)}
           type="password"
           name="password"
           autoComplete="current-password"

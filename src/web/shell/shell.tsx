@@ -1,4 +1,4 @@
-/** The frame around every screen: where one can go, whether it is live, and what waits for an answer. */
+/** The frame around every screen: navigation, live badge and pending approvals. */
 import { CSPProvider } from '@base-ui/react/csp-provider';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useNavigate, useRouterState } from '@tanstack/react-router';
@@ -24,8 +24,8 @@ import {
   type ReviewRecord,
   reviewsQuery,
 } from '../api/queries.ts';
-import { useSession } from '../api/session.ts';
-import { useKeptUp, useTidied } from '../push/keep.ts';
+import { type Session, useSession } from '../api/session.ts';
+import { useClosedNotifications, useSyncedSubscription } from '../push/keep.ts';
 import { cx } from '../ui/cx.ts';
 import { Dialog } from '../ui/dialog.tsx';
 import { MOD } from '../ui/keys.ts';
@@ -53,14 +53,14 @@ const places: readonly Place[] = [
   { to: '/users', label: 'Users', icon: Users, root: true },
   { to: '/audit', label: 'Audit', icon: ScrollText, root: true },
   { to: '/settings', label: 'Settings', icon: Settings },
-  { to: '/reader', label: 'API', icon: Braces },
+  { to: '/docs', label: 'API', icon: Braces },
 ];
 const NONE: readonly ReviewRecord[] = [];
 const NO_ELICITATIONS: readonly ElicitationRecord[] = [];
-/** What the bar at a phone's thumb holds; the rest is behind More. */
-const atThumb = ['/approvals', '/agents', '/teams'];
+/** The pages in the bottom bar on phones; the rest is in the menu More. */
+const bottom_bar = ['/approvals', '/agents', '/teams'];
 
-/** Base UI's own style elements would be against the page's policy. */
+/** The page's policy forbids the style elements that Base UI would add. */
 export function Shell() {
   return (
     <CSPProvider disableStyleElements>
@@ -73,29 +73,14 @@ export function Shell() {
 
 function Frame() {
   const session = useSession();
-  const navigate = useNavigate();
-  const path = useRouterState({ select: ({ location }) => location.href });
   const [palette, setPalette] = useState(false);
-  const [more, setMore] = useState(false);
-  const { data: reviews = NONE } = useQuery({ ...reviewsQuery, enabled: session !== null });
-  const { data: elicitations = NO_ELICITATIONS } = useQuery({
-    ...elicitationsQuery,
-    enabled: session !== null,
-  });
-  const waiting = [...reviews, ...elicitations].filter(({ status }) => status === 'pending').length;
-  useTitle(waiting);
-  useKeptUp(session?.user.id);
-  useTidied(reviews, elicitations);
-
-  // Signed out elsewhere, or the token ended: what was written here stays in its drafts. The address is that of the sign-in
-  // page already while this one is still shown.
-  const leaving = path.startsWith('/login');
-  useEffect(() => {
-    if (session === null && !leaving) void navigate({ to: '/login', search: { to: path } });
-  }, [session, navigate, path, leaving]);
+  const waiting = usePending();
+  useSignInRedirect();
   if (session === null) return null;
 
-  const allowed = places.filter((place) => !place.root || session.user.role === 'root');
+  const { user } = session;
+  const allowed = places.filter((place) => !place.root || user.role === 'root');
+  const openPalette = () => setPalette(true);
   return (
     <div className="flex h-full flex-col md:flex-row">
       <a
@@ -104,38 +89,13 @@ function Frame() {
       >
         Skip to content
       </a>
-      <nav
-        aria-label="Main"
-        className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-surface p-2 md:flex"
-      >
-        <div className="flex items-center justify-between px-2 pt-1 pb-2">
-          <span className="font-semibold text-lg">svc</span>
-          <button
-            type="button"
-            onClick={() => setPalette(true)}
-            className="tap flex items-center gap-1 rounded-md border border-line-strong/60 bg-ground px-2 text-muted"
-          >
-            <Search aria-hidden className="size-3.5" /> <kbd className="font-sans text-xs">{MOD} K</kbd>
-            <span className="sr-only">Search and commands</span>
-          </button>
-        </div>
-        {allowed.map((place) => (
-          <NavLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
-        ))}
-        <div className="mt-auto flex flex-col gap-1 px-2 pt-3 text-muted text-sm">
-          <span className="truncate" title={`${session.user.username} (${session.user.role})`}>
-            {session.user.username}
-            {session.user.role === 'root' && ' · root'}
-          </span>
-          <Badge />
-        </div>
-      </nav>
+      <Sidebar user={user} places={allowed} waiting={waiting} onPalette={openPalette} />
       <header className="flex shrink-0 items-center justify-between gap-2 border-line border-b px-3 py-1 md:hidden">
         <span className="font-semibold">svc</span>
         <Badge />
         <button
           type="button"
-          onClick={() => setPalette(true)}
+          onClick={openPalette}
           aria-label="Search and commands"
           className="tap inline-flex min-w-11 items-center justify-center"
         >
@@ -145,12 +105,93 @@ function Frame() {
       <main id="main" tabIndex={-1} className="flex min-h-0 min-w-0 flex-1 flex-col outline-none">
         <Outlet />
       </main>
+      <BottomBar places={allowed} waiting={waiting} />
+      <Palette open={palette} onOpen={setPalette} places={allowed} />
+      <Renewal />
+      <Shortcuts onPalette={openPalette} />
+      <div aria-live="assertive" className="sr-only">
+        {waiting > 0 && `${waiting} ${waiting === 1 ? 'approval needs' : 'approvals need'} you`}
+      </div>
+    </div>
+  );
+}
+
+/** The number of pending approvals, which the tab's title and notifications follow. */
+function usePending(): number {
+  const session = useSession();
+  const enabled = session !== null;
+  const { data: reviews = NONE } = useQuery({ ...reviewsQuery, enabled });
+  const { data: elicitations = NO_ELICITATIONS } = useQuery({ ...elicitationsQuery, enabled });
+  const waiting = [...reviews, ...elicitations].filter(({ status }) => status === 'pending').length;
+  useTitle(waiting);
+  useSyncedSubscription(session?.user.id);
+  useClosedNotifications(reviews, elicitations);
+  return waiting;
+}
+
+/** Opens the sign-in page when the session ends. Unsent text is kept as drafts. */
+function useSignInRedirect(): void {
+  const signed_in = useSession() !== null;
+  const navigate = useNavigate();
+  const path = useRouterState({ select: ({ location }) => location.href });
+  // The address may already be that of the sign-in page while this page is still shown.
+  const leaving = path.startsWith('/login');
+  useEffect(() => {
+    if (!signed_in && !leaving) void navigate({ to: '/login', search: { to: path } });
+  }, [signed_in, navigate, path, leaving]);
+}
+
+function Sidebar({
+  user,
+  places: shown,
+  waiting,
+  onPalette,
+}: {
+  user: Session['user'];
+  places: readonly Place[];
+  waiting: number;
+  onPalette: () => void;
+}) {
+  return (
+    <nav
+      aria-label="Main"
+      className="hidden w-48 shrink-0 flex-col gap-0.5 border-line border-r bg-surface p-2 md:flex"
+    >
+      <div className="flex items-center justify-between px-2 pt-1 pb-2">
+        <span className="font-semibold text-lg">svc</span>
+        <button
+          type="button"
+          onClick={onPalette}
+          className="tap flex items-center gap-1 rounded-md border border-line-strong/60 bg-ground px-2 text-muted"
+        >
+          <Search aria-hidden className="size-3.5" /> <kbd className="font-sans text-xs">{MOD} K</kbd>
+          <span className="sr-only">Search and commands</span>
+        </button>
+      </div>
+      {shown.map((place) => (
+        <NavLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
+      ))}
+      <div className="mt-auto flex flex-col gap-1 px-2 pt-3 text-muted text-sm">
+        <span className="truncate" title={`${user.username} (${user.role})`}>
+          {user.username}
+          {user.role === 'root' && ' · root'}
+        </span>
+        <Badge />
+      </div>
+    </nav>
+  );
+}
+
+function BottomBar({ places: shown, waiting }: { places: readonly Place[]; waiting: number }) {
+  const [more, setMore] = useState(false);
+  return (
+    <>
       <nav
         aria-label="Main"
         className="flex shrink-0 border-line border-t bg-surface pb-[env(safe-area-inset-bottom)] md:hidden"
       >
-        {allowed
-          .filter(({ to }) => atThumb.includes(to))
+        {shown
+          .filter(({ to }) => bottom_bar.includes(to))
           .map((place) => (
             <ThumbLink key={place.to} place={place} count={place.to === '/approvals' ? waiting : 0} />
           ))}
@@ -164,19 +205,13 @@ function Frame() {
         </button>
       </nav>
       <Dialog open={more} onClose={() => setMore(false)} title="More">
-        {allowed
-          .filter(({ to }) => !atThumb.includes(to))
+        {shown
+          .filter(({ to }) => !bottom_bar.includes(to))
           .map((place) => (
             <NavLink key={place.to} place={place} count={0} onClick={() => setMore(false)} />
           ))}
       </Dialog>
-      <Palette open={palette} onOpen={setPalette} places={allowed} />
-      <Renewal />
-      <Shortcuts onPalette={() => setPalette(true)} />
-      <div aria-live="assertive" className="sr-only">
-        {waiting > 0 && `${waiting} ${waiting === 1 ? 'approval needs' : 'approvals need'} you`}
-      </div>
-    </div>
+    </>
   );
 }
 

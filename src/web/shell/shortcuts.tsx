@@ -1,6 +1,6 @@
 /**
- * Keys that work on every screen. Single keys do nothing while somebody types, under a dialog, and where they are turned
- * off; the palette's key has a modifier and always works.
+ * Keyboard shortcuts of every screen. Single keys are ignored while the user types, below a dialog, and if they are turned
+ * off. The palette's shortcut has a modifier and always works.
  */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { useLayoutEffect, useRef, useState } from 'react';
@@ -16,7 +16,7 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
   const openPalette = useRef(onPalette);
   openPalette.current = onPalette;
 
-  // Before the screen is seen: whoever sees it may press.
+  // A layout effect, so that shortcuts work as soon as the screen is visible.
   useLayoutEffect(() => {
     const sequence = new KeySequence();
     const press = (event: KeyboardEvent) => {
@@ -50,7 +50,7 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
       }
       event.preventDefault();
     };
-    // The letter after `g` is ours before any list has it: `k` is also "up".
+    // The letter after `g` must be handled before any list handles it, for example `k`.
     const second = (event: KeyboardEvent) => {
       if (sequence.isWaiting(event.timeStamp) && !hasModifier(event)) press(event);
     };
@@ -63,10 +63,10 @@ export function Shortcuts({ onPalette }: { onPalette: () => void }) {
   }, [navigate]);
 
   return (
-    <Dialog wide open={sheet} onClose={() => setSheet(false)} title="Keys">
+    <Dialog wide open={sheet} onClose={() => setSheet(false)} title="Keyboard shortcuts">
       <KeySheet />
       <p className="pt-4 text-muted">
-        Single keys can be{' '}
+        Single-key shortcuts can be{' '}
         <Link
           to="/settings/$tab"
           params={{ tab: 'shortcuts' }}

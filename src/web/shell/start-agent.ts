@@ -1,15 +1,15 @@
-/** A new agent, made and started from anywhere in the page. */
+/** Creates and starts an agent. */
 import type { SentBody } from '../../api/route.ts';
 import type { RouteOf } from '../../api/routes.ts';
-import { call, newKey, wordsOf } from '../api/client.ts';
+import { call, errorMessage, newKey } from '../api/client.ts';
 import { type AgentRecord, agentQuery, queries } from '../api/queries.ts';
-import { tell } from '../ui/toast.tsx';
+import { showToast } from '../ui/toast.tsx';
 
 export type NewAgentBody = Omit<SentBody<RouteOf<'createAgent'>>, 'start'>;
 
 /**
- * Answers the agent's id once it is made: its page opens while it starts. What then hinders the start is told, and the
- * page of the agent has the button to start it again. Throws what refuses it to be made.
+ * Returns the agent's id once it is created, so that its page opens while it starts. If the start fails, shows a toast; the
+ * agent's page has a button to start it again. Throws if the agent cannot be created.
  */
 export async function startNew(body: NewAgentBody): Promise<string> {
   const { id, name, ...record } = await call('createAgent', { body, idempotency_key: newKey() });
@@ -18,14 +18,14 @@ export async function startNew(body: NewAgentBody): Promise<string> {
   call('startAgent', { params: { agent_id: id }, idempotency_key: newKey() }).then(
     (started) => queries.setQueryData(queryKey, started),
     (error) => {
-      tell(name, wordsOf(error));
+      showToast(name, errorMessage(error));
       void queries.invalidateQueries({ queryKey });
     },
   );
   return id;
 }
 
-/** The agent that needs no key and no account, in a folder of its own. */
+/** Starts the demo agent in a new folder. It needs no API key and no account. */
 export function startDemo(): Promise<string> {
   return startNew({
     name: `demo-${new Date().toTimeString().slice(0, 5).replace(':', '')}`,

@@ -1,9 +1,9 @@
-/** `n` and `p` go to the next and the previous of what a screen counts: a failure, a change, a match. Off where single keys are off. */
+/** `n` and `p` go to the next and previous failure, change or match. Disabled if single-key shortcuts are off. */
 import { useEffect, useRef } from 'react';
 import { hasModifier, isTyping } from '../ui/keys.ts';
 import { appearance } from './appearance.ts';
 
-/** `step`: null where there is nothing to go to. */
+/** `step`: null if there is nothing to go to. */
 export function useStepKeys(step: ((direction: 1 | -1) => void) | null): void {
   const held = useRef(step);
   held.current = step;

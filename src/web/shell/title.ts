@@ -1,4 +1,4 @@
-/** The approvals that wait, where people look who look elsewhere: in the tab's title, its icon, and the app's badge. */
+/** Shows the number of pending approvals in the tab's title, its icon and the app badge. */
 import { useEffect } from 'react';
 
 let screen = '';
@@ -18,12 +18,12 @@ export function useTitle(count: number): void {
       setAppBadge?(n: number): Promise<void>;
       clearAppBadge?(): Promise<void>;
     };
-    // Only an installed app has one.
+    // Only installed apps have a badge.
     (count > 0 ? app.setAppBadge?.(count) : app.clearAppBadge?.())?.catch(() => {});
   }, [count]);
 }
 
-/** What the screen is called. */
+/** Sets the screen's name in the tab's title. */
 export function useScreenTitle(name: string): void {
   useEffect(() => {
     screen = name;

@@ -1,38 +1,39 @@
 /**
- * The stream of one agent, for everybody here who watches it: one connection, which reads where the one who is furthest
- * behind is. Who is ahead of it is given nothing twice; who comes with an earlier position has it opened again from
- * there. So each watch is given every event after its own position once and in order, wherever connections break.
+ * The stream of one agent, shared by all its subscriptions. One connection reads from the position of the subscription that
+ * is furthest behind; those ahead of it get no event twice. A subscription with an earlier position makes it reconnect
+ * from there. So each subscription receives every event after its own position once and in order, whatever connections
+ * break.
  *
- * It is read only as fast as pages take it. A page that takes nothing holds up the others for a moment; then they go on, and
- * the stream goes back for it once it takes again.
+ * It reads only as fast as pages acknowledge batches. A page that acknowledges nothing delays the others for a moment; then
+ * they continue without it, and the stream goes back once the page acknowledges again.
  */
-import { type Client, type Frame, Nudges, type StreamState } from '../../client/client.ts';
+import { type Client, type Frame, ReconnectSignal, type StreamState } from '../../client/client.ts';
 import { Batches } from './batches.ts';
 import { bounds } from './bounds.ts';
-import type { Watch } from './watch.ts';
+import type { Subscription } from './subscription.ts';
 
 interface Entry {
   frame: Frame;
-  /** Where a reader is behind it. */
+  /** The position after this event. */
   position: number;
 }
 
 export interface AgentStreamOptions {
   client: Client;
   agent_id: string;
-  /** All watches of this agent, also those that have no stream now. */
-  all: () => Iterable<Watch>;
-  /** It cannot be read at all. */
+  /** All subscriptions to this agent, including those that no stream serves now. */
+  all: () => Iterable<Subscription>;
+  /** Called when the stream cannot be read at all. */
   onFailure: (error: unknown) => void;
 }
 
 export class AgentStream {
   readonly #options: AgentStreamOptions;
-  readonly #watches = new Set<Watch>();
-  readonly #nudges = new Nudges();
+  readonly #subscriptions = new Set<Subscription>();
+  readonly #reconnect_signal = new ReconnectSignal();
   readonly #batches = new Batches<Entry>((entries) => this.#deliver(entries));
   #reading: AbortController | null = null;
-  /** Where the connection is; null before anything came of one that began at the newest events. */
+  /** The connection's position; null if it began at the newest events and has received none. */
   #position: number | null = null;
   #tail = 0;
   #state: StreamState = 'connecting';
@@ -44,55 +45,56 @@ export class AgentStream {
   }
 
   get is_empty(): boolean {
-    return this.#watches.size === 0;
+    return this.#subscriptions.size === 0;
   }
 
-  has(watch: Watch): boolean {
-    return this.#watches.has(watch);
+  has(subscription: Subscription): boolean {
+    return this.#subscriptions.has(subscription);
   }
 
-  join(watch: Watch): void {
+  join(subscription: Subscription): void {
     this.#batches.flush();
-    watch.is_parked = false;
-    if (watch.cursor === null && this.#position !== null) {
-      watch.cursor = Math.max(0, this.#position - watch.tail);
+    subscription.is_parked = false;
+    if (subscription.cursor === null && this.#position !== null) {
+      subscription.cursor = Math.max(0, this.#position - subscription.tail);
     }
-    this.#watches.add(watch);
-    watch.tell(this.#state, this.#next_attempt_at);
-    if (this.#reading === null || this.#isMissedBy(watch)) this.#open();
+    this.#subscriptions.add(subscription);
+    subscription.setState(this.#state, this.#next_attempt_at);
+    if (this.#reading === null || this.#isBehind(subscription)) this.#open();
     this.#wakeUp();
   }
 
-  /** All others leave. */
-  keep(wanted: readonly Watch[]): void {
+  /** Removes all other subscriptions. */
+  removeAllExcept(wanted: readonly Subscription[]): void {
     this.#batches.flush();
-    for (const watch of this.#watches) if (!wanted.includes(watch)) this.#watches.delete(watch);
+    for (const subscription of this.#subscriptions)
+      if (!wanted.includes(subscription)) this.#subscriptions.delete(subscription);
     this.#skip();
     this.#wakeUp();
   }
 
-  taken(watch: Watch): void {
-    watch.taken();
-    if (watch.is_parked) {
+  ack(subscription: Subscription): void {
+    subscription.ack();
+    if (subscription.is_parked) {
       this.#batches.flush();
-      watch.is_parked = false;
-      if (this.#isMissedBy(watch)) this.#open();
+      subscription.is_parked = false;
+      if (this.#isBehind(subscription)) this.#open();
     }
     this.#wakeUp();
   }
 
-  nudge(renew: boolean): void {
-    this.#nudges.nudge(renew);
+  reconnect(renew: boolean): void {
+    this.#reconnect_signal.send(renew);
   }
 
   close(): void {
     this.#batches.flush();
     this.#reading?.abort();
-    this.#watches.clear();
+    this.#subscriptions.clear();
     this.#wakeUp();
   }
 
-  #isMissedBy({ cursor, tail }: Watch): boolean {
+  #isBehind({ cursor, tail }: Subscription): boolean {
     if (cursor === null) return tail > this.#tail;
     return this.#position === null || cursor < this.#position;
   }
@@ -113,12 +115,15 @@ export class AgentStream {
     const { client, agent_id, onFailure } = this.#options;
     const query = this.#position === null ? { tail: this.#tail } : { after: this.#position };
     const onState = (state: StreamState, wait_ms?: number) => {
-      // Opened from another position it is as connected as it was before, until that fails.
-      if (!signal.aborted && state !== 'connecting') this.#tell(state, wait_ms);
+      // Reconnecting from another position does not change the state unless it fails.
+      if (!signal.aborted && state !== 'connecting') this.#setState(state, wait_ms);
     };
     const args = { params: { agent_id }, query, signal };
     try {
-      for await (const frame of client.follow('followAgent', args, { onState, nudges: this.#nudges })) {
+      for await (const frame of client.follow('followAgent', args, {
+        onState,
+        reconnect_signal: this.#reconnect_signal,
+      })) {
         if (signal.aborted) return;
         this.#take(frame);
         if (this.#isHeldUp()) await this.#room(signal);
@@ -136,7 +141,7 @@ export class AgentStream {
       return;
     }
     this.#batches.flush();
-    for (const watch of this.#watches) watch.cursor ??= this.#position;
+    for (const subscription of this.#subscriptions) subscription.cursor ??= this.#position;
   }
 
   #deliver(entries: readonly Entry[]): void {
@@ -147,58 +152,59 @@ export class AgentStream {
       this.#deliver(entries.slice(reset + 1));
       return;
     }
-    for (const watch of this.#watches) {
-      if (watch.is_parked) continue;
-      const { cursor } = watch;
+    for (const subscription of this.#subscriptions) {
+      if (subscription.is_parked) continue;
+      const { cursor } = subscription;
       const missing = cursor === null ? entries : entries.filter(({ position }) => position > cursor);
       const last = missing.at(-1);
       if (last)
-        watch.give(
+        subscription.deliver(
           missing.map(({ frame }) => frame),
           last.position,
         );
     }
   }
 
-  /** The log is shorter than it was: that concerns everybody who has seen more of it, whether they read now or not. */
+  /** The log became shorter. Every subscription that is past its new end gets the reset, including those not read now. */
   #deliverReset(reset: Entry): void {
-    for (const watch of this.#options.all()) {
-      if (watch.is_over) continue;
-      if (watch.cursor === null || watch.cursor > reset.position) watch.give([reset.frame], reset.position);
+    for (const subscription of this.#options.all()) {
+      if (subscription.has_ended) continue;
+      if (subscription.cursor === null || subscription.cursor > reset.position)
+        subscription.deliver([reset.frame], reset.position);
     }
   }
 
-  #awake(): Watch[] {
-    return [...this.#watches].filter(({ is_parked }) => !is_parked);
+  #awake(): Subscription[] {
+    return [...this.#subscriptions].filter(({ is_parked }) => !is_parked);
   }
 
-  /** Who would be given the next event. */
-  #front(): Watch[] {
+  /** The subscriptions that the next event would go to. */
+  #next(): Subscription[] {
     const position = this.#position ?? 0;
     return this.#awake().filter(({ cursor }) => (cursor ?? 0) <= position);
   }
 
-  /** Nobody wants what comes next for a while: it goes on where the others are. */
+  /** Reconnects further ahead if no subscription needs the next events. */
   #skip(): void {
-    if (this.#awake().length > 0 && this.#front().length === 0) this.#open();
+    if (this.#awake().length > 0 && this.#next().length === 0) this.#open();
   }
 
   #isHeldUp(): boolean {
-    const front = this.#front();
-    return front.length === 0 || front.some((watch) => watch.is_full);
+    const front = this.#next();
+    return front.length === 0 || front.some((subscription) => subscription.is_full);
   }
 
   async #room(signal: AbortSignal): Promise<void> {
     while (!signal.aborted && this.#isHeldUp()) {
       if (await this.#woken(bounds.stall_ms)) continue;
-      const full = this.#front().filter((watch) => watch.is_full);
+      const full = this.#next().filter((subscription) => subscription.is_full);
       if (full.length === this.#awake().length) continue;
-      for (const watch of full) watch.is_parked = true;
+      for (const subscription of full) subscription.is_parked = true;
       this.#skip();
     }
   }
 
-  /** Whether somebody woke it up within that time. */
+  /** Whether it was woken up within that time. */
   async #woken(within_ms: number): Promise<boolean> {
     const { promise, resolve } = Promise.withResolvers<boolean>();
     const timer = setTimeout(resolve, within_ms, false);
@@ -208,10 +214,10 @@ export class AgentStream {
     return woken;
   }
 
-  #tell(state: StreamState, wait_ms?: number): void {
+  #setState(state: StreamState, wait_ms?: number): void {
     this.#state = state;
     this.#next_attempt_at = wait_ms === undefined ? null : Date.now() + wait_ms;
-    for (const watch of this.#watches) watch.tell(state, this.#next_attempt_at);
+    for (const subscription of this.#subscriptions) subscription.setState(state, this.#next_attempt_at);
   }
 }
 

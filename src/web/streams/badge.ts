@@ -1,7 +1,4 @@
-/**
- * The badge that says whether what is on the screen is live: five states with the contract's exact words. Pure; it knows the
- * clock only as a number that it is given.
- */
+/** The badge that shows whether the page is live: five states, with the texts that the contract fixes. Pure. */
 export const badgeTexts = {
   idle: 'Online · SSE idle',
   connecting: 'Online · SSE connecting',
@@ -11,14 +8,14 @@ export const badgeTexts = {
 } as const;
 export type BadgeState = keyof typeof badgeTexts;
 
-/** Whoever is cut off for so long is offered to load the page anew. */
+/** After reconnecting for this long, the badge offers to reload the page. */
 export const OFFER_REFRESH_MS = 60_000;
 
 export interface Badge {
   readonly state: BadgeState;
-  /** Whether an agent is selected, which the badge of a browser without a network does not tell. */
+  /** Whether an agent is selected; the state alone does not show it while the browser is offline. */
   readonly selected: boolean;
-  /** Unix milliseconds; since when it is in this state. */
+  /** When this state began, in Unix milliseconds. */
   readonly since: number;
   /** Unix milliseconds; only while reconnecting. */
   readonly next_attempt_at: number | null;
@@ -67,7 +64,7 @@ function nextState(badge: Badge, { type }: BadgeInput, selected: boolean): Badge
   }
 }
 
-/** When the offer to refresh comes, unless something changes before; null where it does not. */
+/** When the badge offers a reload, in Unix milliseconds, unless the state changes before; null: never in this state. */
 export function refreshOfferedAt(badge: Badge): number | null {
   return badge.state === 'reconnecting' ? badge.since + OFFER_REFRESH_MS : null;
 }

@@ -1,4 +1,4 @@
-/** Gathers items for as long as a frame of the screen lasts, or until they are many, and sends them together. */
+/** Collects items for one animation frame, or until there are many, and sends them together. */
 import { bounds } from './bounds.ts';
 
 export class Batches<T> {
@@ -17,7 +17,7 @@ export class Batches<T> {
       this.flush();
       return;
     }
-    // The first after a pause waits only until all that came with it are here.
+    // After a pause, wait only for the items that arrived together.
     const wait_ms = Math.max(0, this.#sent_at + bounds.batch_ms - performance.now());
     this.#timer ??= setTimeout(() => this.flush(), wait_ms);
   }

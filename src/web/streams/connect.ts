@@ -1,38 +1,38 @@
 /**
- * The streams of this page in a real browser: through the worker that all pages share, or else with an owner in the page
- * itself. It listens to what the browser says: shown or hidden, online or not, put aside or taken out again.
+ * Connects this page to a stream hub: in the worker that all pages share, or else in the page itself. Forwards the
+ * browser's events about visibility, network and the back/forward cache.
  */
 import { bounds } from './bounds.ts';
-import type { ToPage } from './messages.ts';
-import { Owner } from './owner.ts';
-import { type Link, StreamsPage } from './page.ts';
+import { type HubConnection, StreamClient } from './client.ts';
+import { StreamHub } from './hub.ts';
+import type { ToClient } from './messages.ts';
 import type { FromPort } from './worker.ts';
 
-export type { AgentNews, StreamsState } from './page.ts';
+export type { AgentNews, StreamsState } from './client.ts';
 export type Streams = Pick<
-  StreamsPage,
-  'state' | 'onFleet' | 'onReload' | 'onSignedOut' | 'watchAgent' | 'setToken' | 'nudge'
+  StreamClient,
+  'state' | 'onFleet' | 'onReload' | 'onSignedOut' | 'watchAgent' | 'setToken' | 'reconnect'
 > & { close(): void };
 
 export function openStreams({ token }: { token: string | null }): Streams {
   let has_worker = 'SharedWorker' in globalThis;
-  const openLink = (receive: (message: ToPage) => void): Link => {
+  const connectToHub = (receive: (message: ToClient) => void): HubConnection => {
     try {
-      if (has_worker) return linkToWorker(receive, withoutWorker);
+      if (has_worker) return connectToWorker(receive, withoutWorker);
     } catch {
       has_worker = false;
     }
-    return linkInPage(receive);
+    return connectInPage(receive);
   };
   const withoutWorker = () => {
     has_worker = false;
     page.connect();
   };
-  const page = new StreamsPage({
+  const page = new StreamClient({
     token,
     is_online: navigator.onLine,
     is_visible: document.visibilityState === 'visible',
-    openLink,
+    connectToHub,
   });
   const stop = new AbortController();
   const on = (target: EventTarget, name: string, listener: (event: Event) => void) =>
@@ -53,7 +53,7 @@ export function openStreams({ token }: { token: string | null }): Streams {
   return Object.assign(page, { close });
 }
 
-function linkToWorker(receive: (message: ToPage) => void, fail: () => void): Link {
+function connectToWorker(receive: (message: ToClient) => void, fail: () => void): HubConnection {
   const worker = new SharedWorker(new URL('./worker.ts', import.meta.url), {
     type: 'module',
     name: 'svc-streams',
@@ -62,18 +62,18 @@ function linkToWorker(receive: (message: ToPage) => void, fail: () => void): Lin
   const post = (message: FromPort) => port.postMessage(message);
   const silent = setTimeout(fail, bounds.worker_hello_ms);
   worker.onerror = fail;
-  port.onmessage = ({ data }: MessageEvent<ToPage>) => {
+  port.onmessage = ({ data }: MessageEvent<ToClient>) => {
     clearTimeout(silent);
     worker.onerror = null;
     receive(data);
   };
-  const life = Promise.withResolvers<void>();
-  // Only secure contexts have locks, and random names.
+  const closed = Promise.withResolvers<void>();
+  // Only secure contexts have locks and `randomUUID`.
   if (navigator.locks) {
     const name = `svc-page-${crypto.randomUUID()}`;
     void navigator.locks.request(name, () => {
       post({ type: 'lock', name });
-      return life.promise;
+      return closed.promise;
     });
   }
   return {
@@ -82,15 +82,15 @@ function linkToWorker(receive: (message: ToPage) => void, fail: () => void): Lin
       clearTimeout(silent);
       worker.onerror = null;
       post({ type: 'bye' });
-      life.resolve();
+      closed.resolve();
       port.close();
     },
   };
 }
 
-function linkInPage(receive: (message: ToPage) => void): Link {
-  const owner = new Owner({ url: location.origin });
-  // Told in a turn of its own, as a worker's words are.
-  const seat = owner.join((message) => queueMicrotask(() => receive(message)));
-  return { post: (message) => seat.receive(message), close: () => seat.leave() };
+function connectInPage(receive: (message: ToClient) => void): HubConnection {
+  const hub = new StreamHub({ url: location.origin });
+  // Asynchronous, as messages from a worker are.
+  const handle = hub.join((message) => queueMicrotask(() => receive(message)));
+  return { post: (message) => handle.receive(message), close: () => handle.leave() };
 }

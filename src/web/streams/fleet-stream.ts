@@ -1,33 +1,33 @@
 /**
- * The stream of everything that changed, for all pages: lists live from it. It begins live, so whoever could have missed
- * something is told to load its lists again: at the beginning, when the plane does not know the position any more, and
- * when a page did not take what it was sent. No page holds it up.
+ * The stream of all changed records, which keeps the lists of every page current. It has no history, so a page that may
+ * have missed changes is asked to read its lists again: at the start, when the plane no longer knows the position, and
+ * when a page did not acknowledge its batches. No page delays it.
  */
-import { type Client, type Frame, Nudges, type StreamState } from '../../client/client.ts';
+import { type Client, type Frame, ReconnectSignal, type StreamState } from '../../client/client.ts';
 import { Batches } from './batches.ts';
 import { bounds } from './bounds.ts';
-import type { ToPage } from './messages.ts';
+import type { ToClient } from './messages.ts';
 
-/** One page, as the reader of changes. */
+/** A page that receives the changes. */
 export class FleetReader {
-  readonly post: (message: ToPage) => void;
-  #untaken = 0;
+  readonly post: (message: ToClient) => void;
+  #unacked = 0;
   #has_missed = false;
 
-  constructor(post: (message: ToPage) => void) {
+  constructor(post: (message: ToClient) => void) {
     this.post = post;
   }
 
-  give(frames: Frame[]): void {
-    this.#has_missed ||= this.#untaken >= bounds.fleet_batches_untaken_max;
+  deliver(frames: Frame[]): void {
+    this.#has_missed ||= this.#unacked >= bounds.fleet_batches_unacked_max;
     if (this.#has_missed) return;
-    this.#untaken++;
+    this.#unacked++;
     this.post({ type: 'changes', frames });
   }
 
-  taken(): void {
-    this.#untaken--;
-    if (!this.#has_missed || this.#untaken > 0) return;
+  ack(): void {
+    this.#unacked--;
+    if (!this.#has_missed || this.#unacked > 0) return;
     this.#has_missed = false;
     this.post({ type: 'reload' });
   }
@@ -36,19 +36,19 @@ export class FleetReader {
 export interface FleetStreamOptions {
   client: Client;
   readers: () => Iterable<FleetReader>;
-  /** It cannot be read at all. */
+  /** Called when the stream cannot be read at all. */
   onFailure: (error: unknown) => void;
 }
 
 export class FleetStream {
   readonly #options: FleetStreamOptions;
-  readonly #nudges = new Nudges();
+  readonly #reconnect_signal = new ReconnectSignal();
   readonly #stop = new AbortController();
   readonly #batches = new Batches<Frame>((frames) => {
-    for (const reader of this.#options.readers()) reader.give(frames);
+    for (const reader of this.#options.readers()) reader.deliver(frames);
   });
   #state: StreamState = 'connecting';
-  /** It would be resumed where it broke. */
+  /** A broken connection would resume where it broke. */
   #has_position = false;
 
   constructor(options: FleetStreamOptions) {
@@ -56,15 +56,15 @@ export class FleetStream {
     void this.#read();
   }
 
-  /** Tells somebody new how things stand. */
+  /** Sends the current state to a new page. */
   greet({ post }: FleetReader): void {
     this.#batches.flush();
     post({ type: 'fleet_state', state: this.#state });
     if (this.#state === 'connected') post({ type: 'reload' });
   }
 
-  nudge(renew: boolean): void {
-    this.#nudges.nudge(renew);
+  reconnect(renew: boolean): void {
+    this.#reconnect_signal.send(renew);
   }
 
   close(): void {
@@ -75,9 +75,13 @@ export class FleetStream {
   async #read(): Promise<void> {
     const { client, onFailure } = this.#options;
     const { signal } = this.#stop;
-    const onState = (state: StreamState) => this.#tell(state);
+    const onState = (state: StreamState) => this.#setState(state);
     try {
-      for await (const frame of client.follow('followAll', { signal }, { onState, nudges: this.#nudges })) {
+      for await (const frame of client.follow(
+        'followAll',
+        { signal },
+        { onState, reconnect_signal: this.#reconnect_signal },
+      )) {
         this.#has_position ||= frame.id !== null;
         if (frame.data.type === 'error' && frame.data.code === 'reset') this.#reload();
         else if (frame.data.type !== 'heartbeat') this.#batches.add(frame);
@@ -87,7 +91,7 @@ export class FleetStream {
     }
   }
 
-  #tell(state: StreamState): void {
+  #setState(state: StreamState): void {
     if (this.#stop.signal.aborted) return;
     this.#state = state;
     for (const { post } of this.#options.readers()) post({ type: 'fleet_state', state });

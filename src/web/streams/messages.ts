@@ -1,28 +1,34 @@
-/** What pages and the owner of the streams say to each other. Everything can be cloned into another thread. */
+/** The messages between a page and the stream hub. Structured clone can copy all of them to another thread. */
 import type { Frame, StreamState } from '../../client/client.ts';
 
-export type ToOwner =
-  /** The first word of a page. Its token counts where the owner has none yet. */
+export type ToHub =
+  /** The first message of a page. The hub uses its token if it has none yet. */
   | { type: 'hello'; token: string | null; visible: boolean }
   | { type: 'token'; token: string | null }
   | { type: 'visible'; visible: boolean }
-  /** `watch`: the page's own number for it. From after an event, or `tail` events before the newest, or the beginning. */
-  | { type: 'watch'; watch: number; agent_id: string; after: number | null; tail?: number | undefined }
-  | { type: 'unwatch'; watch: number }
-  /** A batch is dealt with; null: one of changes. */
-  | { type: 'taken'; watch: number | null }
-  | { type: 'nudge'; renew: boolean };
+  /** `subscription`: an id that the page chooses. Begins after an event, `tail` events before the newest, or at the start. */
+  | {
+      type: 'subscribe';
+      subscription: number;
+      agent_id: string;
+      after: number | null;
+      tail?: number | undefined;
+    }
+  | { type: 'unsubscribe'; subscription: number }
+  /** Acknowledges a batch; null: a batch of changes. */
+  | { type: 'ack'; subscription: number | null }
+  | { type: 'reconnect'; renew: boolean };
 
-export type ToPage =
+export type ToClient =
   | { type: 'welcome' }
-  /** A page that still has this token is signed out by it; one that has another says so. */
+  /** Ends the session of a page that uses this token; a page with another token replies with it. */
   | { type: 'signed_out'; token: string }
-  /** Changes were missed, or may have been: lists are to be loaded again. From here on every change is told. */
+  /** Changes may have been missed: lists must be read again. Every later change is delivered. */
   | { type: 'reload' }
   | { type: 'changes'; frames: Frame[] }
   | { type: 'fleet_state'; state: StreamState }
   /** `position`: of the last frame. */
-  | { type: 'events'; watch: number; frames: Frame[]; position: number }
-  | { type: 'state'; watch: number; state: StreamState; next_attempt_at: number | null }
-  | { type: 'gone'; watch: number }
-  | { type: 'failed'; watch: number; error: string };
+  | { type: 'events'; subscription: number; frames: Frame[]; position: number }
+  | { type: 'state'; subscription: number; state: StreamState; next_attempt_at: number | null }
+  | { type: 'gone'; subscription: number }
+  | { type: 'failed'; subscription: number; error: string };

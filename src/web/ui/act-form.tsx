@@ -1,4 +1,4 @@
-/** A small form in a dialog: what failed stands above its buttons, and what was typed stays. */
+/** A small form in a dialog, with its error above the buttons. */
 import type { FormEvent, ReactNode } from 'react';
 import { Button } from './button.tsx';
 
@@ -11,7 +11,7 @@ export function ActForm({
   onCancel,
   children,
 }: {
-  /** What the button does, in a word or two. */
+  /** The label of the submit button. */
   act: string;
   look?: 'primary' | 'danger';
   busy: boolean;

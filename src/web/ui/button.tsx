@@ -12,9 +12,9 @@ const looks: Record<Look, string> = {
 
 export interface ButtonProps extends ButtonHTMLAttributes<HTMLButtonElement> {
   look?: Look;
-  /** Shown before the words. */
+  /** Shown before the label. */
   icon?: ReactNode;
-  /** Something is under way: not pressable again, but not greyed into nothing either. */
+  /** The action is in progress: the button is disabled, but stays legible. */
   busy?: boolean;
   ref?: Ref<HTMLButtonElement>;
 }
@@ -44,7 +44,7 @@ export function buttonClass(look: Look = 'plain', more?: string): string {
   );
 }
 
-/** A button that is only an icon: its label is for those who do not see it, and a tooltip for those who do. */
+/** A button with only an icon. Its label is read by screen readers and shown as a tooltip. */
 export function IconButton({ label, className, ...rest }: Omit<ButtonProps, 'children'> & { label: string }) {
   return (
     <Button

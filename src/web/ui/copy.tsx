@@ -2,30 +2,30 @@ import { Check, Copy as CopyIcon } from 'lucide-react';
 import { useEffect, useState } from 'react';
 import { Button } from './button.tsx';
 
-/** Copies a text and says that it did. */
+/** A button that copies a text and confirms it. */
 export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
-  const [said, setSaid] = useState<string | null>(null);
+  const [result, setResult] = useState<string | null>(null);
   useEffect(() => {
-    if (said === null) return;
-    const timer = setTimeout(() => setSaid(null), 2000);
+    if (result === null) return;
+    const timer = setTimeout(() => setResult(null), 2000);
     return () => clearTimeout(timer);
-  }, [said]);
+  }, [result]);
   return (
     <Button
-      icon={said === 'Copied' ? <Check aria-hidden /> : <CopyIcon aria-hidden />}
+      icon={result === 'Copied' ? <Check aria-hidden /> : <CopyIcon aria-hidden />}
       onClick={() =>
         copyText(text).then(
-          () => setSaid('Copied'),
-          () => setSaid('Not allowed'),
+          () => setResult('Copied'),
+          () => setResult('Copying failed'),
         )
       }
     >
-      <span aria-live="polite">{said ?? label}</span>
+      <span aria-live="polite">{result ?? label}</span>
     </Button>
   );
 }
 
-/** Without a secure context a browser has no clipboard for pages, only the copying of a selection. */
+/** Copies a text. Outside a secure context there is no clipboard API, so it copies a selection. */
 export async function copyText(text: string): Promise<void> {
   if (navigator.clipboard) return navigator.clipboard.writeText(text);
   const area = document.createElement('textarea');
@@ -36,5 +36,5 @@ export async function copyText(text: string): Promise<void> {
   area.select();
   const copied = document.execCommand('copy');
   area.remove();
-  if (!copied) throw new Error('copying is not allowed here');
+  if (!copied) throw new Error('The browser does not allow copying.');
 }

@@ -1,4 +1,4 @@
-/** A browser in the words of people; what is unknown stays as it is. Only for telling devices apart. */
+/** A readable name for a user agent; unknown ones stay as they are. Only for telling devices apart. */
 const browsers: readonly [RegExp, string][] = [
   [/Edg(?:e|A|iOS)?\//, 'Edge'],
   [/OPR\//, 'Opera'],

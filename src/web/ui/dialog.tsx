@@ -1,4 +1,4 @@
-/** A dialog over the page: focus goes in, stays in, and comes back. On a phone it is a sheet from below. */
+/** A modal dialog, which is a sheet from below on phones. */
 import { Dialog as Base } from '@base-ui/react/dialog';
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';

@@ -1,13 +1,13 @@
 /**
- * What somebody was writing, kept in this browser until it is sent: over reloads, sign-outs and conflicts. By person, so
- * that the next one at this machine does not find it.
+ * Unsent text, stored in the browser until it is sent, through reloads, sign-outs and conflicts. Drafts are per user, so that
+ * the next user of the browser does not see them.
  */
 import { useCallback, useState } from 'react';
 import { useSession } from '../api/session.ts';
 
 const PREFIX = 'svc.draft.';
 
-/** A text with its setter; an empty text is forgotten. `key` names what it is for, such as `prompt.agt_1`. */
+/** A draft and its setter; an empty text removes it. `key` names its purpose, such as `prompt.agt_1`. */
 export function useDraft(key: string): [string, (text: string) => void] {
   const user = useSession()?.user.id ?? '';
   const place = `${PREFIX}${user}.${key}`;
@@ -20,7 +20,7 @@ export function useDraft(key: string): [string, (text: string) => void] {
         try {
           localStorage.setItem(place, next);
         } catch {
-          // The storage is full: what is written stays on the page.
+          // The storage is full: the text is kept on the page only.
         }
       }
       setHeld({ place, text: next });
@@ -30,7 +30,7 @@ export function useDraft(key: string): [string, (text: string) => void] {
   return [text, set];
 }
 
-/** Fields of a form that outlive the page; null forgets them. */
+/** The fields of a form as a draft; null removes it. */
 export function useFields<T extends Record<string, string | readonly string[]>>(
   key: string,
   empty: T,
@@ -40,7 +40,7 @@ export function useFields<T extends Record<string, string | readonly string[]>>(
   try {
     if (text !== '') kept = JSON.parse(text) as Partial<T>;
   } catch {
-    // Not ours: as if nothing were written.
+    // Malformed: ignore it.
   }
   const fields = { ...empty, ...kept };
   return [fields, (next) => setText(next === null ? '' : JSON.stringify({ ...fields, ...next }))];

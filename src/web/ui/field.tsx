@@ -1,4 +1,4 @@
-/** A labelled control with its hint and its error. The control is given its id and what describes it. */
+/** A labelled control with a hint and an error. The control gets its id and ARIA attributes. */
 import { type ComponentProps, type ReactNode, useId } from 'react';
 import { cx } from './cx.ts';
 
@@ -47,7 +47,7 @@ export function Field({
 export const inputClass =
   'tap w-full min-w-0 rounded-md border border-line-strong/70 bg-ground px-2 py-1 text-base aria-invalid:border-failed disabled:opacity-60';
 
-/** A field of one line: text, a password, a day. */
+/** A single-line field, for text, a password or a date. */
 export function TextField({
   label,
   hint,

@@ -1,4 +1,4 @@
-/** Where `/` leads on a screen: the words that narrow what it shows. */
+/** The filter of a screen. The shortcut `/` focuses it. */
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';
 

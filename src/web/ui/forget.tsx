@@ -1,4 +1,4 @@
-/** Confirms deleting records without contacting the machine that they are about, and says what stays there. */
+/** The dialog that confirms deleting records without contacting their machine, and lists what stays on it. */
 import type { ReactNode } from 'react';
 import { Button } from './button.tsx';
 import { Dialog } from './dialog.tsx';
@@ -28,7 +28,7 @@ export function ForgetDialog({
         <p>{about}</p>
         {left && (
           <div>
-            <p className="mb-1">This stays on that machine:</p>
+            <p className="mb-1">This stays on the machine:</p>
             {left}
           </div>
         )}
@@ -36,7 +36,7 @@ export function ForgetDialog({
         <Refused error={act.error} />
         <div className="flex justify-end gap-2">
           <Button look="quiet" onClick={onClose}>
-            Keep it
+            Cancel
           </Button>
           <Button look="danger" busy={act.isPending} onClick={() => act.mutate()}>
             {act.isPending ? 'Forgetting…' : 'Forget'}

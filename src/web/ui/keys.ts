@@ -1,8 +1,8 @@
-/** Keys as people see them on their machine, and whether a key press is meant for a text field. */
+/** The platform's modifier key, and whether a key press is meant for a text field. */
 export const isMac = /Mac|iPhone|iPad/.test(globalThis.navigator?.platform ?? '');
 export const MOD = isMac ? '⌘' : 'Ctrl';
 
-/** Whether the press belongs to what has the focus: text is being written, or something is open over the page. */
+/** Whether the focused element handles the press: a text field, or a dialog, menu or list box. */
 export function isTyping(event: KeyboardEvent): boolean {
   const target = event.target as HTMLElement | null;
   if (!target) return false;

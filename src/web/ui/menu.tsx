@@ -1,4 +1,4 @@
-/** A menu behind a button. Items are links or actions; a destructive one looks so. */
+/** A menu behind a button. */
 import { Menu as Base } from '@base-ui/react/menu';
 import type { ReactElement, ReactNode } from 'react';
 import { cx } from './cx.ts';

@@ -1,4 +1,4 @@
-/** What somebody writes to others: it grows with the lines, and Enter with Ctrl or Cmd sends it. */
+/** The text field for a message. It grows with its lines, and Ctrl+Enter or Cmd+Enter sends. */
 import type { ComponentProps } from 'react';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';

@@ -1,4 +1,4 @@
-/** What a step waits for: each of it can be taken back, the other steps stand in the platform's own list. */
+/** The dependencies of a step: each can be removed, and others chosen from a list. */
 import { X } from 'lucide-react';
 import type { ControlProps } from './field.tsx';
 import { Select } from './select.tsx';
@@ -10,7 +10,7 @@ export function Needs({
   ...control
 }: ControlProps & {
   needs: readonly string[];
-  /** All that it can wait for. */
+  /** All steps that it can wait for. */
   steps: readonly string[];
   onChange: (needs: string[]) => void;
 }) {
@@ -20,7 +20,7 @@ export function Needs({
         <button
           key={need}
           type="button"
-          aria-label={`No longer wait for ${need}`}
+          aria-label={`Remove dependency on ${need}`}
           onClick={() => onChange(needs.filter((one) => one !== need))}
           className="tap inline-flex max-w-full items-center gap-1 rounded-full border border-line bg-surface px-2"
         >
@@ -33,7 +33,7 @@ export function Needs({
         onChange={(need) => need !== '' && onChange([...needs, need])}
         className="max-w-44"
         choices={[
-          { value: '', label: needs.length > 0 ? 'and for…' : 'nothing' },
+          { value: '', label: needs.length > 0 ? 'Add a step…' : 'No other step' },
           ...steps.filter((one) => !needs.includes(one)).map((one) => ({ value: one, label: one })),
         ]}
       />

@@ -1,4 +1,4 @@
-/** Whether this browser has a network at all. */
+/** Whether the browser is online. */
 import { useSyncExternalStore } from 'react';
 
 function subscribe(listener: () => void): () => void {

@@ -1,4 +1,4 @@
-/** Whether an agent asks before it acts: what is chosen for it, and what was observed of it. */
+/** Whether an agent asks before it acts: the configured mode, and the observed behaviour. */
 import type { AgentRecord } from '../api/queries.ts';
 import type { Choice } from './select.tsx';
 
@@ -7,7 +7,7 @@ export const permissionChoices: readonly Choice[] = [
   { value: 'agent', label: 'Act on its own' },
 ];
 
-/** Nothing for an agent that has not acted yet. */
+/** Renders nothing for an agent that has not acted yet. */
 export function Asks({ agent }: { agent: Pick<AgentRecord, 'asks'> }) {
   if (agent.asks === 'unknown') return null;
   return agent.asks === 'asks' ? (

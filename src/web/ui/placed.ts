@@ -1,12 +1,12 @@
-/** An error's words beside what they are about: the server's messages begin with the name of the field. */
-import { wordsOf } from '../api/client.ts';
+/** Assigns an error to the field it is about: the server's messages begin with the name of the field. */
+import { errorMessage } from '../api/client.ts';
 
 export function placed<F extends string>(
   error: unknown,
   fields: readonly F[],
 ): { [field in F]?: string } & { rest?: string } {
   if (!error) return {};
-  const words = wordsOf(error);
-  const field = fields.find((name) => new RegExp(`^${name}\\b`).test(words));
-  return { [field ?? 'rest']: words } as { [field in F]?: string } & { rest?: string };
+  const message = errorMessage(error);
+  const field = fields.find((name) => new RegExp(`^${name}\\b`).test(message));
+  return { [field ?? 'rest']: message } as { [field in F]?: string } & { rest?: string };
 }

@@ -1,4 +1,4 @@
-/** The top of a screen: what it is, what can be done, and below it what scrolls. */
+/** The layout of a screen: a header with title, actions and toolbar, and the scrolling content. */
 import type { ReactNode } from 'react';
 import { useScreenTitle } from '../shell/title.ts';
 import { cx } from './cx.ts';
@@ -11,7 +11,7 @@ export function Screen({
   children,
   className,
 }: {
-  /** In the tab's title, and the heading where no other is given. */
+  /** The title of the tab, and the default heading. */
   title: string;
   heading?: ReactNode;
   actions?: ReactNode;
@@ -34,10 +34,10 @@ export function Screen({
   );
 }
 
-/** What a person without root's rights sees at an address of root's. */
+/** Shown to other users at an address that only root may open. */
 export function RootRequired() {
   return (
-    <Screen title="Not yours to see">
+    <Screen title="You don’t have access to this page">
       <div role="alert" className="flex flex-col items-center gap-3 px-4 py-14 text-center">
         <p className="text-prose">root required</p>
         <a href="/agents" className="underline">

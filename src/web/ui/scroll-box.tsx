@@ -1,4 +1,4 @@
-/** What scrolls by itself inside a page: in reach of the keys, with a name for those who hear it. */
+/** A scrollable box that keyboard and screen reader users can reach. */
 import type { ReactNode } from 'react';
 import { cx } from './cx.ts';
 
@@ -16,7 +16,7 @@ export function ScrollBox({
     <div
       role="group"
       aria-label={label}
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be in reach of the keys
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
       className={cx('min-w-0 overflow-auto', className)}
     >

@@ -1,4 +1,4 @@
-/** One of few: the platform's own control, which every phone and screen reader knows. */
+/** A select box: the platform's control, which phones and screen readers support best. */
 import type { SelectHTMLAttributes } from 'react';
 import { cx } from './cx.ts';
 import { inputClass } from './field.tsx';

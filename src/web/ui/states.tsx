@@ -1,12 +1,12 @@
-/** What a screen shows when it has nothing, not yet, or no more. */
+/** The states of a screen without current data: empty, loading, failed, stale. */
 import { CloudOff } from 'lucide-react';
 import { type ReactNode, useEffect, useState } from 'react';
-import { wordsOf } from '../api/client.ts';
+import { errorMessage } from '../api/client.ts';
 import { Button } from './button.tsx';
 import { cx } from './cx.ts';
 import { Clock } from './time.tsx';
 
-/** One sentence, one way on, and the same thing as a line for the terminal. */
+/** An empty state: what the list is for, the action that fills it, and the same action as a CLI command. */
 export function Empty({ title, children, cli }: { title: string; children?: ReactNode; cli?: string }) {
   return (
     <div className="flex flex-col items-center gap-3 px-4 py-14 text-center">
@@ -19,7 +19,7 @@ export function Empty({ title, children, cli }: { title: string; children?: Reac
   );
 }
 
-/** Nothing for 200 ms, then grey lines of the final height. */
+/** A loading state: nothing for 200 ms, then grey lines of the final height. */
 export function Skeleton({ rows = 6, height = 'h-9' }: { rows?: number; height?: string }) {
   const [shown, setShown] = useState(false);
   useEffect(() => {
@@ -36,27 +36,27 @@ export function Skeleton({ rows = 6, height = 'h-9' }: { rows?: number; height?:
   );
 }
 
-/** A screen's first reading failed: why, and once more. */
+/** The error of a screen's first request, with a retry button. */
 export function Failed({ error, retry }: { error: unknown; retry?: () => void }) {
   return (
     <div role="alert" className="flex flex-col items-center gap-3 px-4 py-14 text-center">
-      <p className="text-failed text-prose">{wordsOf(error)}</p>
+      <p className="text-failed text-prose">{errorMessage(error)}</p>
       {retry && <Button onClick={retry}>Try again</Button>}
     </div>
   );
 }
 
-/** Why something was not done, where it was asked for; nothing while there is no such error. */
+/** The error of an action, next to it; renders nothing without an error. */
 export function Refused({ error }: { error: unknown }) {
   if (!error) return null;
   return (
     <p role="alert" className="break-words text-failed">
-      {wordsOf(error)}
+      {errorMessage(error)}
     </p>
   );
 }
 
-/** What is shown is old: since when, and once more. */
+/** Shown above stale data: when it was updated, with a retry button. */
 export function Stale({ since, retry }: { since: number; retry: () => void }) {
   return (
     <div
@@ -65,10 +65,10 @@ export function Stale({ since, retry }: { since: number; retry: () => void }) {
     >
       <CloudOff aria-hidden className="size-3.5" />
       <span>
-        last updated <Clock at={since} />
+        Last updated <Clock at={since} />
       </span>
       <button type="button" onClick={retry} className="tap underline">
-        retry
+        Try again
       </button>
     </div>
   );
@@ -82,7 +82,7 @@ interface Read<T> {
   refetch: () => unknown;
 }
 
-/** The states of one reading, around what is shown of it: old data stays, with a word that it is old. */
+/** Renders the state of a query around its data. Stale data stays visible with a note. */
 export function Reading<T>({
   read,
   rows,

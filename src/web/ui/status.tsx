@@ -1,4 +1,4 @@
-/** A status is an icon, a word and a colour; never one of them alone. */
+/** A status as icon, text and colour, because none of them alone is accessible. */
 import {
   Ban,
   Check,
@@ -35,7 +35,7 @@ const looks: Record<string, Look> = {
   skipped: { icon: Minus, colour: 'text-muted' },
 };
 
-const words: Record<string, string> = {
+const texts: Record<string, string> = {
   needs_you: 'needs you',
   input_required: 'input required',
   in_progress: 'in progress',
@@ -47,12 +47,12 @@ export function Status({ status, className }: { status: string; className?: stri
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>
       <Icon aria-hidden className="size-3.5 shrink-0" />
-      {words[status] ?? status}
+      {texts[status] ?? status}
     </span>
   );
 }
 
-/** An agent's own status with what people look for first: whether it needs them. */
+/** An agent's status, and whether it needs the user. */
 export function AgentStatus({ agent, className }: { agent: AgentRecord; className?: string }) {
   return (
     <span className={cx('inline-flex flex-wrap items-center gap-x-2', className)}>

@@ -1,9 +1,9 @@
-/** The head of a table: a name over each column, those of buttons for ears only. */
+/** The header of a table. Columns of buttons have a label for screen readers only. */
 import { cx } from './cx.ts';
 
 export interface Column {
   label: string;
-  /** How wide it is, and on which screens it is there. */
+  /** Its width, and the screens on which it is visible. */
   className?: string;
   unseen?: boolean;
 }

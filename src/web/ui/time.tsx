@@ -1,6 +1,5 @@
 /**
- * Times that tick without rendering anything else: one clock per rate, and each text subscribes for itself. The full
- * instant stands in the title.
+ * Times that tick without rendering anything else: each text subscribes to a shared clock. The tooltip has the full time.
  */
 import { useSyncExternalStore } from 'react';
 
@@ -24,7 +23,7 @@ function makeClock(every_ms: number) {
       };
     },
     now() {
-      // Between the last subscriber and the next one the clock stood still.
+      // Without subscribers the clock stands still.
       if (!timer) now = Date.now();
       return now;
     },
@@ -72,7 +71,7 @@ export function Duration({ from, to }: { from: string; to: string | null }) {
   );
 }
 
-/** The time of day; with the date where it was not today. */
+/** The time of day, with the date if it is not today. */
 export function Clock({ at }: { at: string | number }) {
   const date = new Date(at);
   const today = date.toDateString() === new Date().toDateString();

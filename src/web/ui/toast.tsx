@@ -1,11 +1,11 @@
-/** Short words about something that a person did elsewhere on the page. Errors belong beside what failed, not here. */
+/** Short notifications about an action. Errors belong next to the action if it is still visible. */
 import { Toast } from '@base-ui/react/toast';
 import { X } from 'lucide-react';
 import type { ReactNode } from 'react';
 
 const manager = Toast.createToastManager();
 
-export function tell(title: string, description?: string): void {
+export function showToast(title: string, description?: string): void {
   manager.add({ title, ...(description !== undefined && { description }), timeout: 5000 });
 }
 

@@ -1,8 +1,9 @@
-/** What can be done to an agent from its own page: start and stop it, end its turn, and the menu of everything else. */
+/** The actions on an agent's page: start, stop, cancel the turn, and a menu with the rest. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Ellipsis, Play, RotateCw, Square, Tag, Terminal, Trash2, Unplug } from 'lucide-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import { type AgentRecord, nodesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { appearance } from '../../shell/appearance.ts';
@@ -11,33 +12,38 @@ import { copyText } from '../../ui/copy.tsx';
 import { hasModifier, isTyping } from '../../ui/keys.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { needsYou } from '../../ui/status.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { useAgentAct } from '../agents/actions.ts';
 import { ChangeAgent } from './change.tsx';
 import { DeleteAgent } from './delete.tsx';
 import { ForgetAgent } from './forget.tsx';
 
-/** The second press has to come so soon. */
+/** The second key press must follow within this time. */
 const TWICE_MS = 1_500;
 
 export function Acts({ agent }: { agent: AgentRecord }) {
   const act = useAgentAct(agent);
-  const turn = useStopTurn(agent);
+  const turn = useCancelTurn(agent);
   const [dialog, setDialog] = useState<'change' | 'delete' | 'forget' | null>(null);
   const forgettable = useForgettable(agent);
   const running = agent.status === 'running';
   const starting = agent.activity === 'starting' && agent.pending === null;
   const busy = act.isPending ? act.variables : null;
   const stop = useCallback(() => {
-    if (turn.open) turn.stop();
+    if (turn.open) turn.cancel();
     else if (running && !act.isPending) act.mutate('stop');
   }, [turn, running, act]);
   const once = useTwice(running, stop);
   return (
     <>
       {turn.open ? (
-        <Button busy={turn.stopping} onClick={turn.stop} icon={<Square aria-hidden />} className="min-w-28">
-          {turn.stopping ? 'Stopping…' : 'Stop turn'}
+        <Button
+          busy={turn.cancelling}
+          onClick={turn.cancel}
+          icon={<Square aria-hidden />}
+          className="min-w-28"
+        >
+          {turn.cancelling ? 'Cancelling…' : 'Cancel turn'}
         </Button>
       ) : running ? (
         <Button busy={busy !== null} onClick={stop} icon={<Square aria-hidden />} className="min-w-28">
@@ -61,18 +67,14 @@ export function Acts({ agent }: { agent: AgentRecord }) {
             label: 'Stop agent',
             icon: <Square />,
             onSelect: () => act.mutate('stop'),
-            hint: 'Ends the process with everything that it started',
+            hint: 'Ends the process and everything it started',
           },
           running && { label: 'Restart', icon: <RotateCw />, onSelect: () => act.mutate('restart') },
-          { label: 'Name and labels', icon: <Tag />, onSelect: () => setDialog('change') },
+          { label: 'Edit name and labels', icon: <Tag />, onSelect: () => setDialog('change') },
           {
-            label: 'Copy as a command',
+            label: 'Copy log command',
             icon: <Terminal />,
-            onSelect: () =>
-              void copyText(`svc logs ${agent.id} --follow`).then(
-                () => tell('Copied', `svc logs ${agent.id} --follow`),
-                () => tell('Not allowed here', `svc logs ${agent.id} --follow`),
-              ),
+            onSelect: () => void copyLogCommand(agent),
           },
           { label: 'Delete', icon: <Trash2 />, danger: true, onSelect: () => setDialog('delete') },
           forgettable && {
@@ -80,16 +82,16 @@ export function Acts({ agent }: { agent: AgentRecord }) {
             icon: <Unplug />,
             danger: true,
             onSelect: () => setDialog('forget'),
-            hint: 'For an agent whose machine is gone for good',
+            hint: 'For an agent whose machine is permanently gone',
           },
         ]}
       />
       <span role="status" className="sr-only">
-        {once && 'Press the full stop again to stop'}
+        {once && (turn.open ? 'Press . again to cancel the turn' : 'Press . again to stop the agent')}
       </span>
       {once && (
         <span aria-hidden className="text-muted text-sm">
-          <kbd>.</kbd> again stops
+          <kbd>.</kbd> again {turn.open ? 'cancels the turn' : 'stops the agent'}
         </span>
       )}
       {dialog === 'change' && <ChangeAgent agent={agent} onClose={() => setDialog(null)} />}
@@ -99,7 +101,16 @@ export function Acts({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** Root alone forgets agents, and only where the node does not answer. */
+async function copyLogCommand({ id }: AgentRecord): Promise<void> {
+  const command = `svc logs ${id} --follow`;
+  const copied = await copyText(command).then(
+    () => true,
+    () => false,
+  );
+  showToast(copied ? 'Copied' : 'The browser does not allow copying. Copy this yourself:', command);
+}
+
+/** Only root may forget agents, and only if their node is not connected. */
 function useForgettable({ node_id, stale_since }: AgentRecord): boolean {
   const { data: nodes = [] } = useQuery(nodesQuery);
   const root = useSession()?.user.role === 'root';
@@ -107,8 +118,8 @@ function useForgettable({ node_id, stale_since }: AgentRecord): boolean {
   return root && (stale_since !== null || (node !== undefined && node.status !== 'connected'));
 }
 
-/** Ends the turn, not the agent. It is stopping until the agent has said that it has. */
-function useStopTurn(agent: AgentRecord) {
+/** Cancels the turn without stopping the agent. It is cancelling until the agent confirms. */
+function useCancelTurn(agent: AgentRecord) {
   const queries = useQueryClient();
   const open =
     agent.protocol === 'acp' &&
@@ -116,17 +127,17 @@ function useStopTurn(agent: AgentRecord) {
     (agent.activity === 'working' || agent.activity === 'quiet' || needsYou(agent));
   const cancel = useMutation({
     mutationFn: () => call('cancelTurn', { params: { agent_id: agent.id } }),
-    onSuccess: (record) => queries.setQueryData(['agent', record.id], record),
-    onError: (error) => tell(agent.name, wordsOf(error)),
+    onSuccess: (record) => queries.setQueryData(keys.agent(record.id), record),
+    onError: (error) => showToast(agent.name, errorMessage(error)),
   });
   const { mutate, reset, isPending, isSuccess } = cancel;
   useEffect(() => {
     if (!open) reset();
   }, [open, reset]);
-  return { open, stopping: isPending || isSuccess, stop: mutate as () => void };
+  return { open, cancelling: isPending || isSuccess, cancel: mutate as () => void };
 }
 
-/** `.` and once more `.`: the first press only says what the second will do. */
+/** Runs `act` after `.` is pressed twice; the first press only shows a hint. Returns whether the hint is shown. */
 function useTwice(enabled: boolean, act: () => void): boolean {
   const [once, setOnce] = useState(false);
   const latest = useRef(act);

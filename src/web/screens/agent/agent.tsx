@@ -1,8 +1,9 @@
-/** One agent: what it is and how it stands, above the view of it that the address names. */
+/** The page of one agent: its name, status and actions, above the tab that the address selects. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, Navigate, Outlet, useParams } from '@tanstack/react-router';
 import { CloudOff } from 'lucide-react';
 import { createContext, use, useEffect } from 'react';
+import { keys } from '../../api/keys.ts';
 import { type AgentRecord, agentQuery, agentsQuery, changesQuery } from '../../api/queries.ts';
 import { type AgentTab, agentTabs } from '../../router.tsx';
 import { Asks } from '../../ui/permission-mode.tsx';
@@ -23,7 +24,7 @@ export function Agent() {
   const queries = useQueryClient();
   const read = useQuery({
     ...agentQuery(agent_id),
-    // The list may know it already: the page need not wait.
+    // The list may already have the record, so the page need not wait for it.
     placeholderData: () => queries.getQueryData(agentsQuery.queryKey)?.find((agent) => agent.id === agent_id),
   });
   if (read.data === undefined) {
@@ -86,7 +87,8 @@ function Shown({ agent }: { agent: AgentRecord }) {
         <p role="status" className="flex items-center gap-2 bg-surface px-4 py-1 text-needs">
           <CloudOff aria-hidden className="size-4" />
           <span>
-            node:{agent.node_id} unreachable since <Clock at={agent.stale_since} />: what is shown may be old
+            node:{agent.node_id} is unreachable since <Clock at={agent.stale_since} />. This page may be out
+            of date.
           </span>
         </p>
       )}
@@ -98,13 +100,13 @@ function Shown({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** How many files differ; read again whenever the agent begins or ends something. */
+/** The number of changed files; read again whenever the agent's status or activity changes. */
 function useChanges({ id, status, activity, stale_since }: AgentRecord): number {
   const queries = useQueryClient();
   const { data } = useQuery({ ...changesQuery(id), enabled: !stale_since });
   // biome-ignore lint/correctness/useExhaustiveDependencies: read again when one of these changes
   useEffect(() => {
-    void queries.invalidateQueries({ queryKey: ['changes', id] }, { cancelRefetch: false });
+    void queries.invalidateQueries({ queryKey: keys.changes(id) }, { cancelRefetch: false });
   }, [queries, id, status, activity]);
   return data?.files.length ?? 0;
 }
@@ -128,7 +130,7 @@ export function AgentView() {
   if (!agent) return null;
   const known = agentTabs.find((one) => one === tab);
   if (known === 'conversation' && !tabsOf(agent).includes(known)) return <AgentHome />;
-  if (!known) return <Failed error={new Error('There is no such view of an agent.')} />;
+  if (!known) return <Failed error={new Error('This page does not exist.')} />;
   const View = viewOf(known);
   return <div className="flex min-h-0 flex-1 flex-col">{View ? <View agent={agent} /> : <Skeleton />}</div>;
 }

@@ -1,7 +1,8 @@
-/** An agent's name and labels. */
+/** The dialog for an agent's name and labels. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -16,17 +17,17 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
     mutationFn: () =>
       call('updateAgent', { params: { agent_id: agent.id }, body: { name, labels: labelsIn(labels) } }),
     onSuccess: (record) => {
-      queries.setQueryData(['agent', record.id], record);
-      queries.setQueryData<AgentRecord[]>(['agents'], (rows) =>
+      queries.setQueryData(keys.agent(record.id), record);
+      queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
         rows?.map((row) => (row.id === record.id ? record : row)),
       );
       onClose();
     },
   });
-  const words = save.isError ? wordsOf(save.error) : null;
-  const is_about_name = words?.startsWith('name') ?? false;
+  const message = save.isError ? errorMessage(save.error) : null;
+  const is_about_name = message?.startsWith('name') ?? false;
   return (
-    <Dialog open onClose={onClose} title="Name and labels">
+    <Dialog open onClose={onClose} title="Edit name and labels">
       <form
         className="flex flex-col gap-3"
         onSubmit={(event) => {
@@ -34,7 +35,7 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
           save.mutate();
         }}
       >
-        <Field label="Name" error={is_about_name && words}>
+        <Field label="Name" error={is_about_name && message}>
           {(field) => (
             <input
               {...field}
@@ -44,7 +45,7 @@ export function ChangeAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
             />
           )}
         </Field>
-        <Field label="Labels" hint="One a line: key=value" error={!is_about_name && words}>
+        <Field label="Labels" hint="One key=value per line" error={!is_about_name && message}>
           {(field) => (
             <textarea
               {...field}

@@ -1,4 +1,4 @@
-/** Deleting an agent, with what becomes of its folder. */
+/** The dialog that deletes an agent, and states what happens to its folder. */
 import { useMutation } from '@tanstack/react-query';
 import { useId, useState } from 'react';
 import { call } from '../../api/client.ts';
@@ -27,8 +27,8 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
   const kept = remove.data?.worktree_kept;
   if (kept) {
     return (
-      <Dialog open onClose={leave} title={`${agent.name} is deleted`}>
-        <p>Its worktree is kept: {kept.reason}</p>
+      <Dialog open onClose={leave} title={`${agent.name} was deleted`}>
+        <p>Its worktree was kept: {kept.reason}</p>
         <p className="mt-2 break-all font-mono text-sm">{kept.workdir}</p>
         <div className="mt-3 flex justify-end">
           <Button onClick={leave}>Back to agents</Button>
@@ -39,11 +39,11 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
   return (
     <Dialog open onClose={onClose} title={`Delete ${agent.name}?`}>
       <div className="flex flex-col gap-3">
-        {running && <p>It is running: it is stopped first, with everything that it started.</p>}
-        <p>Its log and its conversation are deleted.</p>
+        {running && <p>It is running, so it and everything it started are stopped first.</p>}
+        <p>Its log and its conversation will be deleted.</p>
         {worktree ? (
           <>
-            <p>Its worktree is deleted too, unless it holds work that is not committed or not pushed.</p>
+            <p>Its worktree will be deleted too, unless it has uncommitted or unpushed work.</p>
             <label htmlFor={id} className="tap flex items-center gap-2">
               <input
                 id={id}
@@ -52,19 +52,19 @@ export function DeleteAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
                 onChange={(event) => setAll(event.target.checked)}
                 className="size-6 shrink-0"
               />
-              Delete the worktree whatever it holds
+              Delete the worktree even with uncommitted or unpushed work
             </label>
           </>
         ) : (
-          <p>The folder that it worked in stays as it is.</p>
+          <p>The folder it works in is not changed.</p>
         )}
         <Refused error={remove.error} />
         <div className="flex justify-end gap-2">
           <Button look="quiet" onClick={onClose}>
-            Keep it
+            Cancel
           </Button>
           <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
-            {remove.isPending ? 'Deleting…' : 'Delete'}
+            {remove.isPending ? 'Deleting…' : 'Delete agent'}
           </Button>
         </div>
       </div>

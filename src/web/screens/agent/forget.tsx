@@ -1,9 +1,9 @@
-/** Removing the record of an agent whose machine is gone for good, with word of what stays there. */
+/** The dialog that deletes the record of an agent whose machine is gone, and lists what stays on it. */
 import { useMutation } from '@tanstack/react-query';
 import { call } from '../../api/client.ts';
 import type { AgentRecord } from '../../api/queries.ts';
 import { ForgetDialog } from '../../ui/forget.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { LeftBehindList } from '../agents/left-behind.tsx';
 import { useLeave } from './leave.ts';
 
@@ -12,16 +12,16 @@ export function ForgetAgent({ agent, onClose }: { agent: AgentRecord; onClose: (
   const forget = useMutation({
     mutationFn: () => call('deleteAgent', { params: { agent_id: agent.id }, query: { forget: true } }),
     onSuccess: () => {
-      tell(`${agent.name} is forgotten`, 'The audit log lists what stays on its machine.');
+      showToast(`Forgot ${agent.name}`, 'The audit log lists what stays on its machine.');
       leave();
     },
   });
   return (
     <ForgetDialog
       name={agent.name}
-      about={`Use this only if the machine of node ${agent.node_id} is gone for good. The agent’s record, its log and its conversation are deleted without the node.`}
+      about={`Use this only if the machine of node ${agent.node_id} is permanently gone. The agent’s record, log and conversation are deleted without contacting the node.`}
       left={<LeftBehindList agents={[agent]} />}
-      returning="If the node comes back, its sessions of this agent are stopped, and the audit log says so."
+      returning="If the node comes back, its sessions of this agent are stopped and recorded in the audit log."
       act={forget}
       onClose={onClose}
     />

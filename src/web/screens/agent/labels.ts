@@ -1,4 +1,4 @@
-/** Labels as people write them: one a line, `key=value` (pure). */
+/** Labels as text, one `key=value` per line (pure). */
 export function labelsText(labels: Record<string, string>): string {
   return Object.entries(labels)
     .map(([key, value]) => `${key}=${value}`)

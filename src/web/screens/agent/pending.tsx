@@ -1,4 +1,4 @@
-/** What was asked of an agent whose node did not answer, and taking it back. */
+/** A request that waits for an unreachable node, with a button to withdraw it. */
 import { useMutation } from '@tanstack/react-query';
 import { Hourglass } from 'lucide-react';
 import { call } from '../../api/client.ts';
@@ -17,10 +17,10 @@ export function PendingRequest({ agent }: { agent: AgentRecord }) {
     <div className="flex flex-wrap items-center gap-2 bg-surface px-4 py-1">
       <p role="status" className="flex items-center gap-2">
         <Hourglass aria-hidden className="size-4 shrink-0" />
-        Node {agent.node_id} does not answer. The agent {verbs[agent.pending]} when the node is back.
+        Node {agent.node_id} is unreachable. The agent {verbs[agent.pending]} when the node is back.
       </p>
       <Button busy={withdraw.isPending} onClick={() => withdraw.mutate()}>
-        Withdraw the {agent.pending}
+        Withdraw {agent.pending}
       </Button>
       <Refused error={withdraw.error} />
     </div>

@@ -1,4 +1,4 @@
-/** The views of an agent, each loaded when somebody goes there, and before it is drawn: nothing flickers in between. */
+/** The tabs of an agent's page. Each is loaded before the navigation completes, so that nothing flickers. */
 import type { ComponentType } from 'react';
 import type { AgentRecord } from '../../api/queries.ts';
 import type { AgentTab } from '../../router.tsx';
@@ -18,7 +18,7 @@ export async function loadView(tab: AgentTab): Promise<void> {
   loaded[tab] ??= await sources[tab]();
 }
 
-/** Null until it is loaded. */
+/** Null if it is not loaded yet. */
 export function viewOf(tab: AgentTab): View | null {
   return loaded[tab] ?? null;
 }

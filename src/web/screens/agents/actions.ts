@@ -1,15 +1,16 @@
-/** What can be done to an agent from anywhere, with the list told at once. */
+/** Starting, stopping and restarting an agent from any screen. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Problem } from '../../../core/problem.ts';
-import { call, newKey, wordsOf } from '../../api/client.ts';
+import { call, errorMessage, newKey } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { AgentRecord } from '../../api/queries.ts';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 
 type Act = 'start' | 'stop' | 'restart';
 
 const operations = { start: 'startAgent', stop: 'stopAgent', restart: 'restartAgent' } as const;
 
-/** Its answer is the record as it is then; the fleet stream brings the same. A failure is told with the agent's name. */
+/** Updates the cached record with the response. Shows an error as a toast with the agent's name. */
 export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
   const queries = useQueryClient();
   return useMutation({
@@ -20,14 +21,17 @@ export function useAgentAct(agent: Pick<AgentRecord, 'id' | 'name'>) {
         : call(operations[act], { ...args, idempotency_key: newKey() });
     },
     onSuccess: (record) => {
-      queries.setQueryData(['agent', record.id], record);
-      queries.setQueryData<AgentRecord[]>(['agents'], (rows) =>
+      queries.setQueryData(keys.agent(record.id), record);
+      queries.setQueryData<AgentRecord[]>(keys.agents, (rows) =>
         rows?.map((row) => (row.id === record.id ? record : row)),
       );
     },
     onError: (error) => {
       const kept = error instanceof Problem && error.pending;
-      tell(agent.name, kept ? `${wordsOf(error)}; the ${kept} waits for it` : wordsOf(error));
+      showToast(
+        agent.name,
+        kept ? `${errorMessage(error)}; the ${kept} happens when the node is back` : errorMessage(error),
+      );
     },
   });
 }

@@ -1,9 +1,15 @@
-/** All agents: what needs somebody first. A table on a desk, cards on a phone or by choice. */
+/** All agents, those that need the user first: a table on wide screens, cards on phones or by choice. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { LayoutGrid, List, Network, Plus } from 'lucide-react';
 import { lazy, Suspense, useMemo, useState } from 'react';
-import { agentsQuery, elicitationsQuery, reviewsQuery, teamsQuery } from '../../api/queries.ts';
+import {
+  type AgentRecord,
+  agentsQuery,
+  elicitationsQuery,
+  reviewsQuery,
+  teamsQuery,
+} from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import type { AgentsSearch } from '../../router.tsx';
 import { Button, buttonClass, IconButton } from '../../ui/button.tsx';
@@ -14,7 +20,7 @@ import { Select } from '../../ui/select.tsx';
 import { Empty, Reading } from '../../ui/states.tsx';
 import { AgentCards } from './cards.tsx';
 import { StartDemo } from './demo.tsx';
-import { chosen, counts, grouped } from './order.ts';
+import { chosen, counts, type Group, grouped } from './order.ts';
 import { AgentRows } from './rows.tsx';
 
 const JoinNodeDialog = lazy(async () => ({
@@ -22,147 +28,173 @@ const JoinNodeDialog = lazy(async () => ({
 }));
 
 const filters = [
-  { show: undefined, label: 'all' },
-  { show: 'needs_you', label: 'needs you' },
-  { show: 'running', label: 'running' },
-  { show: 'failed', label: 'failed' },
+  { show: undefined, label: 'All' },
+  { show: 'needs_you', label: 'Needs you' },
+  { show: 'running', label: 'Running' },
+  { show: 'failed', label: 'Failed' },
 ] as const;
 
 const groupings = [
-  { value: '', label: 'no groups' },
-  { value: 'repo', label: 'by repository' },
-  { value: 'node', label: 'by node' },
-  { value: 'team', label: 'by team' },
+  { value: '', label: 'No grouping' },
+  { value: 'repo', label: 'By repository' },
+  { value: 'node', label: 'By node' },
+  { value: 'team', label: 'By team' },
 ];
 
 export function Agents() {
   const search = useSearch({ from: '/app/agents' });
   const navigate = useNavigate({ from: '/agents' });
-  // Silence is no event: what became quiet shows at the next reading.
+  // Becoming quiet is not an event, so the list is also polled.
   const read = useQuery({ ...agentsQuery, refetchInterval: 60_000 });
-  const { data: reviews = [] } = useQuery(reviewsQuery);
-  const { data: elicitations = [] } = useQuery(elicitationsQuery);
-  const asks = [...elicitations, ...reviews];
-  const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
-  const numbers = useMemo(() => counts(read.data ?? []), [read.data]);
-  const groups = useMemo(
-    () =>
-      grouped(
-        chosen(read.data ?? [], search),
-        search.group,
-        new Map(teams.map((team) => [team.id, team.name])),
-      ),
-    [read.data, search, teams],
-  );
-  const shown = groups.reduce((sum, group) => sum + group.agents.length, 0);
+  const groups = useGroups(read.data, search);
   const change = (next: AgentsSearch) => {
     void navigate({ search: (old) => ({ ...old, ...next }), replace: true });
   };
-  const cards = search.view === 'cards';
-  const is_root = useSession()?.user.role === 'root';
-  const [joining, setJoining] = useState(false);
   return (
     <Screen
       title="Agents"
-      actions={
-        <>
-          {is_root && (
-            <Button look="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
-              Join node with token
-            </Button>
-          )}
-          <StartDemo />
-          <Link to="/agents/new" search={{}} className={buttonClass('primary')}>
-            <Plus aria-hidden /> New agent
-          </Link>
-        </>
-      }
-      toolbar={
-        <>
-          <nav aria-label="Show" className="flex flex-wrap gap-1">
-            {filters.map(({ show, label }) => (
-              <Link
-                key={label}
-                to="/agents"
-                search={{ ...search, show }}
-                replace
-                aria-current={search.show === show ? 'true' : undefined}
-                className={cx(
-                  'tap inline-flex items-center gap-1 rounded-full border px-2.5',
-                  search.show === show ? 'border-accent font-medium' : 'text-muted hover:text-text',
-                )}
-              >
-                {label}
-                {show && <span className="min-w-4 text-right">{numbers[show]}</span>}
-              </Link>
-            ))}
-          </nav>
-          <FilterField
-            label="Filter agents"
-            placeholder="Filter  /"
-            value={search.q ?? ''}
-            onText={(text) => change({ q: text || undefined })}
-            className="min-w-28 flex-1 sm:max-w-56"
-          />
-          <Select
-            aria-label="Group"
-            choices={groupings}
-            value={search.group ?? ''}
-            onChange={(group) => change({ group: (group || undefined) as AgentsSearch['group'] })}
-            className="w-auto max-w-36"
-          />
-          <span className="hidden md:inline-flex">
-            <IconButton
-              label={cards ? 'Show a table' : 'Show cards'}
-              icon={cards ? <List aria-hidden /> : <LayoutGrid aria-hidden />}
-              onClick={() => change({ view: cards ? undefined : 'cards' })}
-            />
-          </span>
-        </>
-      }
+      actions={<Actions />}
+      toolbar={<Toolbar agents={read.data ?? []} search={search} onChange={change} />}
     >
       <Reading read={read}>
         {(agents) =>
           agents.length === 0 ? (
-            <Empty
-              title="No agents yet."
-              cli="svc agents create hello --command 'echo hello' --start --follow"
-            >
-              <StartDemo look="primary" />
-              <Link to="/agents/new" search={{}} className={buttonClass()}>
-                New agent
-              </Link>
-            </Empty>
-          ) : shown === 0 ? (
-            <Empty title="No agent is like that.">
+            <NoAgents />
+          ) : groups.every((group) => group.agents.length === 0) ? (
+            <Empty title="No agents match this filter.">
               <Link to="/agents" search={{}} className={buttonClass()}>
                 Show all {agents.length}
               </Link>
             </Empty>
           ) : (
-            groups.map((group) => (
-              <section key={group.name} aria-label={group.name || 'Agents'}>
-                {group.name && (
-                  <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
-                    {group.name}
-                  </h2>
-                )}
-                <div className={cards ? 'hidden' : 'hidden md:block'}>
-                  <AgentRows agents={group.agents} asks={asks} />
-                </div>
-                <div className={cards ? '' : 'md:hidden'}>
-                  <AgentCards agents={group.agents} asks={asks} />
-                </div>
-              </section>
-            ))
+            <Groups groups={groups} cards={search.view === 'cards'} />
           )
         }
       </Reading>
+    </Screen>
+  );
+}
+
+function useGroups(agents: AgentRecord[] | undefined, search: AgentsSearch): Group[] {
+  const { data: teams = [] } = useQuery({ ...teamsQuery, enabled: search.group === 'team' });
+  return useMemo(
+    () =>
+      grouped(chosen(agents ?? [], search), search.group, new Map(teams.map((team) => [team.id, team.name]))),
+    [agents, search, teams],
+  );
+}
+
+function Actions() {
+  const is_root = useSession()?.user.role === 'root';
+  const [joining, setJoining] = useState(false);
+  return (
+    <>
+      {is_root && (
+        <Button look="quiet" icon={<Network aria-hidden />} onClick={() => setJoining(true)}>
+          Join node with token
+        </Button>
+      )}
+      <StartDemo />
+      <Link to="/agents/new" search={{}} className={buttonClass('primary')}>
+        <Plus aria-hidden /> New agent
+      </Link>
       {joining && (
         <Suspense>
           <JoinNodeDialog open onClose={() => setJoining(false)} />
         </Suspense>
       )}
-    </Screen>
+    </>
   );
+}
+
+function Toolbar({
+  agents,
+  search,
+  onChange,
+}: {
+  agents: readonly AgentRecord[];
+  search: AgentsSearch;
+  onChange: (next: AgentsSearch) => void;
+}) {
+  const numbers = useMemo(() => counts(agents), [agents]);
+  const cards = search.view === 'cards';
+  return (
+    <>
+      <nav aria-label="Show" className="flex flex-wrap gap-1">
+        {filters.map(({ show, label }) => (
+          <Link
+            key={label}
+            to="/agents"
+            search={{ ...search, show }}
+            replace
+            aria-current={search.show === show ? 'true' : undefined}
+            className={cx(
+              'tap inline-flex items-center gap-1 rounded-full border px-2.5',
+              search.show === show ? 'border-accent font-medium' : 'text-muted hover:text-text',
+            )}
+          >
+            {label}
+            {show && <span className="min-w-4 text-right">{numbers[show]}</span>}
+          </Link>
+        ))}
+      </nav>
+      <FilterField
+        label="Filter agents"
+        placeholder="Filter  /"
+        value={search.q ?? ''}
+        onText={(text) => onChange({ q: text || undefined })}
+        className="min-w-28 flex-1 sm:max-w-56"
+      />
+      <Select
+        aria-label="Group"
+        choices={groupings}
+        value={search.group ?? ''}
+        onChange={(group) => onChange({ group: (group || undefined) as AgentsSearch['group'] })}
+        className="w-auto max-w-36"
+      />
+      <span className="hidden md:inline-flex">
+        <IconButton
+          label={cards ? 'Show table' : 'Show cards'}
+          icon={cards ? <List aria-hidden /> : <LayoutGrid aria-hidden />}
+          onClick={() => onChange({ view: cards ? undefined : 'cards' })}
+        />
+      </span>
+    </>
+  );
+}
+
+function NoAgents() {
+  return (
+    <Empty
+      title="No agents yet. An agent is a program that svc runs and supervises in a folder."
+      cli="svc agents create hello --command 'echo hello' --start --follow"
+    >
+      <StartDemo look="primary" />
+      <Link to="/agents/new" search={{}} className={buttonClass()}>
+        New agent
+      </Link>
+    </Empty>
+  );
+}
+
+/** `cards`: shows cards also on wide screens. */
+function Groups({ groups, cards }: { groups: readonly Group[]; cards: boolean }) {
+  const { data: reviews = [] } = useQuery(reviewsQuery);
+  const { data: elicitations = [] } = useQuery(elicitationsQuery);
+  const asks = [...elicitations, ...reviews];
+  return groups.map((group) => (
+    <section key={group.name} aria-label={group.name || 'Agents'}>
+      {group.name && (
+        <h2 className="sticky top-0 z-10 border-line border-b bg-surface px-4 py-1 font-medium text-muted text-sm">
+          {group.name}
+        </h2>
+      )}
+      <div className={cards ? 'hidden' : 'hidden md:block'}>
+        <AgentRows agents={group.agents} asks={asks} />
+      </div>
+      <div className={cards ? '' : 'md:hidden'}>
+        <AgentCards agents={group.agents} asks={asks} />
+      </div>
+    </section>
+  ));
 }

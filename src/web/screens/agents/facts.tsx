@@ -1,4 +1,4 @@
-/** The small facts about an agent that rows and cards share. */
+/** Facts about an agent that rows and cards share. */
 import { Link } from '@tanstack/react-router';
 import { GitBranch } from 'lucide-react';
 import type { AgentRecord } from '../../api/queries.ts';
@@ -11,12 +11,12 @@ import { endOf } from './order.ts';
 
 const QUIET_MS = 10 * 60_000;
 
-/** Which agent asks what, and for how long. */
+/** The agent's pending request, if it has one. */
 export function askOf(agent: AgentRecord, asks: readonly Ask[]): Ask | undefined {
   return asks.findLast((ask) => ask.agent_id === agent.id && ask.status === 'pending');
 }
 
-/** In the agent's words, one line of them. */
+/** The first line of a request, in the agent's words. */
 export function askText(ask: Ask): string {
   if (!('tool_call' in ask)) {
     return (ask.message || (ask.mode === 'form' ? 'a form' : 'a link')).split('\n')[0]!.slice(0, 200);
@@ -51,7 +51,7 @@ export function Branch({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** How long it has run, is silent, or when it ended. */
+/** How long it has been running or quiet, or when it ended. */
 export function Since({ agent }: { agent: AgentRecord }) {
   if (agent.status === 'running' && agent.started_at !== null) {
     return (
@@ -70,7 +70,7 @@ function Quiet({ since }: { since: string }) {
   return <span className="ml-2 text-muted">quiet {Math.floor(silent / 60_000)}m</span>;
 }
 
-/** What is asked, or how it ended: the one line that a person reads first. */
+/** One line about the agent: its pending request, or how it ended. */
 export function Now({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
   if (ask) {
     return (
@@ -80,13 +80,14 @@ export function Now({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }
     );
   }
   if (agent.activity === 'starting' && agent.status !== 'running')
-    return <span className="text-muted">starting…</span>;
-  if (agent.pending) return <span className="text-muted">{agent.pending} pending: the node is away</span>;
+    return <span className="text-muted">Starting…</span>;
+  if (agent.pending)
+    return <span className="text-muted">{agent.pending} pending: the node is unreachable</span>;
   if (agent.status === 'failed') return <span className="text-failed">{endOf(agent)}</span>;
   return null;
 }
 
-/** The one thing to do now. */
+/** The button for the most likely next action. */
 export function NextStep({ agent, ask }: { agent: AgentRecord; ask: Ask | undefined }) {
   const act = useAgentAct(agent);
   if (ask) {
@@ -101,7 +102,7 @@ export function NextStep({ agent, ask }: { agent: AgentRecord; ask: Ask | undefi
       </Link>
     );
   }
-  // Who does not see the row hears whose button it is.
+  // Screen readers announce the agent with the button.
   const of = <span className="sr-only"> {agent.name}</span>;
   if (agent.status === 'running') {
     return (

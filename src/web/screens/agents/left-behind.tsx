@@ -1,7 +1,7 @@
-/** What agents leave on a machine that is gone, when their records are deleted without it. */
+/** What agents leave on a machine, when their records are deleted without contacting it. */
 import type { AgentRecord } from '../../api/queries.ts';
 
-/** Of each agent, as far as its record says. The audit log has it from the moment when they are forgotten. */
+/** Lists what the records name. The audit log keeps the list when the agents are forgotten. */
 export function LeftBehindList({ agents }: { agents: readonly AgentRecord[] }) {
   return (
     <ul aria-label="Left behind" className="flex max-h-60 flex-col gap-2 overflow-y-auto">

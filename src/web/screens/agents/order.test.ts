@@ -48,9 +48,9 @@ test('groups keep the order of attention, and name what has none', () => {
     grouped(agents, by, new Map([['team_1', 'Shop']])).map(
       (group) => `${group.name}: ${group.agents.map(({ name }) => name)}`,
     );
-  expect(names('repo')).toEqual(['shop: a,c', 'no repository: b']);
+  expect(names('repo')).toEqual(['shop: a,c', 'No repository: b']);
   expect(names('node')).toEqual(['main: a,c', 'gpu-1: b']);
-  expect(names('team')).toEqual(['Shop: a', 'no team: b,c']);
+  expect(names('team')).toEqual(['Shop: a', 'No team: b,c']);
   expect(names(undefined)).toEqual([': a,b,c']);
 });
 

@@ -1,4 +1,4 @@
-/** Which agents are shown, in which order, under which heading. What needs a person comes first. */
+/** Filters, sorts and groups agents. Agents that need the user come first. */
 import type { AgentRecord } from '../../api/queries.ts';
 import { needsYou } from '../../ui/status.tsx';
 
@@ -9,7 +9,7 @@ export function attention(agent: AgentRecord): Attention {
   return needsYou(agent) ? 'needs_you' : agent.status;
 }
 
-/** Newest activity first within one rank; a name, then an id, so that nothing changes places by itself. */
+/** Sorts by rank, then newest start first, then by id, so that the order is stable. */
 export function byAttention(a: AgentRecord, b: AgentRecord): number {
   return (
     RANKS.indexOf(attention(a)) - RANKS.indexOf(attention(b)) ||
@@ -33,7 +33,7 @@ export interface Wanted {
 }
 
 export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted): AgentRecord[] {
-  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
   return agents
     .filter((agent) => !show || (show === 'needs_you' ? needsYou(agent) : agent.status === show))
     .filter((agent) => {
@@ -46,7 +46,7 @@ export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted)
         agent.worktree_branch,
       ];
       const all = text.join('\n').toLowerCase();
-      return words.every((word) => all.includes(word));
+      return sought.every((word) => all.includes(word));
     })
     .sort(byAttention);
 }
@@ -54,12 +54,12 @@ export function chosen(agents: readonly AgentRecord[], { show, q = '' }: Wanted)
 export type Grouping = 'repo' | 'node' | 'team' | undefined;
 
 export interface Group {
-  /** Empty: the only group, without a heading. */
+  /** Empty for the only group, which has no heading. */
   name: string;
   agents: AgentRecord[];
 }
 
-/** Groups in the order of their first agents; within one the given order stays. `teams`: names by id. */
+/** Groups in the order of their first agents. `teams`: names by id. */
 export function grouped(
   agents: readonly AgentRecord[],
   by: Grouping,
@@ -69,14 +69,14 @@ export function grouped(
   const name = (agent: AgentRecord) => {
     if (by === 'node') return agent.node_id;
     if (by === 'team')
-      return agent.team_id === null ? 'no team' : (teams.get(agent.team_id) ?? agent.team_id);
-    return agent.worktree_repo === null ? 'no repository' : lastPart(agent.worktree_repo);
+      return agent.team_id === null ? 'No team' : (teams.get(agent.team_id) ?? agent.team_id);
+    return agent.worktree_repo === null ? 'No repository' : lastPart(agent.worktree_repo);
   };
   const groups = Map.groupBy(agents, name);
   return [...groups].map(([group, members]) => ({ name: group, agents: members }));
 }
 
-/** What it runs, in a word: the preset, or the program of its command; a script has none. */
+/** What it runs, in one word: the preset, or the program of its command; `sh` for a script. */
 export function programOf(agent: Pick<AgentRecord, 'preset' | 'argv' | 'command'>): string {
   if (agent.preset !== null) return agent.preset;
   const word = agent.argv?.[0] ?? agent.command.trim().split(/\s+/)[0] ?? '';
@@ -89,7 +89,7 @@ function lastPart(path: string): string {
   return path.split('/').filter(Boolean).at(-1) ?? path;
 }
 
-/** Why it failed, for people. */
+/** Why it ended. */
 export function endOf(agent: AgentRecord): string {
   const parts = [
     agent.exit_code !== null && `exit ${agent.exit_code}`,

@@ -1,8 +1,9 @@
-/** Everything that waits for an answer of this person, the longest wait first, and what was decided lately. */
+/** Approvals: all pending reviews and elicitations, the oldest first, and recent decisions. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { Fragment, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
 import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import {
   type AgentRecord,
   agentsQuery,
@@ -27,122 +28,147 @@ import { choicesOf, recentAsks, shownAsks, type Wanted } from './shown.ts';
 
 const RECENT = 20;
 const filters = ['team', 'agent', 'kind'] as const;
+const NO_AGENTS: AgentRecord[] = [];
 
 export function Approvals() {
   const search = useSearch({ from: '/app/approvals' });
-  const navigate = useNavigate({ from: '/approvals' });
   const read = useQuery(reviewsQuery);
   const asked = useQuery(elicitationsQuery);
-  const { data: agents = [] } = useQuery(agentsQuery);
-  const { data: teamList = [] } = useQuery(teamsQuery);
-  const teams = useMemo(() => new Map(teamList.map(({ id, name }) => [id, name])), [teamList]);
-  const linked = search.elicitation ?? search.review;
   const asks = useWithLinked(read.data, asked.data, search);
-  const seen = useSeen(asks, linked);
-  const shown = useMemo(() => shownAsks(asks, search, seen), [asks, search, seen]);
-  const questionFor = useQuestions();
-  const choices = useMemo(() => choicesOf(asks, search, { agents, teams }), [asks, search, agents, teams]);
-  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
-  const list = useRef<HTMLUListElement>(null);
-  useStepping(list);
-  useLinked(list, linked, shown);
+  const names = useNames();
+  return (
+    <Screen title="Approvals" toolbar={<Filters asks={asks} names={names} />}>
+      <Reading read={read}>
+        {() => <Reading read={asked}>{() => <AskList asks={asks} names={names} />}</Reading>}
+      </Reading>
+    </Screen>
+  );
+}
 
-  const open = shown
-    .filter(isReview)
-    .map(questionFor)
-    .filter(({ settled }) => settled === null);
-  const chosen = open.filter(({ review_id }) => selected.has(review_id));
-  const recent = useMemo(() => recentAsks(asks, seen, RECENT), [asks, seen]);
-  const toggle = (id: string) => {
-    const next = new Set(selected);
-    if (!next.delete(id)) next.add(id);
-    setSelected(next);
-  };
+interface Names {
+  agents: AgentRecord[];
+  /** The names of teams by id. */
+  teams: ReadonlyMap<string, string>;
+}
+
+function useNames(): Names {
+  const { data: agents = NO_AGENTS } = useQuery(agentsQuery);
+  const { data: teamList } = useQuery(teamsQuery);
+  const teams = useMemo(() => new Map((teamList ?? []).map(({ id, name }) => [id, name])), [teamList]);
+  return { agents, teams };
+}
+
+/** A filter with a single choice is not shown. */
+function Filters({ asks, names: { agents, teams } }: { asks: readonly Ask[]; names: Names }) {
+  const search = useSearch({ from: '/app/approvals' });
+  const navigate = useNavigate({ from: '/approvals' });
+  const choices = useMemo(() => choicesOf(asks, search, { agents, teams }), [asks, search, agents, teams]);
   const change = (next: Wanted) => {
     void navigate({
       search: (old) => ({ ...old, ...next, review: undefined, elicitation: undefined }),
       replace: true,
     });
   };
-  // One kind of everything needs no filter.
-  const isOpen = (name: keyof Wanted) => search[name] !== undefined || choices[name].length > 2;
-  const agentOf = ({ agent_id }: Ask) => agents.find(({ id }) => id === agent_id);
-  const card = (ask: Ask, className?: string) =>
-    isReview(ask) ? (
-      <ReviewCard
-        question={questionFor(ask)}
-        agent={agentOf(ask)}
-        team={ask.team_id === null ? undefined : teams.get(ask.team_id)}
-        named
-        {...(className && { className })}
+  return filters
+    .filter((name) => search[name] !== undefined || choices[name].length > 2)
+    .map((name) => (
+      <Select
+        key={name}
+        aria-label={`Filter by ${name}`}
+        choices={choices[name]}
+        value={search[name] ?? ''}
+        onChange={(value) => change({ [name]: value || undefined })}
+        className="w-auto max-w-44"
       />
-    ) : (
-      <ElicitationCard elicitation={ask} agent={agentOf(ask)} named {...(className && { className })} />
-    );
-  return (
-    <Screen
-      title="Approvals"
-      toolbar={filters
-        .filter(isOpen)
-        .map((name) => (
-          <Select
-            key={name}
-            aria-label={`Filter by ${name}`}
-            choices={choices[name]}
-            value={search[name] ?? ''}
-            onChange={(value) => change({ [name]: value || undefined })}
-            className="w-auto max-w-44"
-          />
-        ))}
-    >
-      <Reading read={read}>
-        {() => (
-          <Reading read={asked}>
-            {() => (
-              <>
-                <ActingAlone agents={agents} />
-                {shown.every(({ status }) => status !== 'pending') && (
-                  <Empty title="Nothing needs you." {...(asks.length === 0 && { cli: 'svc reviews ls' })} />
-                )}
-                <ul
-                  ref={list}
-                  aria-label="Waiting"
-                  className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4"
-                >
-                  {shown.map((ask) => (
-                    <li key={ask.id} className="flex min-w-0 items-start gap-2">
-                      {open.length > 1 && isReview(ask) && (
-                        <input
-                          type="checkbox"
-                          aria-label={`Select ${questionFor(ask).call.title}`}
-                          checked={selected.has(ask.id) && ask.status === 'pending'}
-                          disabled={ask.status !== 'pending'}
-                          onChange={() => toggle(ask.id)}
-                          className="mt-3 size-6 shrink-0 max-sm:hidden"
-                        />
-                      )}
-                      {card(ask, 'flex-1')}
-                    </li>
-                  ))}
-                </ul>
-                <AnswerMany questions={chosen} onDone={() => setSelected(new Set())} />
-                {recent.length > 0 && (
-                  <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
-                    <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
-                    <ul className="flex flex-col gap-1">
-                      {recent.map((ask) => (
-                        <li key={ask.id}>{card(ask)}</li>
-                      ))}
-                    </ul>
-                  </section>
-                )}
-              </>
-            )}
-          </Reading>
-        )}
-      </Reading>
-    </Screen>
+    ));
+}
+
+function AskList({ asks, names }: { asks: readonly Ask[]; names: Names }) {
+  const search = useSearch({ from: '/app/approvals' });
+  const linked = search.elicitation ?? search.review;
+  const seen = useSeen(asks, linked);
+  const shown = useMemo(() => shownAsks(asks, search, seen), [asks, search, seen]);
+  const recent = useMemo(() => recentAsks(asks, seen, RECENT), [asks, seen]);
+  const questionFor = useQuestions();
+  const { selected, toggle, clear } = useSelection();
+  const list = useRef<HTMLUListElement>(null);
+  useStepping(list);
+  useLinked(list, linked, shown);
+  const open = shown
+    .filter(isReview)
+    .map(questionFor)
+    .filter(({ settled }) => settled === null);
+  const card = (ask: Ask, className?: string) => (
+    <AskCard ask={ask} names={names} questionFor={questionFor} {...(className && { className })} />
   );
+  return (
+    <>
+      <ActingAlone agents={names.agents} />
+      {shown.every(({ status }) => status !== 'pending') && (
+        <Empty
+          title="Nothing needs you. Agents’ permission requests and forms appear here."
+          {...(asks.length === 0 && { cli: 'svc reviews ls' })}
+        />
+      )}
+      <ul ref={list} aria-label="Waiting" className="mx-auto flex max-w-4xl flex-col gap-3 p-3 md:px-4">
+        {shown.map((ask) => (
+          <li key={ask.id} className="flex min-w-0 items-start gap-2">
+            {open.length > 1 && isReview(ask) && (
+              <input
+                type="checkbox"
+                aria-label={`Select ${questionFor(ask).call.title}`}
+                checked={selected.has(ask.id) && ask.status === 'pending'}
+                disabled={ask.status !== 'pending'}
+                onChange={() => toggle(ask.id)}
+                className="mt-3 size-6 shrink-0 max-sm:hidden"
+              />
+            )}
+            {card(ask, 'flex-1')}
+          </li>
+        ))}
+      </ul>
+      <AnswerMany questions={open.filter(({ review_id }) => selected.has(review_id))} onDone={clear} />
+      {recent.length > 0 && (
+        <section className="mx-auto max-w-4xl px-3 pb-6 md:px-4">
+          <h2 className="py-2 font-medium text-muted">Recent decisions</h2>
+          <ul className="flex flex-col gap-1">
+            {recent.map((ask) => (
+              <li key={ask.id}>{card(ask)}</li>
+            ))}
+          </ul>
+        </section>
+      )}
+    </>
+  );
+}
+
+function AskCard({
+  ask,
+  names,
+  questionFor,
+  className,
+}: {
+  ask: Ask;
+  names: Names;
+  questionFor: (review: ReviewRecord) => Question;
+  className?: string;
+}) {
+  const agent = names.agents.find(({ id }) => id === ask.agent_id);
+  const rest = { named: true, ...(className && { className }) };
+  if (!isReview(ask)) return <ElicitationCard elicitation={ask} agent={agent} {...rest} />;
+  const team = ask.team_id === null ? undefined : names.teams.get(ask.team_id);
+  return <ReviewCard question={questionFor(ask)} agent={agent} team={team} {...rest} />;
+}
+
+/** The ids of the reviews that are selected for a common answer. */
+function useSelection() {
+  const [selected, setSelected] = useState<ReadonlySet<string>>(new Set());
+  const toggle = (id: string) => {
+    const next = new Set(selected);
+    if (!next.delete(id)) next.add(id);
+    setSelected(next);
+  };
+  return { selected, toggle, clear: () => setSelected(new Set()) };
 }
 
 /** Running agents that write, run or fetch without asking: nothing they do shows up in the list below. */
@@ -166,7 +192,7 @@ function ActingAlone({ agents }: { agents: readonly AgentRecord[] }) {
   );
 }
 
-/** The lists, plus the item in the page's address if they no longer contain it. */
+/** The lists, plus the item in the page's address if the lists no longer contain it. */
 function useWithLinked(
   reviews: readonly ReviewRecord[] | undefined,
   elicitations: readonly ElicitationRecord[] | undefined,
@@ -178,7 +204,7 @@ function useWithLinked(
   const lacks = (rows: readonly Ask[] | undefined, id: string | undefined) =>
     rows !== undefined && id !== undefined && !rows.some((row) => row.id === id);
   const { data: review } = useQuery({
-    queryKey: ['review', review_id],
+    queryKey: keys.review(review_id),
     queryFn: () => call('getReview', { params: { review_id: review_id! } }),
     enabled: lacks(reviews, review_id),
   });
@@ -193,7 +219,7 @@ function useWithLinked(
   }, [reviews, elicitations, review, elicitation]);
 }
 
-/** Those that waited while somebody looked, and the one that a link led to: they stay in sight when they are settled. */
+/** The ids that were pending while the page was open, and the linked one: they stay visible when settled. */
 function useSeen(asks: readonly Ask[], linked: string | undefined): ReadonlySet<string> {
   const [seen, setSeen] = useState<ReadonlySet<string>>(new Set());
   const fresh = asks.filter(({ id, status }) => (status === 'pending' || id === linked) && !seen.has(id));
@@ -201,7 +227,7 @@ function useSeen(asks: readonly Ask[], linked: string | undefined): ReadonlySet<
   return seen;
 }
 
-/** A question stays the same object while its review does. */
+/** Returns the same question object for the same review record. */
 function useQuestions(): (review: ReviewRecord) => Question {
   const known = useRef(new WeakMap<ReviewRecord, Question>()).current;
   return (review) => {
@@ -211,7 +237,7 @@ function useQuestions(): (review: ReviewRecord) => Question {
   };
 }
 
-/** `j` and `k` go from card to card; the digits of a card work where the focus is. */
+/** `j` and `k` move the focus between cards. */
 function useStepping(list: RefObject<HTMLUListElement | null>): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => {

@@ -1,4 +1,4 @@
-/** Many questions with one answer: only a one-time option that all of them have in the same words. */
+/** Answers several reviews at once, with a one-time option that all of them have. */
 import { useMutation } from '@tanstack/react-query';
 import type { Option } from '../../../acp/transcript/items.ts';
 import { useReply } from '../../reviews/answer.ts';
@@ -7,7 +7,7 @@ import { Button } from '../../ui/button.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Refused } from '../../ui/states.tsx';
 
-/** `questions`: those that are selected and open. */
+/** `questions`: the selected pending ones. */
 export function AnswerMany({ questions, onDone }: { questions: readonly Question[]; onDone: () => void }) {
   const reply = useReply();
   const online = useOnline();
@@ -21,7 +21,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
     onSuccess: onDone,
   });
   const options = commonOptions(questions);
-  // They get fewer while they are answered, one after the other.
+  // The number shrinks while they are answered one by one.
   if (questions.length < 2 && !answer.isPending && !answer.isError) return null;
   return (
     <section
@@ -40,11 +40,9 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
         </Button>
       ))}
       {options.length === 0 && (
-        <span className="text-muted">
-          These have no one-time option in the same words: answer them one by one.
-        </span>
+        <span className="text-muted">These have no common one-time option. Answer them one by one.</span>
       )}
-      {!online && <span className="text-muted">You are offline: answers cannot be sent.</span>}
+      {!online && <span className="text-muted">You are offline. Answer when you are connected again.</span>}
       <Button
         look="quiet"
         onClick={() => {
@@ -52,7 +50,7 @@ export function AnswerMany({ questions, onDone }: { questions: readonly Question
           onDone();
         }}
       >
-        Select none
+        Clear selection
       </Button>
       <Refused error={answer.error} />
     </section>

@@ -34,7 +34,7 @@ test('filters hold together, and offer what waits and what is chosen', () => {
   expect(ids(shownAsks(all, { kind: 'other' }, new Set()))).toEqual(['a']);
   const names = { agents: [], teams: new Map([['team_1', 'Shop']]) };
   const choices = choicesOf(all, { kind: 'execute' }, names);
-  expect(choices.team.map(({ label }) => label)).toEqual(['all teams', 'Shop']);
+  expect(choices.team.map(({ label }) => label)).toEqual(['All teams', 'Shop']);
   expect(choices.kind.map(({ value }) => value)).toEqual(['', 'edit', 'execute', 'other']);
 });
 

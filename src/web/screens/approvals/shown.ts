@@ -9,7 +9,7 @@ export interface Wanted {
   kind?: string | undefined;
 }
 
-/** `seen`: those that waited while somebody looked. */
+/** `seen`: ids that were pending while the page was open. */
 export function shownAsks(asks: readonly Ask[], wanted: Wanted, seen: ReadonlySet<string>): Ask[] {
   return asks
     .filter(({ id, status }) => status === 'pending' || seen.has(id))
@@ -51,11 +51,11 @@ export function choicesOf(
   const agentName = (id: string) => names.agents.find((agent) => agent.id === id)?.name ?? id;
   return {
     team: list(
-      'all teams',
+      'All teams',
       [...waiting.map(({ team_id }) => team_id), wanted.team],
       (id) => names.teams.get(id) ?? id,
     ),
-    agent: list('all agents', [...waiting.map(({ agent_id }) => agent_id), wanted.agent], agentName),
-    kind: list('all kinds', [...waiting.map(kindOf), wanted.kind], (kind) => kind),
+    agent: list('All agents', [...waiting.map(({ agent_id }) => agent_id), wanted.agent], agentName),
+    kind: list('All kinds', [...waiting.map(kindOf), wanted.kind], (kind) => kind),
   };
 }

@@ -1,4 +1,4 @@
-/** The filter of the audit log; it lies in the address. */
+/** The filter of the audit log, which the page's address holds. */
 import { useQuery } from '@tanstack/react-query';
 import { ListFilter, X } from 'lucide-react';
 import { useEffect, useId, useState } from 'react';
@@ -22,14 +22,14 @@ export function AuditFilter({
   search: AuditSearch;
   onChange: (change: AuditSearch) => void;
 }) {
-  // On a phone the list needs the room.
+  // Folded on phones, to leave room for the list.
   const [open, setOpen] = useState(false);
   const { data: users = [] } = useQuery(usersQuery);
   const people = [
-    { value: '', label: 'Everybody' },
+    { value: '', label: 'All users' },
     ...users.map(({ id, username }) => ({ value: id, label: username })),
   ];
-  // Somebody who is no user any more is still in the log.
+  // A deleted user may still be in the log.
   if (search.user_id && !users.some(({ id }) => id === search.user_id)) {
     people.push({ value: search.user_id, label: search.user_id });
   }
@@ -60,13 +60,13 @@ export function AuditFilter({
           onChange={(user_id) => onChange({ user_id: user_id || undefined })}
           className="sm:w-36"
         />
-        <Written
+        <AgentIdField
           label="Agent id"
           value={search.agent_id ?? ''}
           onChange={(agent_id) => onChange({ agent_id: agent_id || undefined })}
         />
         <When label="From" value={search.since} onChange={(since) => onChange({ since })} />
-        <When label="to" value={search.until} onChange={(until) => onChange({ until })} />
+        <When label="To" value={search.until} onChange={(until) => onChange({ until })} />
         {filtered && (
           <Button
             look="quiet"
@@ -81,7 +81,7 @@ export function AuditFilter({
               })
             }
           >
-            Clear
+            Clear filter
           </Button>
         )}
       </div>
@@ -89,8 +89,8 @@ export function AuditFilter({
   );
 }
 
-/** Takes effect when it is left, or with Enter: half an id matches nothing. */
-function Written({
+/** Applied when it loses the focus or on Enter, because an incomplete id matches nothing. */
+function AgentIdField({
   label,
   value,
   onChange,
@@ -142,7 +142,7 @@ function When({
   );
 }
 
-/** An address may hold an instant of another place, or a day; the control knows times of this place. */
+/** Converts an instant or a day from the address to local time for the control. */
 function localTime(value: string): string {
   if (/^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$/.test(value)) return value;
   const time = new Date(/^\d{4}-\d\d-\d\d$/.test(value) ? `${value}T00:00` : value);

@@ -1,4 +1,4 @@
-/** The records as a virtual list: as many rows are drawn as are seen, however many are read. */
+/** The audit records as a virtual list, which renders only the visible rows. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { useVirtualizer } from '@tanstack/react-virtual';
@@ -35,7 +35,7 @@ export function AuditList({
   const rows = useVirtualizer({
     count: records.length,
     getScrollElement: () => scroller.current,
-    // By id: new records come at the top, and what somebody reads stays where it is.
+    // By id, so that rows keep their place when new records arrive at the top.
     getItemKey: (at) => records[at]!.id,
     estimateSize: () => ROW_PX,
     overscan: 12,
@@ -93,13 +93,13 @@ export function AuditList({
   );
 }
 
-/** Records that come at the top do not move what somebody reads further down. */
+/** Keeps the scroll position when records arrive at the top. */
 function useStayingPut(scroller: { current: HTMLDivElement | null }, records: readonly AuditRecord[]): void {
   const top = useRef(records[0]?.id);
   useLayoutEffect(() => {
     const element = scroller.current;
     const come = records.findIndex(({ id }) => id === top.current);
-    // Until they are seen, they are as high as they are taken to be.
+    // Rows that were never rendered have the estimated height.
     if (element && come > 0 && element.scrollTop > 0) element.scrollTop += come * ROW_PX;
     top.current = records[0]?.id;
   }, [scroller, records]);
@@ -163,13 +163,13 @@ function Row({
                 >
                   Open agent
                 </Link>
-                <Filter onClick={() => onFilter({ agent_id: record.agent_id! })}>only this agent</Filter>
+                <Filter onClick={() => onFilter({ agent_id: record.agent_id! })}>Only this agent</Filter>
               </>
             )}
             {record.user_id && (
-              <Filter onClick={() => onFilter({ user_id: record.user_id! })}>only this user</Filter>
+              <Filter onClick={() => onFilter({ user_id: record.user_id! })}>Only this user</Filter>
             )}
-            <Filter onClick={() => onFilter({ event: record.event })}>only this event</Filter>
+            <Filter onClick={() => onFilter({ event: record.event })}>Only this event</Filter>
           </div>
           <pre className="whitespace-pre-wrap break-all font-mono text-sm">
             {JSON.stringify(record, null, 2)}

@@ -1,13 +1,13 @@
-/** Who did what, for root: newest first, live, as a file, and whether it is as it was written. */
+/** The audit log, for root: newest records first, live, with export and verification. */
 import { useMutation } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { Download } from 'lucide-react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { RootRequired, Screen } from '../../ui/screen.tsx';
 import { Empty, Failed, Skeleton, Stale } from '../../ui/states.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { AuditFilter } from './audit-filter.tsx';
 import { AuditList } from './audit-list.tsx';
 import { exportAudit } from './export.ts';
@@ -26,7 +26,7 @@ function Log() {
   const { read, records, live } = useAudit(search);
   const save = useMutation({
     mutationFn: () => exportAudit(search),
-    onError: (error) => tell('Not exported', wordsOf(error)),
+    onError: (error) => showToast('The export failed', errorMessage(error)),
   });
   const verify = useVerify();
   const filter = (change: AuditSearch) =>
@@ -52,7 +52,7 @@ function Log() {
       toolbar={
         <>
           <AuditFilter search={search} onChange={filter} />
-          {verify.found}
+          {verify.result}
         </>
       }
     >
@@ -69,9 +69,15 @@ function Log() {
         />
       )}
       {records?.length === 0 && (
-        <Empty title={filtered ? 'Nothing matches this filter.' : 'Nothing happened yet.'}>
+        <Empty
+          title={
+            filtered
+              ? 'No records match this filter.'
+              : 'No records yet. Actions of users and agents are recorded here.'
+          }
+        >
           {filtered && (
-            <Button onClick={() => void navigate({ search: {}, replace: true })}>Show everything</Button>
+            <Button onClick={() => void navigate({ search: {}, replace: true })}>Clear filter</Button>
           )}
         </Empty>
       )}

@@ -1,4 +1,4 @@
-/** What the filter selects as a file of one record a line. The token goes in a header, never in the file's address. */
+/** Saves the filtered records as a file with one record per line. The token is sent in a header, never in a URL. */
 import { all } from '../../api/client.ts';
 import { type AuditSearch, queryOf } from './records.ts';
 

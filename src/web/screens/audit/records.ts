@@ -1,4 +1,4 @@
-/** Audit records as they are read: newest first, page by page into the past, while new ones come at the top. Pure. */
+/** Pages of audit records, newest first, and new records at the top. Pure. */
 import type { AuditRecord } from '../../api/queries.ts';
 
 export interface AuditSearch {
@@ -14,14 +14,14 @@ export interface AuditPage {
   next_cursor?: string | undefined;
 }
 
-/** Records of `newest` that are newer than all that is known; null where `newest` ends before what is known begins. */
+/** The records of `newest` that are not known yet; null if there is a gap between them and the known ones. */
 export function newerThan(known: readonly AuditPage[], newest: readonly AuditRecord[]): AuditRecord[] | null {
   const top = known.find(({ items }) => items.length > 0)?.items[0]?.id ?? -1;
   const newer = newest.filter(({ id }) => id > top);
   return top !== -1 && newer.length === newest.length && newest.length > 0 ? null : newer;
 }
 
-/** What the API is asked for: a time as people give it becomes an instant. */
+/** The query for the API, with local times as instants. */
 export function queryOf({ since, until, ...rest }: AuditSearch): AuditSearch {
   return {
     ...rest,
@@ -30,7 +30,7 @@ export function queryOf({ since, until, ...rest }: AuditSearch): AuditSearch {
   };
 }
 
-/** A day or a time of this place (`2026-11-22`, `2026-11-22T10:31`) as an instant; anything else as it is, for the server to refuse. */
+/** A local day or time (`2026-11-22`, `2026-11-22T10:31`) as an instant; other text is left for the server to reject. */
 function instantOf(text: string): string {
   if (!/^\d{4}-\d\d-\d\d(T\d\d:\d\d(:\d\d)?)?$/.test(text)) return text;
   const time = new Date(text.includes('T') ? text : `${text}T00:00`);

@@ -1,10 +1,11 @@
 /**
- * The audit log as a list that grows at both ends: older records when somebody scrolls there, new ones by asking every
- * few seconds while the page is looked at, because no stream carries them.
+ * The audit log as a list that grows at both ends: older records when the user scrolls, new ones by polling every few
+ * seconds, because they are not part of any stream.
  */
 import { type InfiniteData, useInfiniteQuery, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useMemo } from 'react';
 import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { AuditRecord } from '../../api/queries.ts';
 import { type AuditPage, type AuditSearch, newerThan, queryOf } from './records.ts';
 
@@ -13,17 +14,17 @@ const EVERY_MS = 3000;
 
 export function useAudit(search: AuditSearch) {
   const queries = useQueryClient();
-  const key = ['audit', search];
+  const key = keys.audit(search);
   const read = useInfiniteQuery({
     queryKey: key,
     queryFn: ({ pageParam, signal }) => readPage(search, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next_cursor,
   });
-  // What lies in the past does not grow.
+  // A range that ends in the past does not grow.
   const grows = search.until === undefined;
   const newest = useQuery({
-    queryKey: ['audit-newest', search],
+    queryKey: keys.audit_newest(search),
     enabled: grows && read.isSuccess,
     refetchInterval: EVERY_MS,
     staleTime: 0,
@@ -33,7 +34,7 @@ export function useAudit(search: AuditSearch) {
       const known = queries.getQueryData<InfiniteData<AuditPage, string | undefined>>(key);
       if (!known) return null;
       const newer = newerThan(known.pages, items);
-      // More came than one page holds: begin again at the top.
+      // More records arrived than one page holds: start again at the top.
       if (newer === null) await queries.resetQueries({ queryKey: key });
       else if (newer.length > 0) {
         queries.setQueryData(key, {

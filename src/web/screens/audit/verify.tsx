@@ -1,24 +1,24 @@
-/** Whether the audit log is as it was written, asked of the service, and the answer in a line of its own. */
+/** Verifies the audit log's hash chain, and shows the result. */
 import { useMutation } from '@tanstack/react-query';
 import { CircleAlert, CircleCheck, ShieldCheck } from 'lucide-react';
-import { type Answered, call, wordsOf } from '../../api/client.ts';
+import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 
-/** The button and the line below the toolbar, which share what was found. */
+/** The button, and the line with its result for the toolbar. */
 export function useVerify() {
   const verify = useMutation({ mutationFn: () => call('verifyAudit') });
   const button = (
     <Button icon={<ShieldCheck aria-hidden />} busy={verify.isPending} onClick={() => verify.mutate()}>
-      Verify
+      Verify log
     </Button>
   );
-  const found = (
+  const result = (
     <p role="status" className="w-full text-sm empty:hidden">
-      {verify.error && <span className="text-failed">Not verified: {wordsOf(verify.error)}</span>}
+      {verify.error && <span className="text-failed">Verification failed: {errorMessage(verify.error)}</span>}
       {verify.data && <Verdict {...verify.data} />}
     </p>
   );
-  return { button, found };
+  return { button, result };
 }
 
 function Verdict({ records, broken_id, head }: Answered<'verifyAudit'>) {
@@ -28,8 +28,8 @@ function Verdict({ records, broken_id, head }: Answered<'verifyAudit'>) {
     <>
       <Icon aria-hidden className={`mr-1 inline size-4 ${sound ? 'text-completed' : 'text-failed'}`} />
       {sound
-        ? `Chain intact: ${records} records.`
-        : `Record ${broken_id} does not follow from what stands before it. ${records} records before it are sound.`}{' '}
+        ? `Intact: ${records} records.`
+        : `Record ${broken_id} was changed, or records before it are missing. The ${records} records before it are intact.`}{' '}
       <span className="break-all text-muted">
         Head <code>{head}</code>
       </span>

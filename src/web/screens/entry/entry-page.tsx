@@ -1,4 +1,4 @@
-/** The card that stands before the house: joining and signing in look the same. */
+/** The layout of the pages before sign-in: joining and signing in. */
 import type { ReactNode } from 'react';
 
 export function EntryPage({ title, children }: { title: string; children: ReactNode }) {

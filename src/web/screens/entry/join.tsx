@@ -1,11 +1,11 @@
 /**
- * Making the root user, from the link and the PIN that the service printed. The link's token rides in the fragment, so
- * it reaches no log; it is taken out of the address at once.
+ * Creating the root user with the link and the PIN that the service printed. The token is in the fragment, which is in no
+ * server log, and is removed from the address at once.
  */
 import { useMutation } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import { Offer } from '../../passkeys/offer.tsx';
 import { passkeysWork } from '../../passkeys/place.ts';
@@ -14,7 +14,7 @@ import { Button, buttonClass } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { EntryPage } from './entry-page.tsx';
 
-/** Once per page: what is rendered twice must not lose it. */
+/** Read once per page, because a second render would no longer find it. */
 const token = takeToken();
 
 function takeToken(): string {
@@ -28,12 +28,50 @@ const ENDED = ['join token expired', 'invalid join token'];
 export function Join() {
   useScreenTitle('Create the root user');
   const navigate = useNavigate();
+  const [created, setCreated] = useState<string | null>(null);
+  const proceed = () => void navigate({ to: '/agents/new', replace: true });
+  if (created !== null) {
+    return (
+      <EntryPage title={`You are signed in, ${created}`}>
+        <Offer onDone={proceed} />
+      </EntryPage>
+    );
+  }
+  return (
+    <EntryPage title="Create the root user">
+      {token === '' ? (
+        <IncompleteLink />
+      ) : (
+        <JoinForm
+          onJoined={async (username) => {
+            if (await passkeysWork()) setCreated(username);
+            else proceed();
+          }}
+        />
+      )}
+    </EntryPage>
+  );
+}
+
+function IncompleteLink() {
+  return (
+    <>
+      <p className="mb-3">
+        This link is incomplete. Open the complete link that the service printed. To print it again, run
+        <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine of the
+        service, as the user that runs it.
+      </p>
+      <Link to="/login" search={{}} className={buttonClass()}>
+        Sign in instead
+      </Link>
+    </>
+  );
+}
+
+function JoinForm({ onJoined }: { onJoined: (username: string) => Promise<void> }) {
   const [pin, setPin] = useState('');
   const [username, setUsername] = useState('');
   const [password, setPassword] = useState('');
-  const [offered, setOffered] = useState(false);
-  const goOn = () => void navigate({ to: '/agents/new', replace: true });
-  const sign_in = useRef<HTMLAnchorElement>(null);
   const join = useMutation({
     mutationFn: () =>
       call('join', {
@@ -41,102 +79,89 @@ export function Join() {
       }),
     onSuccess: async (answer) => {
       session.begin(answer);
-      if (await passkeysWork()) setOffered(true);
-      else goOn();
+      await onJoined(answer.user.username);
     },
   });
-  const said = join.error ? wordsOf(join.error) : null;
-  const taken = said === 'root already initialized';
-  useEffect(() => {
-    if (taken) sign_in.current?.focus();
-  }, [taken]);
-
-  if (offered) {
-    return (
-      <EntryPage title={`You are signed in, ${username.trim()}`}>
-        <Offer onDone={goOn} />
-      </EntryPage>
-    );
-  }
-  if (token === '') {
-    return (
-      <EntryPage title="Create the root user">
-        <p className="mb-3">
-          This address has lost its last part. Open the whole link that the service printed, or run
-          <code className="mx-1 rounded bg-surface px-1 font-mono">svc join-link</code> on the machine of the
-          service, as the user of the service, to see it again.
-        </p>
-        <Link to="/login" search={{}} className={buttonClass()}>
-          Sign in instead
-        </Link>
-      </EntryPage>
-    );
-  }
+  const message = join.error ? errorMessage(join.error) : null;
+  const about = message === null ? null : fieldOf(message);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     join.mutate();
   };
-  const of_pin = said === 'invalid pin';
-  const of_password = said?.startsWith('password must') ?? false;
-  const of_username = said?.startsWith('username') ?? false;
   return (
-    <EntryPage title="Create the root user">
-      <form onSubmit={submit} className="flex flex-col gap-3">
-        <TextField
-          label="PIN from the terminal"
-          error={of_pin && said}
-          name="pin"
-          inputMode="numeric"
-          autoComplete="one-time-code"
-          required
-          autoFocus
-          value={pin}
-          onText={setPin}
-          mono
-          className="[&_input]:tracking-widest"
-        />
-        <TextField
-          label="Username"
-          error={of_username && said}
-          name="username"
-          autoComplete="username"
-          autoCapitalize="none"
-          spellCheck={false}
-          required
-          value={username}
-          onText={setUsername}
-        />
-        <TextField
-          label="Password"
-          error={of_password && said}
-          hint={password.length >= 12 ? '✓ at least 12 characters' : 'at least 12 characters'}
-          name="password"
-          type="password"
-          autoComplete="new-password"
-          required
-          value={password}
-          onText={setPassword}
-        />
-        {said && !of_pin && !of_password && !of_username && (
-          <p role="alert" className="text-failed">
-            {said}
-            {ENDED.includes(said) && (
-              <span className="block text-muted">
-                Run <code className="font-mono">svc join-link</code> on the machine of the service, as the
-                user of the service, to get a valid link.
-              </span>
-            )}
-          </p>
-        )}
-        <Button type="submit" look="primary" busy={join.isPending} className="mt-1">
-          Create root user
-        </Button>
-        {taken && (
-          <Link ref={sign_in} to="/login" search={{}} className={buttonClass()}>
-            Sign in
-          </Link>
-        )}
-      </form>
-    </EntryPage>
+    <form onSubmit={submit} className="flex flex-col gap-3">
+      <TextField
+        label="PIN from the terminal"
+        error={about === 'pin' && message}
+        name="pin"
+        inputMode="numeric"
+        autoComplete="one-time-code"
+        required
+        autoFocus
+        value={pin}
+        onText={setPin}
+        mono
+        className="[&_input]:tracking-widest"
+      />
+      <TextField
+        label="Username"
+        error={about === 'username' && message}
+        name="username"
+        autoComplete="username"
+        autoCapitalize="none"
+        spellCheck={false}
+        required
+        value={username}
+        onText={setUsername}
+      />
+      <TextField
+        label="Password"
+        error={about === 'password' && message}
+        hint={password.length >= 12 ? '✓ At least 12 characters' : 'At least 12 characters'}
+        name="password"
+        type="password"
+        autoComplete="new-password"
+        required
+        value={password}
+        onText={setPassword}
+      />
+      {about === 'form' && <JoinError message={message!} />}
+      <Button type="submit" look="primary" busy={join.isPending} className="mt-1">
+        Create root user
+      </Button>
+      {message === 'root already initialized' && <SignInLink />}
+    </form>
+  );
+}
+
+/** The field that the server's error is about. */
+function fieldOf(message: string): 'pin' | 'username' | 'password' | 'form' {
+  if (message === 'invalid pin') return 'pin';
+  if (message.startsWith('password must')) return 'password';
+  return message.startsWith('username') ? 'username' : 'form';
+}
+
+function JoinError({ message }: { message: string }) {
+  return (
+    <p role="alert" className="text-failed">
+      {message}
+      {ENDED.includes(message) && (
+        <span className="block text-muted">
+          Run <code className="font-mono">svc join-link</code> on the machine of the service, as the user that
+          runs it, to get a valid link.
+        </span>
+      )}
+    </p>
+  );
+}
+
+/** Takes the focus, because it is the only way to continue. */
+function SignInLink() {
+  const link = useRef<HTMLAnchorElement>(null);
+  useEffect(() => link.current?.focus(), []);
+  return (
+    <Link ref={link} to="/login" search={{}} className={buttonClass()}>
+      Sign in
+    </Link>
   );
 }

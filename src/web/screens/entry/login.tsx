@@ -1,15 +1,15 @@
-/** Signing in. Where the person wanted to go survives it. */
+/** The sign-in page. Afterwards it opens the page that was requested. */
 import { useMutation } from '@tanstack/react-query';
 import { Navigate, useRouter, useSearch } from '@tanstack/react-router';
 import { type FormEvent, lazy, Suspense, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import { session, useSession } from '../../api/session.ts';
 import { useScreenTitle } from '../../shell/title.ts';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
 import { EntryPage } from './entry-page.tsx';
 
-/** After the form: who has a password need not wait for it, nor for its failure. */
+/** Loaded after the form, so that neither its loading nor its failure delays a sign-in with a password. */
 const PasskeySignIn = lazy(() => import('../../passkeys/sign-in.tsx').catch(() => ({ default: () => null })));
 
 export function Login() {
@@ -47,7 +47,7 @@ export function Login() {
         />
         <TextField
           label="Password"
-          error={login.error && wordsOf(login.error)}
+          error={login.error && errorMessage(login.error)}
           name="password"
           type="password"
           autoComplete="current-password"

@@ -57,7 +57,7 @@ test('only what belongs to the choice is asked for', () => {
     body: { permission_mode: 'agent' },
   });
   expect(bodyOf({ ...draft, env: 'A=1\noops' }, demo, 'x')).toEqual({
-    problems: { env: 'line 2 is not NAME=value' },
+    problems: { env: 'Line 2 is not NAME=value' },
   });
   expect([needsCommand(demo), needsCommand(plain)]).toEqual([false, true]);
 });

@@ -1,8 +1,8 @@
-/** What the form of a new agent holds, what it asks the service for, and where a refusal belongs. */
+/** The new-agent form as data: its draft, the request that it makes, and the field that an error belongs to. */
 import type { PresetRecord } from '../../api/queries.ts';
 import type { NewAgentBody } from '../../shell/start-agent.ts';
 
-/** `worktree`: a branch of its own in a new worktree of `repo`. `folder`: `workdir` as it is. `empty`: a new empty folder. */
+/** `worktree`: a new worktree of `repo` on a new branch. `folder`: `workdir` unchanged. `empty`: a new empty folder. */
 export type Where = 'worktree' | 'folder' | 'empty';
 
 export interface Draft {
@@ -16,7 +16,7 @@ export interface Draft {
   permission_mode: 'ask' | 'agent';
   prompt: string;
   command: string;
-  /** `NAME=value`, one a line. */
+  /** One `NAME=value` per line. */
   env: string;
   restart: boolean;
   stdin: boolean;
@@ -40,7 +40,7 @@ export const EMPTY: Draft = {
 
 export type Problems = Partial<Record<keyof Draft | 'form', string>>;
 
-/** The preset's own command, where the draft gives none. */
+/** Whether the preset has no command, so that the draft must give one. */
 export function needsCommand(preset: PresetRecord | undefined): boolean {
   return preset === undefined || preset.argv === null;
 }
@@ -49,14 +49,14 @@ export function speaksAcp(preset: PresetRecord | undefined): boolean {
   return preset?.protocol === 'acp';
 }
 
-/** A name nobody has to think of: what it works on, or what it is, with the first free number. */
+/** Suggests a name: the repository, folder or preset, with the first number that is not `taken`. */
 export function suggestName(draft: Draft, taken: readonly string[]): string {
   const path = draft.where === 'worktree' ? draft.repo : draft.where === 'folder' ? draft.workdir : '';
   const base = path.split('/').filter(Boolean).at(-1) ?? draft.preset;
   for (let n = 1; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`;
 }
 
-/** The folder that will be made, as far as it is known before its id is; null where the node decides. */
+/** The folder of the agent, as far as it is known before the agent has an id. Null if the node decides. */
 export function derivedFolder(draft: Draft, root: string | null, name: string): string | null {
   if (draft.where === 'folder') return draft.workdir || null;
   if (draft.workdir) return draft.workdir;
@@ -72,7 +72,7 @@ export function bodyOf(
   for (const [at, line] of draft.env.split('\n').entries()) {
     if (line.trim() === '') continue;
     const equals = line.indexOf('=');
-    if (equals < 1) return { problems: { env: `line ${at + 1} is not NAME=value` } };
+    if (equals < 1) return { problems: { env: `Line ${at + 1} is not NAME=value` } };
     env[line.slice(0, equals).trim()] = line.slice(equals + 1);
   }
   const command = draft.command.trim();
@@ -107,7 +107,7 @@ const places: readonly [RegExp, keyof Draft][] = [
   [/node/, 'node_id'],
 ];
 
-/** The server's words beside the field that they are about. */
+/** Assigns an error message of the service to the field that it is about. */
 export function placed(message: string): Problems {
   return { [places.find(([pattern]) => pattern.test(message))?.[1] ?? 'form']: message };
 }

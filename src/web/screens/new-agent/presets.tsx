@@ -1,11 +1,11 @@
-/** Which agent: what is found on the node first, with what stands in its way. */
+/** The choice of the preset. Installed ones come first; each shows what keeps it from working. */
 import type { UseQueryResult } from '@tanstack/react-query';
 import { Check, TriangleAlert } from 'lucide-react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import type { PresetRecord } from '../../api/queries.ts';
 import { cx } from '../../ui/cx.ts';
 
-/** Installed ones first, what takes any command last; else as the service lists them. */
+/** Installed presets first, then those that need a command, then missing ones; otherwise the order of the service. */
 export function inOrder(presets: readonly PresetRecord[]): PresetRecord[] {
   const rank = (preset: PresetRecord) => (preset.argv === null ? 2 : preset.installed === false ? 3 : 1);
   return presets.toSorted((a, b) => rank(a) - rank(b));
@@ -27,7 +27,7 @@ export function PresetChoice({
   return (
     <fieldset className="flex flex-col gap-2">
       <legend className="mb-1 font-medium text-sm">Agent</legend>
-      {read.error && <p className="text-failed text-sm">{wordsOf(read.error)}</p>}
+      {read.error && <p className="text-failed text-sm">{errorMessage(read.error)}</p>}
       <div className="flex min-h-9 flex-wrap gap-2">
         {offered.map((each) => (
           <Choice key={each.id} preset={each} chosen={each.id === chosen} onChoose={onChoose} />
@@ -36,7 +36,7 @@ export function PresetChoice({
       {missing.length > 0 && (
         <details>
           <summary className="tap inline-flex cursor-pointer items-center text-muted text-sm">
-            {missing.length} more, not found on this node
+            {missing.length} more, not installed on this node
           </summary>
           <div className="flex flex-wrap gap-2 pt-1">
             {missing.map((each) => (
@@ -94,12 +94,13 @@ function About({ preset }: { preset: PresetRecord }) {
       </p>
       {missing && preset.install_hint && (
         <p className="text-needs">
-          not found on this node · <code className="break-all font-mono">{preset.install_hint}</code>
+          Not installed on this node. Install it with{' '}
+          <code className="break-all font-mono">{preset.install_hint}</code>
         </p>
       )}
       {!missing && preset.signed_in === 'no' && preset.sign_in_hint && (
         <p className="text-needs">
-          not signed in · <span className="break-words">{preset.sign_in_hint}</span>
+          Not signed in. <span className="break-words">{preset.sign_in_hint}</span>
         </p>
       )}
     </div>

@@ -1,20 +1,17 @@
-/**
- * The form as it was left: what is being written, and what was chosen last. The environment is never kept: it may hold
- * secrets.
- */
+/** Keeps the draft and the last choices of the form. The environment is never stored, because it may hold secrets. */
 import { useState } from 'react';
 import { useDraft } from '../../ui/drafts.ts';
 import { type Draft, EMPTY } from './form.ts';
 
 const KEPT_CHOICES = ['preset', 'where', 'repo', 'node_id'] as const;
 
-/** `given`: what stands for what was never chosen. */
+/** `given`: defaults for what was never chosen. */
 export function useFormDraft(given: Partial<Draft>): [Draft, (draft: Draft) => void, () => void] {
   const [written, setWritten] = useDraft('new-agent');
   const [chosen, setChosen] = useDraft('new-agent.choices');
   const [env, setEnv] = useState('');
   const draft: Draft = { ...EMPTY, ...given, ...parsed(chosen), ...parsed(written), env };
-  // A repository that is known only after the form has been left empty.
+  // The default repository may arrive after an empty one was stored.
   if (draft.repo === '') draft.repo = given.repo ?? '';
   const keep = (next: Draft) => {
     setEnv(next.env);

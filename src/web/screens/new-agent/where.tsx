@@ -1,10 +1,11 @@
-/** Where it works: in a worktree of its own, in a folder as it is, or in an empty one. */
+/** The choice of the folder: a new worktree, an existing folder, or an empty one. */
 import { useId } from 'react';
 import type { Answered } from '../../api/client.ts';
 import { Field, inputClass } from '../../ui/field.tsx';
 import type { Draft, Where } from './form.ts';
 
-type Folders = Answered<'listNodes'> extends infer A ? (A extends { items: (infer N)[] } ? N : never) : never;
+export type NodeChoice =
+  Answered<'listNodes'> extends infer A ? (A extends { items: (infer N)[] } ? N : never) : never;
 
 const choices: { where: Where; label: string }[] = [
   { where: 'worktree', label: 'New worktree' },
@@ -20,7 +21,7 @@ export function WhereChoice({
 }: {
   draft: Draft;
   change: (fields: Partial<Draft>) => void;
-  folders: Folders['folders'];
+  folders: NodeChoice['folders'];
   error: string | undefined;
 }) {
   const known = useId();
@@ -44,7 +45,7 @@ export function WhereChoice({
         </div>
       </fieldset>
       {draft.where === 'worktree' && (
-        <Field label="Repository" error={error} hint="a git repository on the node, as an absolute path">
+        <Field label="Repository" error={error} hint="The absolute path of a git repository on the node.">
           {(control) => (
             <>
               <input

@@ -1,4 +1,4 @@
-/** One registered node: what is known of it, whether it can be reached, and what can be done. */
+/** A registered node: its facts, its connection test and its actions. */
 import { useMutation } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type ReactNode, useState } from 'react';
@@ -7,13 +7,13 @@ import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
-import { useBoundAgents, useNodesAgain } from './data.ts';
+import { useBoundAgents, useRefetchNodes } from './data.ts';
 import { ForgetNode } from './forget.tsx';
 import type { NodeRecord } from './health.ts';
 import { NodeStatus } from './status.tsx';
 import { TestConnection } from './test-connection.tsx';
 
-/** So many are named; the others are counted. */
+/** How many agents are listed by name; the others are counted. */
 const NAMED = 8;
 
 export function NodeDetail({
@@ -32,10 +32,10 @@ export function NodeDetail({
     ['Status', <NodeStatus key="status" status={node.status} />],
     ['Id', node.id],
     ['Target', node.grpc_target],
-    ['TLS name', node.tls_server_name ?? 'the host of the target'],
-    ['Root', <Root key="root" node={node} />],
-    ['Version', node.version ?? 'not known'],
-    ['Last seen', node.last_seen_at === null ? 'never' : <Ago key="seen" at={node.last_seen_at} />],
+    ['TLS server name', node.tls_server_name ?? 'Host of the target'],
+    ['Worktree root', <Root key="root" node={node} />],
+    ['Version', node.version ?? 'Unknown'],
+    ['Last seen', node.last_seen_at === null ? 'Never' : <Ago key="seen" at={node.last_seen_at} />],
   ];
   return (
     <Dialog open onClose={onClose} title={node.name} wide>
@@ -63,25 +63,25 @@ export function NodeDetail({
 function Root({ node: { default_worktree_root, worktree_root_problem } }: { node: NodeRecord }) {
   return (
     <>
-      {default_worktree_root ?? 'the node’s own'}
+      {default_worktree_root ?? 'Configured on the node'}
       {worktree_root_problem !== null && <span className="block text-needs">{worktree_root_problem}</span>}
     </>
   );
 }
 
-/** Not while agents are bound to it, and then it says which. */
+/** Disabled while agents are bound to the node; then it lists them. */
 function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => void }) {
   const agents = useBoundAgents(node.id);
-  const again = useNodesAgain();
+  const refetch = useRefetchNodes();
   const [asked, setAsked] = useState(false);
   const remove = useMutation({
     mutationFn: () => call('deleteAgentNode', { params: { node_id: node.id } }),
     onSuccess: () => {
-      again();
+      refetch();
       onDeleted();
     },
   });
-  // The record counts all of them, also those that came since the list was read.
+  // The record's count includes agents created since the list was read.
   const bound = Math.max(agents.length, node.agents);
   return (
     <>
@@ -90,7 +90,7 @@ function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => vo
           <Button look="danger" busy={remove.isPending} onClick={() => remove.mutate()}>
             {remove.isPending ? 'Deleting…' : `Delete ${node.id}`}
           </Button>
-          <Button onClick={() => setAsked(false)}>Keep it</Button>
+          <Button onClick={() => setAsked(false)}>Cancel</Button>
         </>
       ) : (
         <Button
@@ -104,7 +104,7 @@ function DeleteNode({ node, onDeleted }: { node: NodeRecord; onDeleted: () => vo
       )}
       {bound > 0 && (
         <p id="bound-agents" className="min-w-0 break-words text-muted text-sm">
-          {bound === 1 ? 'An agent is bound to it: ' : `${bound} agents are bound to it: `}
+          {bound === 1 ? 'Delete its agent first: ' : `Delete its ${bound} agents first: `}
           {agents.slice(0, NAMED).map(({ id, name }, at) => (
             <span key={id}>
               {at > 0 && ', '}

@@ -1,10 +1,10 @@
-/** Removing a node whose machine is gone for good, together with the records of its agents. */
+/** The dialog that deletes the records of a node whose machine is gone, and of its agents. */
 import { useMutation } from '@tanstack/react-query';
 import { call } from '../../api/client.ts';
 import { ForgetDialog } from '../../ui/forget.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { LeftBehindList } from '../agents/left-behind.tsx';
-import { useBoundAgents, useNodesAgain } from './data.ts';
+import { useBoundAgents, useRefetchNodes } from './data.ts';
 import type { NodeRecord } from './health.ts';
 
 export function ForgetNode({
@@ -16,13 +16,13 @@ export function ForgetNode({
   onClose: () => void;
   onForgotten: () => void;
 }) {
-  const again = useNodesAgain();
+  const refetch = useRefetchNodes();
   const agents = useBoundAgents(node.id);
   const forget = useMutation({
     mutationFn: () => call('deleteAgentNode', { params: { node_id: node.id }, query: { forget: true } }),
     onSuccess: () => {
-      tell(`${node.id} is forgotten`, 'The audit log lists what stays on the machine.');
-      again();
+      showToast(`Forgot ${node.id}`, 'The audit log lists what stays on its machine.');
+      refetch();
       onForgotten();
     },
   });
@@ -30,9 +30,9 @@ export function ForgetNode({
   return (
     <ForgetDialog
       name={node.id}
-      about={`Use this only if the machine is gone for good. The node and ${records} are deleted without it.`}
+      about={`Use this only if the machine is permanently gone. The node and ${records} are deleted without contacting it.`}
       left={agents.length > 0 && <LeftBehindList agents={agents} />}
-      returning="If the node is registered again, its sessions of these agents are stopped, and the audit log says so."
+      returning="If the node is registered again, its sessions of these agents are stopped and recorded in the audit log."
       act={forget}
       onClose={onClose}
     />

@@ -1,13 +1,13 @@
-/** Registering a node, or changing what is registered: five fields, each with the server's words beside it. */
+/** The dialog that registers or edits a node. The server's errors are shown at their fields. */
 import { useMutation } from '@tanstack/react-query';
 import type { FormEvent } from 'react';
 import { useActKey } from '../../api/act-key.ts';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useDraft } from '../../ui/drafts.ts';
 import { TextField } from '../../ui/field.tsx';
-import { useNodesAgain } from './data.ts';
+import { useRefetchNodes } from './data.ts';
 import { type NodeField, type NodeRecord, nodeFieldOf } from './health.ts';
 
 interface Fields {
@@ -24,7 +24,7 @@ function bodyOf(fields: Fields) {
   const { id, name, grpc_target, tls_server_name, default_worktree_root } = fields;
   return {
     id: id.trim(),
-    // Named by its id where nobody names it.
+    // The name defaults to the id.
     name: name.trim() || id.trim(),
     grpc_target: grpc_target.trim(),
     tls_server_name: tls_server_name.trim() || null,
@@ -32,7 +32,7 @@ function bodyOf(fields: Fields) {
   };
 }
 
-/** `node`: that one is changed; null: one is registered. `id`: what it is likely to be called. */
+/** `node`: the node to edit; null: register a new one, with the suggested `id`. */
 export function NodeForm({
   node,
   id = '',
@@ -48,7 +48,7 @@ export function NodeForm({
   const fields = { ...EMPTY, ...(id !== '' && { id }), ...(node && fieldsOf(node)), ...read(text) };
   const change = (next: Partial<Fields>) => setText(JSON.stringify({ ...fields, ...next }));
   const keyOf = useActKey();
-  const again = useNodesAgain();
+  const refetch = useRefetchNodes();
   const save = useMutation({
     mutationFn: () => {
       const body = bodyOf(fields);
@@ -56,13 +56,13 @@ export function NodeForm({
       return call('registerAgentNode', { body, idempotency_key: keyOf(body) });
     },
     onSuccess: (saved) => {
-      again();
+      refetch();
       setText('');
       onDone(saved);
     },
   });
-  const words = save.error ? wordsOf(save.error) : '';
-  const place = words === '' ? null : nodeFieldOf(words, node === null);
+  const message = save.error ? errorMessage(save.error) : '';
+  const place = message === '' ? null : nodeFieldOf(message, node === null);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (!save.isPending) save.mutate();
@@ -71,7 +71,7 @@ export function NodeForm({
     <TextField
       label={label}
       hint={hint}
-      error={place === (name as NodeField) && words}
+      error={place === (name as NodeField) && message}
       autoFocus={name === (node === null ? 'id' : 'grpc_target')}
       value={fields[name]}
       onText={(text) => change({ [name]: text })}
@@ -81,32 +81,33 @@ export function NodeForm({
       autoCapitalize="off"
     />
   );
+  const label =
+    node === null ? { idle: 'Register node', busy: 'Registering…' } : { idle: 'Save', busy: 'Saving…' };
   return (
     <Dialog open onClose={onClose} title={node === null ? 'Register node' : `Edit ${node.id}`}>
       <form onSubmit={submit} className="flex flex-col gap-3">
-        {node === null && field('id', 'Id', 'must equal node_id there', 'gpu-1')}
-        {field('name', 'Name', 'for people', 'GPU box')}
+        {node === null && field('id', 'Id', 'The server.node_id of the node', 'gpu-1')}
+        {field('name', 'Name', 'Display name', 'GPU box')}
         {field(
           'grpc_target',
           'Target',
-          'its internal_grpc.listen, as this machine reaches it',
+          'The internal_grpc.listen address of the node',
           'https://gpu.lan:8081',
         )}
-        {field('tls_server_name', 'TLS name', 'optional: what its certificate is for, if not that host', '')}
-        {field('default_worktree_root', 'Root', 'optional: where worktrees go there', '/srv/wt')}
+        {field(
+          'tls_server_name',
+          'TLS server name',
+          'Optional. The name in its certificate, if it differs from the host.',
+          '',
+        )}
+        {field('default_worktree_root', 'Worktree root', 'Optional. For worktrees on the node.', '/srv/wt')}
         {place === 'form' && (
           <p role="alert" className="text-failed">
-            {words}
+            {message}
           </p>
         )}
         <Button type="submit" look="primary" busy={save.isPending} className="self-start">
-          {node === null
-            ? save.isPending
-              ? 'Registering…'
-              : 'Register'
-            : save.isPending
-              ? 'Saving…'
-              : 'Save'}
+          {save.isPending ? label.busy : label.idle}
         </Button>
       </form>
     </Dialog>

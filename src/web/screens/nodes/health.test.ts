@@ -34,7 +34,7 @@ test('a certificate that does not hold: another TLS name where one was given, el
   const check = failed('tls', 'certificate verify failed');
   expect(fixOf(check, node)).toMatchObject({ kind: 'join' });
   expect(fixOf(check, { ...node, tls_server_name: 'other.lan' })).toEqual({
-    label: 'Use gpu.lan as TLS name',
+    label: 'Use gpu.lan as TLS server name',
     kind: 'change',
     changes: { tls_server_name: null },
   });

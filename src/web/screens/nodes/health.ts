@@ -1,4 +1,4 @@
-/** The steps of a connection test, and what would mend the one that failed (pure). */
+/** The steps of a connection test, and a fix for the one that failed (pure). */
 import type { Answered } from '../../api/client.ts';
 
 export type NodeRecord = Answered<'getAgentNode'>;
@@ -16,11 +16,11 @@ const titles: Record<Check['name'], string> = {
 
 export interface Step {
   title: string;
-  /** Null: the test did not get so far. */
+  /** Null: the test ended before this step. */
   check: Check | null;
 }
 
-/** All steps that the test has for this node, in order. */
+/** All steps of the test for this node, in order. */
 export function stepsOf(report: HealthReport, node: Pick<NodeRecord, 'default_worktree_root'>): Step[] {
   const names = Object.keys(titles) as Check['name'][];
   return names
@@ -28,7 +28,7 @@ export function stepsOf(report: HealthReport, node: Pick<NodeRecord, 'default_wo
     .map((name) => ({ title: titles[name], check: report.checks.find((one) => one.name === name) ?? null }));
 }
 
-/** One thing to press that is likely to help, beside trying again. */
+/** An action that is likely to fix a failed step. */
 export type Fix =
   | {
       label: string;
@@ -42,16 +42,16 @@ export function fixOf(
   { name, error = '' }: Check,
   node: Pick<NodeRecord, 'grpc_target' | 'tls_server_name'>,
 ): Fix | null {
-  const said = /node says (\S+)$/.exec(error)?.[1];
-  if (said !== undefined) return { label: `Register it as ${said}`, kind: 'register', id: said };
+  const reported = /node says (\S+)$/.exec(error)?.[1];
+  if (reported !== undefined) return { label: `Register as ${reported}`, kind: 'register', id: reported };
   if (name === 'worktree_root') {
     const changes = { default_worktree_root: null };
-    return { label: 'Use the node’s own root', kind: 'change', changes };
+    return { label: 'Use the root configured on the node', kind: 'change', changes };
   }
   if (error === 'certificate verify failed') {
-    if (node.tls_server_name === null) return { label: 'Join it with a token', kind: 'join' };
+    if (node.tls_server_name === null) return { label: 'Join with token', kind: 'join' };
     const host = hostOf(node.grpc_target);
-    return { label: `Use ${host} as TLS name`, kind: 'change', changes: { tls_server_name: null } };
+    return { label: `Use ${host} as TLS server name`, kind: 'change', changes: { tls_server_name: null } };
   }
   return name === 'dns' || name === 'tcp' || name === 'tls' ? { label: 'Edit target', kind: 'edit' } : null;
 }
@@ -62,7 +62,7 @@ function hostOf(target: string): string {
 
 export type NodeField = 'id' | 'name' | 'grpc_target' | 'tls_server_name' | 'default_worktree_root' | 'form';
 
-/** Beside which field the server's words belong. A taken id or name is said of the id, where one is asked for. */
+/** The field that the server's message is about. A taken id or name counts for the id if the form has one. */
 export function nodeFieldOf(message: string, is_new: boolean): NodeField {
   if (message.startsWith('agent node id or name')) return is_new ? 'id' : 'name';
   if (message.startsWith('agent node id')) return 'id';

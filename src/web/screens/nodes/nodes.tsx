@@ -1,4 +1,4 @@
-/** The machines that agents run on: this one, and those that root has registered. */
+/** The machines that agents run on: this one, and the registered nodes. */
 import { useQuery } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { KeyRound, Plus } from 'lucide-react';
@@ -15,10 +15,10 @@ import { NodeTable } from './table.tsx';
 
 export function Nodes() {
   const session = useSession();
-  return session?.user.role === 'root' ? <RootsNodes /> : <RootRequired />;
+  return session?.user.role === 'root' ? <NodesScreen /> : <RootRequired />;
 }
 
-function RootsNodes() {
+function NodesScreen() {
   const search = useSearch({ from: '/app/nodes' });
   const navigate = useNavigate({ from: '/nodes' });
   const read = useQuery(agentNodesQuery);
@@ -36,7 +36,7 @@ function RootsNodes() {
             Join node with token
           </Button>
           <Button look="primary" icon={<Plus aria-hidden />} onClick={() => show({ register: true })}>
-            Register
+            Register node
           </Button>
         </>
       }
@@ -47,7 +47,7 @@ function RootsNodes() {
             <NodeTable nodes={nodes} />
             {nodes.length === 0 && (
               <Empty
-                title="This machine is enough. Add another when you need it."
+                title="No other nodes. Register a machine to run agents on it too."
                 cli="svc nodes register gpu-1 --target https://gpu.lan:8081"
               >
                 <Button onClick={() => show({ register: true })}>Register node</Button>

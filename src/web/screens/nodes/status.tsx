@@ -1,4 +1,4 @@
-/** How a link is, as an icon, a word and a colour. */
+/** The status of a node's link, as icon, text and colour. */
 import { Check, CircleAlert, CircleDashed, type LucideIcon, Unplug } from 'lucide-react';
 
 const looks: Record<string, [LucideIcon, colour: string]> = {

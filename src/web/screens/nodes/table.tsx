@@ -1,4 +1,4 @@
-/** This machine and the others, as a table on a desk and as cards on a phone. */
+/** This machine and the registered nodes: a table on wide screens, cards on phones. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -90,7 +90,7 @@ function NodeLink({ line: { id, is_main } }: { line: Line }) {
   );
 }
 
-/** This machine first; it is always there, so that it has no latency and nothing to test. */
+/** This machine is first. It has no link, so it has no latency and no test. */
 function useLines(nodes: readonly NodeRecord[]): Line[] {
   const { data: agents = [] } = useQuery(agentsQuery);
   const { data: all = [] } = useQuery(nodesQuery);
@@ -102,11 +102,11 @@ function useLines(nodes: readonly NodeRecord[]): Line[] {
           id: main.id,
           is_main: true,
           name: main.name,
-          target: 'this machine',
+          target: 'This machine',
           health: <NodeStatus status={main.status} />,
           latency: '',
           agents: agents.filter(({ node_id }) => node_id === main.id).length,
-          last_seen: 'now',
+          last_seen: 'Now',
           version: '',
         },
       ]
@@ -121,7 +121,7 @@ function useLines(nodes: readonly NodeRecord[]): Line[] {
       health: <NodeStatus status={node.status} />,
       latency: latency_ms === null ? '' : `${Math.round(latency_ms)} ms`,
       agents: node.agents,
-      last_seen: node.last_seen_at === null ? 'never' : <Ago at={node.last_seen_at} />,
+      last_seen: node.last_seen_at === null ? 'Never' : <Ago at={node.last_seen_at} />,
       version: node.version ?? '',
     };
   });

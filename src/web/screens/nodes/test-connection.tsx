@@ -1,21 +1,21 @@
-/** The connection test of a node, step by step, with what would mend the step that failed. */
+/** The connection test of a node, with a fix for the step that failed. */
 import { useQuery } from '@tanstack/react-query';
 import { Check, Minus, X } from 'lucide-react';
 import type { ReactNode } from 'react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import { Button } from '../../ui/button.tsx';
 import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { Clock, spanText } from '../../ui/time.tsx';
 import { healthQuery, useChangeNode } from './data.ts';
 import { type Fix, fixOf, type HealthReport, type NodeRecord, type Step, stepsOf } from './health.ts';
 
-interface Ways {
+interface FixActions {
   onEdit: () => void;
   onJoin: () => void;
   onRegister: (id: string) => void;
 }
 
-export function TestConnection({ node, ...ways }: Ways & { node: NodeRecord }) {
+export function TestConnection({ node, ...actions }: FixActions & { node: NodeRecord }) {
   const read = useQuery({ ...healthQuery(node.id), refetchOnMount: 'always' });
   const { data: report, isFetching } = read;
   const test = () => void read.refetch();
@@ -26,7 +26,7 @@ export function TestConnection({ node, ...ways }: Ways & { node: NodeRecord }) {
           Test connection
         </h3>
         <Button busy={isFetching} onClick={test}>
-          {isFetching ? 'Testing…' : 'Retry'}
+          {isFetching ? 'Testing…' : 'Test again'}
         </Button>
       </div>
       {report ? (
@@ -34,12 +34,12 @@ export function TestConnection({ node, ...ways }: Ways & { node: NodeRecord }) {
           <ol aria-busy={isFetching} className="flex flex-col gap-1">
             {stepsOf(report, node).map((step) => (
               <StepLine key={step.title} step={step}>
-                <FixButton step={step} node={node} onFixed={test} {...ways} />
+                <FixButton step={step} node={node} onFixed={test} {...actions} />
               </StepLine>
             ))}
           </ol>
           <p role="status" className="text-muted text-sm">
-            {read.error ? wordsOf(read.error) : summaryOf(report)}
+            {read.error ? errorMessage(read.error) : summaryOf(report)}
             {' · '}
             <Clock at={read.dataUpdatedAt} />
           </p>
@@ -56,9 +56,9 @@ export function TestConnection({ node, ...ways }: Ways & { node: NodeRecord }) {
 function StepLine({ step: { title, check }, children }: { step: Step; children: ReactNode }) {
   const [Icon, colour, word] =
     check === null
-      ? ([Minus, 'text-muted', 'not tried'] as const)
+      ? ([Minus, 'text-muted', 'not tested'] as const)
       : check.ok
-        ? ([Check, 'text-completed', 'fine'] as const)
+        ? ([Check, 'text-completed', 'passed'] as const)
         : ([X, 'text-failed', 'failed'] as const);
   return (
     <li className="min-w-0">
@@ -90,11 +90,11 @@ function FixButton({
   onEdit,
   onJoin,
   onRegister,
-}: Ways & { step: Step; node: NodeRecord; onFixed: () => void }) {
+}: FixActions & { step: Step; node: NodeRecord; onFixed: () => void }) {
   const change = useChangeNode(node, onFixed);
   const fix = check && !check.ok ? fixOf(check, node) : null;
   if (fix === null) return null;
-  const carryOut = ({ kind, ...rest }: Fix) => {
+  const applyFix = ({ kind, ...rest }: Fix) => {
     if (kind === 'edit') onEdit();
     else if (kind === 'join') onJoin();
     else if ('changes' in rest) change.mutate(rest.changes);
@@ -102,7 +102,7 @@ function FixButton({
   };
   return (
     <>
-      <Button look="primary" busy={change.isPending} onClick={() => carryOut(fix)}>
+      <Button look="primary" busy={change.isPending} onClick={() => applyFix(fix)}>
         {fix.label}
       </Button>
       <Refused error={change.error} />
@@ -110,7 +110,7 @@ function FixButton({
   );
 }
 
-/** One line: how it is, and the numbers that say why. */
+/** A summary of the report in one line. */
 function summaryOf({ status, uptime_seconds, agents, clock_skew_ms, disk }: HealthReport): string {
   const parts: string[] = [status];
   if (uptime_seconds !== null) parts.push(`up ${spanText(uptime_seconds * 1000)}`);

@@ -1,6 +1,6 @@
 /**
- * Something that a person does once. Its key stays the same while the same is tried again, so that a lost answer does not
- * make it happen twice.
+ * A mutation with an idempotency key that stays the same for retries of the same request, so that a lost response does not
+ * cause a second effect.
  */
 import { useMutation } from '@tanstack/react-query';
 import { useRef } from 'react';

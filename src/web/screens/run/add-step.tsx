@@ -1,7 +1,8 @@
-/** One more step for a run that goes on: whose it is, what it waits for, what is asked. What was written stays until it is added. */
+/** The dialog that adds a step to a live run. Its fields are kept as a draft until the step is added. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -16,15 +17,13 @@ import type { StepRecord } from './facts.ts';
 
 type Fields = { step_key: string; member_id: string; depends_on: string[]; prompt: string };
 
-export function AddStep({
-  run,
-  steps,
-  onAdded,
-}: {
+interface AddStepProps {
   run: RunRecord;
   steps: readonly StepRecord[];
   onAdded: (step_key: string) => void;
-}) {
+}
+
+export function AddStep({ run, steps, onAdded }: AddStepProps) {
   const [open, setOpen] = useState(false);
   return (
     <>
@@ -43,34 +42,20 @@ export function AddStep({
   );
 }
 
-function StepFields({
-  run: { id: run_id, team_id, spec },
-  steps,
-  onAdded,
-}: {
-  run: RunRecord;
-  steps: readonly StepRecord[];
-  onAdded: (step_key: string) => void;
-}) {
+function StepFields({ run: { id: run_id, team_id, spec }, steps, onAdded }: AddStepProps) {
   const [fields, setFields] = useFields<Fields>(`step.${run_id}`, {
     step_key: '',
     member_id: spec.members[0]!.member_id,
     depends_on: [],
     prompt: '',
   });
-  const queries = useQueryClient();
   const online = useOnline();
-  const add = useAct(
-    (body: Fields, idempotency_key) =>
-      call('addStep', { params: { team_id, run_id }, body, idempotency_key }),
-    (step) => {
-      setFields(null);
-      void queries.invalidateQueries({ queryKey: ['steps', run_id] });
-      onAdded(step.step_key);
-    },
-  );
-  const refusal = add.error ? wordsOf(add.error) : null;
-  const isOfKey = refusal !== null && /^step(_key| already)/.test(refusal);
+  const add = useAddStep(run_id, team_id, (step_key) => {
+    setFields(null);
+    onAdded(step_key);
+  });
+  const refusal = add.error ? errorMessage(add.error) : null;
+  const is_about_key = refusal !== null && /^step(_key| already)/.test(refusal);
   return (
     <form
       className="flex flex-col gap-3"
@@ -82,7 +67,7 @@ function StepFields({
       <div className="grid gap-3 sm:grid-cols-2">
         <TextField
           label="Step"
-          error={isOfKey && refusal}
+          error={is_about_key && refusal}
           value={fields.step_key}
           onText={(step_key) => setFields({ step_key })}
         />
@@ -107,7 +92,7 @@ function StepFields({
           />
         )}
       </Field>
-      <Field label="What is asked">
+      <Field label="Prompt">
         {(control) => (
           <textarea
             {...control}
@@ -118,7 +103,7 @@ function StepFields({
           />
         )}
       </Field>
-      {!isOfKey && <Refused error={add.error} />}
+      {!is_about_key && <Refused error={add.error} />}
       <div className="flex justify-end">
         <Button
           type="submit"
@@ -131,5 +116,17 @@ function StepFields({
         </Button>
       </div>
     </form>
+  );
+}
+
+function useAddStep(run_id: string, team_id: string, onAdded: (step_key: string) => void) {
+  const queries = useQueryClient();
+  return useAct(
+    (body: Fields, idempotency_key) =>
+      call('addStep', { params: { team_id, run_id }, body, idempotency_key }),
+    ({ step_key }) => {
+      void queries.invalidateQueries({ queryKey: keys.steps(run_id) });
+      onAdded(step_key);
+    },
   );
 }

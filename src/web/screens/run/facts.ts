@@ -1,11 +1,11 @@
-/** What a run's records say about it, for people. Pure. */
+/** Functions on the records of a run. Pure. */
 import type { Answered } from '../../api/client.ts';
 import type { RunRecord } from '../../api/queries.ts';
 
 export type StepRecord = Answered<'listSteps'>[number];
 export type MembersRecord = Answered<'listRunMembers'>;
 
-/** What a run was asked for, in one line. */
+/** The title of a run: the first line of its input. */
 export function titleOf({ input }: Pick<RunRecord, 'input'>): string | null {
   for (const value of [input.title, input.prompt, input.task]) {
     if (typeof value === 'string' && value.trim() !== '') return value.trim().split('\n')[0]!;
@@ -13,10 +13,10 @@ export function titleOf({ input }: Pick<RunRecord, 'input'>): string | null {
   return null;
 }
 
-export type RunWord = 'cancel' | 'resume' | 'restart' | 'complete' | 'fail';
+export type RunCommand = 'cancel' | 'resume' | 'restart' | 'complete' | 'fail';
 
-/** What can be said to a run now, the most likely first. */
-export function wordsFor(run: Pick<RunRecord, 'status' | 'spec'>, steps: number): RunWord[] {
+/** The commands that a run accepts now, the most likely one first. */
+export function runCommands(run: Pick<RunRecord, 'status' | 'spec'>, steps: number): RunCommand[] {
   switch (run.status) {
     case 'completed':
       return ['restart'];
@@ -24,40 +24,40 @@ export function wordsFor(run: Pick<RunRecord, 'status' | 'spec'>, steps: number)
     case 'cancelled':
       return ['resume', 'restart'];
     case 'input_required':
-      return ['resume', ...(isLedFromOutside(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
+      return ['resume', ...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
     default:
-      return [...(isLedFromOutside(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
+      return [...(isLedExternally(run, steps) ? (['complete', 'fail'] as const) : []), 'cancel'];
   }
 }
 
-/** Without steps and without an agent that leads, somebody has to say what came of the run. */
-export function isLedFromOutside({ spec }: Pick<RunRecord, 'spec'>, steps: number): boolean {
+/** Whether a person completes or fails the run, because it has no steps and no leader with an agent. */
+export function isLedExternally({ spec }: Pick<RunRecord, 'spec'>, steps: number): boolean {
   if (steps > 0) return false;
   const leader = spec.members.find(({ member_id }) => member_id === spec.leader_member_id);
   return !leader?.agent;
 }
 
-export type StepWord = 'start' | 'complete' | 'fail' | 'resume';
+export type StepCommand = 'start' | 'complete' | 'fail' | 'resume';
 
-/** What can be said to a step now; `often` are those that its member cannot say itself. */
-export function stepWords(
+/** The commands that a step accepts now. `main`: those that its member cannot give itself. */
+export function stepCommands(
   step: Pick<StepRecord, 'status' | 'member_id'>,
   spec: RunRecord['spec'],
-): { often: StepWord[]; seldom: StepWord[] } {
-  const outside = !spec.members.find(({ member_id }) => member_id === step.member_id)?.agent;
+): { main: StepCommand[]; more: StepCommand[] } {
+  const is_external = !spec.members.find(({ member_id }) => member_id === step.member_id)?.agent;
   switch (step.status) {
     case 'ready':
-      return outside
-        ? { often: ['start', 'complete', 'fail'], seldom: [] }
-        : { often: [], seldom: ['complete', 'fail'] };
+      return is_external
+        ? { main: ['start', 'complete', 'fail'], more: [] }
+        : { main: [], more: ['complete', 'fail'] };
     case 'running':
-      return outside
-        ? { often: ['complete', 'fail'], seldom: [] }
-        : { often: [], seldom: ['complete', 'fail'] };
+      return is_external
+        ? { main: ['complete', 'fail'], more: [] }
+        : { main: [], more: ['complete', 'fail'] };
     case 'input_required':
-      return { often: ['resume'], seldom: ['complete', 'fail'] };
+      return { main: ['resume'], more: ['complete', 'fail'] };
     default:
-      return { often: [], seldom: [] };
+      return { main: [], more: [] };
   }
 }
 
@@ -72,7 +72,7 @@ const rank: Record<string, number> = {
   cancelled: 7,
 };
 
-/** Which step a person wants to see who chose none: what needs them, what failed, what goes on. */
+/** The step to show if none is selected: one that needs input, then a failed one, then a running one. */
 export function likelyStep(steps: readonly StepRecord[]): StepRecord | undefined {
   return steps.reduce<StepRecord | undefined>(
     (best, step) => (best === undefined || (rank[step.status] ?? 9) < (rank[best.status] ?? 9) ? step : best),
@@ -80,7 +80,7 @@ export function likelyStep(steps: readonly StepRecord[]): StepRecord | undefined
   );
 }
 
-/** How many steps there are of each status, in the order of attention. */
+/** The number of steps by status, in order of attention. */
 export function countsOf(steps: readonly Pick<StepRecord, 'status'>[]): [string, number][] {
   const counts = new Map<string, number>();
   for (const { status } of steps) counts.set(status, (counts.get(status) ?? 0) + 1);
@@ -92,17 +92,17 @@ export function actorName(actor_id: string): string {
   return actor_id.startsWith('user:') ? actor_id.slice(5) : actor_id.replace(/@[^@]*$/, '');
 }
 
-/** The actors that a person speaks for in a run: themselves first, then members that have no agent. */
-export function voicesOf(
+/** The actors that a user may send mail as: the user first, then members without an agent. */
+export function sendersOf(
   { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
   username?: string,
 ): string[] {
   if (username === undefined) return [];
-  const outside = spec.members.filter(({ agent }) => !agent);
-  return [`user:${username}`, ...outside.map(({ member_id }) => `${member_id}@${team_id}`)];
+  const external = spec.members.filter(({ agent }) => !agent);
+  return [`user:${username}`, ...external.map(({ member_id }) => `${member_id}@${team_id}`)];
 }
 
-/** Whom mail of a run can go to: its members, the leader first, and the people who are known to take part. */
+/** The actors that mail of a run can go to: its members, the leader first, and the users who take part. */
 export function actorsOf(
   { spec, team_id }: Pick<RunRecord, 'spec' | 'team_id'>,
   known?: MembersRecord,
@@ -113,7 +113,7 @@ export function actorsOf(
   return [...new Set([...ordered.map((id) => `${id}@${team_id}`), ...people])];
 }
 
-/** JSON for people to read; text as it is. */
+/** Formats JSON; text stays as it is. */
 export function pretty(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value, null, 2);
 }

@@ -1,4 +1,4 @@
-/** The end of an agent's log in few lines, live; the whole of it is on the agent's own page. */
+/** The end of an agent's log, live. The agent's own page has the complete log. */
 import { type ReactNode, useLayoutEffect, useRef } from 'react';
 import type { Item } from '../../../acp/transcript/items.ts';
 import { textOf } from '../../../acp/transcript/parts.ts';
@@ -14,7 +14,7 @@ const ASKED_CHARS = 280;
 
 export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversation' | 'output' }) {
   const log = useAgentLog(agent_id);
-  if (log.gone) return <Note>The agent is not there any more.</Note>;
+  if (log.gone) return <Note>This agent was deleted.</Note>;
   return (
     <>
       {log.failure !== null && (
@@ -27,7 +27,7 @@ export function Latest({ agent_id, kind }: { agent_id: string; kind: 'conversati
   );
 }
 
-/** Stays at the end, unless somebody reads above it. */
+/** Follows the end, unless the user scrolls up. */
 function End({ children }: { children: ReactNode }) {
   const box = useRef<HTMLElement>(null);
   const atEnd = useRef(true);
@@ -37,8 +37,8 @@ function End({ children }: { children: ReactNode }) {
   return (
     <section
       ref={box}
-      aria-label="The latest"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+      aria-label="Latest"
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
       onScroll={({ currentTarget: { scrollTop, scrollHeight, clientHeight } }) => {
         atEnd.current = scrollHeight - scrollTop - clientHeight < 24;
@@ -55,8 +55,8 @@ function Note({ children }: { children: ReactNode }) {
 }
 
 function Conversation({ log }: { log: AgentLog }) {
-  const items = log.view.items.filter(isTold);
-  if (items.length === 0) return <Note>Nothing was said yet.</Note>;
+  const items = log.view.items.filter(isShown);
+  if (items.length === 0) return <Note>No messages yet.</Note>;
   return (
     <ol className="flex flex-col gap-2">
       {items.slice(-ITEMS).map((item) => (
@@ -68,15 +68,15 @@ function Conversation({ log }: { log: AgentLog }) {
   );
 }
 
-const told = ['user_message', 'agent_message', 'tool', 'stop', 'notice'] as const;
-type Told = Item & { kind: (typeof told)[number] };
+const shown_kinds = ['user_message', 'agent_message', 'tool', 'stop', 'notice'] as const;
+type ShownItem = Item & { kind: (typeof shown_kinds)[number] };
 
-/** Thoughts and what the agent printed have their place on its own page; its questions stand above. */
-function isTold(item: Item): item is Told {
-  return (told as readonly string[]).includes(item.kind);
+/** Thoughts and output are on the agent's own page, and its questions are at the top of the run. */
+function isShown(item: Item): item is ShownItem {
+  return (shown_kinds as readonly string[]).includes(item.kind);
 }
 
-function Line({ item }: { item: Told }) {
+function Line({ item }: { item: ShownItem }) {
   switch (item.kind) {
     case 'tool':
       return (
@@ -90,7 +90,7 @@ function Line({ item }: { item: Told }) {
       return (
         <details className="rounded bg-surface px-2 py-1">
           <summary className="cursor-pointer text-muted text-sm">
-            asked: {text.slice(0, ASKED_CHARS)}
+            Prompt: {text.slice(0, ASKED_CHARS)}
             {text.length > ASKED_CHARS && '…'}
           </summary>
           <p className="mt-1 whitespace-pre-wrap">{text.slice(0, CHARS)}</p>
@@ -107,7 +107,7 @@ function Line({ item }: { item: Told }) {
 }
 
 function Output({ log: { lines } }: { log: AgentLog }) {
-  if (lines.last === 0) return <Note>It printed nothing yet.</Note>;
+  if (lines.last === 0) return <Note>No output yet.</Note>;
   const text = lines.copy(Math.max(lines.first, lines.last - LINES), lines.last);
   return (
     <pre className="whitespace-pre-wrap break-words font-mono text-sm">{visible(text).slice(-CHARS)}</pre>

@@ -1,7 +1,8 @@
-/** A person writes into a run's mail: as themselves or for a member without an agent, to whom, and what. Sent once. */
+/** The form that sends mail in a run, as the user or as a member without an agent. */
 import { useQueryClient } from '@tanstack/react-query';
 import { type RefObject, useRef } from 'react';
 import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
@@ -12,7 +13,7 @@ import { Refused } from '../../ui/states.tsx';
 import { useAct } from './act.ts';
 import { actorName } from './facts.ts';
 
-/** Who writes, and to whom, as far as somebody has chosen. */
+/** The chosen sender and receiver. */
 export interface Ends {
   from?: string;
   to?: string;
@@ -20,47 +21,32 @@ export interface Ends {
 
 export function MailComposer({
   run,
-  voices,
+  senders,
   actors,
   ends,
   onEnds,
   area,
 }: {
   run: RunRecord;
-  /** Whom the person may write as, never nobody. */
-  voices: string[];
+  /** The actors that the user may send as; at least one. */
+  senders: string[];
   actors: string[];
   ends: Ends;
   onEnds: (ends: Ends) => void;
   area: RefObject<HTMLTextAreaElement | null>;
 }) {
-  const [text, setText] = useDraft(`mail.${run.id}`);
-  const queries = useQueryClient();
   const online = useOnline();
-  const from = ends.from ?? voices[0]!;
-  // Who is answered may be nobody of whom the run knows any more.
+  const from = ends.from ?? senders[0]!;
+  // The receiver of a reply may no longer take part in the run.
   const receivers = [...new Set([...actors, ...(ends.to === undefined ? [] : [ends.to])])];
   const others = receivers.filter((actor) => actor !== from);
   const to = ends.to === from ? others[0] : (ends.to ?? others[0]);
-  const written = useRef(text);
-  written.current = text;
-
-  const send = useAct(
-    (body: { from_actor_id: string; to_actor_id: string; payload: { text: string } }, idempotency_key) =>
-      call('sendMail', { body: { run_id: run.id, ...body }, idempotency_key }),
-    (_mail, { payload }) => {
-      // What was written on meanwhile stays.
-      if (written.current === payload.text) setText('');
-      void queries.invalidateQueries({ queryKey: ['run-mail', run.id] });
-      void queries.invalidateQueries({ queryKey: ['run-members', run.id] });
-    },
-  );
+  const { text, setText, send } = useMail(run);
   const submit = () => {
     if (send.isPending || !online || to === undefined || text.trim() === '') return;
     send.mutate({ from_actor_id: from, to_actor_id: to, payload: { text } });
   };
   if (to === undefined) return null;
-  const choices = (ids: string[]) => ids.map((value) => ({ value, label: actorName(value) }));
   return (
     <form
       onSubmit={(event) => {
@@ -69,28 +55,7 @@ export function MailComposer({
       }}
       className="flex flex-col gap-2 border-line border-t p-3"
     >
-      <div className="flex flex-wrap items-center gap-2 text-muted">
-        {voices.length > 1 && (
-          <>
-            from
-            <Select
-              aria-label="From"
-              value={from}
-              onChange={(actor) => onEnds({ ...ends, from: actor })}
-              choices={choices(voices)}
-              className="max-w-40"
-            />
-          </>
-        )}
-        to
-        <Select
-          aria-label="To"
-          value={to}
-          onChange={(actor) => onEnds({ ...ends, to: actor })}
-          choices={choices(others)}
-          className="max-w-40"
-        />
-      </div>
+      <EndsFields from={from} to={to} senders={senders} receivers={others} ends={ends} onEnds={onEnds} />
       <div className="flex items-end gap-2">
         <MessageArea ref={area} text={text} onText={setText} onSend={submit} />
         <Button
@@ -105,5 +70,66 @@ export function MailComposer({
       </div>
       <Refused error={send.error} />
     </form>
+  );
+}
+
+/** The draft of a message, and the mutation that sends it. */
+function useMail(run: RunRecord) {
+  const [text, setText] = useDraft(`mail.${run.id}`);
+  const queries = useQueryClient();
+  const written = useRef(text);
+  written.current = text;
+  const send = useAct(
+    (body: { from_actor_id: string; to_actor_id: string; payload: { text: string } }, idempotency_key) =>
+      call('sendMail', { body: { run_id: run.id, ...body }, idempotency_key }),
+    (_mail, { payload }) => {
+      // Keep the text if the user continued to type.
+      if (written.current === payload.text) setText('');
+      void queries.invalidateQueries({ queryKey: keys.run_mail(run.id) });
+      void queries.invalidateQueries({ queryKey: keys.run_members(run.id) });
+    },
+  );
+  return { text, setText, send };
+}
+
+function EndsFields({
+  from,
+  to,
+  senders,
+  receivers,
+  ends,
+  onEnds,
+}: {
+  from: string;
+  to: string;
+  senders: string[];
+  receivers: string[];
+  ends: Ends;
+  onEnds: (ends: Ends) => void;
+}) {
+  const choices = (ids: string[]) => ids.map((value) => ({ value, label: actorName(value) }));
+  return (
+    <div className="flex flex-wrap items-center gap-2 text-muted">
+      {senders.length > 1 && (
+        <>
+          From
+          <Select
+            aria-label="From"
+            value={from}
+            onChange={(actor) => onEnds({ ...ends, from: actor })}
+            choices={choices(senders)}
+            className="max-w-40"
+          />
+        </>
+      )}
+      To
+      <Select
+        aria-label="To"
+        value={to}
+        onChange={(actor) => onEnds({ ...ends, to: actor })}
+        choices={choices(receivers)}
+        className="max-w-40"
+      />
+    </div>
   );
 }

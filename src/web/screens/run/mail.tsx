@@ -1,9 +1,10 @@
-/** What actors of a run wrote to each other: from whom, to whom, what it says, and whether it was dealt with. */
+/** The mailbox of a run: messages between its actors, and their delivery state. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { ArrowRight, Check, CheckCheck, Circle, type LucideIcon, MailX } from 'lucide-react';
 import { useRef, useState } from 'react';
 import { visible } from '../../../core/visible.ts';
 import { call, type ItemOf } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import { mailQuery, type RunRecord, runMailQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
@@ -11,7 +12,7 @@ import { useOnline } from '../../ui/online.ts';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useAct } from './act.ts';
-import { actorName, actorsOf, type MembersRecord, pretty, voicesOf } from './facts.ts';
+import { actorName, actorsOf, type MembersRecord, pretty, sendersOf } from './facts.ts';
 import { type Ends, MailComposer } from './mail-composer.tsx';
 
 type MailHead = ItemOf<'listRunMail'>;
@@ -40,38 +41,38 @@ export function RunMail({
   const waiting = [...pending.values()].reduce((sum, count) => sum + count, 0);
   const [ends, setEnds] = useState<Ends>({});
   const area = useRef<HTMLTextAreaElement>(null);
-  const answer = ({ from_actor_id, to_actor_id }: MailHead) => {
+  const reply = ({ from_actor_id, to_actor_id }: MailHead) => {
     setEnds({ from: to_actor_id, to: from_actor_id });
     area.current?.focus();
   };
-  const voices = voicesOf(run, useSession()?.user.username);
+  const senders = sendersOf(run, useSession()?.user.username);
   const actors = actorsOf(run, members);
   return (
     <section aria-label="Mailbox" className="min-w-0 rounded-md border border-line">
       <h2 className="border-line border-b px-3 py-1.5 font-medium">
-        Mailbox {waiting > 0 && <span className="font-normal text-muted">{waiting} not dealt with</span>}
+        Mailbox {waiting > 0 && <span className="font-normal text-muted">{waiting} unacknowledged</span>}
       </h2>
-      <RunMailList run={run} live={live} voices={voices} {...(live && { onAnswer: answer })} />
-      {live && voices[0] !== undefined && (
-        <MailComposer run={run} voices={voices} actors={actors} ends={ends} onEnds={setEnds} area={area} />
+      <RunMailList run={run} live={live} senders={senders} {...(live && { onReply: reply })} />
+      {live && senders[0] !== undefined && (
+        <MailComposer run={run} senders={senders} actors={actors} ends={ends} onEnds={setEnds} area={area} />
       )}
     </section>
   );
 }
 
-/** All of it, or what one actor gets and sends. `voices`: whose mail the person may deal with. */
+/** All mail of a run, or that of one actor. `senders`: the actors that the user may act as. */
 export function RunMailList({
   run,
   live,
   of,
-  voices = [],
-  onAnswer,
+  senders = [],
+  onReply,
 }: {
   run: RunRecord;
   live: boolean;
   of?: string;
-  voices?: string[];
-  onAnswer?: (message: MailHead) => void;
+  senders?: string[];
+  onReply?: (message: MailHead) => void;
 }) {
   const mail = useQuery(runMailQuery(run.id, live));
   const [shown, setShown] = useState(FIRST);
@@ -80,7 +81,7 @@ export function RunMailList({
       {(all) => {
         const heads =
           of === undefined ? all : all.filter((one) => one.from_actor_id === of || one.to_actor_id === of);
-        if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail.</p>;
+        if (heads.length === 0) return <p className="px-3 py-6 text-center text-muted">No mail yet.</p>;
         return (
           <div className="scroll-y max-h-80">
             {heads.length > shown && (
@@ -90,11 +91,11 @@ export function RunMailList({
             )}
             <ol>
               {heads.slice(-shown).map((head) => (
-                <Letter
+                <MailRow
                   key={head.id}
                   head={head}
-                  mine={voices.includes(head.to_actor_id)}
-                  onAnswer={onAnswer}
+                  mine={senders.includes(head.to_actor_id)}
+                  onReply={onReply}
                 />
               ))}
             </ol>
@@ -105,14 +106,14 @@ export function RunMailList({
   );
 }
 
-function Letter({
+function MailRow({
   head,
   mine,
-  onAnswer,
+  onReply,
 }: {
   head: MailHead;
   mine: boolean;
-  onAnswer: ((message: MailHead) => void) | undefined;
+  onReply: ((message: MailHead) => void) | undefined;
 }) {
   const { data, error } = useQuery(mailQuery(head.id));
   const { icon: Icon, word, colour } = looks[head.status] ?? looks.pending!;
@@ -135,27 +136,27 @@ function Letter({
         </span>
       </p>
       <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">
-        {data ? wordsOfMail(data.payload) : error ? 'It could not be read.' : ' '}
+        {data ? mailText(data.payload) : error ? 'This message could not be loaded.' : ' '}
       </p>
       {head.reason && <p className="break-words text-failed text-sm">{head.reason}</p>}
       {mine && (
         <div className="flex flex-wrap items-center gap-2 py-1">
-          {onAnswer && <Button onClick={() => onAnswer(head)}>Answer</Button>}
-          {head.status !== 'acknowledged' && head.status !== 'dead_letter' && <Done head={head} />}
+          {onReply && <Button onClick={() => onReply(head)}>Reply</Button>}
+          {head.status !== 'acknowledged' && head.status !== 'dead_letter' && <AckButton head={head} />}
         </div>
       )}
     </li>
   );
 }
 
-function Done({ head }: { head: MailHead }) {
+function AckButton({ head }: { head: MailHead }) {
   const queries = useQueryClient();
   const online = useOnline();
   const ack = useAct(
     (message_id: string) => call('ackMail', { params: { message_id } }),
     () => {
-      void queries.invalidateQueries({ queryKey: ['run-mail', head.run_id] });
-      void queries.invalidateQueries({ queryKey: ['run-members', head.run_id] });
+      void queries.invalidateQueries({ queryKey: keys.run_mail(head.run_id) });
+      void queries.invalidateQueries({ queryKey: keys.run_members(head.run_id) });
     },
   );
   return (
@@ -168,6 +169,6 @@ function Done({ head }: { head: MailHead }) {
   );
 }
 
-function wordsOfMail(payload: Record<string, unknown>): string {
+function mailText(payload: Record<string, unknown>): string {
   return visible(typeof payload.text === 'string' ? payload.text : pretty(payload));
 }

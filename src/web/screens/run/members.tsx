@@ -1,4 +1,4 @@
-/** Who takes part, where a run has no steps (yet). */
+/** The members of a run without steps. */
 import type { UseQueryResult } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
@@ -18,7 +18,7 @@ export function Members({
   run: RunRecord;
   selected: string | undefined;
   onSelect: (member_id: string) => void;
-  /** What adds a step, while one can be added. */
+  /** The button that adds a step, if one can be added. */
   adding: ReactNode;
 }) {
   return (

@@ -1,11 +1,11 @@
-/** What agents of the run ask, above everything else: they wait for an answer, which can be given here. */
+/** The pending reviews and elicitations of a run's agents, at the top of its page. */
 import { useQuery } from '@tanstack/react-query';
 import { agentsQuery, type ElicitationRecord, type ReviewRecord } from '../../api/queries.ts';
 import { ElicitationCard } from '../../elicitations/card.tsx';
 import { ReviewCard } from '../../reviews/card.tsx';
 import { questionOf } from '../../reviews/question.ts';
 
-/** Those beyond are answered once these are. */
+/** The most cards shown at once. */
 const SHOWN = 20;
 
 export function Questions({
@@ -21,7 +21,7 @@ export function Questions({
   const left = Math.max(0, reviews.length - SHOWN) + Math.max(0, elicitations.length - SHOWN);
   if (reviews.length + elicitations.length === 0) return null;
   return (
-    <section aria-label="Questions that wait" className="flex flex-col gap-2">
+    <section aria-label="Pending questions" className="flex flex-col gap-2">
       {reviews.slice(0, SHOWN).map((review) => (
         <ReviewCard
           key={review.id}

@@ -1,25 +1,26 @@
-/** What a person can say to a run, by what it is doing. */
+/** The commands that a run accepts in its current status. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Refused } from '../../ui/states.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { useAct } from './act.ts';
-import { type RunWord, wordsFor } from './facts.ts';
-import { type Worded, Wording } from './wording.tsx';
+import { CommandForm, type CommandInput } from './command-form.tsx';
+import { type RunCommand, runCommands } from './facts.ts';
 
-const labels: Record<RunWord, string> = {
-  cancel: 'Cancel',
-  resume: 'Resume',
-  restart: 'Restart',
-  complete: 'Complete…',
-  fail: 'Fail…',
+const labels: Record<RunCommand, string> = {
+  cancel: 'Cancel run…',
+  resume: 'Resume run',
+  restart: 'Restart run',
+  complete: 'Complete run…',
+  fail: 'Fail run…',
 };
-const said: Record<RunWord, string> = {
+const busy_labels: Record<RunCommand, string> = {
   cancel: 'Cancelling…',
   resume: 'Resuming…',
   restart: 'Restarting…',
@@ -27,64 +28,61 @@ const said: Record<RunWord, string> = {
   fail: 'Failing…',
 };
 
-interface Saying {
-  word: RunWord;
-  output?: unknown;
-  error_text?: string;
-}
+type Sending = { command: RunCommand } & CommandInput;
 
 export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: number; ready: boolean }) {
   const queries = useQueryClient();
   const online = useOnline();
-  const [asking, setAsking] = useState<RunWord | null>(null);
+  const [asking, setAsking] = useState<RunCommand | null>(null);
   const act = useAct(
-    (saying: Saying, idempotency_key) => say(run, saying, idempotency_key),
-    (record, { word }) => {
+    (sending: Sending, idempotency_key) => send(run, sending, idempotency_key),
+    (record, { command }) => {
       setAsking(null);
-      queries.setQueryData(['run', run.id], record);
-      void queries.invalidateQueries({ queryKey: ['steps', run.id] });
-      void queries.invalidateQueries({ queryKey: ['runs', run.team_id] });
-      if (word === 'resume' || word === 'restart') tell(`Run ${run.number} goes on`);
+      queries.setQueryData(keys.run(run.id), record);
+      void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
+      void queries.invalidateQueries({ queryKey: keys.runs(run.team_id) });
+      if (command === 'resume') showToast(`Run ${run.number} resumed`);
+      if (command === 'restart') showToast(`Run ${run.number} restarted`);
     },
   );
-  const busy = act.isPending ? act.variables.word : null;
-  // Whether somebody leads from outside is known once the steps are.
-  const words = ready ? wordsFor(run, steps) : [];
-  const press = (word: RunWord) => {
+  const busy = act.isPending ? act.variables.command : null;
+  // Which commands apply depends on the steps.
+  const commands = ready ? runCommands(run, steps) : [];
+  const press = (command: RunCommand) => {
     act.reset();
-    if (word === 'complete' || word === 'fail' || word === 'cancel') setAsking(word);
-    else act.mutate({ word });
+    if (command === 'complete' || command === 'fail' || command === 'cancel') setAsking(command);
+    else act.mutate({ command });
   };
   return (
     <>
       {act.error && asking === null && (
         <span role="alert" className="text-failed text-sm">
-          {wordsOf(act.error)}
+          {errorMessage(act.error)}
         </span>
       )}
-      {words.map((word, at) => (
+      {commands.map((command, at) => (
         <Button
-          key={word}
-          look={word === 'cancel' || word === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
-          busy={busy === word}
+          key={command}
+          look={command === 'cancel' || command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+          busy={busy === command}
           disabled={busy !== null || !online}
           title={online ? undefined : 'You are offline'}
-          onClick={() => press(word)}
+          onClick={() => press(command)}
         >
-          {busy === word ? said[word] : labels[word]}
+          {busy === command ? busy_labels[command] : labels[command]}
         </Button>
       ))}
       <Dialog
         open={asking === 'cancel'}
         onClose={() => setAsking(null)}
         title={`Cancel run ${run.number}?`}
-        description="Whatever of it goes on is ended. It can be resumed from what did not complete."
+        description="This stops its running steps. You can resume it later from the steps that are not completed."
       >
         <div className="flex flex-col gap-3">
           <Refused error={act.error} />
           <div className="flex justify-end gap-2">
-            <Button onClick={() => setAsking(null)}>Keep it going</Button>
-            <Button look="danger" busy={busy === 'cancel'} onClick={() => act.mutate({ word: 'cancel' })}>
+            <Button onClick={() => setAsking(null)}>Keep running</Button>
+            <Button look="danger" busy={busy === 'cancel'} onClick={() => act.mutate({ command: 'cancel' })}>
               {busy === 'cancel' ? 'Cancelling…' : 'Cancel run'}
             </Button>
           </div>
@@ -95,23 +93,23 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         onClose={() => setAsking(null)}
         title={asking === 'fail' ? `Fail run ${run.number}` : `Complete run ${run.number}`}
       >
-        <Wording
+        <CommandForm
           key={asking}
-          kind={asking === 'fail' ? 'fail' : 'complete'}
+          command={asking === 'fail' ? 'fail' : 'complete'}
           draft={`run-${asking}.${run.id}`}
           busy={act.isPending}
           error={act.error}
-          onSay={(worded) => act.mutateAsync({ word: asking!, ...worded })}
+          onSend={(input) => act.mutateAsync({ command: asking!, ...input })}
         />
       </Dialog>
     </>
   );
 }
 
-function say({ team_id, id: run_id }: RunRecord, { word, ...worded }: Saying, idempotency_key: string) {
+function send({ team_id, id: run_id }: RunRecord, { command, ...input }: Sending, idempotency_key: string) {
   const params = { team_id, run_id };
-  const { output, error_text = '' }: Worded = worded;
-  switch (word) {
+  const { output, error_text = '' } = input;
+  switch (command) {
     case 'cancel':
       return call('cancelRun', { params, idempotency_key });
     case 'resume':

@@ -1,11 +1,13 @@
-/** One run: its graph, its timeline, its members and its mail, which all share one selection. */
+/** One run: its steps, timeline, members and mail, which share one selection. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams, useSearch } from '@tanstack/react-router';
 import { TriangleAlert } from 'lucide-react';
 import { useEffect } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
+import { keys } from '../../api/keys.ts';
 import {
   elicitationsQuery,
+  type ReviewRecord,
   type RunRecord,
   reviewsQuery,
   runMembersQuery,
@@ -49,22 +51,12 @@ function RunScreen({ run }: { run: RunRecord }) {
   const { id: run_id, team_id } = run;
   const search = useSearch({ from: '/app/teams/$team_id/runs/$run_id' });
   const navigate = useNavigate({ from: '/teams/$team_id/runs/$run_id' });
-  const queries = useQueryClient();
   const live = !isRunOver(run);
   const team = useQuery(teamQuery(team_id));
-  const read = useQuery(stepsQuery(team_id, run_id));
+  const read = useSteps(run);
   const members = useQuery(runMembersQuery(run_id, live));
   const { data: reviews = [] } = useQuery(reviewsQuery);
-  const own = reviews.filter((review) => review.run_id === run_id);
-  const waiting = own.filter(({ status }) => status === 'pending');
-  const { data: elicitations = [] } = useQuery(elicitationsQuery);
-  const elicited = elicitations.filter((one) => one.run_id === run_id && one.status === 'pending');
-
-  // A restart takes added steps away, which nothing else tells of.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
-  useEffect(() => {
-    void queries.invalidateQueries({ queryKey: ['steps', run_id] });
-  }, [run.attempt, run_id, queries]);
+  const own_reviews = reviews.filter((review) => review.run_id === run_id);
 
   const steps = read.data ?? [];
   const step = chosenStep(steps, search);
@@ -75,49 +67,19 @@ function RunScreen({ run }: { run: RunRecord }) {
       search: (now) => ({ ...now, step: undefined, member: undefined, ...next }),
       replace: true,
     });
-
   const adding = live && (
     <AddStep run={run} steps={steps} onAdded={(step_key) => select({ step: step_key })} />
   );
-  const name = team.data?.name ?? team_id;
-  const title = titleOf(run);
+  const selected = { step: step?.step_key, member: member_id };
   return (
     <Screen
-      title={`Run ${run.number} · ${name}`}
-      heading={
-        <span className="flex min-w-0 flex-wrap items-center gap-x-3">
-          <span className="min-w-0 truncate">
-            Run {run.number} ·{' '}
-            <Link to="/teams/$team_id" params={{ team_id }} className="hover:underline">
-              {name}
-            </Link>
-          </span>
-          <span className="flex items-center gap-2 font-normal text-base">
-            <Status status={run.status} />
-            {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
-            {run.attempt > 1 && <span className="text-muted">attempt {run.attempt}</span>}
-          </span>
-        </span>
-      }
+      title={`Run ${run.number} · ${team.data?.name ?? team_id}`}
+      heading={<Heading run={run} team_name={team.data?.name ?? team_id} />}
       actions={<RunButtons run={run} steps={steps.length} ready={read.data !== undefined} />}
     >
       <div className="flex flex-col gap-3 p-3 md:px-4">
-        {title && <p className="break-words text-prose">{title}</p>}
-        {run.attention && (
-          <p
-            role="status"
-            className="flex items-start gap-2 rounded-md border border-line bg-marked px-3 py-2"
-          >
-            <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-needs" />
-            <span className="min-w-0 break-words">{run.attention}</span>
-          </p>
-        )}
-        {run.error && (
-          <p className="break-words rounded-md border border-line bg-removed px-3 py-2 text-failed">
-            {run.error}
-          </p>
-        )}
-        <Questions reviews={waiting} elicitations={elicited} team={team.data?.name} />
+        <Notes run={run} />
+        <PendingQuestions run={run} reviews={own_reviews} team={team.data?.name} />
         <div className="grid min-w-0 grid-cols-1 gap-3 xl:grid-cols-[minmax(0,3fr)_minmax(0,2fr)]">
           <div className="flex min-w-0 flex-col gap-3">
             {read.data === undefined ? (
@@ -125,7 +87,7 @@ function RunScreen({ run }: { run: RunRecord }) {
             ) : steps.length > 0 ? (
               <StepsView
                 steps={steps}
-                selected={step?.step_key}
+                selected={selected.step}
                 onSelect={(key) => select({ step: key })}
                 view={search.view}
                 onView={(view) => void navigate({ search: (now) => ({ ...now, view }), replace: true })}
@@ -140,13 +102,7 @@ function RunScreen({ run }: { run: RunRecord }) {
                 adding={adding}
               />
             )}
-            <Timeline
-              run={run}
-              steps={steps}
-              reviews={own}
-              selected={{ step: step?.step_key, member: member_id }}
-              onSelect={select}
-            />
+            <Timeline run={run} steps={steps} reviews={own_reviews} selected={selected} onSelect={select} />
             <Results run={run} />
           </div>
           <div className="flex min-w-0 flex-col gap-3">
@@ -168,7 +124,75 @@ function RunScreen({ run }: { run: RunRecord }) {
   );
 }
 
-/** The one in the URL; of a member its likeliest one; else the likeliest of all. */
+function useSteps({ id: run_id, team_id, attempt }: RunRecord) {
+  const queries = useQueryClient();
+  // A restart removes added steps, which no stream reports.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: when the attempt changes
+  useEffect(() => {
+    void queries.invalidateQueries({ queryKey: keys.steps(run_id) });
+  }, [attempt, run_id, queries]);
+  return useQuery(stepsQuery(team_id, run_id));
+}
+
+function Heading({ run, team_name }: { run: RunRecord; team_name: string }) {
+  return (
+    <span className="flex min-w-0 flex-wrap items-center gap-x-3">
+      <span className="min-w-0 truncate">
+        Run {run.number} ·{' '}
+        <Link to="/teams/$team_id" params={{ team_id: run.team_id }} className="hover:underline">
+          {team_name}
+        </Link>
+      </span>
+      <span className="flex items-center gap-2 font-normal text-base">
+        <Status status={run.status} />
+        {run.started_at && <Duration from={run.started_at} to={run.ended_at} />}
+        {run.attempt > 1 && <span className="text-muted">attempt {run.attempt}</span>}
+      </span>
+    </span>
+  );
+}
+
+/** The title of the run, what needs attention, and its error. */
+function Notes({ run }: { run: RunRecord }) {
+  const title = titleOf(run);
+  return (
+    <>
+      {title && <p className="break-words text-prose">{title}</p>}
+      {run.attention && (
+        <p role="status" className="flex items-start gap-2 rounded-md border border-line bg-marked px-3 py-2">
+          <TriangleAlert aria-hidden className="mt-0.5 size-4 shrink-0 text-needs" />
+          <span className="min-w-0 break-words">{run.attention}</span>
+        </p>
+      )}
+      {run.error && (
+        <p className="break-words rounded-md border border-line bg-removed px-3 py-2 text-failed">
+          {run.error}
+        </p>
+      )}
+    </>
+  );
+}
+
+function PendingQuestions({
+  run,
+  reviews,
+  team,
+}: {
+  run: RunRecord;
+  reviews: readonly ReviewRecord[];
+  team: string | undefined;
+}) {
+  const { data: elicitations = [] } = useQuery(elicitationsQuery);
+  return (
+    <Questions
+      reviews={reviews.filter(({ status }) => status === 'pending')}
+      elicitations={elicitations.filter((one) => one.run_id === run.id && one.status === 'pending')}
+      team={team}
+    />
+  );
+}
+
+/** The step in the URL, else the likeliest one of the selected member, else the likeliest of all. */
 function chosenStep(steps: readonly StepRecord[], { step, member }: Selection): StepRecord | undefined {
   if (step !== undefined) return steps.find(({ step_key }) => step_key === step);
   if (member !== undefined) return likelyStep(steps.filter(({ member_id }) => member_id === member));

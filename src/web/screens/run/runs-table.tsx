@@ -1,4 +1,4 @@
-/** Runs as a table, as stacked rows on a phone. Long lists draw what is in sight. */
+/** Runs as a table, with stacked rows on phones. */
 import { Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import type { RunRecord } from '../../api/queries.ts';
@@ -12,9 +12,9 @@ const FIRST = 100;
 
 const columns = [
   { label: 'Status', className: 'w-36' },
-  { label: 'Asked for' },
-  { label: 'Took', className: 'w-24' },
-  { label: 'Begun', className: 'w-28' },
+  { label: 'Input' },
+  { label: 'Duration', className: 'w-24' },
+  { label: 'Started', className: 'w-28' },
 ];
 
 export function RunsTable({
@@ -22,7 +22,7 @@ export function RunsTable({
   nameOf,
 }: {
   runs: readonly RunRecord[];
-  /** Where runs of several teams stand together. */
+  /** Given if the table has runs of several teams. */
   nameOf?: (team_id: string) => string;
 }) {
   const [shown, setShown] = useState(FIRST);
@@ -69,7 +69,7 @@ function Row({ run, name }: { run: RunRecord; name: string | undefined }) {
       </td>
       <td className="min-w-0 max-md:order-last max-md:w-full">
         <div className="truncate" title={titleOf(run) ?? undefined}>
-          {titleOf(run) ?? <span className="text-muted">no title</span>}
+          {titleOf(run) ?? <span className="text-muted">–</span>}
           {why && (
             <span className={run.error ? 'text-failed' : 'text-needs'} title={why}>
               {' '}

@@ -38,7 +38,7 @@ export function Runs() {
               status === one ? 'border-accent font-medium' : 'border-line text-muted hover:text-text',
             )}
           >
-            {one?.replace('_', ' ') ?? 'all'} {count}
+            {one === undefined ? 'All' : labelOf(one)} {count}
           </button>
         );
       })}
@@ -59,9 +59,12 @@ export function Runs() {
           ) : isPending ? (
             <Skeleton />
           ) : (
-            <Empty title="Nothing was run yet." cli="svc runs create TEAM --input '{…}'">
+            <Empty
+              title="No runs yet. A run is one execution of a team. Start one from a team’s page."
+              cli="svc runs create TEAM --input '{}'"
+            >
               <Link to="/teams" className={buttonClass('primary')}>
-                Teams
+                Open teams
               </Link>
             </Empty>
           )
@@ -69,6 +72,12 @@ export function Runs() {
       </Reading>
     </Screen>
   );
+}
+
+/** `input_required` as `Input required`. */
+function labelOf(status: string): string {
+  const text = status.replace('_', ' ');
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 function countOf(runs: readonly RunRecord[], status: string | undefined): number {

@@ -1,61 +1,45 @@
-/** One step: what it was given, what came of it, and what a person can say to it. */
+/** One step: its prompt, its result, and the commands that it accepts. */
 import { useQueryClient } from '@tanstack/react-query';
 import { Ellipsis } from 'lucide-react';
 import { useState } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { RunRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Menu } from '../../ui/menu.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Status } from '../../ui/status.tsx';
 import { Duration } from '../../ui/time.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 import { useAct } from './act.ts';
-import { type StepRecord, type StepWord, stepWords } from './facts.ts';
+import { CommandForm, type CommandInput } from './command-form.tsx';
+import { type StepCommand, type StepRecord, stepCommands } from './facts.ts';
 import { Json } from './value.tsx';
-import { type Worded, Wording } from './wording.tsx';
 
-const labels: Record<StepWord, string> = {
-  start: 'Start',
-  complete: 'Complete…',
-  fail: 'Fail…',
+const labels: Record<StepCommand, string> = {
+  start: 'Start step',
+  complete: 'Complete step…',
+  fail: 'Fail step…',
   resume: 'Answer',
 };
-const done: Record<StepWord, string> = {
-  start: 'is begun',
-  complete: 'is completed',
-  fail: 'has failed',
-  resume: 'goes on',
+const results: Record<StepCommand, string> = {
+  start: 'started',
+  complete: 'completed',
+  fail: 'failed',
+  resume: 'resumed',
 };
 
-type Saying = { word: StepWord } & Worded;
+const none: ReturnType<typeof stepCommands> = { main: [], more: [] };
 
-export function StepPanel({ run, step }: { run: RunRecord; step: StepRecord }) {
-  const queries = useQueryClient();
-  const online = useOnline();
-  const [opened, setOpened] = useState<StepWord | null>(null);
-  const act = useAct(
-    (saying: Saying, idempotency_key) => say(run, step.step_key, saying, idempotency_key),
-    (record, { word }) => {
-      setOpened(null);
-      queries.setQueryData<StepRecord[]>(['steps', run.id], (steps) =>
-        steps?.map((one) => (one.step_key === record.step_key ? record : one)),
-      );
-      // What follows from it is told after it.
-      void queries.invalidateQueries({ queryKey: ['steps', run.id] });
-      void queries.invalidateQueries({ queryKey: ['run', run.id] });
-      tell(`${record.step_key} ${done[word]}`);
-    },
-  );
-  const { often, seldom } = isRunOver(run) ? { often: [], seldom: [] } : stepWords(step, run.spec);
-  const press = (word: StepWord) => {
-    act.reset();
-    if (word === 'start') act.mutate({ word });
-    else setOpened(word);
-  };
-  // Who is asked sees where to answer.
-  const open = opened ?? (often.includes('resume') ? 'resume' : null);
+type Sending = { command: StepCommand } & CommandInput;
+
+interface StepProps {
+  run: RunRecord;
+  step: StepRecord;
+}
+
+export function StepPanel({ run, step }: StepProps) {
   return (
     <section
       aria-label={`Step ${step.step_key}`}
@@ -75,80 +59,139 @@ export function StepPanel({ run, step }: { run: RunRecord; step: StepRecord }) {
           )}
         </span>
       </header>
-      {step.prompt && (
-        <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{step.prompt}</p>
-      )}
-      {(step.depends_on.length > 0 || step.when === 'always') && (
-        <p className="break-words text-muted text-sm">
-          {step.depends_on.length > 0 && <>after {step.depends_on.slice(0, 20).join(', ')}</>}
-          {step.depends_on.length > 20 && ` and ${step.depends_on.length - 20} more`}
-          {step.when === 'always' && ', whatever came of it'}
-        </p>
-      )}
-      {step.error_text && (
-        <p
-          className={`max-h-40 overflow-y-auto whitespace-pre-wrap break-words rounded px-2 py-1 ${
-            step.status === 'input_required' ? 'bg-marked' : 'bg-removed text-failed'
-          }`}
-        >
-          {step.error_text}
-        </p>
-      )}
-      {often.length + seldom.length > 0 && (
-        <div className="flex flex-wrap items-center gap-2">
-          {often
-            .filter((word) => word !== 'resume')
-            .map((word, at) => (
-              <Button
-                key={word}
-                look={word === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
-                busy={act.isPending && act.variables.word === word}
-                disabled={act.isPending || !online}
-                title={online ? undefined : 'You are offline'}
-                aria-expanded={word === 'start' ? undefined : open === word}
-                onClick={() => press(word)}
-              >
-                {labels[word]}
-              </Button>
-            ))}
-          {seldom.length > 0 && (
-            <Menu
-              trigger={<IconButton label="More for this step" icon={<Ellipsis aria-hidden />} />}
-              items={seldom.map((word) => ({
-                label: word === 'complete' ? 'Complete by hand…' : 'Fail…',
-                danger: word === 'fail',
-                onSelect: () => press(word),
-              }))}
-            />
-          )}
-        </div>
-      )}
-      {open && open !== 'start' ? (
-        <Wording
-          key={open}
-          kind={open}
-          draft={`step-${open}.${run.id}.${step.step_key}`}
-          busy={act.isPending}
-          error={act.error}
-          onSay={(worded) => act.mutateAsync({ word: open, ...worded })}
-        />
-      ) : (
-        act.error && (
-          <p role="alert" className="text-failed">
-            {wordsOf(act.error)}
-          </p>
-        )
-      )}
+      <StepFacts step={step} />
+      <StepCommands run={run} step={step} />
       {step.output !== null && step.output !== undefined && <Json label="Output" value={step.output} open />}
       {step.input !== null && step.input !== undefined && <Json label="Input" value={step.input} />}
     </section>
   );
 }
 
-function say(run: RunRecord, step_key: string, { word, ...worded }: Saying, idempotency_key: string) {
+function StepFacts({ step: { prompt, depends_on, when, error_text, status } }: { step: StepRecord }) {
+  return (
+    <>
+      {prompt && <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{prompt}</p>}
+      {(depends_on.length > 0 || when === 'always') && (
+        <p className="break-words text-muted text-sm">
+          {depends_on.length > 0 && <>after {depends_on.slice(0, 20).join(', ')}</>}
+          {depends_on.length > 20 && ` and ${depends_on.length - 20} more`}
+          {when === 'always' && ', even if they fail'}
+        </p>
+      )}
+      {error_text && (
+        <p
+          className={`max-h-40 overflow-y-auto whitespace-pre-wrap break-words rounded px-2 py-1 ${
+            status === 'input_required' ? 'bg-marked' : 'bg-removed text-failed'
+          }`}
+        >
+          {error_text}
+        </p>
+      )}
+    </>
+  );
+}
+
+function StepCommands({ run, step }: StepProps) {
+  const [opened, setOpened] = useState<StepCommand | null>(null);
+  const act = useStepCommand(run, step, () => setOpened(null));
+  const { main, more } = isRunOver(run) ? none : stepCommands(step, run.spec);
+  const press = (command: StepCommand) => {
+    act.reset();
+    if (command === 'start') act.mutate({ command });
+    else setOpened(command);
+  };
+  // A step that waits for an answer shows the form at once.
+  const open = opened ?? (main.includes('resume') ? 'resume' : null);
+  return (
+    <>
+      {main.length + more.length > 0 && (
+        <div className="flex flex-wrap items-center gap-2">
+          <CommandButtons
+            commands={main.filter((command) => command !== 'resume')}
+            sending={act.isPending ? act.variables.command : null}
+            open={open}
+            onPress={press}
+          />
+          {more.length > 0 && (
+            <Menu
+              trigger={<IconButton label="More for this step" icon={<Ellipsis aria-hidden />} />}
+              items={more.map((command) => ({
+                label: command === 'complete' ? 'Complete manually…' : labels[command],
+                danger: command === 'fail',
+                onSelect: () => press(command),
+              }))}
+            />
+          )}
+        </div>
+      )}
+      {open && open !== 'start' ? (
+        <CommandForm
+          key={open}
+          command={open}
+          draft={`step-${open}.${run.id}.${step.step_key}`}
+          busy={act.isPending}
+          error={act.error}
+          onSend={(input) => act.mutateAsync({ command: open, ...input })}
+        />
+      ) : (
+        act.error && (
+          <p role="alert" className="text-failed">
+            {errorMessage(act.error)}
+          </p>
+        )
+      )}
+    </>
+  );
+}
+
+function CommandButtons({
+  commands,
+  sending,
+  open,
+  onPress,
+}: {
+  commands: readonly StepCommand[];
+  sending: StepCommand | null;
+  open: StepCommand | null;
+  onPress: (command: StepCommand) => void;
+}) {
+  const online = useOnline();
+  return commands.map((command, at) => (
+    <Button
+      key={command}
+      look={command === 'fail' ? 'danger' : at === 0 ? 'primary' : 'plain'}
+      busy={sending === command}
+      disabled={sending !== null || !online}
+      title={online ? undefined : 'You are offline'}
+      aria-expanded={command === 'start' ? undefined : open === command}
+      onClick={() => onPress(command)}
+    >
+      {labels[command]}
+    </Button>
+  ));
+}
+
+function useStepCommand(run: RunRecord, step: StepRecord, onDone: () => void) {
+  const queries = useQueryClient();
+  return useAct(
+    (sending: Sending, idempotency_key) => send(run, step.step_key, sending, idempotency_key),
+    (record, { command }) => {
+      onDone();
+      queries.setQueryData<StepRecord[]>(keys.steps(run.id), (steps) =>
+        steps?.map((one) => (one.step_key === record.step_key ? record : one)),
+      );
+      // The command may change other steps and the run.
+      void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
+      void queries.invalidateQueries({ queryKey: keys.run(run.id) });
+      showToast(`${record.step_key} ${results[command]}`);
+    },
+  );
+}
+
+function send(run: RunRecord, step_key: string, { command, ...value }: Sending, idempotency_key: string) {
   const params = { team_id: run.team_id, run_id: run.id, step_key };
-  const { output, error_text = '', input }: Worded = worded;
-  switch (word) {
+  const { output, error_text = '', input } = value;
+  switch (command) {
     case 'start':
       return call('startStep', { params, idempotency_key });
     case 'complete':

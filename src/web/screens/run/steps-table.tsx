@@ -1,4 +1,4 @@
-/** Steps as a table that draws only the rows in sight: there may be thousands. */
+/** Steps as a virtual table, because there may be thousands. */
 import { useVirtualizer } from '@tanstack/react-virtual';
 import { useEffect, useRef } from 'react';
 import { cx } from '../../ui/cx.ts';
@@ -15,7 +15,7 @@ const columns = [
   { label: 'Status', className: 'w-36' },
   { label: 'Member', className: 'w-32 max-md:hidden' },
   { label: 'Waits for', className: 'w-40 max-lg:hidden' },
-  { label: 'Took', className: 'w-20 max-sm:hidden' },
+  { label: 'Duration', className: 'w-20 max-sm:hidden' },
 ];
 
 export function StepsTable({

@@ -1,4 +1,4 @@
-/** A run's steps: as a graph, or as its twin, a table that has the same words. */
+/** A run's steps, as a graph or as a table with the same content. */
 import { Network, Rows3 } from 'lucide-react';
 import type { ReactNode } from 'react';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
@@ -20,7 +20,7 @@ export function StepsView({
   onSelect: (step_key: string) => void;
   view: string | undefined;
   onView: (view: 'graph' | 'table') => void;
-  /** What adds one, while one can be added. */
+  /** The button that adds a step, if one can be added. */
   adding: ReactNode;
 }) {
   const shown = view ?? (steps.length > GRAPH_STEPS_MAX ? 'table' : 'graph');

@@ -1,4 +1,4 @@
-/** The run over time: a lane for each member, with what it did and when it waited. Long idle times are folded. */
+/** The timeline of a run: one lane per member, with its steps and waits. Long idle times are folded. */
 import { memo, useMemo } from 'react';
 import { isRunOver } from '../../../features/runs/rules/run.ts';
 import type { ReviewRecord, RunRecord } from '../../api/queries.ts';
@@ -23,7 +23,7 @@ interface TimelineProps {
   onSelect: (selection: Selection) => void;
 }
 
-/** A large run is drawn anew less often. */
+/** The timeline of a larger run is rendered less often. */
 const MANY_STEPS = 200;
 
 export function Timeline(props: TimelineProps) {

@@ -1,6 +1,6 @@
 /**
- * A run as lanes of spans, one lane for each member. Time in which nothing went on is folded, so that a night does not push
- * an hour of work into a corner. Pure.
+ * A run as lanes of spans, one lane per member. Long idle times are folded, so that a night does not squeeze an hour of work
+ * into a corner. Pure.
  */
 export interface Span {
   lane: string;
@@ -12,13 +12,13 @@ export interface Span {
 }
 
 export interface Tick {
-  /** Part of the whole width, 0 to 1. */
+  /** A fraction of the width, 0 to 1. */
   at: number;
   ms: number;
 }
 
 export interface Scale {
-  /** Where a moment is, as a part of the whole width. */
+  /** The position of an instant, as a fraction of the width. */
   x(ms: number): number;
   folds: { at: number; from_ms: number; to_ms: number }[];
   ticks: Tick[];
@@ -27,12 +27,12 @@ export interface Scale {
 interface Piece {
   from_ms: number;
   to_ms: number;
-  /** Width in the units of all pieces together. */
+  /** Relative to the sum of all widths. */
   width: number;
   folded: boolean;
 }
 
-/** A gap is folded when it is longer than this, and than a part of all that went on. */
+/** A gap is folded if it is longer than this, and than a part of the busy time. */
 const FOLD_MS = 60_000;
 const FOLD_PART = 0.2;
 const FOLDED_PART = 0.04;
@@ -76,7 +76,7 @@ export function scaleOf(
   return { x, folds, ticks: ticksOf(pieces, x) };
 }
 
-/** When anything went on, in order and without overlaps. */
+/** The busy intervals, in order and without overlaps. */
 function union(
   spans: readonly Pick<Span, 'from_ms' | 'to_ms'>[],
   start_ms: number,
@@ -98,7 +98,7 @@ function union(
   return merged;
 }
 
-/** The beginning, and where each folded gap ends; far enough apart to be read. */
+/** Ticks at the beginning and at the end of each folded gap, with a minimum distance. */
 function ticksOf(pieces: readonly Piece[], x: (ms: number) => number): Tick[] {
   const ticks: Tick[] = [];
   for (const [index, { from_ms, to_ms, folded }] of pieces.entries()) {
@@ -125,7 +125,7 @@ interface TimedReview {
   status: string;
 }
 
-/** Spans of what is known: the present attempt of each step, and how long each question waited. */
+/** Spans for the current attempt of each step, and for the wait of each review. */
 export function spansOf(
   steps: readonly TimedStep[],
   reviews: readonly TimedReview[],
@@ -145,7 +145,7 @@ export function spansOf(
   }
   for (const { id, origin_actor_id, created_at, answered_at, status } of reviews) {
     if (origin_actor_id === null) continue;
-    // One that nobody answered says nothing of when it stopped waiting.
+    // For an unanswered review, the end of the wait is unknown.
     if (answered_at === null && status !== 'pending') continue;
     spans.push({
       lane: origin_actor_id.replace(/@[^@]*$/, ''),
@@ -159,7 +159,7 @@ export function spansOf(
   return spans;
 }
 
-/** Spans of a lane that would lie upon each other get rows of their own. */
+/** Distributes the spans of a lane over rows, so that none overlap. */
 export function rowsOf(spans: readonly Span[]): Span[][] {
   const rows: Span[][] = [];
   for (const span of [...spans].sort((a, b) => a.from_ms - b.from_ms)) {

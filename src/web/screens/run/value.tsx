@@ -1,9 +1,9 @@
-/** A value of the run's, folded; as the JSON or the text that it is. */
+/** A foldable value of a run: JSON or text. */
 import { visible } from '../../../core/visible.ts';
 import { Copy } from '../../ui/copy.tsx';
 import { pretty } from './facts.ts';
 
-/** More than this is not drawn: it is to be copied. */
+/** Longer values are cut; the copy button copies all of it. */
 const SHOWN_CHARS = 20_000;
 
 export function Json({ label, value, open }: { label: string; value: unknown; open?: boolean }) {
@@ -15,7 +15,7 @@ export function Json({ label, value, open }: { label: string; value: unknown; op
       </summary>
       <div className="flex min-w-0 flex-col items-start gap-2 border-line border-t p-3">
         <section
-          // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+          // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
           tabIndex={0}
           aria-label={label}
           className="max-h-80 w-full overflow-auto"

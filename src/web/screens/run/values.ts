@@ -1,7 +1,7 @@
-/** What somebody wrote, as a value. Pure. */
+/** Parses the user's input as a value. Pure. */
 export type ReadValue = { value: unknown; fault: null } | { value?: undefined; fault: string };
 
-/** Nothing written is no value. */
+/** An empty text is null. */
 export function readValue(text: string, isJson: boolean): ReadValue {
   if (text.trim() === '') return { value: null, fault: null };
   if (!isJson) return { value: text, fault: null };

@@ -1,8 +1,9 @@
-/** Who one is here, and the own password. */
+/** The user's account and password. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { type FormEvent, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import { session, useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { TextField } from '../../ui/field.tsx';
@@ -27,7 +28,7 @@ export function Account() {
           <dt className="text-muted">Signed in</dt>
           <dd>
             <Link to="/settings/$tab" params={{ tab: 'devices' }} className="underline">
-              on these devices
+              Show devices
             </Link>
           </dd>
         </dl>
@@ -48,12 +49,12 @@ function PasswordForm({ username }: { username: string }) {
       setCurrent('');
       setNew('');
       // Every other sign-in and API token has ended.
-      void queries.invalidateQueries({ queryKey: ['sign-ins'] });
-      void queries.invalidateQueries({ queryKey: ['tokens'] });
+      void queries.invalidateQueries({ queryKey: keys.sign_ins });
+      void queries.invalidateQueries({ queryKey: keys.tokens });
     },
   });
-  const words = change.error ? wordsOf(change.error) : undefined;
-  const about_current = words === 'invalid username or password';
+  const message = change.error ? errorMessage(change.error) : undefined;
+  const about_current = message === 'invalid username or password';
   const submit = (event: FormEvent) => {
     event.preventDefault();
     change.mutate();
@@ -61,13 +62,13 @@ function PasswordForm({ username }: { username: string }) {
   return (
     <Section
       title="Change password"
-      about="This ends every other sign-in of yours, and all of your API tokens."
+      about="This signs you out on all other devices and revokes all your API tokens."
     >
       <form onSubmit={submit} className="flex max-w-sm flex-col gap-3">
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField
           label="Current password"
-          error={about_current ? words : undefined}
+          error={about_current ? message : undefined}
           type="password"
           autoComplete="current-password"
           required
@@ -76,7 +77,7 @@ function PasswordForm({ username }: { username: string }) {
         />
         <TextField
           label="New password"
-          error={about_current ? undefined : words}
+          error={about_current ? undefined : message}
           type="password"
           autoComplete="new-password"
           required
@@ -88,7 +89,7 @@ function PasswordForm({ username }: { username: string }) {
             Change password
           </Button>
           <span role="status" className="text-completed">
-            {change.isSuccess && 'The password is changed.'}
+            {change.isSuccess && 'Password changed.'}
           </span>
         </div>
       </form>

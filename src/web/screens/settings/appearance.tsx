@@ -1,9 +1,9 @@
-/** How it looks in this browser. */
+/** The appearance settings of this browser. */
 import { setAppearance, useAppearance } from '../../shell/appearance.ts';
 import { Section } from './section.tsx';
 
 const themes = [
-  { value: 'system', label: 'As the system' },
+  { value: 'system', label: 'System' },
   { value: 'light', label: 'Light' },
   { value: 'dark', label: 'Dark' },
 ] as const;
@@ -12,7 +12,7 @@ export function AppearanceSettings() {
   const { theme } = useAppearance();
   return (
     <>
-      <Section title="Theme" about="Kept in this browser.">
+      <Section title="Theme" about="Stored in this browser.">
         <fieldset className="flex flex-wrap gap-2">
           <legend className="sr-only">Theme</legend>
           {themes.map(({ value, label }) => (
@@ -41,7 +41,7 @@ export function AppearanceSettings() {
 export function ShortcutSwitch() {
   const { shortcuts } = useAppearance();
   return (
-    <Section title="Single keys">
+    <Section title="Single-key shortcuts">
       <label className="tap flex items-center gap-2">
         <input
           type="checkbox"
@@ -49,7 +49,7 @@ export function ShortcutSwitch() {
           onChange={(event) => setAppearance({ shortcuts: event.target.checked })}
           className="size-4 accent-accent"
         />
-        Keys without a modifier do something, while nobody types
+        Enable single-key shortcuts
       </label>
     </Section>
   );

@@ -1,4 +1,4 @@
-/** A setting's value as text that people edit, and back. The form of a value is seen from the one that it has. */
+/** Converts a setting's value to editable text and back. The control depends on the current value. */
 
 export type ValueForm = 'switch' | 'list' | 'number' | 'text';
 
@@ -8,13 +8,13 @@ export function formOf(value: unknown): ValueForm {
   return typeof value === 'number' ? 'number' : 'text';
 }
 
-/** One line for each item of a list. */
+/** One line per list item. */
 export function textOf(value: unknown): string {
   if (value === null || value === undefined) return '';
   return Array.isArray(value) ? value.join('\n') : String(value);
 }
 
-/** What to send for an edited text. Whether it is allowed, the server says. */
+/** The value to send for an edited text. The server validates it. */
 export function readValue(text: string, form: ValueForm): unknown {
   switch (form) {
     case 'switch':
@@ -26,7 +26,7 @@ export function readValue(text: string, form: ValueForm): unknown {
         .filter(Boolean);
     default: {
       const trimmed = text.trim();
-      // An unset setting does not show whether it is a number.
+      // The type of an unset setting is unknown, so integers are sent as numbers.
       return /^-?\d+$/.test(trimmed) ? Number(trimmed) : trimmed;
     }
   }

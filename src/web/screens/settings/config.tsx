@@ -1,8 +1,8 @@
-/** Every setting of the service, where its value comes from, and changing those that can change while it runs. */
+/** Every setting of the service with its origin. Live settings can be changed here. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil } from 'lucide-react';
 import { type FormEvent, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import { configQuery, type SettingRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { Field, inputClass } from '../../ui/field.tsx';
@@ -18,16 +18,17 @@ export function Config() {
   return (
     <Section
       title="Configuration"
-      about="A flag wins over the environment, that over what is changed here, that over the file."
+      about="Flags override environment variables, which override changes made here, which override the configuration file."
     >
       <FilterField label="Filter settings" placeholder="Filter" value={sought} onText={setSought} />
       <Reading read={read} rows={10}>
         {(settings) => {
-          const words = sought.trim().toLowerCase();
+          const text = sought.trim().toLowerCase();
           const found = settings.filter(({ key, description }) =>
-            `${key} ${description}`.toLowerCase().includes(words),
+            `${key} ${description}`.toLowerCase().includes(text),
           );
-          if (found.length === 0) return <Empty title="No setting is called so." cli="svc config show" />;
+          if (found.length === 0)
+            return <Empty title="No settings match this filter." cli="svc config show" />;
           return (
             <ul className="rounded-lg border border-line">
               {found.map((setting) => (
@@ -52,11 +53,7 @@ function Setting({ setting }: { setting: SettingRecord }) {
           <p className="text-muted text-sm">{description}</p>
         </div>
         {live && !editing && (
-          <IconButton
-            label={`Change ${key}`}
-            icon={<Pencil aria-hidden />}
-            onClick={() => setEditing(true)}
-          />
+          <IconButton label={`Edit ${key}`} icon={<Pencil aria-hidden />} onClick={() => setEditing(true)} />
         )}
       </div>
       {editing ? (
@@ -76,7 +73,7 @@ function Setting({ setting }: { setting: SettingRecord }) {
 
 function Value({ value }: { value: unknown }) {
   if (value === null || (Array.isArray(value) && value.length === 0)) {
-    return <span className="text-muted">{value === null ? 'unset' : 'empty'}</span>;
+    return <span className="text-muted">{value === null ? 'Not set' : 'Empty'}</span>;
   }
   return <code className="min-w-0 whitespace-pre-line break-all font-mono text-sm">{textOf(value)}</code>;
 }
@@ -87,7 +84,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
   const [text, setText] = useState(textOf(value));
   const queries = useQueryClient();
   const change = useMutation({
-    // Null takes the live value away, so that the next origin counts again.
+    // Null removes the live value, so that the next origin applies.
     mutationFn: (to: unknown) => call('updateConfig', { body: { [key]: to } }),
     onSuccess: (settings) => {
       queries.setQueryData(configQuery.queryKey, settings);
@@ -102,8 +99,8 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
     <form onSubmit={submit} className="flex flex-col gap-2">
       <Field
         label={`New value of ${key}`}
-        error={change.error && wordsOf(change.error)}
-        hint={form === 'list' ? 'One in each line' : undefined}
+        error={change.error && errorMessage(change.error)}
+        hint={form === 'list' ? 'One per line' : undefined}
       >
         {(control) => {
           if (form === 'switch') {
@@ -112,7 +109,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
           }
           const shared = {
             ...control,
-            // The person has just asked to change this.
+            // The user has just chosen to edit this.
             autoFocus: true,
             spellCheck: false,
             autoComplete: 'off',
@@ -136,7 +133,7 @@ function Editing({ setting, onDone }: { setting: SettingRecord; onDone: () => vo
         </Button>
         {origin === 'live' && (
           <Button disabled={change.isPending} onClick={() => change.mutate(null)}>
-            Take back
+            Reset
           </Button>
         )}
         <Button onClick={onDone}>Cancel</Button>

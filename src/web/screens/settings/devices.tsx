@@ -1,4 +1,4 @@
-/** Where one is signed in, and ending that. */
+/** The devices on which the user is signed in. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { LogOut } from 'lucide-react';
 import { call, type ItemOf } from '../../api/client.ts';
@@ -54,7 +54,7 @@ function Device({ sign_in }: { sign_in: SignIn }) {
     <OwnRow
       name={name}
       title={sign_in.user_agent ?? undefined}
-      mark={sign_in.current && <span className="shrink-0 text-completed">this device</span>}
+      mark={sign_in.current && <span className="shrink-0 text-completed">This device</span>}
       about={
         <>
           {sign_in.ip ?? 'unknown address'} · <Used at={sign_in.last_used_at} /> · signed in{' '}

@@ -1,8 +1,8 @@
-/** What devices are told while no page is open: this one, the others, and a test that says what happened. */
+/** Push notifications: on this device, on other devices, and a test. */
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Trash2 } from 'lucide-react';
 import { useState } from 'react';
-import { type Answered, call, wordsOf } from '../../api/client.ts';
+import { type Answered, call, errorMessage } from '../../api/client.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { ability, type DeviceRecord, turnOff } from '../../push/device.ts';
@@ -13,7 +13,7 @@ import { Dialog } from '../../ui/dialog.tsx';
 import { Reading, Refused } from '../../ui/states.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Section } from './section.tsx';
-import { hindrances, ThisDevice, useHere, useTold } from './this-device.tsx';
+import { obstacles, ThisDevice, useHere, useRefetchDevices } from './this-device.tsx';
 
 type TestResult = Answered<'testPush'>['results'][number];
 
@@ -23,14 +23,14 @@ export function Notifications() {
   const here = useHere();
   const [results, setResults] = useState<readonly TestResult[]>([]);
   const mine = devices.data?.find(({ fingerprint }) => fingerprint === here?.fingerprint);
-  const hindrance = hindrances[ability()];
+  const obstacle = obstacles[ability()];
   return (
     <>
       <Section
         title="This device"
-        about="It is told when an agent needs you, when one failed and when a run ended, also while no page of this service is open."
+        about="Get notified when an agent needs you or fails, or when a run ends, even if svc is not open."
       >
-        {hindrance ?? (
+        {obstacle ?? (
           <Reading read={devices} rows={2}>
             {() =>
               here === undefined ? null : (
@@ -47,7 +47,7 @@ export function Notifications() {
         <Reading read={devices} rows={2}>
           {(all) =>
             all.length === 0 ? (
-              <p className="text-muted">No device is told anything.</p>
+              <p className="text-muted">No devices yet. Turn on notifications on this device to add it.</p>
             ) : (
               <ul className="rounded-lg border border-line">
                 {all.map((device) => (
@@ -77,13 +77,13 @@ function Device({
   here: boolean;
   result: TestResult | undefined;
 }) {
-  const told = useTold();
+  const refetch = useRefetchDevices();
   const remove = useMutation({
     mutationFn: async () => {
       if (here) return turnOff(device);
       await call('deletePushSubscription', { params: { subscription_id: device.id } });
     },
-    onSettled: told,
+    onSettled: refetch,
   });
   const name = deviceName(device.user_agent);
   return (
@@ -93,17 +93,17 @@ function Device({
           <span className="truncate font-medium" title={device.user_agent ?? undefined}>
             {name}
           </span>
-          {here && <span className="shrink-0 text-completed">this device</span>}
-          {device.status === 'expired' && <span className="shrink-0 text-failed">expired</span>}
+          {here && <span className="shrink-0 text-completed">This device</span>}
+          {device.status === 'expired' && <span className="shrink-0 text-failed">Expired</span>}
         </p>
         <p className="text-muted text-sm">
-          {device.service} · since <Ago at={device.created_at} /> ·{' '}
+          {device.service} · added <Ago at={device.created_at} /> ·{' '}
           {device.last_success_at ? (
             <>
-              last told <Ago at={device.last_success_at} />
+              last notified <Ago at={device.last_success_at} />
             </>
           ) : (
-            'never told'
+            'never notified'
           )}
         </p>
         {device.last_error && <p className="text-failed text-sm">{device.last_error}</p>}
@@ -113,7 +113,7 @@ function Device({
         <Refused error={remove.error} />
       </div>
       <IconButton
-        label={`Forget ${name}`}
+        label={`Remove ${name}`}
         icon={<Trash2 aria-hidden />}
         busy={remove.isPending}
         onClick={() => remove.mutate()}
@@ -124,19 +124,19 @@ function Device({
 
 function Result({ result: { ok, error } }: { result: TestResult }) {
   return ok ? (
-    <span className="text-completed">The test is on its way.</span>
+    <span className="text-completed">Test sent.</span>
   ) : (
-    <span className="text-failed">The test did not go: {error}</span>
+    <span className="text-failed">The test was not sent: {error}</span>
   );
 }
 
 function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) => void }) {
-  const told = useTold();
+  const refetch = useRefetchDevices();
   const test = useMutation({
     mutationFn: () => call('testPush', { body: {} }),
     onMutate: () => onResults([]),
     onSuccess: ({ results }) => onResults(results),
-    onSettled: told,
+    onSettled: refetch,
   });
   return (
     <>
@@ -149,33 +149,33 @@ function SendTest({ onResults }: { onResults: (results: readonly TestResult[]) =
 }
 
 function Keys() {
-  const told = useTold();
+  const refetch = useRefetchDevices();
   const [asked, setAsked] = useState(false);
   const rotate = useMutation({
     mutationFn: () => call('rotatePushKeys'),
     onSuccess: () => setAsked(false),
-    onSettled: told,
+    onSettled: refetch,
   });
   return (
     <Section
       title="Keys"
-      about="The service proves itself to push services with a key of its own. Make new ones when the old ones may be known to others."
-      actions={<Button onClick={() => setAsked(true)}>Make new keys</Button>}
+      about="These keys identify svc to push services. Rotate them if they may have leaked."
+      actions={<Button onClick={() => setAsked(true)}>Rotate keys…</Button>}
     >
       <p role="status">
-        {rotate.isSuccess && 'The keys are new. Each device subscribes again when it is opened.'}
+        {rotate.isSuccess && 'Keys rotated. Each device subscribes again when svc is opened on it.'}
       </p>
       <Dialog
         open={asked}
         onClose={() => setAsked(false)}
-        title="Make new keys?"
-        description="No device of any user is told anything until its user opens this service there."
+        title="Rotate keys?"
+        description="No device of any user is notified until svc is opened on it again."
       >
         <ActForm
-          act="Make new keys"
+          act="Rotate keys"
           look="danger"
           busy={rotate.isPending}
-          error={rotate.error ? wordsOf(rotate.error) : undefined}
+          error={rotate.error ? errorMessage(rotate.error) : undefined}
           onSubmit={() => rotate.mutate()}
           onCancel={() => setAsked(false)}
         />

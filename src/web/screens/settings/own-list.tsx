@@ -1,4 +1,4 @@
-/** What somebody has under one's name: passkeys, tokens, sign-ins. Each with what is to know of it, and what can be done to it. */
+/** A list of the user's passkeys, tokens or sign-ins, each with its facts and actions. */
 import type { ReactNode } from 'react';
 import { Ago } from '../../ui/time.tsx';
 
@@ -15,10 +15,10 @@ export function OwnRow({
 }: {
   name: string;
   title?: string | undefined;
-  /** Stands beside the name. */
+  /** Shown next to the name. */
   mark?: ReactNode;
   about: ReactNode;
-  /** Its buttons. */
+  /** The buttons. */
   children: ReactNode;
 }) {
   return (

@@ -1,13 +1,13 @@
-/** One's own passkeys. Adding and removing one may want to see the password once more. */
+/** The user's passkeys. Adding and removing one may require the password. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
-import { type Answered, call, wordsOf } from '../../api/client.ts';
-import { meQuery, passkeyPlaceQuery } from '../../api/queries.ts';
+import { type Answered, call, errorMessage } from '../../api/client.ts';
+import { meQuery, relyingPartyQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
-import { Hindered } from '../../passkeys/hindered.tsx';
-import { here, hindrance } from '../../passkeys/place.ts';
+import { here, unavailableReason } from '../../passkeys/place.ts';
+import { PasskeyUnavailable } from '../../passkeys/unavailable.tsx';
 import { ActForm } from '../../ui/act-form.tsx';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { deviceName } from '../../ui/device-name.ts';
@@ -24,28 +24,28 @@ type Act = { act: 'add' } | { act: 'rename' | 'remove'; passkey: Passkey };
 
 export function Passkeys() {
   const read = useQuery(meQuery);
-  const { data: place } = useQuery(passkeyPlaceQuery);
+  const { data: place } = useQuery(relyingPartyQuery);
   const [act, setAct] = useState<Act | null>(null);
   const close = () => setAct(null);
-  const hindered = place && hindrance(place, here());
+  const unavailable = place && unavailableReason(place, here());
   return (
     <Section
       title="Passkeys"
-      about="Sign in with a fingerprint, a face or the PIN of a device. Your password stays good as well."
+      about="Sign in with a fingerprint, a face or the PIN of a device. Your password keeps working."
       actions={
         place &&
-        !hindered && (
+        !unavailable && (
           <Button icon={<Plus aria-hidden />} onClick={() => setAct({ act: 'add' })}>
             Add a passkey
           </Button>
         )
       }
     >
-      {hindered && <Hindered hindrance={hindered} />}
+      {unavailable && <PasskeyUnavailable reason={unavailable} />}
       <Reading read={read} rows={2}>
         {({ passkeys }) =>
           passkeys.length === 0 ? (
-            <Empty title="No passkeys." />
+            <Empty title="No passkeys yet." />
           ) : (
             <OwnList>
               {passkeys.map((passkey) => (
@@ -88,7 +88,7 @@ function AddPasskey({ onClose }: { onClose: () => void }) {
       const { addPasskey } = await import('../../passkeys/ceremony.ts');
       await addPasskey({ name: name.trim(), ...current_password });
     },
-    wordsOf: async (error) => (await import('../../passkeys/ceremony.ts')).passkeyWords(error),
+    messageOf: async (error) => (await import('../../passkeys/ceremony.ts')).passkeyMessage(error),
     onDone: onClose,
   });
   return (
@@ -131,7 +131,7 @@ function RenamePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
 function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => void }) {
   const act = useAct({
     act: (body) => call('deletePasskey', { params: { passkey_id: passkey.id }, body }),
-    wordsOf: async (error) => wordsOf(error),
+    messageOf: async (error) => errorMessage(error),
     onDone: onClose,
   });
   return (
@@ -139,7 +139,7 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
       open
       onClose={onClose}
       title={`Remove ${passkey.name}?`}
-      description="It signs nobody in from now on. The device may go on offering it until it is removed there too."
+      description="You can no longer sign in with it. Your device may keep offering it until you remove it there too."
     >
       <ActForm
         act="Remove passkey"
@@ -155,43 +155,43 @@ function RemovePasskey({ passkey, onClose }: { passkey: Passkey; onClose: () => 
   );
 }
 
-/** An act for which the service may want the password; it is asked for only then. */
+/** A mutation for which the service may require the password. The field is shown only then. */
 function useAct(options: {
   act: (current_password: { current_password?: string }) => Promise<unknown>;
-  wordsOf: (error: unknown) => Promise<string>;
+  messageOf: (error: unknown) => Promise<string>;
   onDone: () => void;
 }) {
   const username = useSession()?.user.username ?? '';
   const [wanted, setWanted] = useState(false);
   const [password, setPassword] = useState('');
-  const [said, setSaid] = useState<string | null>(null);
+  const [message, setMessage] = useState<string | null>(null);
   const queries = useQueryClient();
   const run = useMutation({
     mutationFn: () => options.act(wanted ? { current_password: password } : {}),
-    onMutate: () => setSaid(null),
+    onMutate: () => setMessage(null),
     onSuccess: () => {
       void queries.invalidateQueries({ queryKey: meQuery.queryKey });
       options.onDone();
     },
     onError: async (error) => {
       if (error instanceof Problem && error.code === 'password_required' && !wanted) setWanted(true);
-      else setSaid(await options.wordsOf(error));
+      else setMessage(await options.messageOf(error));
     },
   });
-  const of_password = said === 'invalid username or password';
-  const of_name = said?.startsWith('name ') ?? false;
+  const of_password = message === 'invalid username or password';
+  const of_name = message?.startsWith('name ') ?? false;
   return {
     busy: run.isPending,
     submit: () => run.mutate(),
-    of_name: of_name ? (said ?? undefined) : undefined,
-    rest: of_password || of_name ? undefined : (said ?? undefined),
+    of_name: of_name ? (message ?? undefined) : undefined,
+    rest: of_password || of_name ? undefined : (message ?? undefined),
     password: wanted && (
       <>
         <input type="hidden" name="username" autoComplete="username" value={username} />
         <TextField
           label="Current password"
-          error={of_password && said}
-          hint="It was not given within the last ten minutes."
+          error={of_password && message}
+          hint="Enter it again: you last did more than ten minutes ago."
           type="password"
           autoComplete="current-password"
           required
@@ -217,7 +217,7 @@ function NameField({
     <TextField
       label="Name"
       error={error}
-      hint="To tell it from the others"
+      hint="Helps you to recognize it"
       required
       autoComplete="off"
       value={value}

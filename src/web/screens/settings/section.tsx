@@ -1,4 +1,4 @@
-/** A part of a settings page under its heading. */
+/** A section of a settings page with a heading. */
 import type { ReactNode } from 'react';
 
 export function Section({

@@ -1,4 +1,4 @@
-/** One's own account and this browser; for root also how the service is configured. Each tab has an address. */
+/** Settings of the account and the browser and, for root, of the service. Each tab has a URL. */
 import { Link, useParams } from '@tanstack/react-router';
 import { LogOut } from 'lucide-react';
 import type { ComponentType } from 'react';
@@ -28,7 +28,7 @@ const tabs: Record<string, Tab> = {
   devices: { label: 'Devices', view: Devices },
   notifications: { label: 'Notifications', view: Notifications },
   appearance: { label: 'Appearance', view: AppearanceSettings },
-  shortcuts: { label: 'Keys', view: Keys },
+  shortcuts: { label: 'Shortcuts', view: Shortcuts },
   config: { label: 'Configuration', view: Config, root: true },
 };
 
@@ -59,7 +59,7 @@ export function Settings() {
       }
     >
       <div className="mx-auto flex w-full max-w-4xl flex-col gap-6 p-3 md:p-4">
-        {!shown && <Failed error={new Error('There is no such page.')} />}
+        {!shown && <Failed error={new Error('This page does not exist.')} />}
         {shown?.root && !root && <Failed error={new Error('root required')} />}
         {shown && (root || !shown.root) && <shown.view />}
       </div>
@@ -67,7 +67,7 @@ export function Settings() {
   );
 }
 
-function Keys() {
+function Shortcuts() {
   return (
     <>
       <ShortcutSwitch />

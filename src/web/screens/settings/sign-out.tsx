@@ -1,15 +1,16 @@
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import { signOut } from '../../api/sign-out.ts';
 import { Button } from '../../ui/button.tsx';
-import { tell } from '../../ui/toast.tsx';
+import { showToast } from '../../ui/toast.tsx';
 
 export function SignOut({ icon }: { icon?: ReactNode }) {
   const leave = useMutation({
     mutationFn: signOut,
-    // The page of this button is gone by now.
-    onError: (error) => tell('Signed out here only', wordsOf(error)),
+    // The button's page is no longer shown.
+    onError: (error) =>
+      showToast('Signed out in this browser only; the token is still valid', errorMessage(error)),
   });
   return (
     <Button icon={icon} busy={leave.isPending} onClick={() => leave.mutate()}>

@@ -1,23 +1,24 @@
-/** Notifications on this very device: on, off and of what; or why it cannot have them, and what to do about it. */
+/** Notifications on this device: turning them on and off and choosing which, or what prevents them. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Bell, BellOff } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { PushKind } from '../../../features/notifications/rules.ts';
+import { keys } from '../../api/keys.ts';
 import { pushDevicesQuery } from '../../api/queries.ts';
 import {
   type Ability,
   change,
   type DeviceRecord,
   fingerprintOf,
+  type Preferences,
   subscriptionHere,
   turnOff,
   turnOn,
-  type Wishes,
 } from '../../push/device.ts';
 import { Button } from '../../ui/button.tsx';
 import { Refused } from '../../ui/states.tsx';
 
-const AT_FIRST: Wishes = {
+const DEFAULTS: Preferences = {
   kinds: ['review', 'agent_failed', 'run_ended'],
   with_commands: false,
   of_others: false,
@@ -28,53 +29,52 @@ const kindLabels: Record<PushKind, string> = {
   run_ended: 'A run ended',
 };
 
-/** The browser's own subscription, and how the service knows it. */
+/** The browser's subscription and its fingerprint. */
 const hereQuery = {
-  queryKey: ['push-here'],
+  queryKey: keys.push_subscription,
   queryFn: async () => {
     const subscription = await subscriptionHere();
     return subscription && { subscription, fingerprint: await fingerprintOf(subscription) };
   },
   staleTime: 0,
-  // A subscription is no plain data, and comparing two of them changes nothing.
+  // A subscription is not plain data and cannot be compared.
   structuralSharing: false,
 } as const;
 
-/** Undefined until the browser has said. */
+/** Undefined until the browser has answered. */
 export function useHere(): { subscription: PushSubscription; fingerprint: string } | null | undefined {
   return useQuery(hereQuery).data;
 }
 
-/** Why a device cannot be told anything, and what to do about it. */
-export const hindrances: Record<Ability, ReactNode> = {
+/** What prevents notifications, and what to do about it. */
+export const obstacles: Record<Ability, ReactNode> = {
   able: null,
   insecure: (
-    <Hindrance title="Notifications need a safe connection.">
-      Open this service by <b>https</b>, or at <b>localhost</b> on its own machine. A proxy with a
-      certificate, or <code>server.tls.cert</code> and <code>server.tls.key</code>, make it reachable by
-      https.
-    </Hindrance>
+    <Obstacle title="Notifications need a secure connection.">
+      Open svc with <b>https</b>, or at <b>localhost</b> on its own machine. To enable https, use a proxy with
+      a certificate, or set <code>server.tls.cert</code> and <code>server.tls.key</code>.
+    </Obstacle>
   ),
   install: (
-    <Hindrance title="Put this page on the home screen first.">
+    <Obstacle title="Add this page to the home screen first.">
       In Safari, choose <b>Share</b>, then <b>Add to Home Screen</b>. Open the app from there and come back to
       this page.
-    </Hindrance>
+    </Obstacle>
   ),
   unsupported: (
-    <Hindrance title="This browser cannot show notifications.">
-      A private window cannot either. Take a current Chrome, Edge, Firefox or Safari.
-    </Hindrance>
+    <Obstacle title="This browser cannot show notifications.">
+      Use a current Chrome, Edge, Firefox or Safari, and not a private window.
+    </Obstacle>
   ),
   denied: (
-    <Hindrance title="Notifications of this page are blocked.">
-      Allow them in the browser: beside the address, open the page’s settings and set <b>Notifications</b> to{' '}
-      <b>Allow</b>. Then load this page again.
-    </Hindrance>
+    <Obstacle title="Notifications from this page are blocked.">
+      Open the site settings next to the address, and set <b>Notifications</b> to <b>Allow</b>. Then reload
+      this page.
+    </Obstacle>
   ),
 };
 
-function Hindrance({ title, children }: { title: string; children: ReactNode }) {
+function Obstacle({ title, children }: { title: string; children: ReactNode }) {
   return (
     <div role="note" className="flex flex-col gap-1 rounded-lg border border-line bg-surface p-3">
       <p className="flex items-center gap-2 font-medium">
@@ -94,41 +94,115 @@ export function ThisDevice({
   device: DeviceRecord | undefined;
   subscription: PushSubscription | null;
 }) {
-  const told = useTold();
-  const on = useMutation({ mutationFn: () => turnOn(AT_FIRST), onSettled: told });
-  const off = useMutation({ mutationFn: () => turnOff(device), onSettled: told });
-  // What was asked for is shown until it is answered.
-  const [wanted, setWanted] = useState<Wishes | null>(null);
-  const wish = useMutation({
-    mutationFn: (wishes: Wishes) => change(subscription!, wishes),
-    // One after the other: the last word counts.
-    scope: { id: 'push-wishes' },
-    onSettled: async (_device, _error, asked) => {
-      await told();
-      setWanted((now) => (now === asked ? null : now));
-    },
-  });
-  const failed = <Refused error={on.error ?? off.error ?? wish.error} />;
+  const refetch = useRefetchDevices();
+  const on = useMutation({ mutationFn: () => turnOn(DEFAULTS), onSettled: refetch });
+  const off = useMutation({ mutationFn: () => turnOff(device), onSettled: refetch });
   if (!device || !subscription || device.status === 'expired') {
     return (
       <div className="flex flex-col items-start gap-2">
         <Button look="primary" icon={<Bell aria-hidden />} busy={on.isPending} onClick={() => on.mutate()}>
           Turn on notifications
         </Button>
-        {failed}
+        <Refused error={on.error ?? off.error} />
       </div>
     );
   }
-  const check = (label: string, checked: boolean, next: (checked: boolean) => Wishes, hint?: string) => (
-    <label key={label} className="tap flex items-center gap-2">
+  return (
+    <div className="flex flex-col items-start gap-2">
+      <PreferenceFields root={root} device={device} subscription={subscription} />
+      <Button icon={<BellOff aria-hidden />} busy={off.isPending} onClick={() => off.mutate()}>
+        Turn off notifications
+      </Button>
+      <Refused error={off.error} />
+    </div>
+  );
+}
+
+function PreferenceFields({
+  root,
+  device,
+  subscription,
+}: {
+  root: boolean;
+  device: DeviceRecord;
+  subscription: PushSubscription;
+}) {
+  const { shown, choose, error } = usePreferences(device, subscription);
+  const { kinds, with_commands, of_others } = shown;
+  return (
+    <>
+      <fieldset className="flex flex-col">
+        <legend className="sr-only">Notifications on this device</legend>
+        {(Object.keys(kindLabels) as PushKind[]).map((kind) => (
+          <Check
+            key={kind}
+            label={kindLabels[kind]}
+            checked={kinds.includes(kind)}
+            onChange={(checked) =>
+              choose({ kinds: checked ? [...kinds, kind] : kinds.filter((each) => each !== kind) })
+            }
+          />
+        ))}
+        <Check
+          label="Include what the agent wants to do"
+          hint="The agent’s own text, which may be readable on a locked screen."
+          checked={with_commands}
+          onChange={(checked) => choose({ with_commands: checked })}
+        />
+        {root && (
+          <Check
+            label="Include other users’ agents and teams"
+            hint="Otherwise only your own."
+            checked={of_others}
+            onChange={(checked) => choose({ of_others: checked })}
+          />
+        )}
+      </fieldset>
+      <Refused error={error} />
+    </>
+  );
+}
+
+/** The device's preferences. The user's choice is shown until the server has answered. */
+function usePreferences(device: DeviceRecord, subscription: PushSubscription) {
+  const refetch = useRefetchDevices();
+  const [wanted, setWanted] = useState<Preferences | null>(null);
+  const save = useMutation({
+    mutationFn: (preferences: Preferences) => change(subscription, preferences),
+    // Run changes one after the other, so that the last one wins.
+    scope: { id: 'push-wishes' },
+    onSettled: async (_device, _error, asked) => {
+      await refetch();
+      setWanted((now) => (now === asked ? null : now));
+    },
+  });
+  const { kinds, with_commands, of_others } = wanted ?? device;
+  const shown: Preferences = { kinds, with_commands, of_others };
+  const choose = (fields: Partial<Preferences>) => {
+    const asked = { ...shown, ...fields };
+    setWanted(asked);
+    save.mutate(asked);
+  };
+  return { shown, choose, error: save.error };
+}
+
+function Check({
+  label,
+  hint,
+  checked,
+  onChange,
+}: {
+  label: string;
+  hint?: string;
+  checked: boolean;
+  onChange: (checked: boolean) => void;
+}) {
+  return (
+    <label className="tap flex items-center gap-2">
       <input
         type="checkbox"
         checked={checked}
-        onChange={(event) => {
-          const asked = next(event.target.checked);
-          setWanted(asked);
-          wish.mutate(asked);
-        }}
+        onChange={(event) => onChange(event.target.checked)}
         className="size-4 shrink-0 accent-accent"
       />
       <span>
@@ -137,42 +211,10 @@ export function ThisDevice({
       </span>
     </label>
   );
-  const { kinds, with_commands, of_others } = wanted ?? device;
-  const base = { kinds, with_commands, of_others };
-  return (
-    <div className="flex flex-col items-start gap-2">
-      <fieldset className="flex flex-col">
-        <legend className="sr-only">What this device is told</legend>
-        {(Object.keys(kindLabels) as PushKind[]).map((kind) =>
-          check(kindLabels[kind], kinds.includes(kind), (checked) => ({
-            ...base,
-            kinds: checked ? [...kinds, kind] : kinds.filter((each) => each !== kind),
-          })),
-        )}
-        {check(
-          'Say what an agent wants to do',
-          with_commands,
-          (checked) => ({ ...base, with_commands: checked }),
-          'In its own words, which others may read on a locked screen.',
-        )}
-        {root &&
-          check(
-            'Also of other people’s agents and teams',
-            of_others,
-            (checked) => ({ ...base, of_others: checked }),
-            'Else of your own alone.',
-          )}
-      </fieldset>
-      <Button icon={<BellOff aria-hidden />} busy={off.isPending} onClick={() => off.mutate()}>
-        Turn off on this device
-      </Button>
-      {failed}
-    </div>
-  );
 }
 
-/** Both lists are read again: this browser's subscription and the service's devices. */
-export function useTold(): () => Promise<unknown> {
+/** Reads this browser's subscription and the service's list of devices again. */
+export function useRefetchDevices(): () => Promise<unknown> {
   const queries = useQueryClient();
   return () =>
     Promise.all([

@@ -12,7 +12,7 @@ export interface Limits {
 }
 
 const none: Limits = { agent_ids: [], team_ids: [] };
-/** How many names a line shows. */
+/** The most names shown in a line. */
 const NAMED_MAX = 3;
 
 /** `chosen` null: no limit. */
@@ -48,12 +48,12 @@ export function TokenLimits({
 }
 
 function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limits) => void }) {
-  const [words, setWords] = useState('');
+  const [sought, setSought] = useState('');
   const agents = useQuery(agentsQuery);
   const teams = useQuery(teamsQuery);
   const list = (field: keyof Limits, noun: string, records: readonly { id: string; name: string }[]) =>
     records
-      .filter(({ id, name }) => `${noun} ${name} ${id}`.toLowerCase().includes(words.trim().toLowerCase()))
+      .filter(({ id, name }) => `${noun} ${name} ${id}`.toLowerCase().includes(sought.trim().toLowerCase()))
       .map(({ id, name }) => (
         <label key={id} className="tap flex min-w-0 items-center gap-2 px-2" title={id}>
           <input
@@ -72,7 +72,7 @@ function Picker({ chosen, onChange }: { chosen: Limits; onChange: (limits: Limit
       ));
   return (
     <>
-      <FilterField label="Find agents and teams" value={words} onText={setWords} />
+      <FilterField label="Find agents and teams" value={sought} onText={setSought} />
       <ScrollBox label="Agents and teams" className="max-h-48 rounded-md border border-line py-1">
         <Reading read={teams} rows={1}>
           {(records) => <>{list('team_ids', 'team', records)}</>}

@@ -1,11 +1,13 @@
-/** Named tokens for programs. A token itself is seen once, right after it was made. */
+/** API tokens for programs. The token itself is shown once, right after it is created. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Plus, Trash2 } from 'lucide-react';
 import { useState } from 'react';
+import type { SentBody } from '../../../api/route.ts';
+import type { RouteOf } from '../../../api/routes.ts';
 import type { Scope } from '../../../core/grant.ts';
 import { grantableScopes } from '../../../core/policy.ts';
 import { useActKey } from '../../api/act-key.ts';
-import { type Answered, call, type ItemOf, wordsOf } from '../../api/client.ts';
+import { type Answered, call, errorMessage, type ItemOf } from '../../api/client.ts';
 import { tokensQuery } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { ActForm } from '../../ui/act-form.tsx';
@@ -26,25 +28,28 @@ type Token = ItemOf<'listTokens'>;
 
 export function Tokens() {
   const read = useQuery(tokensQuery);
-  const [making, setMaking] = useState(false);
-  const [made, setMade] = useState<Answered<'createToken'> | null>(null);
-  const [ending, setEnding] = useState<Token | null>(null);
+  const [creating, setCreating] = useState(false);
+  const [created, setCreated] = useState<Answered<'createToken'> | null>(null);
+  const [deleting, setDeleting] = useState<Token | null>(null);
   const newToken = (
-    <Button icon={<Plus aria-hidden />} onClick={() => setMaking(true)}>
+    <Button icon={<Plus aria-hidden />} onClick={() => setCreating(true)}>
       New token
     </Button>
   );
   return (
     <Section
       title="API tokens"
-      about="A token does what its scopes allow, and never more than you may do. Give each program its own, so that you can end it alone."
+      about="A token can do what its scopes allow, and never more than you. Give each program its own token, so that you can revoke it separately."
       actions={newToken}
     >
-      {made && <Made token={made} onDone={() => setMade(null)} />}
+      {created && <CreatedToken token={created} onDone={() => setCreated(null)} />}
       <Reading read={read} rows={3}>
         {(tokens) =>
           tokens.length === 0 ? (
-            <Empty title="No API tokens." cli="svc tokens create NAME" />
+            <Empty
+              title="No API tokens yet. A token lets a program use the API in your name."
+              cli="svc tokens create NAME"
+            />
           ) : (
             <OwnList>
               {tokens.map((token) => (
@@ -54,13 +59,13 @@ export function Tokens() {
                   about={
                     <>
                       {token.scopes.join(', ') || 'no scopes'} · <LimitsOf token={token} />
-                      made <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
+                      created <Ago at={token.created_at} /> · <Used at={token.last_used_at} /> ·{' '}
                       {token.expires_at ? (
                         <>
-                          ends <Clock at={token.expires_at} />
+                          expires <Clock at={token.expires_at} />
                         </>
                       ) : (
-                        'no end'
+                        'never expires'
                       )}
                     </>
                   }
@@ -68,7 +73,7 @@ export function Tokens() {
                   <IconButton
                     label={`Delete ${token.name}`}
                     icon={<Trash2 aria-hidden />}
-                    onClick={() => setEnding(token)}
+                    onClick={() => setDeleting(token)}
                   />
                 </OwnRow>
               ))}
@@ -76,25 +81,25 @@ export function Tokens() {
           )
         }
       </Reading>
-      {making && (
+      {creating && (
         <NewToken
-          onClose={() => setMaking(false)}
-          onMade={(token) => {
-            setMaking(false);
-            setMade(token);
+          onClose={() => setCreating(false)}
+          onCreated={(token) => {
+            setCreating(false);
+            setCreated(token);
           }}
         />
       )}
-      {ending && <EndToken token={ending} onClose={() => setEnding(null)} />}
+      {deleting && <DeleteToken token={deleting} onClose={() => setDeleting(null)} />}
     </Section>
   );
 }
 
-function Made({ token, onDone }: { token: Answered<'createToken'>; onDone: () => void }) {
+function CreatedToken({ token, onDone }: { token: Answered<'createToken'>; onDone: () => void }) {
   return (
     <div role="status" className="flex flex-col gap-2 rounded-lg border border-line bg-marked p-3">
       <p>
-        The token <b>{token.name}</b>. Copy it now: it is never shown again.
+        Copy the token <b>{token.name}</b> now. It is never shown again.
       </p>
       <div className="flex flex-wrap items-center gap-2">
         <code className="min-w-0 flex-1 break-all rounded bg-ground px-2 py-1 font-mono">{token.token}</code>
@@ -126,71 +131,56 @@ function limitsOf({ agent_ids, team_ids }: Token): Limits | null {
 const spans = [
   { value: '30', label: '30 days' },
   { value: '90', label: '90 days' },
-  { value: '365', label: 'a year' },
-  { value: 'date', label: 'until a day…' },
-  { value: '', label: 'no end' },
+  { value: '365', label: '1 year' },
+  { value: 'date', label: 'Until a date…' },
+  { value: '', label: 'No expiry' },
 ];
 
 function NewToken({
   onClose,
-  onMade,
+  onCreated,
 }: {
   onClose: () => void;
-  onMade: (token: Answered<'createToken'>) => void;
+  onCreated: (token: Answered<'createToken'>) => void;
 }) {
   const [name, setName] = useState('');
   const [span, setSpan] = useState('90');
   const [day, setDay] = useState('');
-  const role = useSession()?.user.role ?? 'user';
   const [limits, setLimits] = useState<Limits | null>(null);
-  // What only root may do does not concern an agent or a team.
-  const offered = grantableScopes(limits === null ? role : 'user');
-  const [picked, setPicked] = useState<Scope[]>(() =>
-    grantableScopes(role).filter((scope) => scope !== 'admin'),
-  );
-  const scopes = picked.filter((scope) => offered.includes(scope));
-  const [empty, setEmpty] = useState(false);
-  // The same token is asked for however often it is tried, so its end does not move with the clock.
+  const { offered, scopes, setScopes } = useScopes(limits);
+  const [is_unlimited, setUnlimited] = useState(false);
+  // The expiry must not move between retries of the same request.
   const [opened_at] = useState(Date.now);
-  const queries = useQueryClient();
-  const keyOf = useActKey();
-  const make = useMutation({
-    mutationFn: () => {
-      const body = {
-        ...{ name: name.trim(), expires_at: endOf(span, day, opened_at), scopes },
-        ...(limits && { agent_ids: [...limits.agent_ids], team_ids: [...limits.team_ids] }),
-      };
-      return call('createToken', { body, idempotency_key: keyOf(body) });
-    },
-    onSuccess: (token) => {
-      void queries.invalidateQueries({ queryKey: tokensQuery.queryKey });
-      onMade(token);
-    },
-  });
-  const wrong = placed(make.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
+  const create = useCreateToken(onCreated);
+  const wrong = placed(create.error, ['name', 'expires_at', 'scopes', 'agent_ids', 'team_ids']);
+  const submit = () => {
+    const lacks_limits = limits !== null && limits.agent_ids.length + limits.team_ids.length === 0;
+    setUnlimited(lacks_limits);
+    if (lacks_limits) return;
+    create.mutate({
+      ...{ name: name.trim(), expires_at: endOf(span, day, opened_at), scopes },
+      ...(limits && { agent_ids: [...limits.agent_ids], team_ids: [...limits.team_ids] }),
+    });
+  };
   return (
     <Dialog open onClose={onClose} title="New API token">
       <ActForm
-        act="Make token"
-        busy={make.isPending}
+        act="Create token"
+        busy={create.isPending}
         error={wrong.rest}
-        onSubmit={() => {
-          const nothing = limits !== null && limits.agent_ids.length + limits.team_ids.length === 0;
-          setEmpty(nothing);
-          if (!nothing) make.mutate();
-        }}
+        onSubmit={submit}
         onCancel={onClose}
       >
         <TextField
           label="Name"
           error={wrong.name}
-          hint="What it is for"
+          hint="What the token is for"
           required
           autoComplete="off"
           value={name}
           onText={setName}
         />
-        <Field label="Good for" error={span === 'date' ? undefined : wrong.expires_at}>
+        <Field label="Expires" error={span === 'date' ? undefined : wrong.expires_at}>
           {(control) => <Select {...control} choices={spans} value={span} onChange={setSpan} />}
         </Field>
         {span === 'date' && (
@@ -203,13 +193,13 @@ function NewToken({
             onText={setDay}
           />
         )}
-        <Scopes offered={offered} chosen={scopes} error={wrong.scopes} onChange={setPicked} />
+        <Scopes offered={offered} chosen={scopes} error={wrong.scopes} onChange={setScopes} />
         <TokenLimits
           chosen={limits}
-          error={empty ? 'Choose at least one agent or team.' : (wrong.agent_ids ?? wrong.team_ids)}
+          error={is_unlimited ? 'Choose at least one agent or team.' : (wrong.agent_ids ?? wrong.team_ids)}
           onChange={(chosen) => {
             setLimits(chosen);
-            setEmpty(false);
+            setUnlimited(false);
           }}
         />
       </ActForm>
@@ -217,7 +207,31 @@ function NewToken({
   );
 }
 
-/** A day ends at its midnight here. */
+/** The scopes that the user can grant, and the chosen ones: at first all but `admin`. */
+function useScopes(limits: Limits | null) {
+  const role = useSession()?.user.role ?? 'user';
+  // A token that is limited to agents or teams cannot have root's scopes.
+  const offered = grantableScopes(limits === null ? role : 'user');
+  const [picked, setScopes] = useState<Scope[]>(() =>
+    grantableScopes(role).filter((scope) => scope !== 'admin'),
+  );
+  return { offered, scopes: picked.filter((scope) => offered.includes(scope)), setScopes };
+}
+
+function useCreateToken(onCreated: (token: Answered<'createToken'>) => void) {
+  const queries = useQueryClient();
+  const keyOf = useActKey();
+  return useMutation({
+    mutationFn: (body: SentBody<RouteOf<'createToken'>>) =>
+      call('createToken', { body, idempotency_key: keyOf(body) }),
+    onSuccess: (token) => {
+      void queries.invalidateQueries({ queryKey: tokensQuery.queryKey });
+      onCreated(token);
+    },
+  });
+}
+
+/** A day ends at local midnight. */
 function endOf(span: string, day: string, from_ms: number): string | null {
   if (span === '') return null;
   if (span !== 'date') return new Date(from_ms + Number(span) * 86_400_000).toISOString();
@@ -226,7 +240,7 @@ function endOf(span: string, day: string, from_ms: number): string | null {
   return end.toISOString();
 }
 
-function EndToken({ token, onClose }: { token: Token; onClose: () => void }) {
+function DeleteToken({ token, onClose }: { token: Token; onClose: () => void }) {
   const queries = useQueryClient();
   const end = useMutation({
     mutationFn: () => call('deleteToken', { params: { token_id: token.id } }),
@@ -240,13 +254,13 @@ function EndToken({ token, onClose }: { token: Token; onClose: () => void }) {
       open
       onClose={onClose}
       title={`Delete ${token.name}?`}
-      description="Programs that use it are refused from now on."
+      description="Programs that use it lose access immediately."
     >
       <ActForm
         act="Delete token"
         look="danger"
         busy={end.isPending}
-        error={end.error ? wordsOf(end.error) : undefined}
+        error={end.error ? errorMessage(end.error) : undefined}
         onSubmit={() => end.mutate()}
         onCancel={onClose}
       />

@@ -1,4 +1,4 @@
-/** Tasks in columns by how they stand; one column where a conversation stands beside it. */
+/** Tasks in columns by status; a single column if a task is open next to it. */
 import { type DragEvent, type ReactNode, useState } from 'react';
 import { cx } from '../../ui/cx.ts';
 import { Card, type CardProps, DRAGGED } from './card.tsx';
@@ -39,7 +39,7 @@ export function Board({ tasks, narrow, ...rest }: BoardProps) {
   );
 }
 
-/** What is dropped here goes here. Dragging is extra: the menu and the keys of a card move it too. */
+/** A column that accepts dropped tasks. Tasks can also be moved with their menu and the keyboard. */
 function Column({
   label,
   count,

@@ -1,4 +1,4 @@
-/** A task on the board, and the parts of it that lists and conversations show too. */
+/** A task on the board, and its parts that lists and threads share. */
 import { Link, useNavigate } from '@tanstack/react-router';
 import { Ellipsis, TriangleAlert, UserRound } from 'lucide-react';
 import type { KeyboardEvent } from 'react';
@@ -7,10 +7,10 @@ import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
 import { Menu } from '../../ui/menu.tsx';
 import { Status } from '../../ui/status.tsx';
-import { beside, columns, labelOf, type TaskStatus } from './columns.ts';
+import { columns, labelOf, neighbour, type TaskStatus } from './columns.ts';
 import type { Refusal, ShownTask } from './shown.ts';
 
-/** What a card that is dragged is known by, so that nothing else can be dropped here. */
+/** The type of dragged cards, so that nothing else can be dropped. */
 export const DRAGGED = 'application/x-svc-task';
 
 export interface CardProps {
@@ -48,10 +48,10 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
       </p>
       {refused && (
         <div role="alert" className="mt-1 flex flex-col items-start gap-1 text-sm">
-          <p className="break-words text-failed">{refused.words}</p>
+          <p className="break-words text-failed">{refused.message}</p>
           {task.status !== refused.status && (
             <Button onClick={() => onMove(task, refused.status)}>
-              Move to {labelOf(refused.status)} all the same
+              Move to {labelOf(refused.status)} anyway
             </Button>
           )}
         </div>
@@ -60,7 +60,7 @@ export function Card({ shown, open_id, refusal, onMove, onEdit }: CardProps) {
   );
 }
 
-/** Opens the task; with Shift and an arrow it goes to the column beside. */
+/** Opens the task. Shift and an arrow key move it to the next column. */
 export function TaskLink({
   task,
   onMove,
@@ -73,7 +73,7 @@ export function TaskLink({
   const onKey = (event: KeyboardEvent) => {
     if (!event.shiftKey || (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight')) return;
     event.preventDefault();
-    const status = beside(task.status, event.key === 'ArrowLeft' ? -1 : 1);
+    const status = neighbour(task.status, event.key === 'ArrowLeft' ? -1 : 1);
     if (status) onMove(task, status);
   };
   return (
@@ -105,7 +105,7 @@ export function TaskMenu({
   const { team_id, run_id } = task;
   return (
     <Menu
-      trigger={<IconButton label={`Move or change #${task.number}`} icon={<Ellipsis aria-hidden />} />}
+      trigger={<IconButton label={`Actions for #${task.number}`} icon={<Ellipsis aria-hidden />} />}
       items={[
         ...columns.map(({ status, label }) => ({
           label: `Move to ${label}`,
@@ -114,7 +114,7 @@ export function TaskMenu({
         })),
         { label: 'Edit…', onSelect: () => onEdit(task) },
         run_id !== null && {
-          label: 'Open its run',
+          label: 'Open run',
           onSelect: () =>
             void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id, run_id }, search: {} }),
         },
@@ -123,7 +123,7 @@ export function TaskMenu({
   );
 }
 
-/** Who has it, how its run is, and whether somebody is asked something there. */
+/** The assignee, the status of its run, and its pending approvals. */
 export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask }) {
   return (
     <>
@@ -142,7 +142,7 @@ export function TaskFacts({ shown: { task, run, waiting } }: { shown: ShownTask 
         <span className="inline-flex items-center gap-1 text-needs">
           <TriangleAlert aria-hidden className="size-3.5" />
           {waiting}
-          <span className="sr-only"> {waiting === 1 ? 'approval waits' : 'approvals wait'}</span>
+          <span className="sr-only"> {waiting === 1 ? 'pending approval' : 'pending approvals'}</span>
         </span>
       )}
     </>

@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
 import type { ReviewRecord, TaskRecord } from '../../api/queries.ts';
-import { beside, columns, latestFirst, matching, onBoard, waitingIn } from './columns.ts';
+import { columns, latestFirst, matching, neighbour, onBoard, waitingIn } from './columns.ts';
 
 const task = (number: number, more: Partial<TaskRecord> = {}): TaskRecord => ({
   ...{ id: `task_${number}`, number, team_id: 'team_1', title: `Task ${number}`, description: '' },
@@ -30,9 +30,9 @@ test('every task stands in the column of its status, those that changed last fir
 });
 
 test('a step to the right and one to the left lead back; the ends lead nowhere', () => {
-  expect(beside('open', -1)).toBe(null);
-  expect(beside('cancelled', 1)).toBe(null);
-  for (const { status } of columns.slice(1)) expect(beside(beside(status, -1)!, 1)).toBe(status);
+  expect(neighbour('open', -1)).toBe(null);
+  expect(neighbour('cancelled', 1)).toBe(null);
+  for (const { status } of columns.slice(1)) expect(neighbour(neighbour(status, -1)!, 1)).toBe(status);
 });
 
 test('a filter needs all its words, and knows numbers', () => {

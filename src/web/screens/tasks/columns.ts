@@ -1,4 +1,4 @@
-/** The columns of the board: what stands in each, and where a task can go from there (pure). */
+/** The columns of the board and the tasks in each (pure). */
 import type { TaskRecord } from '../../api/queries.ts';
 
 export type TaskStatus = TaskRecord['status'];
@@ -15,7 +15,7 @@ export function labelOf(status: TaskStatus): string {
   return columns.find((column) => column.status === status)?.label ?? status;
 }
 
-/** Each with its tasks, those that changed last first. */
+/** Each column with its tasks, the last changed first. */
 export function onBoard(
   tasks: readonly TaskRecord[],
 ): { status: TaskStatus; label: string; tasks: TaskRecord[] }[] {
@@ -30,22 +30,22 @@ export function latestFirst(tasks: readonly TaskRecord[]): TaskRecord[] {
   return tasks.toSorted((a, b) => b.updated_at.localeCompare(a.updated_at) || b.number - a.number);
 }
 
-/** The column beside; null at the end. */
-export function beside(status: TaskStatus, step: -1 | 1): TaskStatus | null {
+/** The next or previous column; null at the end. */
+export function neighbour(status: TaskStatus, step: -1 | 1): TaskStatus | null {
   const at = columns.findIndex((column) => column.status === status);
   return at === -1 ? null : (columns[at + step]?.status ?? null);
 }
 
-/** All words occur in what a card shows; `#17` and `17` are its number. */
+/** Tasks whose card contains every word of `q`; `#17` and `17` match the number. */
 export function matching(tasks: readonly TaskRecord[], q: string): TaskRecord[] {
-  const words = q.toLowerCase().split(/\s+/).filter(Boolean);
+  const sought = q.toLowerCase().split(/\s+/).filter(Boolean);
   return tasks.filter(({ number, title, description, assignee_member_id }) => {
     const text = `#${number} ${title} ${description} ${assignee_member_id ?? ''}`.toLowerCase();
-    return words.every((word) => text.includes(word));
+    return sought.every((word) => text.includes(word));
   });
 }
 
-/** How many questions of the run wait for an answer. */
+/** The number of the run's pending questions. */
 export function waitingIn(
   questions: readonly { run_id: string | null; status: string }[],
   run_id: string | null,

@@ -1,9 +1,9 @@
-/** Saying something: to whom, and what. What is written stays until it is sent, and is sent once. */
+/** The form that sends a message to a task's thread. The text is kept as a draft until it is sent. */
 import { useMutation } from '@tanstack/react-query';
 import { X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
 import { Button, IconButton } from '../../ui/button.tsx';
 import { cx } from '../../ui/cx.ts';
@@ -11,7 +11,7 @@ import { useDraft } from '../../ui/drafts.ts';
 import { MessageArea } from '../../ui/message-area.tsx';
 import { useOnline } from '../../ui/online.ts';
 import { Select } from '../../ui/select.tsx';
-import { glimpse, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
+import { excerpt, type MessageRecord, type MessageRoute, nameOf, placeOf, receivers } from './talk.ts';
 
 const routes: readonly { route: MessageRoute; label: string }[] = [
   { route: 'to_leader', label: 'Leader' },
@@ -60,17 +60,17 @@ export function Composer({
     },
     onSuccess: (message, said) => {
       nth.current++;
-      // What was written on meanwhile stays.
+      // Keep the text if the user continued to type.
       if (written.current === said.text) setText('');
       onSent(message);
     },
   });
-  /** The same words may be said twice. */
+  /** Distinguishes repeated messages with the same text. */
   const nth = useRef(0);
   const submit = () => {
     if (!send.isPending && !is_offline) send.mutate({ text, nth: nth.current });
   };
-  const words = send.error ? wordsOf(send.error) : null;
+  const words = send.error ? errorMessage(send.error) : null;
   const place = words === null ? null : placeOf(words);
   const wrong = (field: typeof place) =>
     place === field ? { 'aria-invalid': true as const, 'aria-describedby': `said-${field}-${task.id}` } : {};
@@ -91,9 +91,9 @@ export function Composer({
       {answered && (
         <p className="flex items-center gap-1 text-muted text-sm">
           <span className="min-w-0 truncate">
-            Reply to {nameOf(answered.from_actor_id)}: {glimpse(answered)}
+            Reply to {nameOf(answered.from_actor_id)}: {excerpt(answered)}
           </span>
-          <IconButton label="No reply" icon={<X aria-hidden />} onClick={() => onAnswer(null)} />
+          <IconButton label="Cancel reply" icon={<X aria-hidden />} onClick={() => onAnswer(null)} />
         </p>
       )}
       <div className="flex flex-wrap items-center gap-2">
@@ -127,7 +127,7 @@ export function Composer({
               value={member}
               onChange={setMember}
               choices={[
-                { value: '', label: 'who?' },
+                { value: '', label: 'Choose a member' },
                 ...receivers(team).map((id) => ({ value: id, label: nameOf(id) })),
               ]}
             />
@@ -144,7 +144,7 @@ export function Composer({
       </div>
       {said('text')}
       {is_offline && (
-        <p className="text-muted text-sm">Offline: what you write is kept until you can send it.</p>
+        <p className="text-muted text-sm">You are offline. Your text is kept until you can send it.</p>
       )}
     </form>
   );

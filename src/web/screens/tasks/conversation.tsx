@@ -1,4 +1,4 @@
-/** A task as a conversation: how it stands and what can be done, what was said, and what to say. */
+/** An open task: its status and actions, its thread, and the form for a new message. */
 import { Link } from '@tanstack/react-router';
 import { ArrowLeft, Pencil, Search, X } from 'lucide-react';
 import { useEffect, useRef, useState } from 'react';
@@ -11,7 +11,7 @@ import { Failed, Refused, Skeleton } from '../../ui/states.tsx';
 import { TaskFacts } from './card.tsx';
 import { columns, type TaskStatus } from './columns.ts';
 import { Composer } from './composer.tsx';
-import { isRunOpen, useConversation, useStartRun } from './data.ts';
+import { isRunOpen, useStartRun, useThread } from './data.ts';
 import { Messages } from './messages.tsx';
 import type { Refusal, ShownTask } from './shown.ts';
 import type { MessageRecord } from './talk.ts';
@@ -39,7 +39,7 @@ export function Conversation({
 }) {
   const { task } = shown;
   const { q, thread } = search;
-  const { read, messages, tell } = useConversation(task, { q, thread });
+  const { read, messages, add } = useThread(task, { q, thread });
   const [answered, setAnswered] = useState<MessageRecord | null>(null);
   const heading = useRef<HTMLHeadingElement>(null);
   useEffect(() => heading.current?.focus(), []);
@@ -47,7 +47,7 @@ export function Conversation({
     <section
       aria-label={`Task #${task.number}`}
       onKeyDown={(event) => {
-        // What is open over the page has an Escape of its own.
+        // Menus and dialogs above the page handle Escape themselves.
         const inside = event.currentTarget.contains(event.target as Node);
         if (event.key === 'Escape' && inside && !event.defaultPrevented) onClose();
       }}
@@ -55,7 +55,7 @@ export function Conversation({
     >
       <header className="flex shrink-0 flex-col gap-1 border-line border-b px-3 py-2">
         <div className="flex items-start gap-1">
-          <IconButton label="Back to the tasks" icon={<ArrowLeft aria-hidden />} onClick={onClose} />
+          <IconButton label="Back to tasks" icon={<ArrowLeft aria-hidden />} onClick={onClose} />
           <h2
             ref={heading}
             tabIndex={-1}
@@ -63,7 +63,7 @@ export function Conversation({
           >
             <span className="text-muted">#{task.number}</span> {task.title}
           </h2>
-          <IconButton label="Edit" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />
+          <IconButton label="Edit task" icon={<Pencil aria-hidden />} onClick={() => onEdit(task)} />
         </div>
         <div className="flex min-w-0 flex-wrap items-center gap-2 text-muted text-sm">
           <span className="w-32">
@@ -81,7 +81,7 @@ export function Conversation({
         </div>
         {refusal && (
           <p role="alert" className="text-failed text-sm">
-            {refusal.words}
+            {refusal.message}
           </p>
         )}
         {task.description !== '' && (
@@ -96,14 +96,14 @@ export function Conversation({
           <SearchBox q={q} onSearch={(next) => change({ q: next })} />
           {thread !== undefined && (
             <Button icon={<X aria-hidden />} onClick={() => change({ thread: undefined })}>
-              Thread only
+              Show all messages
             </Button>
           )}
         </div>
       </header>
       {read.data ? (
         <Messages
-          // Other words, other places to scroll to.
+          // Each search starts with a new scroll position.
           key={`${q ?? ''} ${thread ?? ''}`}
           task={task}
           messages={messages}
@@ -129,7 +129,7 @@ export function Conversation({
         answered={answered}
         onAnswer={setAnswered}
         onSent={(message) => {
-          tell([message]);
+          add([message]);
           setAnswered(null);
         }}
       />
@@ -162,7 +162,7 @@ function TaskRun({ shown: { task, run } }: { shown: ShownTask }) {
   );
 }
 
-/** Asks the server when somebody pauses. */
+/** Searches after the user pauses typing. */
 function SearchBox({ q, onSearch }: { q: string | undefined; onSearch: (q: string | undefined) => void }) {
   const [text, setText] = useState(q ?? '');
   const search = useRef(onSearch);
@@ -176,7 +176,7 @@ function SearchBox({ q, onSearch }: { q: string | undefined; onSearch: (q: strin
   return (
     <div className="relative min-w-0 flex-1">
       <Search aria-hidden className="absolute top-1/2 left-2 size-3.5 -translate-y-1/2 text-muted" />
-      <FilterField label="Search this conversation" value={text} onText={setText} className="pl-7" />
+      <FilterField label="Search this thread" value={text} onText={setText} className="pl-7" />
     </div>
   );
 }

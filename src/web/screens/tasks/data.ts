@@ -1,4 +1,4 @@
-/** Tasks as this room reads and changes them. */
+/** Queries and mutations of tasks and their messages. */
 import {
   type QueryClient,
   type UseQueryResult,
@@ -13,6 +13,7 @@ import { useEffect, useMemo, useState } from 'react';
 import { Problem } from '../../../core/problem.ts';
 import { useActKey } from '../../api/act-key.ts';
 import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import {
   type RunRecord,
   runsQuery,
@@ -22,10 +23,10 @@ import {
 } from '../../api/queries.ts';
 import { streams } from '../../live/streams.ts';
 import type { TaskStatus } from './columns.ts';
-import { belonging, inOrder, type MessageRecord } from './talk.ts';
+import { inOrder, type MessageRecord, matchingShown } from './talk.ts';
 
-/** A team that cannot be read hides no other. */
-const together = <T>(reads: UseQueryResult<T[]>[]) => {
+/** Combines queries so that one team's failure does not hide the others. */
+const combined = <T>(reads: UseQueryResult<T[]>[]) => {
   const settled = reads.every((read) => read.data !== undefined || read.error !== null);
   const some = reads.length === 0 || reads.some((read) => read.data !== undefined);
   return {
@@ -38,13 +39,13 @@ const together = <T>(reads: UseQueryResult<T[]>[]) => {
 };
 
 export function useTasksOf(teams: readonly TeamRecord[]) {
-  return useQueries({ queries: teams.map(({ id }) => tasksQuery(id)), combine: together<TaskRecord> });
+  return useQueries({ queries: teams.map(({ id }) => tasksQuery(id)), combine: combined<TaskRecord> });
 }
 
-/** The runs of all teams that have a task with one, by id. */
+/** The runs of the tasks' teams, by id. */
 export function useRunsOf(tasks: readonly TaskRecord[]): Map<string, RunRecord> {
   const teams = [...new Set(tasks.filter(({ run_id }) => run_id !== null).map(({ team_id }) => team_id))];
-  const { data } = useQueries({ queries: teams.map((id) => runsQuery(id)), combine: together<RunRecord> });
+  const { data } = useQueries({ queries: teams.map((id) => runsQuery(id)), combine: combined<RunRecord> });
   return useMemo(() => new Map((data ?? []).map((run) => [run.id, run])), [data]);
 }
 
@@ -52,9 +53,9 @@ export function isRunOpen({ status }: RunRecord): boolean {
   return status === 'pending' || status === 'running' || status === 'input_required';
 }
 
-/** What the server answered, unless something newer is known already. */
+/** Caches a task, unless a newer version is cached. */
 export function putTask(queries: QueryClient, task: TaskRecord): void {
-  queries.setQueryData<TaskRecord[]>(['tasks', task.team_id], (rows) => {
+  queries.setQueryData<TaskRecord[]>(keys.tasks(task.team_id), (rows) => {
     if (!rows) return rows;
     const at = rows.findIndex(({ id }) => id === task.id);
     if (at === -1) return [task, ...rows];
@@ -64,7 +65,7 @@ export function putTask(queries: QueryClient, task: TaskRecord): void {
 
 const paramsOf = ({ team_id, id }: TaskRecord) => ({ team_id, task_id: id });
 
-/** Somebody else was quicker: the task as it is now, so that another attempt builds on it. */
+/** After a version conflict, reads and caches the current task; null for any other error. */
 export async function readAfterConflict(
   queries: QueryClient,
   task: TaskRecord,
@@ -83,7 +84,7 @@ interface Move {
   status: TaskStatus;
 }
 
-export function useMove(told: {
+export function useMove(listener: {
   onMoved: (task: TaskRecord) => void;
   onRefused: (task: TaskRecord, status: TaskStatus, error: unknown) => void;
 }) {
@@ -94,16 +95,16 @@ export function useMove(told: {
       call('updateTask', { params: paramsOf(task), body: { status, version: task.version } }),
     onSuccess: (task) => {
       putTask(queries, task);
-      told.onMoved(task);
+      listener.onMoved(task);
     },
     onError: async (error, { task, status }) => {
-      told.onRefused(task, status, error);
+      listener.onRefused(task, status, error);
       await readAfterConflict(queries, task, error).catch(() => null);
     },
   });
 }
 
-/** Where tasks are being moved to: they are shown there until the server has answered, whatever is read meanwhile. */
+/** The target columns of tasks that are being moved: they are shown there until the server has answered. */
 export function useMoving(): ReadonlyMap<string, TaskStatus> {
   const moves = useMutationState({
     filters: { mutationKey: MOVE, status: 'pending' },
@@ -119,7 +120,7 @@ export function useStartRun(task: TaskRecord) {
     mutationFn: () =>
       call('startTaskRun', { params: paramsOf(task), idempotency_key: keyOf([task.id, task.version]) }),
     onSuccess: (run) => {
-      queries.setQueryData<RunRecord[]>(['runs', task.team_id], (rows) =>
+      queries.setQueryData<RunRecord[]>(keys.runs(task.team_id), (rows) =>
         rows?.some(({ id }) => id === run.id) ? rows : [run, ...(rows ?? [])],
       );
     },
@@ -129,17 +130,14 @@ export function useStartRun(task: TaskRecord) {
 const PAGE = 50;
 
 /**
- * A conversation from its end, older pages as they are asked for. What is said now comes with the stream of all changes,
- * which a browser has once however many pages show conversations.
+ * The thread of a task, from its end; older pages are read on demand. New messages arrive with the fleet stream, which all
+ * pages of a browser share.
  */
-export function useConversation(
-  task: TaskRecord,
-  shown: { q?: string | undefined; thread?: number | undefined },
-) {
+export function useThread(task: TaskRecord, shown: { q?: string | undefined; thread?: number | undefined }) {
   const { id: task_id, team_id } = task;
   const { q, thread } = shown;
-  const [told, setTold] = useState<MessageRecord[]>([]);
-  const tell = (messages: MessageRecord[]) => setTold((old) => [...old, ...messages]);
+  const [fresh, setFresh] = useState<MessageRecord[]>([]);
+  const add = (messages: MessageRecord[]) => setFresh((old) => [...old, ...messages]);
   useEffect(
     () =>
       streams().onFleet((frames) => {
@@ -147,12 +145,12 @@ export function useConversation(
           .filter(({ event }) => event === 'message')
           .map(({ data }) => data.record as MessageRecord)
           .filter((message) => message.task_id === task_id);
-        if (mine.length > 0) setTold((old) => [...old, ...mine]);
+        if (mine.length > 0) setFresh((old) => [...old, ...mine]);
       }),
     [task_id],
   );
   const read = useInfiniteQuery({
-    queryKey: ['messages', team_id, task_id, q ?? '', thread ?? 0],
+    queryKey: keys.messages(team_id, task_id, q, thread),
     queryFn: async ({ pageParam, signal }) => {
       const query = { limit: PAGE, order: 'newest' as const, q, thread, cursor: pageParam };
       const page = await call('listMessages', { params: { team_id, task_id }, query, signal });
@@ -160,21 +158,21 @@ export function useConversation(
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page) => page.next_cursor,
-    // The stream tells what is said while somebody looks, not before.
+    // The stream delivers messages only while the thread is open.
     gcTime: 0,
     refetchOnMount: 'always',
   });
   const messages = useMemo(() => {
     const pages = (read.data?.pages ?? []).map(({ items }) => items);
-    return inOrder(pages, belonging(told, pages.flat(), { q, thread }));
-  }, [read.data, told, q, thread]);
-  return { read, messages, tell };
+    return inOrder(pages, matchingShown(fresh, pages.flat(), { q, thread }));
+  }, [read.data, fresh, q, thread]);
+  return { read, messages, add };
 }
 
-/** A message that is not on the page, for those that answer it. */
+/** A message that is not on the page, to show what a reply answers. */
 export function useMessage(task: TaskRecord, message_id: number, wanted: boolean) {
   const { data } = useQuery({
-    queryKey: ['message', task.id, message_id],
+    queryKey: keys.message(task.id, message_id),
     queryFn: () => call('getMessage', { params: { ...paramsOf(task), message_id: String(message_id) } }),
     enabled: wanted,
   });

@@ -1,8 +1,8 @@
-/** A new task, or other words for one. What was written stays in this browser until it is saved. */
+/** The dialogs that create and edit a task. The fields are kept as a draft until they are saved. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, type KeyboardEvent, type ReactNode, useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
 import type { TaskRecord, TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { Dialog } from '../../ui/dialog.tsx';
@@ -29,12 +29,12 @@ export function NewTask({
   teams,
   team_id,
   onClose,
-  onMade,
+  onCreated,
 }: {
   teams: readonly TeamRecord[];
   team_id: string | undefined;
   onClose: () => void;
-  onMade: (task: TaskRecord) => void;
+  onCreated: (task: TaskRecord) => void;
 }) {
   const queries = useQueryClient();
   const [chosen, setChosen] = useState(team_id ?? teams[0]!.id);
@@ -50,7 +50,7 @@ export function NewTask({
     onSuccess: (task) => {
       putTask(queries, task);
       setFields(null);
-      onMade(task);
+      onCreated(task);
     },
   });
   return (
@@ -94,7 +94,7 @@ export function EditTask({
   onClose: () => void;
 }) {
   const queries = useQueryClient();
-  // What the words that are written here were made from: not what the task becomes meanwhile.
+  // The version that the user started to edit, not the latest one.
   const [base, setBase] = useState(task);
   const [theirs, setTheirs] = useState<TaskRecord | null>(null);
   const [fields, setFields] = useFields<Fields>(`task.edit.${task.id}`, {
@@ -116,7 +116,7 @@ export function EditTask({
     onError: async (error) => {
       const now = await readAfterConflict(queries, task, error).catch(() => null);
       if (!now) return;
-      // Kept as written, also where it was as the task had been.
+      // Keep the user's fields, including those that were equal to the old version.
       setFields(fields);
       setTheirs(now);
       setBase(now);
@@ -135,13 +135,13 @@ export function EditTask({
       >
         {theirs && (
           <div className="rounded-md border border-line bg-surface p-2">
-            <p className="text-sm">Now it says:</p>
+            <p className="text-sm">Somebody else changed this task:</p>
             <p className="break-words font-medium">{theirs.title}</p>
             <p className="max-h-40 overflow-y-auto whitespace-pre-wrap break-words">{theirs.description}</p>
             <p className="text-muted text-sm">
               {theirs.assignee_member_id === null
-                ? 'assigned to nobody'
-                : `assigned to ${theirs.assignee_member_id}`}
+                ? 'Not assigned'
+                : `Assigned to ${theirs.assignee_member_id}`}
             </p>
             <Button
               className="mt-2"
@@ -151,7 +151,7 @@ export function EditTask({
                 save.reset();
               }}
             >
-              Take theirs
+              Use theirs
             </Button>
           </div>
         )}
@@ -179,8 +179,8 @@ function TaskForm({
   onSubmit: () => void;
   children: ReactNode;
 }) {
-  const words = error ? wordsOf(error) : '';
-  const place = words && taskFieldOf(words);
+  const message = error ? errorMessage(error) : '';
+  const place = message && taskFieldOf(message);
   const submit = (event?: FormEvent) => {
     event?.preventDefault();
     if (!busy) onSubmit();
@@ -196,13 +196,13 @@ function TaskForm({
       {children}
       <TextField
         label="Title"
-        error={place === 'title' && words}
+        error={place === 'title' && message}
         autoFocus
         value={fields.title}
         onText={(text) => onChange({ title: text })}
         autoComplete="off"
       />
-      <Field label="Description" error={place === 'description' && words}>
+      <Field label="Description" error={place === 'description' && message}>
         {(control) => (
           <textarea
             {...control}
@@ -213,19 +213,19 @@ function TaskForm({
           />
         )}
       </Field>
-      <Field label="Assignee" error={place === 'assignee' && words}>
+      <Field label="Assignee" error={place === 'assignee' && message}>
         {(control) => (
           <Select
             {...control}
             value={fields.assignee}
             onChange={(assignee) => onChange({ assignee })}
-            choices={[{ value: '', label: 'nobody' }, ...members]}
+            choices={[{ value: '', label: 'Nobody' }, ...members]}
           />
         )}
       </Field>
       {place === 'form' && (
         <p role="alert" className="text-failed">
-          {words}
+          {message}
         </p>
       )}
       <Button type="submit" look="primary" busy={busy} className="self-start">

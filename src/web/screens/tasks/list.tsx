@@ -1,17 +1,16 @@
-/** Tasks as lines, those that changed last first: a table on a desk, cards on a phone. */
-
+/** Tasks as a list, the last changed first: a table on wide screens, cards on phones. */
 import { TableHead } from '../../ui/table-head.tsx';
 import { Ago } from '../../ui/time.tsx';
 import { Card, type CardProps, TaskFacts, TaskLink, TaskMenu } from './card.tsx';
 import { latestFirst } from './columns.ts';
 import type { ShownTask } from './shown.ts';
-import { TaskStatusWord } from './status.tsx';
+import { TaskStatusLabel } from './status.tsx';
 
 const columns = [
   { label: 'Status', className: 'w-32' },
   { label: 'Task' },
   { label: 'Team', className: 'w-40' },
-  { label: 'Who and run', className: 'w-1/4' },
+  { label: 'Assignee and run', className: 'w-1/4' },
   { label: 'Changed', className: 'w-24' },
   { label: 'Actions', className: 'w-12', unseen: true },
 ];
@@ -28,7 +27,7 @@ export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks:
         <tbody>
           {rows.map((shown) => {
             const { task, team_name } = shown;
-            const words = rest.refusal?.task_id === task.id ? rest.refusal.words : null;
+            const message = rest.refusal?.task_id === task.id ? rest.refusal.message : null;
             return (
               <tr
                 key={task.id}
@@ -37,13 +36,13 @@ export function TaskList({ tasks, ...rest }: Omit<CardProps, 'shown'> & { tasks:
                 className="border-line border-b hover:bg-surface [&>td]:px-2 [&>td]:py-1"
               >
                 <td className="pl-4!">
-                  <TaskStatusWord status={task.status} />
+                  <TaskStatusLabel status={task.status} />
                 </td>
                 <th scope="row" className="px-2 text-left font-normal">
                   <TaskLink task={task} onMove={onMove} is_open={open_id === task.id} />
-                  {words !== null && (
+                  {message !== null && (
                     <p role="alert" className="text-failed text-sm">
-                      {words}
+                      {message}
                     </p>
                   )}
                 </th>

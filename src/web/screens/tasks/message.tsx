@@ -1,11 +1,11 @@
-/** One message: from whom to whom, what it answers, what it says, and what can be done with it. */
+/** One message of a thread: sender, receiver, the message it answers, its text and its actions. */
 import { CornerDownRight } from 'lucide-react';
 import type { TaskRecord } from '../../api/queries.ts';
 import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { Clock } from '../../ui/time.tsx';
 import { useMessage } from './data.ts';
-import { besideText, glimpse, type MessageRecord, nameOf, pieces, receiverOf } from './talk.ts';
+import { excerpt, type MessageRecord, nameOf, payloadRest, pieces, receiverOf } from './talk.ts';
 
 export function Message({
   task,
@@ -16,7 +16,7 @@ export function Message({
 }: {
   task: TaskRecord;
   message: MessageRecord;
-  /** What it answers, where that is on the page. */
+  /** The message it answers, if that is on the page. */
   answered: MessageRecord | null;
   onAnswer: (message: MessageRecord) => void;
   onThread: (message_id: number) => void;
@@ -24,7 +24,7 @@ export function Message({
   const me = useSession()?.user.username;
   const from = nameOf(message.from_actor_id);
   const is_mine = message.from_actor_id === `user:${me}`;
-  const rest = besideText(message);
+  const rest = payloadRest(message);
   return (
     <li data-message={message.id} className="min-w-0">
       <div className="flex flex-wrap items-baseline gap-x-2">
@@ -74,7 +74,7 @@ export function Message({
         <Button
           look="quiet"
           className="text-sm"
-          aria-label={`Reply to ${from}: ${glimpse(message)}`}
+          aria-label={`Reply to ${from}: ${excerpt(message)}`}
           onClick={() => onAnswer(message)}
         >
           Reply
@@ -84,7 +84,7 @@ export function Message({
             Thread
           </Button>
         )}
-        {message.run_id === null && <span className="px-2.5">waits for the next run</span>}
+        {message.run_id === null && <span className="px-2.5">Delivered with the next run</span>}
       </div>
     </li>
   );
@@ -116,7 +116,9 @@ function Answered({
     >
       <CornerDownRight aria-hidden className="size-3.5 shrink-0" />
       <span className="truncate">
-        {answered ? `${nameOf(answered.from_actor_id)}: ${glimpse(answered)}` : `answers ${message_id}`}
+        {answered
+          ? `${nameOf(answered.from_actor_id)}: ${excerpt(answered)}`
+          : `Reply to message ${message_id}`}
       </span>
     </button>
   );

@@ -1,4 +1,4 @@
-/** What was said, oldest above. Reading is never moved by what comes: at the end it follows, elsewhere it counts. */
+/** The messages of a thread, oldest first. At the end it follows new messages; elsewhere it counts them and does not scroll. */
 import { ArrowDown } from 'lucide-react';
 import { useEffect, useLayoutEffect, useRef, useState } from 'react';
 import type { TaskRecord } from '../../api/queries.ts';
@@ -6,9 +6,9 @@ import { Button } from '../../ui/button.tsx';
 import { Message } from './message.tsx';
 import type { MessageRecord } from './talk.ts';
 
-/** So near to the end, somebody reads what comes. */
+/** Distance from the end that counts as the end. */
 const NEAR_PX = 40;
-/** So near to the beginning, the page before is read. */
+/** Distance from the beginning at which the previous page is read. */
 const EARLY_PX = 400;
 
 export function Messages({
@@ -37,8 +37,8 @@ export function Messages({
       <div
         ref={box}
         role="log"
-        aria-label="Conversation"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reachable by keyboard
+        aria-label="Task thread"
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
         tabIndex={0}
         onScroll={(event) => {
           onScroll();
@@ -50,13 +50,13 @@ export function Messages({
           {has_older && (
             <div className="flex justify-center pb-2">
               <Button look="quiet" busy={is_reading} onClick={onOlder}>
-                {is_reading ? 'Reading…' : 'Earlier messages'}
+                {is_reading ? 'Loading…' : 'Show earlier messages'}
               </Button>
             </div>
           )}
           {messages.length === 0 ? (
             <p className="py-10 text-center text-muted">
-              {is_searched ? 'No message is like that.' : 'Nothing has been said yet.'}
+              {is_searched ? 'No messages match.' : 'No messages yet. Write to the team below.'}
             </p>
           ) : (
             <ol className="flex flex-col gap-3">
@@ -93,7 +93,7 @@ function useReadingPlace(messages: readonly MessageRecord[]) {
   const follow = useRef<HTMLDivElement>(null);
   const at_end = useRef(true);
   const before = useRef({ first: 0, height: 0 });
-  /** The newest that was on the screen. */
+  /** The id of the newest message that was visible. */
   const [seen, setSeen] = useState(Number.POSITIVE_INFINITY);
   const first = messages[0]?.id ?? 0;
   const last = messages.at(-1)?.id ?? 0;
@@ -101,7 +101,7 @@ function useReadingPlace(messages: readonly MessageRecord[]) {
   useLayoutEffect(() => {
     const element = box.current!;
     const { scrollHeight } = element;
-    // What came above pushes nothing down.
+    // Messages added above do not move the visible ones.
     if (first < before.current.first && !at_end.current) {
       element.scrollTop += scrollHeight - before.current.height;
     }
@@ -113,7 +113,7 @@ function useReadingPlace(messages: readonly MessageRecord[]) {
   }, [first, last]);
 
   useEffect(() => {
-    // The composer grows, the window shrinks, a message unfolds.
+    // The form may grow, the window shrink, or a message unfold.
     const watching = new ResizeObserver(() => {
       const element = box.current;
       if (!element) return;

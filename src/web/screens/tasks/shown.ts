@@ -1,18 +1,18 @@
-/** A task with what cards and rows say beside it. */
+/** A task with the facts that cards and rows show. */
 import type { RunRecord, TaskRecord } from '../../api/queries.ts';
 
 export interface ShownTask {
   task: TaskRecord;
-  /** Null where tasks of one team are shown. */
+  /** Null if only one team's tasks are shown. */
   team_name: string | null;
   run: RunRecord | null;
-  /** Questions of its run that wait for an answer. */
+  /** The number of its run's pending questions. */
   waiting: number;
 }
 
-/** A move that the server refused. */
+/** A move that the server rejected. */
 export interface Refusal {
   task_id: string;
   status: TaskRecord['status'];
-  words: string;
+  message: string;
 }

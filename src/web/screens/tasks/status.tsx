@@ -1,4 +1,4 @@
-/** How a task stands, in the words of the board. */
+/** The status of a task, with the label of its column. */
 import { Ban, Check, Circle, CircleDot, type LucideIcon, TriangleAlert } from 'lucide-react';
 import { cx } from '../../ui/cx.ts';
 import { labelOf, type TaskStatus } from './columns.ts';
@@ -11,7 +11,7 @@ const looks: Record<TaskStatus, [LucideIcon, colour: string]> = {
   cancelled: [Ban, 'text-muted'],
 };
 
-export function TaskStatusWord({ status, className }: { status: TaskStatus; className?: string }) {
+export function TaskStatusLabel({ status, className }: { status: TaskStatus; className?: string }) {
   const [Icon, colour] = looks[status];
   return (
     <span className={cx('inline-flex items-center gap-1 whitespace-nowrap', colour, className)}>

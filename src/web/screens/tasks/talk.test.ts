@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest';
 import {
-  belonging,
-  besideText,
-  glimpse,
+  excerpt,
   inOrder,
   type MessageRecord,
+  matchingShown,
   nameOf,
+  payloadRest,
   pieces,
   placeOf,
   receiverOf,
@@ -37,9 +37,9 @@ test('that a run took a message is known, whichever was heard first', () => {
 
 test('a search shows nothing that it did not find, a thread nothing of others', () => {
   const told = [message(3, { thread: 1 }), message(4)];
-  expect(ids(belonging(told, [], {}))).toEqual([3, 4]);
-  expect(ids(belonging(told, [], { thread: 1 }))).toEqual([3]);
-  expect(ids(belonging(told, [message(4)], { q: 'words' }))).toEqual([4]);
+  expect(ids(matchingShown(told, [], {}))).toEqual([3, 4]);
+  expect(ids(matchingShown(told, [], { thread: 1 }))).toEqual([3]);
+  expect(ids(matchingShown(told, [message(4)], { q: 'words' }))).toEqual([4]);
 });
 
 test('actors go by the names that people know', () => {
@@ -51,11 +51,11 @@ test('actors go by the names that people know', () => {
 });
 
 test('of a payload everything is shown, its text once', () => {
-  expect(besideText(message(1))).toBe(null);
-  expect(besideText(message(1, { payload: { text: 'a', n: 1 }, text: 'a' }))).toBe('{\n  "n": 1\n}');
-  expect(besideText(message(1, { payload: { n: 1 }, text: null }))).toBe('{\n  "n": 1\n}');
-  expect(besideText(message(1, { payload: {}, text: null }))).toBe('{}');
-  expect(besideText(message(1, { payload: { text: 7 }, text: null }))).toBe('{\n  "text": 7\n}');
+  expect(payloadRest(message(1))).toBe(null);
+  expect(payloadRest(message(1, { payload: { text: 'a', n: 1 }, text: 'a' }))).toBe('{\n  "n": 1\n}');
+  expect(payloadRest(message(1, { payload: { n: 1 }, text: null }))).toBe('{\n  "n": 1\n}');
+  expect(payloadRest(message(1, { payload: {}, text: null }))).toBe('{}');
+  expect(payloadRest(message(1, { payload: { text: 7 }, text: null }))).toBe('{\n  "text": 7\n}');
 });
 
 test('only addresses of the web become links, whole, and no text gets lost', () => {
@@ -67,10 +67,10 @@ test('only addresses of the web become links, whole, and no text gets lost', () 
   expect(new Set(parts.map(({ at }) => at)).size).toBe(parts.length);
 });
 
-test('a glimpse is one short line', () => {
-  expect(glimpse({ text: 'a\n  b', payload: {} })).toBe('a b');
-  expect(glimpse({ text: 'x'.repeat(500), payload: {} })).toHaveLength(80);
-  expect(glimpse({ text: null, payload: { n: 1 } })).toBe('{"n":1}');
+test('a excerpt is one short line', () => {
+  expect(excerpt({ text: 'a\n  b', payload: {} })).toBe('a b');
+  expect(excerpt({ text: 'x'.repeat(500), payload: {} })).toHaveLength(80);
+  expect(excerpt({ text: null, payload: { n: 1 } })).toBe('{"n":1}');
 });
 
 test('words of the server stand beside what they are about', () => {

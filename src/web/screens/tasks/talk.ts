@@ -1,34 +1,34 @@
-/** What a conversation shows of its messages (pure). */
+/** How a thread shows its messages (pure). */
 import type { ItemOf } from '../../api/client.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 
 export type MessageRecord = ItemOf<'listMessages'>;
 export type MessageRoute = MessageRecord['route'];
 
-/** Oldest first, each once: what was read newest first, page by page, and what was told since. */
+/** All messages once, oldest first: pages as they were read, newest first, and messages that arrived since. */
 export function inOrder(
   pages: readonly (readonly MessageRecord[])[],
-  told: readonly MessageRecord[],
+  fresh: readonly MessageRecord[],
 ): MessageRecord[] {
   const known = new Map<number, MessageRecord>();
-  for (const message of [...pages.flat(), ...told]) {
-    // A message changes once in its life, when a run takes it.
+  for (const message of [...pages.flat(), ...fresh]) {
+    // A message changes once, when a run takes it.
     if (known.get(message.id)?.run_id == null) known.set(message.id, message);
   }
   return [...known.values()].sort((a, b) => a.id - b.id);
 }
 
-/** What was told that belongs to what is shown: anything, the thread, or of a search only what it found. */
-export function belonging(
-  told: readonly MessageRecord[],
+/** New messages that belong to the shown ones: all, those of the thread, or those that the search found. */
+export function matchingShown(
+  fresh: readonly MessageRecord[],
   read: readonly MessageRecord[],
   shown: { thread?: number | undefined; q?: string | undefined },
 ): MessageRecord[] {
   if (shown.q) {
     const found = new Set(read.map(({ id }) => id));
-    return told.filter(({ id }) => found.has(id));
+    return fresh.filter(({ id }) => found.has(id));
   }
-  return shown.thread === undefined ? [...told] : told.filter(({ thread }) => thread === shown.thread);
+  return shown.thread === undefined ? [...fresh] : fresh.filter(({ thread }) => thread === shown.thread);
 }
 
 /** `dev@team_1` is `dev` here, `user:ana` is `ana`. */
@@ -42,31 +42,31 @@ export function receiverOf({ route, to_actor_id }: Pick<MessageRecord, 'route' |
   return to_actor_id === null ? 'the leader' : nameOf(to_actor_id);
 }
 
-/** The first words of a message, for those that answer it. */
-export function glimpse(message: Pick<MessageRecord, 'text' | 'payload'>): string {
+/** The beginning of a message, for its replies. */
+export function excerpt(message: Pick<MessageRecord, 'text' | 'payload'>): string {
   const text = (message.text ?? JSON.stringify(message.payload)).replace(/\s+/g, ' ').trim();
   return text.length > 80 ? `${text.slice(0, 79)}…` : text;
 }
 
-/** What a payload says beside its text; null: nothing. */
-export function besideText({ payload, text }: Pick<MessageRecord, 'payload' | 'text'>): string | null {
+/** The rest of a payload as JSON; null if it is only the text. */
+export function payloadRest({ payload, text }: Pick<MessageRecord, 'payload' | 'text'>): string | null {
   const { text: _, ...others } = payload;
   const rest = text === null ? payload : others;
   return Object.keys(rest).length === 0 && text !== null ? null : JSON.stringify(rest, null, 2);
 }
 
 interface Piece {
-  /** Where in the text it begins. */
+  /** Its offset in the text. */
   at: number;
   text: string;
-  /** Null: no link. */
+  /** Null: plain text. */
   href: string | null;
 }
 
-/** At the end of an address it belongs to the sentence. */
+/** Characters that belong to the sentence if they are at the end of an address. */
 const PUNCTUATION = new Set('.,;:!?)]}');
 
-/** Text, cut where an address of the web stands; nothing else becomes a link. */
+/** Splits a text at its web addresses. */
 export function pieces(text: string): Piece[] {
   const parts: Piece[] = [];
   let from = 0;
@@ -86,14 +86,14 @@ export function pieces(text: string): Piece[] {
   return parts;
 }
 
-/** Whom `to_member` can name. */
+/** The receivers that `to_member` accepts. */
 export function receivers({ spec, human_members }: Pick<TeamRecord, 'spec' | 'human_members'>): string[] {
   return [...spec.members.map(({ member_id }) => member_id), ...human_members.map((name) => `user:${name}`)];
 }
 
 export type ComposerField = 'route' | 'member' | 'text';
 
-/** Beside which control the server's words about a message belong. */
+/** The control that the server's error is about. */
 export function placeOf(message: string): ComposerField {
   if (message.startsWith('route')) return 'route';
   return /^(to_actor_id|unknown actor)/.test(message) ? 'member' : 'text';

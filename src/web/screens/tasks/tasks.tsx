@@ -1,9 +1,9 @@
-/** What teams are asked to do: as a board or a list, and one of them as a conversation. */
+/** The tasks of teams, as a board or a list, and one open task. */
 import { useQuery } from '@tanstack/react-query';
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { Columns3, List, Plus } from 'lucide-react';
 import { useEffect, useMemo, useRef, useState } from 'react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import {
   elicitationsQuery,
   reviewsQuery,
@@ -64,7 +64,7 @@ export function Tasks() {
                 value={search.team ?? ''}
                 onChange={(team) => change({ team: team || undefined, task: undefined, q: undefined })}
                 choices={[
-                  { value: '', label: 'all teams' },
+                  { value: '', label: 'All teams' },
                   ...all.map(({ id, name }) => ({ value: id, label: name })),
                 ]}
               />
@@ -93,8 +93,8 @@ export function Tasks() {
         {(teams) =>
           teams.length === 0 ? (
             <Empty
-              title="A task is what a team is asked to do. There is no team yet."
-              cli="svc teams create …"
+              title="No teams yet. A task is work for a team, so create a team first."
+              cli="svc teams create --file team.json"
             >
               <Link to="/teams/new" search={{}} className={buttonClass('primary')}>
                 New team
@@ -106,7 +106,7 @@ export function Tasks() {
             </Empty>
           ) : (
             <TasksOf
-              // Another set of teams is another set of readings.
+              // Another set of teams has other queries.
               key={search.team ?? ''}
               teams={chosen}
               search={search}
@@ -122,7 +122,7 @@ export function Tasks() {
           teams={all}
           team_id={search.team}
           onClose={() => setDialog(null)}
-          onMade={({ id }) => {
+          onCreated={({ id }) => {
             setDialog(null);
             change({ task: id, q: undefined, thread: undefined }, false);
           }}
@@ -195,13 +195,16 @@ function TasksOf({
         <Reading read={read}>
           {(tasks) =>
             tasks.length === 0 ? (
-              <Empty title="Nothing is asked of a team yet." cli="svc tasks create TEAM 'Add gift cards'">
+              <Empty
+                title="No tasks yet. A task is work that you ask a team to do."
+                cli="svc tasks create TEAM 'Add gift cards'"
+              >
                 <Button look="primary" onClick={onNew}>
                   New task
                 </Button>
               </Empty>
             ) : kept.length === 0 ? (
-              <Empty title="No task is like that.">
+              <Empty title="No tasks match this filter.">
                 <Button onClick={() => change({ q: undefined })}>Show all {tasks.length}</Button>
               </Empty>
             ) : search.view === 'list' && open_id === undefined ? (
@@ -241,17 +244,17 @@ function TasksOf({
   );
 }
 
-/** Moving tasks: what was moved keeps the focus, and what was refused says so in its place. */
+/** Moves tasks. A moved task keeps the focus, and a rejected move shows its error at the task. */
 function useMoves() {
   const [refusal, setRefusal] = useState<Refusal | null>(null);
   const [moved, setMoved] = useState('');
   const move = useMove({
-    onMoved: ({ number, status }) => setMoved(`#${number} is in ${labelOf(status)}`),
-    onRefused: ({ id }, status, error) => setRefusal({ task_id: id, status, words: wordsOf(error) }),
+    onMoved: ({ number, status }) => setMoved(`Moved #${number} to ${labelOf(status)}`),
+    onRefused: ({ id }, status, error) => setRefusal({ task_id: id, status, message: errorMessage(error) }),
   });
   const refocus = useRef<string | null>(null);
   useEffect(() => {
-    // A card in another column is another element: the one that had the focus is gone.
+    // In its new column the card is a new element, so the focus is lost.
     if (refocus.current === null || holdsFocus(refocus.current)) return;
     if (document.activeElement === document.body) focusTask(refocus.current);
     refocus.current = null;
@@ -265,7 +268,7 @@ function useMoves() {
   return { moved, refusal, onMove };
 }
 
-/** It, or the menu that it opened. */
+/** Whether the task or its open menu has the focus. */
 function holdsFocus(task_id: string): boolean {
   const focused = document.activeElement;
   return focused?.closest(`[data-task="${CSS.escape(task_id)}"], [role="menu"]`) != null;

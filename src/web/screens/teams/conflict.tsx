@@ -1,4 +1,4 @@
-/** Somebody else saved the team meanwhile: what theirs has that mine has not, and the other way round. */
+/** A version conflict in the team editor: the differences between the saved version and the user's. */
 import { diffLines } from 'diff/lib/diff/line.js';
 import { useMemo } from 'react';
 import type { TeamRecord } from '../../api/queries.ts';
@@ -30,18 +30,18 @@ export function Conflict({
         team definition changed concurrently; reload and retry
       </p>
       <p className="text-muted">
-        Version {theirs.version} was saved meanwhile. Lines with − are only in theirs, lines with + only in
-        yours.
+        Version {theirs.version} was saved meanwhile. Lines with − are only in that version, lines with + only
+        in yours.
       </p>
       <section
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls can be scrolled by keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
         tabIndex={0}
         aria-label="Theirs and yours"
         className="max-h-72 overflow-auto rounded border border-line font-mono text-sm"
       >
         {lines.map(({ kind, text }, index) => (
           <pre
-            // biome-ignore lint/suspicious/noArrayIndexKey: lines may be equal, and their order is all they are
+            // biome-ignore lint/suspicious/noArrayIndexKey: lines have no other identity than their position
             key={index}
             className={`px-2 ${kind === '+' ? 'bg-added' : kind === '−' ? 'bg-removed' : 'text-muted'}`}
           >
@@ -51,10 +51,10 @@ export function Conflict({
       </section>
       <div className="flex flex-wrap gap-2">
         <Button look="primary" busy={busy} onClick={onKeep}>
-          Keep mine on top of theirs
+          Overwrite with mine
         </Button>
         <Button disabled={busy} onClick={onTake}>
-          Take theirs
+          Use theirs
         </Button>
       </div>
     </section>
@@ -68,7 +68,7 @@ interface Line {
 
 /** Changed lines with a few around them. */
 function linesOf(theirs: string, mine: string): Line[] {
-  // How somebody breaks lines is no difference.
+  // Ignore differences in formatting.
   const { doc } = parse(mine);
   const lines = diffLines(theirs, doc ? write(doc) : mine).flatMap(({ value, added, removed }) =>
     value

@@ -1,6 +1,6 @@
 /**
- * A team's definition as one JSON text, which a form and a text field edit. The text is the truth: the form reads it and
- * writes it anew, and where it is no JSON (yet) it stays as it was typed. Pure.
+ * A team's definition as JSON text, which a form and a text field edit. The text is authoritative: the form parses it and
+ * writes it again, and invalid JSON stays as it was typed. Pure.
  */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json };
 export type Doc = { [key: string]: Json };
@@ -24,7 +24,7 @@ export function write(doc: Doc): string {
   return `${JSON.stringify(doc, null, 2)}\n`;
 }
 
-/** What of a team can be changed. */
+/** The editable part of a team. */
 export function textOf(team: {
   name: string;
   description: string;
@@ -49,7 +49,7 @@ export function at(doc: Json | undefined, path: Path): Json | undefined {
   return value;
 }
 
-/** The document with another value there; undefined takes it away. What is missing on the way is made. */
+/** Sets a value in the document; undefined removes it. Missing parents are created. */
 export function put(doc: Doc, path: Path, value: Json | undefined): Doc {
   return putIn(doc, path, value) as Doc;
 }
@@ -67,13 +67,13 @@ function putIn(into: Json | undefined, path: Path, value: Json | undefined): Jso
   const next = putIn(Object.hasOwn(record, part) ? record[part] : undefined, rest, value);
   const { [part]: _, ...others } = record;
   if (next === undefined) return others;
-  // Keeps its place, so that the text does not jump while somebody types.
+  // The key keeps its place, so that the text does not jump while the user types.
   return Object.hasOwn(record, part)
     ? Object.fromEntries(Object.entries(record).map(([key, known]) => [key, key === part ? next : known]))
     : { ...record, [part]: next };
 }
 
-/** The objects of a list; what is none of them is shown as an empty one, and keeps its place. */
+/** The objects of a list; any other item is replaced with an empty object, to keep the positions. */
 export function listAt(doc: Doc, path: Path): Doc[] {
   const list = at(doc, path);
   return Array.isArray(list) ? list.map((one) => (isObject(one) ? one : {})) : [];
@@ -84,7 +84,7 @@ export function textAt(doc: Json | undefined, path: Path): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : '';
 }
 
-/** Another name for a member, wherever the definition names it. */
+/** Renames a member everywhere in the definition. */
 export function renameMember(doc: Doc, index: number, name: string): Doc {
   const before = textAt(doc, ['spec', 'members', index, 'member_id']);
   let next = put(doc, ['spec', 'members', index, 'member_id'], name);
@@ -97,7 +97,7 @@ export function renameMember(doc: Doc, index: number, name: string): Doc {
   return next;
 }
 
-/** Another key for a step, also where others wait for it. */
+/** Renames a step, also in the dependencies of others. */
 export function renameStep(doc: Doc, index: number, key: string): Doc {
   const before = textAt(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index, 'step_key'], key);
@@ -106,7 +106,7 @@ export function renameStep(doc: Doc, index: number, key: string): Doc {
   return mapNeeds(next, (need) => (need === before ? key : need));
 }
 
-/** Without the step, and without anything that waits for it. */
+/** Removes a step, also from the dependencies of others. */
 export function removeStep(doc: Doc, index: number): Doc {
   const key = textAt(doc, ['spec', 'steps', index, 'step_key']);
   const next = put(doc, ['spec', 'steps', index], undefined);
@@ -126,7 +126,7 @@ function mapNeeds(doc: Doc, change: (need: Json) => Json | undefined): Doc {
   return next;
 }
 
-/** A name that none of the others has. */
+/** A name that is not taken. */
 export function freeName(base: string, taken: readonly Json[]): string {
   for (let n = taken.length + 1; ; n++) if (!taken.includes(`${base}-${n}`)) return `${base}-${n}`;
 }
@@ -137,7 +137,7 @@ export interface DrawnStep {
   depends_on: string[];
 }
 
-/** As much of the steps as can be drawn. */
+/** The steps that can be drawn, of a definition that may be incomplete. */
 export function drawable(doc: Doc): DrawnStep[] {
   const fallback =
     textAt(doc, ['spec', 'leader_member_id']) || textAt(doc, ['spec', 'members', 0, 'member_id']);

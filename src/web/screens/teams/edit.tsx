@@ -1,4 +1,4 @@
-/** A team's definition, made or changed. */
+/** The pages that create and edit a team. */
 import { useQuery } from '@tanstack/react-query';
 import { useParams, useSearch } from '@tanstack/react-router';
 import { teamQuery } from '../../api/queries.ts';

@@ -1,11 +1,12 @@
 /**
- * Form and JSON side by side, which edit one text; below them the graph of what is written. What somebody typed is kept
- * until it was saved: over reloads, over answers that refuse it, and when somebody else was faster.
+ * The team editor: a form and a JSON field that edit the same text, and a graph of its steps. The text is kept as a draft
+ * until it is saved, through reloads, errors and version conflicts.
  */
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useDeferredValue, useEffect, useRef, useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { GRAPH_STEPS_MAX, StepsGraph } from '../../graph/lazy.tsx';
 import { Button } from '../../ui/button.tsx';
@@ -33,7 +34,7 @@ export function Editor({
 }: {
   title: string;
   draft: string;
-  /** Without a draft. */
+  /** The text if there is no draft. */
   text: string;
   team: TeamRecord | null;
 }) {
@@ -65,8 +66,8 @@ export function Editor({
     (saving: Saving, idempotency_key) => send(team, saving, idempotency_key),
     (saved) => {
       setHeld('');
-      queries.setQueryData(['team', saved.id], saved);
-      void queries.invalidateQueries({ queryKey: ['teams'] });
+      queries.setQueryData(keys.team(saved.id), saved);
+      void queries.invalidateQueries({ queryKey: keys.teams });
       void navigate({ to: '/teams/$team_id', params: { team_id: saved.id } });
     },
   );
@@ -76,18 +77,18 @@ export function Editor({
       onError: async (error) => {
         if (team && (error as { code?: string }).code === 'team_changed') {
           await call('getTeam', { params: { team_id: team.id } }).then(setTheirs, (failure) =>
-            setTold({ path: [], message: wordsOf(failure) }),
+            setTold({ path: [], message: errorMessage(failure) }),
           );
           return;
         }
         const { doc: sent } = parse(saving.text);
-        const path = sent && placeOf(wordsOf(error), sent);
-        setTold({ path: path ?? [], message: wordsOf(error) });
+        const path = sent && placeOf(errorMessage(error), sent);
+        setTold({ path: path ?? [], message: errorMessage(error) });
       },
     });
   };
 
-  // The cursor goes where the service points.
+  // Focus the field that the error is about.
   useEffect(() => {
     if (told && told.path.length > 0) showPlace(told, json.current, setPane);
   }, [told]);
@@ -143,10 +144,9 @@ export function Editor({
                 {told.message}
               </span>
             ) : hint ? (
-              <span className="text-muted">Not right yet: {hint.message}</span>
+              <span className="text-muted">Not valid yet: {hint.message}</span>
             ) : (
-              wasKept &&
-              changed && <span className="text-muted">Your changes from before are still here.</span>
+              wasKept && changed && <span className="text-muted">Your unsaved changes were restored.</span>
             )}
           </p>
           {hint && (
@@ -161,7 +161,7 @@ export function Editor({
                 setMine(null);
               }}
             >
-              Back to what I wrote
+              Restore my version
             </Button>
           )}
         </div>
@@ -174,14 +174,14 @@ export function Editor({
           busy={save.isPending}
           onKeep={() => {
             setText(text, theirs.version);
-            queries.setQueryData(['team', theirs.id], theirs);
+            queries.setQueryData(keys.team(theirs.id), theirs);
             setTheirs(null);
             press({ text, version: theirs.version });
           }}
           onTake={() => {
             setMine(text);
             setText(textOf(theirs), theirs.version);
-            queries.setQueryData(['team', theirs.id], theirs);
+            queries.setQueryData(keys.team(theirs.id), theirs);
             setTheirs(null);
           }}
         />
@@ -189,7 +189,9 @@ export function Editor({
       <div className="grid min-w-0 grid-cols-1 gap-4 p-3 md:px-4 lg:grid-cols-2">
         <div className={cx('min-w-0', pane !== 'form' && 'max-lg:hidden')}>
           {parsed.fault !== null && (
-            <p className="mb-2 rounded-md bg-marked px-3 py-2">The form goes on once the JSON can be read.</p>
+            <p className="mb-2 rounded-md bg-marked px-3 py-2">
+              The JSON is invalid. Correct it to use the form.
+            </p>
           )}
           <TeamForm
             doc={doc}
@@ -200,15 +202,13 @@ export function Editor({
         </div>
         <div className={cx('flex min-w-0 flex-col gap-3 lg:sticky lg:top-3 lg:self-start')}>
           <section
-            aria-label="Steps as they stand"
+            aria-label="Graph of the current steps"
             className={cx('min-w-0 rounded-md border border-line', pane === 'json' && 'max-lg:hidden')}
           >
             {steps.length === 0 ? (
-              <p className="px-3 py-6 text-center text-muted">
-                No steps: who leads decides what is to be done.
-              </p>
+              <p className="px-3 py-6 text-center text-muted">No steps: the leader plans the work.</p>
             ) : steps.length > GRAPH_STEPS_MAX ? (
-              <p className="px-3 py-6 text-center text-muted">{steps.length} steps: too many to draw.</p>
+              <p className="px-3 py-6 text-center text-muted">{steps.length} steps are too many to draw.</p>
             ) : (
               <div className="h-56">
                 <StepsGraph steps={steps} label="Graph of the steps" />
@@ -221,8 +221,8 @@ export function Editor({
             </label>
             {text.includes('"env_keys"') && (
               <p className="text-muted text-sm">
-                Values of variables are not shown. A name in <code className="font-mono">env_keys</code> keeps
-                its value; to change one, set it in <code className="font-mono">env</code>.
+                Values of variables are not shown. A variable in <code className="font-mono">env_keys</code>{' '}
+                keeps its value. To change it, set it in <code className="font-mono">env</code>.
               </p>
             )}
             <textarea
@@ -263,7 +263,7 @@ function readDraft(held: string): Saving | null {
 }
 
 function send(team: TeamRecord | null, { text, version }: Saving, idempotency_key: string) {
-  // What it has is for the service to judge.
+  // The service validates the definition.
   const body = JSON.parse(text) as never;
   if (team === null) return call('createTeam', { body, idempotency_key });
   return call('updateTeam', {
@@ -272,7 +272,7 @@ function send(team: TeamRecord | null, { text, version }: Saving, idempotency_ke
   });
 }
 
-/** The control of the field, or of what it is part of; the text where the form has none. */
+/** Focuses the control of the field or of its closest parent; the JSON field if the form has none. */
 function showPlace(
   { path }: Fault,
   json: HTMLTextAreaElement | null,
@@ -284,7 +284,7 @@ function showPlace(
     if (!control) continue;
     setPane('form');
     control.closest('details')?.setAttribute('open', '');
-    // It may have been hidden until now.
+    // Wait a frame, because the control may have been hidden.
     requestAnimationFrame(() => {
       control.scrollIntoView({ block: 'center' });
       control.focus();

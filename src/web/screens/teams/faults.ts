@@ -1,6 +1,6 @@
 /**
- * Which field of a definition a message is about. The service names the field (`spec.steps[].max_attempts must be …`) but
- * not which of a list; that is found by looking for the first that is so. Pure.
+ * Finds the field of a definition that an error is about. The service names the field (`spec.steps[].max_attempts must be
+ * …`) but not the list item; the first item that has this error is chosen. Pure.
  */
 
 import { MEMBER_ID, specFault } from '../../../features/teams/rules/spec.ts';
@@ -12,7 +12,7 @@ export interface Fault {
   message: string;
 }
 
-/** Messages whose words name no path. */
+/** Messages that do not start with a path. */
 const elsewhere: Record<string, string> = {
   'team name is required': 'name',
   'team name already exists': 'name',
@@ -20,21 +20,21 @@ const elsewhere: Record<string, string> = {
   member_id: 'spec.members[].member_id',
 };
 
-/** Null where the message is about nothing in particular. */
+/** The path of the field; null if the message is about no particular one. */
 export function placeOf(message: string, doc: Doc): Path | null {
   const named = elsewhere[message];
   if (named) return [named];
   const found = /^([a-z_]+(?:\[\])?(?:\.[A-Za-z0-9_-]+(?:\[\])?)*) (.+)$/.exec(message);
   if (!found) return null;
-  const [, name = '', words = ''] = found;
+  const [, name = '', rule = ''] = found;
   const parts = (elsewhere[name] ?? name).split('.').flatMap((part) => part.split(/(?=\[\])/));
   if (!['name', 'description', 'human_members', 'spec'].includes(parts[0]!)) return null;
   const candidates = expand(doc, parts);
-  if (words.startsWith('must not contain a dependency cycle')) return cycleIn(doc);
-  return candidates.find((path) => isWrong(doc, path, words)) ?? candidates.at(-1) ?? null;
+  if (rule.startsWith('must not contain a dependency cycle')) return cycleIn(doc);
+  return candidates.find((path) => isWrong(doc, path, rule)) ?? candidates.at(-1) ?? null;
 }
 
-/** Every place that a name with `[]` may mean. */
+/** Every path that a name with `[]` may stand for. */
 function expand(doc: Doc, parts: readonly string[]): Path[] {
   let paths: Path[] = [[]];
   for (const part of parts) {
@@ -47,41 +47,40 @@ function expand(doc: Doc, parts: readonly string[]): Path[] {
   return paths;
 }
 
-function isWrong(doc: Doc, path: Path, words: string): boolean {
+function isWrong(doc: Doc, path: Path, rule: string): boolean {
   const value = at(doc, path);
   const last = path.at(-1);
-  if (words === 'is required') return value === undefined || value === null || value === '' || isBlank(value);
-  if (words === 'must be unique') return listAbove(doc, path).indexOf(value) < (path.at(-2) as number);
-  if (words === 'must reference a defined member')
-    return !names(doc, 'members', 'member_id').includes(value!);
-  if (words === 'must reference a defined step') {
+  if (rule === 'is required') return value === undefined || value === null || value === '' || isBlank(value);
+  if (rule === 'must be unique') return listAbove(doc, path).indexOf(value) < (path.at(-2) as number);
+  if (rule === 'must reference a defined member') return !names(doc, 'members', 'member_id').includes(value!);
+  if (rule === 'must reference a defined step') {
     const known = names(doc, 'steps', 'step_key');
     return Array.isArray(value) && value.some((need) => !known.includes(need));
   }
-  if (words === 'entries must be non-empty strings') {
+  if (rule === 'entries must be non-empty strings') {
     return Array.isArray(value) && value.some((need) => typeof need !== 'string' || need === '');
   }
-  if (words.startsWith('needs command')) {
+  if (rule.startsWith('needs command')) {
     return isObject(value) && !value.command && !value.argv && !value.preset;
   }
-  if (last === 'member_id' && words.startsWith('must be 1 to 64')) {
+  if (last === 'member_id' && rule.startsWith('must be 1 to 64')) {
     return typeof value === 'string' && !MEMBER_ID.test(value);
   }
-  if (words.startsWith('must not be ')) return value === words.slice(12).split(/[ ,]/)[0];
-  const range = /^must be an integer from (\d+) to (\d+)$/.exec(words);
+  if (rule.startsWith('must not be ')) return value === rule.slice(12).split(/[ ,]/)[0];
+  const range = /^must be an integer from (\d+) to (\d+)$/.exec(rule);
   if (range) {
     return (
       value !== undefined &&
       (!Number.isInteger(value) || Number(value) < Number(range[1]) || Number(value) > Number(range[2]))
     );
   }
-  const most = /^must be at most (\d+) characters$/.exec(words);
+  const most = /^must be at most (\d+) characters$/.exec(rule);
   if (most) return typeof value === 'string' && value.length > Number(most[1]);
-  const one = /^must be one of: (.+)$/.exec(words);
+  const one = /^must be one of: (.+)$/.exec(rule);
   if (one) return value !== undefined && !one[1]!.split(', ').includes(String(value));
-  if (words === 'must be a string') return value !== undefined && typeof value !== 'string';
-  if (words === 'must be an array') return !Array.isArray(value);
-  if (words === 'must be an object') return !isObject(value);
+  if (rule === 'must be a string') return value !== undefined && typeof value !== 'string';
+  if (rule === 'must be an array') return !Array.isArray(value);
+  if (rule === 'must be an object') return !isObject(value);
   return value !== undefined && value !== null;
 }
 
@@ -89,7 +88,7 @@ function isBlank(value: Json): boolean {
   return typeof value === 'string' && value.trim() === '';
 }
 
-/** The same field of all that stand in the list. */
+/** The same field of all items in the list. */
 function listAbove(doc: Doc, path: Path): (Json | undefined)[] {
   const list = at(doc, path.slice(0, -2));
   return Array.isArray(list) ? list.map((one) => at(one, path.slice(-1))) : [];
@@ -99,7 +98,7 @@ function names(doc: Doc, list: string, field: string): Json[] {
   return listAt(doc, ['spec', list]).map((one) => one[field] ?? null);
 }
 
-/** The first step that comes back to itself. */
+/** The path of the first step in a dependency cycle. */
 function cycleIn(doc: Doc): Path {
   const steps = listAt(doc, ['spec', 'steps']);
   const needs = new Map(
@@ -120,7 +119,7 @@ function cycleIn(doc: Doc): Path {
   return index === -1 ? ['spec', 'steps'] : ['spec', 'steps', index, 'depends_on'];
 }
 
-/** What the service would say of how the parts fit, while somebody types. Of the form of each field it says more. */
+/** Checks the references between the parts as the service does, while the user types. */
 export function faultIn(doc: Doc): Fault | null {
   const spec = shaped(doc);
   const fault = spec && specFault(spec);
@@ -133,7 +132,7 @@ export function faultIn(doc: Doc): Fault | null {
   return { path, message: `${name} ${fault.message}` };
 }
 
-/** Null while a field is missing or of the wrong kind. */
+/** Null while a field is missing or has the wrong type. */
 function shaped(doc: Doc): TeamSpec | null {
   const spec = at(doc, ['spec']);
   if (!isObject(spec) || !Array.isArray(spec.members) || spec.members.length === 0) return null;
@@ -153,7 +152,7 @@ function shaped(doc: Doc): TeamSpec | null {
   return { members, leader_member_id, steps } as unknown as TeamSpec;
 }
 
-/** As controls of the form carry it. */
+/** The path as the `data-path` attribute of a control. */
 export function pathKey(path: Path): string {
   return path.join('.');
 }

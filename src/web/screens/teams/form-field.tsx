@@ -1,4 +1,4 @@
-/** A field of the form that is a place in the document: it reads it, writes it, and shows what the service said of it. */
+/** A form field that is bound to a path in the document. It shows the service's error about that path. */
 import { type ReactNode, useRef } from 'react';
 import { type ControlProps, Field, inputClass } from '../../ui/field.tsx';
 import { at, type Doc, type Json, type Path, put, textAt } from './document.ts';
@@ -6,7 +6,7 @@ import { type Fault, pathKey } from './faults.ts';
 
 export interface FormProps {
   doc: Doc;
-  /** What the service refused last. */
+  /** The service's last error. */
   fault: Fault | null;
   onChange: (doc: Doc) => void;
 }
@@ -29,14 +29,14 @@ export function DocField({
   path: Path;
   label: string;
   hint?: string;
-  /** A text of several lines. */
+  /** The number of lines, for a multi-line text. */
   lines?: number;
   number?: boolean;
-  /** Words with commas between them. */
+  /** A comma-separated list. */
   list?: boolean;
-  /** An empty text stays one; else the field is taken away with its last letter. */
+  /** Keeps an empty text; otherwise an empty field is removed from the document. */
   empty?: 'keep';
-  /** Where a change means more than this field: of the document as it was when the cursor came here. */
+  /** For changes of more than this field. Gets the document as it was when the field got the focus. */
   change?: (doc: Doc, text: string) => Doc;
   children?: (control: PlacedControl) => ReactNode;
 }) {
@@ -45,7 +45,7 @@ export function DocField({
   const isMine = fault !== null && pathKey(fault.path) === key;
   const value = at(doc, path);
   const text = list && Array.isArray(value) ? value.join(', ') : textAt(doc, path);
-  // A name that is being typed may be another one's for a moment.
+  // While the user types a name, it may equal another one for a moment.
   const before = useRef<Doc | null>(null);
   const set = (next: string) => {
     if (change) return onChange(change(before.current ?? doc, next));
@@ -85,7 +85,7 @@ export function DocField({
   );
 }
 
-/** Written when it is left: a comma that is being typed is no word yet. */
+/** Applied on blur, because a text that ends with a comma is not complete yet. */
 function ListInput({
   text,
   onText,
@@ -114,11 +114,11 @@ function read(
       .filter(Boolean);
   }
   if (text === '' && !keep) return undefined;
-  // What is no number is left to the service to refuse, as it was typed.
+  // Other text is kept as it is, for the service to reject.
   return number && /^-?\d+$/.test(text) ? Number(text) : text;
 }
 
-/** The known ones, none, and what is written although nobody knows it. */
+/** The known ids, none, and the current value if it is unknown. */
 export function choicesOf(known: readonly string[], value: string, none: string) {
   const strange = value !== '' && !known.includes(value) ? [{ value, label: `${value} (not defined)` }] : [];
   return [

@@ -1,4 +1,4 @@
-/** The form of a definition: what most teams need. The JSON beside it has everything. */
+/** The form for a definition, with the fields that most teams need. The JSON has all of them. */
 import { Plus } from 'lucide-react';
 import { Button } from '../../ui/button.tsx';
 import { Select } from '../../ui/select.tsx';
@@ -8,7 +8,7 @@ import { choicesOf, DocField, type FormProps } from './form-field.tsx';
 import { MemberForm } from './member-form.tsx';
 import { StepForm } from './step-form.tsx';
 
-/** More are edited as JSON. */
+/** Further steps can be edited as JSON. */
 const STEPS_SHOWN = 60;
 
 export function TeamForm({
@@ -35,7 +35,7 @@ export function TeamForm({
         form={form}
         path={['human_members']}
         label="People"
-        hint="Usernames with commas between them: they see the team, change it and work with its runs."
+        hint="Comma-separated usernames. These users can view and edit the team and work with its runs."
         list
       />
       <div className="grid gap-3 sm:grid-cols-2">
@@ -47,19 +47,19 @@ export function TeamForm({
               onChange={(value) =>
                 onChange(put(doc, ['spec', 'leader_member_id'], value === '' ? null : value))
               }
-              choices={choicesOf(ids, textAt(doc, ['spec', 'leader_member_id']), 'nobody')}
+              choices={choicesOf(ids, textAt(doc, ['spec', 'leader_member_id']), 'No leader')}
             />
           )}
         </DocField>
-        <DocField form={form} path={['spec', 'review_route']} label="Questions go to">
+        <DocField form={form} path={['spec', 'review_route']} label="Permission reviews go to">
           {(control) => (
             <Select
               {...control}
               value={textAt(doc, ['spec', 'review_route']) || 'human'}
               onChange={(value) => onChange(put(doc, ['spec', 'review_route'], value))}
               choices={[
-                { value: 'human', label: 'people' },
-                { value: 'leader', label: 'the leader first' },
+                { value: 'human', label: 'People' },
+                { value: 'leader', label: 'The leader first' },
               ]}
             />
           )}
@@ -69,7 +69,7 @@ export function TeamForm({
       <section aria-label="Members" className="flex min-w-0 flex-col gap-2">
         <h2 className="font-medium">Members</h2>
         {members.map((_, index) => (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a place in the list is all that stays while its name is typed
+          // biome-ignore lint/suspicious/noArrayIndexKey: the position is the only identity that stays while the name is edited
           <MemberForm key={index} form={form} index={index} alone={members.length === 1} />
         ))}
         <div>
@@ -96,7 +96,7 @@ export function TeamForm({
           <StepForm key={index} form={form} index={index} members={ids} steps={steps} />
         ))}
         {steps.length > STEPS_SHOWN && (
-          <p className="text-muted">{steps.length - STEPS_SHOWN} more steps stand in the JSON.</p>
+          <p className="text-muted">{steps.length - STEPS_SHOWN} more steps are in the JSON.</p>
         )}
         <div>
           <Button

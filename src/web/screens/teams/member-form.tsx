@@ -1,4 +1,4 @@
-/** One member of the form: who it is, and what its agent runs. */
+/** The form for one member and its agent. */
 import { useQuery } from '@tanstack/react-query';
 import { X } from 'lucide-react';
 import { presetsQuery } from '../../api/queries.ts';
@@ -8,7 +8,7 @@ import { Select } from '../../ui/select.tsx';
 import { at, isObject, type Json, put, renameMember, textAt } from './document.ts';
 import { DocField, type FormProps } from './form-field.tsx';
 
-const OUTSIDE = 'outside';
+const EXTERNAL = 'external';
 const COMMAND = 'command';
 
 export function MemberForm({ form, index, alone }: { form: FormProps; index: number; alone: boolean }) {
@@ -18,9 +18,9 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
   const name = textAt(doc, [...path, 'member_id']);
   const { data: presets = [] } = useQuery(presetsQuery('main'));
   const preset = textAt(doc, [...path, 'agent', 'preset']);
-  const kind = !isObject(agent) ? OUTSIDE : preset || COMMAND;
+  const kind = !isObject(agent) ? EXTERNAL : preset || COMMAND;
   const setKind = (next: string) => {
-    if (next === OUTSIDE) return onChange(put(doc, [...path, 'agent'], null));
+    if (next === EXTERNAL) return onChange(put(doc, [...path, 'agent'], null));
     const before = isObject(agent) ? agent : { worktree_mode: 'create_worktree' };
     const { preset: _, command, argv: __, protocol: ___, ...rest } = before;
     const made: Record<string, Json> =
@@ -48,11 +48,11 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                 onChange={setKind}
                 choices={[
                   ...known.map(({ id, name: title }) => ({ value: id, label: title })),
-                  ...(kind !== OUTSIDE && kind !== COMMAND && !known.some(({ id }) => id === kind)
+                  ...(kind !== EXTERNAL && kind !== COMMAND && !known.some(({ id }) => id === kind)
                     ? [{ value: kind, label: kind }]
                     : []),
-                  { value: COMMAND, label: 'a command' },
-                  { value: OUTSIDE, label: 'none: driven from outside' },
+                  { value: COMMAND, label: 'A command' },
+                  { value: EXTERNAL, label: 'None: external member' },
                 ]}
               />
             )}
@@ -68,8 +68,8 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
       {kind === COMMAND && (
         <DocField form={form} path={[...path, 'agent', 'command']} label="Command" empty="keep" />
       )}
-      <DocField form={form} path={[...path, 'description']} label="What it is for" />
-      {kind !== OUTSIDE && (
+      <DocField form={form} path={[...path, 'description']} label="Description of the member" />
+      {kind !== EXTERNAL && (
         <details>
           <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
           <div className="flex flex-col gap-2 pt-1">
@@ -78,7 +78,7 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
               path={[...path, 'prompt']}
               label="Role"
               lines={3}
-              hint="Said to its agent first."
+              hint="Optional. Sent to its agent before the first prompt."
             />
             <div className="grid gap-2 sm:grid-cols-2">
               <DocField form={form} path={[...path, 'agent', 'worktree_mode']} label="Folder">
@@ -88,18 +88,13 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                     value={textAt(doc, [...path, 'agent', 'worktree_mode']) || 'use_existing'}
                     onChange={(value) => onChange(put(doc, [...path, 'agent', 'worktree_mode'], value))}
                     choices={[
-                      { value: 'create_worktree', label: 'one of its own for each run' },
-                      { value: 'use_existing', label: 'one that is there' },
+                      { value: 'create_worktree', label: 'New worktree for each run' },
+                      { value: 'use_existing', label: 'Existing folder' },
                     ]}
                   />
                 )}
               </DocField>
-              <DocField
-                form={form}
-                path={[...path, 'agent', 'node_id']}
-                label="Node"
-                hint="main, unless given"
-              />
+              <DocField form={form} path={[...path, 'agent', 'node_id']} label="Node" hint="Default: main" />
             </div>
             <DocField form={form} path={[...path, 'agent', 'permission_mode']} label="Permissions">
               {(control) => (
@@ -111,12 +106,12 @@ export function MemberForm({ form, index, alone }: { form: FormProps; index: num
                 />
               )}
             </DocField>
-            <DocField form={form} path={[...path, 'agent', 'workdir']} label="Path of the folder" />
+            <DocField form={form} path={[...path, 'agent', 'workdir']} label="Folder path" />
             <DocField
               form={form}
               path={[...path, 'agent', 'worktree_repo']}
               label="Repository"
-              hint="Its folder is a git worktree of this."
+              hint="The repository of the worktree."
             />
           </div>
         </details>

@@ -1,8 +1,9 @@
-/** What a run is asked for: a title and what to do, or any JSON; both are one document, kept until the run has begun. */
+/** The form that starts a run: title and prompt, or any JSON. Both edit one document, kept as a draft until the start. */
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
 import { call } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import type { TeamRecord } from '../../api/queries.ts';
 import { Button } from '../../ui/button.tsx';
 import { useDraft } from '../../ui/drafts.ts';
@@ -26,8 +27,8 @@ export function StartRun({ team }: { team: TeamRecord }) {
       call('createRun', { params: { team_id: team.id }, body: { input }, idempotency_key }),
     (run) => {
       setDraft('');
-      queries.setQueryData(['run', run.id], run);
-      void queries.invalidateQueries({ queryKey: ['runs', team.id] });
+      queries.setQueryData(keys.run(run.id), run);
+      void queries.invalidateQueries({ queryKey: keys.runs(team.id) });
       void navigate({ to: '/teams/$team_id/runs/$run_id', params: { team_id: team.id, run_id: run.id } });
     },
   );
@@ -68,7 +69,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
       ) : (
         <>
           <TextField label="Title" value={textAt(doc, ['title'])} onText={(text) => set('title', text)} />
-          <Field label="What is to be done">
+          <Field label="Prompt">
             {(control) => (
               <textarea
                 {...control}
@@ -84,7 +85,7 @@ export function StartRun({ team }: { team: TeamRecord }) {
       <Refused error={act.error} />
       <div className="flex flex-wrap items-center justify-between gap-2">
         <Button look="quiet" disabled={doc === null} onClick={() => setAsJson(!asJson)}>
-          {json ? 'Title and text' : 'As JSON'}
+          {json ? 'Edit as form' : 'Edit as JSON'}
         </Button>
         <Button
           type="submit"

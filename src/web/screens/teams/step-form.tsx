@@ -1,4 +1,4 @@
-/** One step of the form: whose it is, what it waits for, what is asked. */
+/** The form for one step: its member, dependencies and prompt. */
 import { X } from 'lucide-react';
 import { IconButton } from '../../ui/button.tsx';
 import { Needs } from '../../ui/needs.tsx';
@@ -47,7 +47,11 @@ export function StepForm({
                 onChange={(value) =>
                   onChange(put(doc, [...path, 'member_id'], value === '' ? undefined : value))
                 }
-                choices={choicesOf(members, textAt(doc, [...path, 'member_id']), 'who leads, or the first')}
+                choices={choicesOf(
+                  members,
+                  textAt(doc, [...path, 'member_id']),
+                  'The leader, or the first member',
+                )}
               />
             )}
           </DocField>
@@ -61,11 +65,11 @@ export function StepForm({
       <DocField form={form} path={[...path, 'depends_on']} label="Waits for">
         {(control) => <Needs {...control} needs={needs} steps={others} onChange={setNeeds} />}
       </DocField>
-      <DocField form={form} path={[...path, 'prompt']} label="What is asked" lines={2} />
+      <DocField form={form} path={[...path, 'prompt']} label="Prompt" lines={2} />
       <details>
         <summary className="cursor-pointer py-1 text-muted text-sm pointer-coarse:py-3">More</summary>
         <div className="grid gap-2 pt-1 sm:grid-cols-3">
-          <DocField form={form} path={[...path, 'when']} label="Taken">
+          <DocField form={form} path={[...path, 'when']} label="Runs">
             {(control) => (
               <Select
                 {...control}
@@ -74,14 +78,14 @@ export function StepForm({
                   onChange(put(doc, [...path, 'when'], value === 'always' ? value : undefined))
                 }
                 choices={[
-                  { value: 'on_success', label: 'when all went well' },
-                  { value: 'always', label: 'in any case' },
+                  { value: 'on_success', label: 'If its dependencies completed' },
+                  { value: 'always', label: 'Always' },
                 ]}
               />
             )}
           </DocField>
           <DocField form={form} path={[...path, 'max_attempts']} label="Attempts" number />
-          <DocField form={form} path={[...path, 'timeout_seconds']} label="Seconds, at most" number />
+          <DocField form={form} path={[...path, 'timeout_seconds']} label="Timeout in seconds" number />
         </div>
       </details>
     </fieldset>

@@ -1,9 +1,10 @@
-/** One team: what it is made of, and its runs. */
+/** One team: its members, steps and runs. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate, useParams } from '@tanstack/react-router';
 import { Pencil, Play, Trash } from 'lucide-react';
 import { useState } from 'react';
-import { call, wordsOf } from '../../api/client.ts';
+import { call, errorMessage } from '../../api/client.ts';
+import { keys } from '../../api/keys.ts';
 import {
   RUNS_READ,
   type RunRecord,
@@ -60,12 +61,11 @@ function TeamScreen({ team }: { team: TeamRecord }) {
       <div className="flex flex-col gap-3 p-3 md:px-4">
         {team.description && <p className="max-w-prose break-words text-prose">{team.description}</p>}
         <p className="flex flex-wrap gap-x-4 text-muted text-sm">
-          <span>version {team.version}</span>
+          <span>Version {team.version}</span>
           <span className="min-w-0 break-words">
-            worked with by{' '}
-            {team.human_members.length > 0 ? team.human_members.join(', ') : 'who made it, and root'}
+            Access: {team.human_members.length > 0 ? team.human_members.join(', ') : 'its creator and root'}
           </span>
-          {team.spec.review_route === 'leader' && <span>questions go to the leader first</span>}
+          {team.spec.review_route === 'leader' && <span>Permission reviews go to the leader first</span>}
         </p>
         <div className="grid min-w-0 gap-3 xl:grid-cols-2">
           <MemberList team={team} />
@@ -76,7 +76,10 @@ function TeamScreen({ team }: { team: TeamRecord }) {
           <Reading read={runs}>
             {() =>
               every.length === 0 ? (
-                <Empty title="It did not run yet." cli={`svc runs create ${team.name}`}>
+                <Empty
+                  title="No runs yet. A run is one execution of this team."
+                  cli={`svc runs create ${team.name}`}
+                >
                   {start}
                 </Empty>
               ) : (
@@ -85,11 +88,11 @@ function TeamScreen({ team }: { team: TeamRecord }) {
                   {every.length >= RUNS_READ && !older.done && (
                     <div className="flex items-center justify-center gap-3 p-3">
                       <Button busy={older.busy} onClick={older.read}>
-                        {older.busy ? 'Reading…' : 'Older runs'}
+                        {older.busy ? 'Loading…' : 'Show older runs'}
                       </Button>
                       {older.error !== null && (
                         <span role="alert" className="text-failed">
-                          {wordsOf(older.error)}
+                          {errorMessage(older.error)}
                         </span>
                       )}
                     </div>
@@ -107,7 +110,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
         open={open === 'delete'}
         onClose={() => setOpen(null)}
         title={`Delete ${team.name}?`}
-        description="Its runs, its tasks and their conversations go with it. Agents that its runs made stay."
+        description="Its runs, tasks and task threads are deleted too. Agents that its runs created stay."
       >
         <Delete team={team} onClose={() => setOpen(null)} />
       </Dialog>
@@ -115,7 +118,7 @@ function TeamScreen({ team }: { team: TeamRecord }) {
   );
 }
 
-/** Pages behind the newest, which the fleet stream keeps current. */
+/** Older pages of runs. The fleet stream keeps the newest page current. */
 function useOlder(team_id: string) {
   const [read, setRead] = useState<{ runs: RunRecord[]; cursor: string | null | undefined }>({
     runs: [],
@@ -155,11 +158,9 @@ function MemberList({ team: { spec } }: { team: TeamRecord }) {
           <li key={member_id} className="min-w-0 border-line border-t px-3 py-1.5 first:border-t-0">
             <p className="flex min-w-0 flex-wrap items-center gap-x-2">
               <b className="min-w-0 truncate font-medium">{member_id}</b>
-              {member_id === spec.leader_member_id && <span className="text-accent text-sm">leads</span>}
+              {member_id === spec.leader_member_id && <span className="text-accent text-sm">Leader</span>}
               <span className="min-w-0 truncate text-muted text-sm">
-                {agent === null
-                  ? 'driven from outside'
-                  : (agent.preset ?? agent.command ?? agent.argv?.join(' '))}
+                {agent === null ? 'External' : (agent.preset ?? agent.command ?? agent.argv?.join(' '))}
                 {agent && agent.node_id !== 'main' && ` · node:${agent.node_id}`}
               </span>
             </p>
@@ -183,8 +184,8 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
       {spec.steps.length === 0 ? (
         <p className="px-3 py-8 text-center text-muted">
           {spec.leader_member_id === null
-            ? 'None: somebody says what came of a run.'
-            : 'None: the leader decides what is to be done.'}
+            ? 'No steps: a person completes or fails each run.'
+            : 'No steps: the leader plans the work.'}
         </p>
       ) : (
         <>
@@ -194,7 +195,7 @@ function Steps({ team: { spec } }: { team: TeamRecord }) {
             </div>
           )}
           <details className="border-line border-t">
-            <summary className="tap cursor-pointer px-3 py-1 text-muted">As a list</summary>
+            <summary className="tap cursor-pointer px-3 py-1 text-muted">List</summary>
             <ol className="max-h-80 overflow-y-auto">
               {spec.steps.map(({ step_key, member_id, depends_on }) => (
                 <li key={step_key} className="break-words border-line border-t px-3 py-1">
@@ -218,8 +219,8 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
   const act = useAct(
     (team_id: string) => call('deleteTeam', { params: { team_id } }),
     () => {
-      void queries.invalidateQueries({ queryKey: ['teams'] });
-      queries.removeQueries({ queryKey: ['runs', team.id] });
+      void queries.invalidateQueries({ queryKey: keys.teams });
+      queries.removeQueries({ queryKey: keys.runs(team.id) });
       void navigate({ to: '/teams' });
     },
   );
@@ -227,7 +228,7 @@ function Delete({ team, onClose }: { team: TeamRecord; onClose: () => void }) {
     <div className="flex flex-col gap-3">
       <Refused error={act.error} />
       <div className="flex justify-end gap-2">
-        <Button onClick={onClose}>Keep it</Button>
+        <Button onClick={onClose}>Cancel</Button>
         <Button look="danger" busy={act.isPending} onClick={() => act.mutate(team.id)}>
           {act.isPending ? 'Deleting…' : 'Delete team'}
         </Button>

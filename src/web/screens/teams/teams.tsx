@@ -1,4 +1,4 @@
-/** The teams that somebody works with, and how their last runs went. */
+/** The teams of the user, with their last runs. */
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { ChevronDown, Plus } from 'lucide-react';
@@ -14,7 +14,7 @@ import { templates } from './templates.ts';
 
 const columns = [
   { label: 'Team', className: 'w-56' },
-  { label: 'What it does' },
+  { label: 'Description' },
   { label: 'Members', className: 'w-24' },
   { label: 'Version', className: 'w-20' },
   { label: 'Last run', className: 'w-64' },
@@ -105,7 +105,7 @@ function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) 
             </span>
           </Link>
         ) : (
-          <span className="text-muted">no runs</span>
+          <span className="text-muted">No runs</span>
         )}
       </td>
     </tr>
@@ -115,7 +115,9 @@ function Row({ team, last }: { team: TeamRecord; last: RunRecord | undefined }) 
 function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
   return (
     <div className="mx-auto flex max-w-3xl flex-col items-center gap-4 px-4 py-12 text-center">
-      <p className="text-prose">A team is agents that work for each other. Begin with one of these.</p>
+      <p className="text-prose">
+        No teams yet. A team is a group of agents that work together. Start with one of these:
+      </p>
       <ul className="grid w-full gap-3 md:grid-cols-3">
         {templates.map(({ id, title, what }) => (
           <li key={id} className="flex">
@@ -130,7 +132,7 @@ function NoTeams({ onBegin }: { onBegin: (template?: string) => void }) {
           </li>
         ))}
       </ul>
-      <Button onClick={() => onBegin()}>Blank team</Button>
+      <Button onClick={() => onBegin()}>New blank team</Button>
       <code className="max-w-full break-words rounded bg-surface px-2 py-1 font-mono text-sm">
         svc teams create --file team.json
       </code>

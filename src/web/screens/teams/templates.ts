@@ -1,4 +1,4 @@
-/** Teams to begin with. They run as they stand: with the demo agent, or with what every shell has. */
+/** Templates for teams. They run without changes: with the demo agent, or with common shell commands. */
 export interface Template {
   id: string;
   title: string;
@@ -11,8 +11,8 @@ const demo = (...options: string[]) => ({
   ...(options.length > 0 && { argv: ['svc', 'demo-agent', ...options] }),
   worktree_mode: 'create_worktree',
 });
-/** One that acts without asking. */
-const unasked = (...options: string[]) => ({
+/** A demo agent that acts without asking. */
+const autonomous = (...options: string[]) => ({
   ...demo('--mode', 'auto', ...options),
   permission_mode: 'agent',
 });
@@ -21,23 +21,23 @@ export const templates: readonly Template[] = [
   {
     id: 'writer-reviewer',
     title: 'Writer + reviewer',
-    what: 'One writes and asks you before it does, the other looks at it.',
+    what: 'One agent writes and asks you first; the other reviews the result.',
     team: {
       name: 'writer-reviewer',
-      description: 'A writer that asks before it writes, and a reviewer who says what to do better.',
+      description: 'A writer that asks before it writes, and a reviewer that suggests improvements.',
       spec: {
         members: [
           {
             member_id: 'writer',
-            description: 'Writes what is asked for',
+            description: 'Writes what the run asks for',
             prompt: 'You write what the run asks for. Keep it short.',
             agent: demo(),
           },
           {
             member_id: 'reviewer',
-            description: 'Reads it and says what to do better',
-            prompt: 'You review what the writer made. Name what is wrong, and what is good.',
-            agent: unasked(),
+            description: 'Reviews the text and suggests improvements',
+            prompt: 'You review what the writer wrote. Name what is wrong, and what is good.',
+            agent: autonomous(),
           },
         ],
         steps: [
@@ -46,7 +46,7 @@ export const templates: readonly Template[] = [
             step_key: 'review',
             member_id: 'reviewer',
             depends_on: ['write'],
-            prompt: 'Review what the writer made.',
+            prompt: 'Review what the writer wrote.',
           },
         ],
       },
@@ -55,28 +55,28 @@ export const templates: readonly Template[] = [
   {
     id: 'leader-workers',
     title: 'Leader + two workers',
-    what: 'The leader plans, hands out the steps, and sums up.',
+    what: 'The leader plans, assigns steps and summarizes the results.',
     team: {
       name: 'leader-workers',
-      description: 'A leader plans, hands a step to each of two workers, and sums up what they did.',
+      description: 'A leader plans, assigns a step to each of two workers, and summarizes their results.',
       spec: {
         leader_member_id: 'lead',
         members: [
           {
             member_id: 'lead',
-            description: 'Plans, hands out and sums up',
-            prompt: 'You lead. Add a step for each worker, and sum up what they made.',
-            agent: unasked(),
+            description: 'Plans, assigns steps and summarizes',
+            prompt: 'You lead. Add a step for each worker, and summarize their results.',
+            agent: autonomous(),
           },
           {
             member_id: 'first',
-            description: 'Takes one part of the work',
-            agent: unasked(),
+            description: 'Does one part of the work',
+            agent: autonomous(),
           },
           {
             member_id: 'second',
-            description: 'Takes the other part',
-            agent: unasked('--seed', '2'),
+            description: 'Does the other part',
+            agent: autonomous('--seed', '2'),
           },
         ],
         steps: [],
@@ -86,15 +86,15 @@ export const templates: readonly Template[] = [
   {
     id: 'pipeline',
     title: 'Pipeline',
-    what: 'Shell commands that wait for each other, two of them side by side.',
+    what: 'Shell commands that depend on each other; two run in parallel.',
     team: {
       name: 'pipeline',
-      description: 'Each step is the script in env that has its name. All of a run share one folder.',
+      description: 'Each step runs the script in env with its name. The steps of a run share one folder.',
       spec: {
         members: [
           {
             member_id: 'shell',
-            description: 'Runs the script that is named like the step',
+            description: 'Runs the script with the name of the step',
             agent: {
               command: 'set -eu; eval "$(printenv "$SVC_STEP_KEY")"',
               worktree_mode: 'create_worktree',
@@ -118,7 +118,7 @@ export const templates: readonly Template[] = [
   },
 ];
 
-/** The least that is a team. */
+/** The smallest valid team. */
 export const blank = {
   name: '',
   description: '',

@@ -1,4 +1,4 @@
-/** What root does to a user, one dialog each. Refusals stand in it in the server's words. */
+/** The dialogs with which root manages users. The server's errors are shown in them. */
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useActKey } from '../../api/act-key.ts';
@@ -16,20 +16,84 @@ export type UserAct =
   | { kind: 'rename' | 'password' | 'role' | 'delete'; user: UserRecord };
 
 const roles = [
-  { value: 'user', label: 'user: own agents, own teams' },
+  { value: 'user', label: 'user: own agents and teams' },
   { value: 'root', label: 'root: everything' },
 ];
 
+interface Fields {
+  username: string;
+  password: string;
+  role: UserRecord['role'];
+}
+
 export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void }) {
   const user = act.kind === 'create' ? null : act.user;
-  const [username, setUsername] = useState(user?.username ?? '');
-  const [password, setPassword] = useState('');
-  const [role, setRole] = useState<UserRecord['role']>('user');
+  const [fields, setFields] = useState<Fields>({
+    username: user?.username ?? '',
+    password: '',
+    role: 'user',
+  });
+  const save = useUserAct(act, onClose);
+  const wrong = placed(save.error, ['username', 'password']);
+  const has_name = act.kind === 'create' || act.kind === 'rename';
+  const has_password = act.kind === 'create' || act.kind === 'password';
+  const { title, does, description } = textsFor(act);
+  return (
+    <Dialog open onClose={onClose} title={title} description={description}>
+      <ActForm
+        act={does}
+        look={act.kind === 'delete' ? 'danger' : 'primary'}
+        busy={save.isPending}
+        error={wrong.rest ?? (has_name ? undefined : wrong.username)}
+        onSubmit={() => save.mutate(fields)}
+        onCancel={onClose}
+      >
+        {has_name && (
+          <TextField
+            label="Username"
+            error={wrong.username}
+            hint="1 to 64 of a-z, 0-9, “.”, “_” and “-”"
+            required
+            autoComplete="off"
+            autoCapitalize="none"
+            spellCheck={false}
+            value={fields.username}
+            onText={(username) => setFields({ ...fields, username })}
+          />
+        )}
+        {has_password && (
+          <TextField
+            label="Password"
+            error={wrong.password}
+            type="password"
+            required
+            autoComplete="new-password"
+            value={fields.password}
+            onText={(password) => setFields({ ...fields, password })}
+          />
+        )}
+        {act.kind === 'create' && (
+          <Field label="Role">
+            {(control) => (
+              <Select
+                {...control}
+                choices={roles}
+                value={fields.role}
+                onChange={(value) => setFields({ ...fields, role: value === 'root' ? 'root' : 'user' })}
+              />
+            )}
+          </Field>
+        )}
+      </ActForm>
+    </Dialog>
+  );
+}
+
+function useUserAct(act: UserAct, onDone: () => void) {
   const queries = useQueryClient();
   const keyOf = useActKey();
-
-  const save = useMutation({
-    mutationFn: async (): Promise<UserRecord | undefined> => {
+  return useMutation({
+    mutationFn: async ({ username, password, role }: Fields): Promise<UserRecord | undefined> => {
       if (act.kind === 'create') {
         const body = { username: username.trim(), password, role };
         return call('createUser', { body, idempotency_key: keyOf(body) });
@@ -49,72 +113,19 @@ export function UserDialog({ act, onClose }: { act: UserAct; onClose: () => void
     onSuccess: (changed) => {
       if (changed && changed.id === session.get()?.user.id) session.know(changed);
       void queries.invalidateQueries({ queryKey: usersQuery.queryKey });
-      onClose();
+      onDone();
     },
   });
-  const wrong = placed(save.error, ['username', 'password']);
-  const asks_name = act.kind === 'create' || act.kind === 'rename';
-  const asks_password = act.kind === 'create' || act.kind === 'password';
-  const { title, does, description } = wordsFor(act);
-  return (
-    <Dialog open onClose={onClose} title={title} description={description}>
-      <ActForm
-        act={does}
-        look={act.kind === 'delete' ? 'danger' : 'primary'}
-        busy={save.isPending}
-        error={wrong.rest ?? (asks_name ? undefined : wrong.username)}
-        onSubmit={() => save.mutate()}
-        onCancel={onClose}
-      >
-        {asks_name && (
-          <TextField
-            label="Username"
-            error={wrong.username}
-            hint="1 to 64 of a-z, 0-9, “.”, “_” and “-”"
-            required
-            autoComplete="off"
-            autoCapitalize="none"
-            spellCheck={false}
-            value={username}
-            onText={setUsername}
-          />
-        )}
-        {asks_password && (
-          <TextField
-            label="Password"
-            error={wrong.password}
-            type="password"
-            required
-            autoComplete="new-password"
-            value={password}
-            onText={setPassword}
-          />
-        )}
-        {act.kind === 'create' && (
-          <Field label="Role">
-            {(control) => (
-              <Select
-                {...control}
-                choices={roles}
-                value={role}
-                onChange={(value) => setRole(value === 'root' ? 'root' : 'user')}
-              />
-            )}
-          </Field>
-        )}
-      </ActForm>
-    </Dialog>
-  );
 }
 
 function otherRole({ role }: UserRecord): UserRecord['role'] {
   return role === 'root' ? 'user' : 'root';
 }
 
-function wordsFor(act: UserAct): { title: string; does: string; description?: string } {
+function textsFor(act: UserAct): { title: string; does: string; description?: string } {
   if (act.kind === 'create') return { title: 'New user', does: 'Create user' };
   const { username, role } = act.user;
-  const ends = `This signs ${username} out everywhere, and ends the API tokens of ${username}.`;
+  const ends = `This signs ${username} out everywhere and revokes all API tokens of ${username}.`;
   switch (act.kind) {
     case 'rename':
       return { title: `Rename ${username}`, does: 'Rename' };
@@ -122,17 +133,17 @@ function wordsFor(act: UserAct): { title: string; does: string; description?: st
       return { title: `Set the password of ${username}`, does: 'Set password', description: ends };
     case 'role':
       return role === 'root'
-        ? { title: `Make ${username} an ordinary user?`, does: 'Make user', description: ends }
+        ? { title: `Make ${username} an ordinary user?`, does: 'Make ordinary user', description: ends }
         : {
             title: `Make ${username} root?`,
             does: 'Make root',
-            description: `Root may do everything. ${ends}`,
+            description: `Root has all rights. ${ends}`,
           };
     case 'delete':
       return {
         title: `Delete ${username}?`,
         does: 'Delete user',
-        description: `This ends the tokens of ${username}. A user who has agents or teams cannot be deleted.`,
+        description: `This revokes all tokens of ${username}. A user who has agents or teams cannot be deleted.`,
       };
   }
 }

@@ -1,4 +1,4 @@
-/** Who may use this service, for root. */
+/** The users of this service, for root. */
 import { useQuery } from '@tanstack/react-query';
 import { Ellipsis, KeyRound, PencilLine, Plus, ShieldCheck, ShieldOff, Trash2 } from 'lucide-react';
 import { useRef, useState } from 'react';
@@ -51,7 +51,7 @@ function UserList({ own_id }: { own_id: string }) {
                       <span className="truncate" title={user.username}>
                         {user.username}
                       </span>
-                      {user.id === own_id && <span className="shrink-0 text-muted text-sm">you</span>}
+                      {user.id === own_id && <span className="shrink-0 text-muted text-sm">You</span>}
                     </span>
                   </th>
                   <td className="w-24 px-2 py-1">{user.role}</td>
@@ -81,7 +81,7 @@ function UserMenu({ user, onAct }: { user: UserRecord; onAct: (act: UserAct) => 
         { label: 'Rename', icon: <PencilLine />, onSelect: () => onAct({ kind: 'rename', user }) },
         { label: 'Set password', icon: <KeyRound />, onSelect: () => onAct({ kind: 'password', user }) },
         {
-          label: root ? 'Make an ordinary user' : 'Make root',
+          label: root ? 'Make ordinary user' : 'Make root',
           icon: root ? <ShieldOff /> : <ShieldCheck />,
           onSelect: () => onAct({ kind: 'role', user }),
         },

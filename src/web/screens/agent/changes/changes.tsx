@@ -1,9 +1,10 @@
-/** What an agent changed in its folder: the files, the lines of one of them, and what somebody has to say about these. */
+/** What an agent changed in its folder: the list of files, the diff of one file, and comments on its lines. */
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useNavigate, useSearch } from '@tanstack/react-router';
 import { RefreshCw } from 'lucide-react';
-import { useEffect, useMemo, useRef } from 'react';
+import { type ReactNode, useEffect, useMemo, useRef } from 'react';
 import type { Answered } from '../../../api/client.ts';
+import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, changesQuery } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
@@ -15,9 +16,9 @@ import { Counts } from './counts.tsx';
 import { FileDiff } from './file-diff.tsx';
 import { FileList } from './file-list.tsx';
 import { useComments, useViewed } from './kept.ts';
-import { useLook } from './look.ts';
+import { useLook, type View } from './look.ts';
 
-/** Tools end in quick succession. */
+/** Tools often end in quick succession, so wait a moment before reading. */
 const SETTLED_MS = 500;
 
 export function ChangesTab({ agent }: { agent: AgentRecord }) {
@@ -30,7 +31,7 @@ export function ChangesTab({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** Read again when a tool or a turn has ended. */
+/** Reads the changes again when a tool or a turn has ended. */
 function useReload(agent_id: string): () => void {
   const queries = useQueryClient();
   const { view } = useAgentLog(agent_id);
@@ -41,8 +42,8 @@ function useReload(agent_id: string): () => void {
     [view.turns, view.items],
   );
   const reload = () => {
-    void queries.invalidateQueries({ queryKey: ['changes', agent_id] });
-    void queries.invalidateQueries({ queryKey: ['change', agent_id] });
+    void queries.invalidateQueries({ queryKey: keys.changes(agent_id) });
+    void queries.invalidateQueries({ queryKey: keys.change(agent_id) });
   };
   const held = useRef(reload);
   held.current = reload;
@@ -62,7 +63,7 @@ interface ChangesProps {
 }
 
 function Changes({ agent, changes, busy, reload }: ChangesProps) {
-  const { git, branch, base, head, files, truncated } = changes;
+  const { git, head, files, truncated } = changes;
   const { file: asked } = useSearch({ from: '/app/agents/$agent_id/$tab' });
   const navigate = useNavigate({ from: '/agents/$agent_id/$tab' });
   const [comments, setComments] = useComments(agent.id);
@@ -70,24 +71,22 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   const [look, setLook] = useLook();
   const scroller = useRef<HTMLDivElement>(null);
   const list = comments?.list ?? [];
-  // A file that is asked for may be changed no more: then it says so.
+  // The file in the address may no longer be changed; then the diff says so.
   const path = asked ?? files[0]?.path;
-  const chosen = files.find((each) => each.path === path);
 
   const open = (next: string | undefined) => {
     void navigate({ search: (search) => ({ ...search, file: next }), resetScroll: false });
     scroller.current?.scrollTo({ top: 0 });
   };
-  const step = (direction: 1 | -1) => {
+  useStepKeys((direction) => {
     if (hunkBeside(scroller.current, direction)) return;
     const next = files[files.findIndex((each) => each.path === path) + direction];
     if (next) open(next.path);
-  };
-  useStepKeys(step);
+  });
 
   const refresh = (
     <IconButton
-      label="Read again"
+      label="Refresh"
       icon={<RefreshCw aria-hidden className={cx(busy && 'animate-spin')} />}
       onClick={reload}
     />
@@ -99,9 +98,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
     return (
       <>
         <div className="scroll-y flex-1">
-          <Empty title={git ? 'No changes yet.' : 'Not a git folder.'} cli={`git -C ${agent.workdir} status`}>
-            {refresh}
-          </Empty>
+          <NoChanges agent={agent} git={git} refresh={refresh} />
         </div>
         {bar}
       </>
@@ -109,39 +106,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   }
   return (
     <>
-      <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-3 py-1 text-muted">
-        <span>
-          {files.length}
-          {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
-        </span>
-        <Counts additions={sumOf(files, 'additions')} deletions={sumOf(files, 'deletions')} />
-        <span
-          className="min-w-0 truncate font-mono text-sm max-md:hidden"
-          title={`${branch ?? 'no branch'}, against ${base ?? 'nothing'}`}
-        >
-          {branch ?? 'no branch'}
-          {base && ` against ${base.slice(0, 8)}`}
-        </span>
-        <span className="ml-auto flex items-center gap-1">
-          {look.is_wide && (
-            <fieldset className="flex">
-              <legend className="sr-only">How the lines stand</legend>
-              {(['unified', 'split'] as const).map((view) => (
-                <Button
-                  key={view}
-                  look="quiet"
-                  aria-pressed={look.view === view}
-                  className={look.view === view ? 'bg-surface text-text!' : ''}
-                  onClick={() => setLook(view)}
-                >
-                  {view}
-                </Button>
-              ))}
-            </fieldset>
-          )}
-          {refresh}
-        </span>
-      </div>
+      <Toolbar changes={changes} look={look} onLook={setLook} refresh={refresh} />
       <div className="flex min-h-0 flex-1">
         <FileList
           files={files}
@@ -158,7 +123,7 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
               key={path}
               agent={agent}
               path={path}
-              listed={chosen}
+              listed={files.find((each) => each.path === path)}
               view={look.view}
               comments={list}
               onComments={setComments}
@@ -172,11 +137,70 @@ function Changes({ agent, changes, busy, reload }: ChangesProps) {
   );
 }
 
+function NoChanges({ agent, git, refresh }: { agent: AgentRecord; git: boolean; refresh: ReactNode }) {
+  const title = git
+    ? 'No changes yet. Files that the agent changes appear here.'
+    : 'This folder is not a git repository, so svc cannot show what changed.';
+  return (
+    <Empty title={title} cli={`git -C ${agent.workdir} status`}>
+      {refresh}
+    </Empty>
+  );
+}
+
+function Toolbar({
+  changes: { branch, base, files, truncated },
+  look,
+  onLook,
+  refresh,
+}: {
+  changes: ChangesProps['changes'];
+  look: { view: View; is_wide: boolean };
+  onLook: (view: View) => void;
+  refresh: ReactNode;
+}) {
+  return (
+    <div className="flex shrink-0 flex-wrap items-center gap-x-3 gap-y-1 border-line border-b px-3 py-1 text-muted">
+      <span>
+        {files.length}
+        {truncated && '+'} {files.length === 1 ? 'file' : 'files'}
+      </span>
+      <Counts additions={sumOf(files, 'additions')} deletions={sumOf(files, 'deletions')} />
+      <span
+        className="min-w-0 truncate font-mono text-sm max-md:hidden"
+        title={`${branch ?? 'no branch'}, compared with ${base ?? 'nothing'}`}
+      >
+        {branch ?? 'no branch'}
+        {base && ` compared with ${base.slice(0, 8)}`}
+      </span>
+      <span className="ml-auto flex items-center gap-1">
+        {look.is_wide && (
+          <fieldset className="flex">
+            <legend className="sr-only">Diff layout</legend>
+            {(['unified', 'split'] as const).map((view) => (
+              <Button
+                key={view}
+                look="quiet"
+                aria-pressed={look.view === view}
+                className={look.view === view ? 'bg-surface text-text!' : ''}
+                onClick={() => onLook(view)}
+              >
+                {view === 'split' ? 'Split' : 'Unified'}
+              </Button>
+            ))}
+          </fieldset>
+        )}
+        {refresh}
+      </span>
+    </div>
+  );
+}
+
 function sumOf(files: ChangesProps['changes']['files'], key: 'additions' | 'deletions'): number {
   return files.reduce((sum, file) => sum + (file[key] ?? 0), 0);
 }
 
-/** Scrolls to the next hunk of the file that is shown, or to the one before; false where there is none. */
+/** Scrolls to the next or previous hunk of the shown file; false if there is none. */
 function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
   if (!scroller) return false;
   const top = scroller.getBoundingClientRect().top;
@@ -190,5 +214,5 @@ function hunkBeside(scroller: HTMLElement | null, direction: 1 | -1): boolean {
   return true;
 }
 
-/** What stands above the lines and stays there. */
+/** The height of the sticky header above the lines. */
 const HEADER_PX = 40;

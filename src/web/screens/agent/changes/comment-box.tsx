@@ -1,4 +1,4 @@
-/** A comment on a line: being written, or waiting to be sent. */
+/** A comment on a line: a draft, or one that waits to be sent. */
 import { Pencil, Trash2 } from 'lucide-react';
 import { type KeyboardEvent, useState } from 'react';
 import { Button, IconButton } from '../../../ui/button.tsx';
@@ -8,7 +8,7 @@ import { MOD } from '../../../ui/keys.ts';
 import type { Comment } from './comments.ts';
 
 export interface CommentBoxProps {
-  /** Of the draft. */
+  /** The key of the draft. */
   name: string;
   line: number;
   before: string;
@@ -18,7 +18,7 @@ export interface CommentBoxProps {
 
 export function CommentBox({ name, line, before, onDone, onCancel }: CommentBoxProps) {
   const [draft, setDraft] = useDraft(`comment.${name}`);
-  // What was said before is there to be changed, unless its change was begun already.
+  // Editing starts from the saved comment, unless there is a draft.
   const [is_changed, setChanged] = useState(draft !== '');
   const text = is_changed ? draft : before;
   const write = (next: string) => {
@@ -61,21 +61,21 @@ export function CommentBox({ name, line, before, onDone, onCancel }: CommentBoxP
   );
 }
 
-export interface SaidCommentProps {
+export interface CommentViewProps {
   comment: Comment;
   note?: string;
   onEdit?: () => void;
   onDelete: () => void;
 }
 
-export function SaidComment({ comment, note, onEdit, onDelete }: SaidCommentProps) {
+export function CommentView({ comment, note, onEdit, onDelete }: CommentViewProps) {
   return (
     <div className="flex items-start gap-2 border-line border-y bg-surface px-3 py-2 font-sans text-base">
       <div className="min-w-0 flex-1">
         {note && <p className="text-muted text-sm">{note}</p>}
         <p className="whitespace-pre-wrap break-words">{comment.text}</p>
       </div>
-      {onEdit && <IconButton label="Change comment" icon={<Pencil aria-hidden />} onClick={onEdit} />}
+      {onEdit && <IconButton label="Edit comment" icon={<Pencil aria-hidden />} onClick={onEdit} />}
       <IconButton label="Delete comment" icon={<Trash2 aria-hidden />} onClick={onDelete} />
     </div>
   );

@@ -1,11 +1,11 @@
-/** Comments that wait, and the one prompt that they become. */
+/** The comments that wait to be sent; they become one prompt. */
 import { useMutation } from '@tanstack/react-query';
 import { Send } from 'lucide-react';
-import { call, wordsOf } from '../../../api/client.ts';
+import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
 import { Button } from '../../../ui/button.tsx';
-import { tell } from '../../../ui/toast.tsx';
+import { showToast } from '../../../ui/toast.tsx';
 import { type Comment, type Comments, promptOf } from './comments.ts';
 
 export interface CommentsBarProps {
@@ -27,7 +27,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
       }),
     onSuccess: ({ queued }) => {
       onChange([]);
-      tell(queued ? 'Comments wait for the turn that goes on' : 'Comments sent to the agent');
+      showToast(queued ? 'Comments queued until the current turn ends' : 'Comments sent to the agent');
     },
   });
   const why_not = reason(agent, is_offline);
@@ -54,7 +54,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
         ))}
       </span>
       <Button onClick={() => onChange([])} disabled={send.isPending}>
-        Discard
+        Discard comments
       </Button>
       <Button
         look="primary"
@@ -67,7 +67,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
       </Button>
       {(send.error || why_not) && (
         <p role="status" className="w-full text-sm">
-          {send.error ? <span className="text-failed">{wordsOf(send.error)}</span> : why_not}
+          {send.error ? <span className="text-failed">{errorMessage(send.error)}</span> : why_not}
         </p>
       )}
     </section>
@@ -76,7 +76,7 @@ export function CommentsBar({ agent, comments, onChange, onOpen }: CommentsBarPr
 
 function reason({ protocol, status }: AgentRecord, is_offline: boolean): string | null {
   if (protocol !== 'acp')
-    return 'Only an agent that speaks ACP can be told something. The comments stay here.';
-  if (status !== 'running') return 'The agent does not run. The comments stay here until it does.';
-  return is_offline ? 'This browser is offline. The comments stay here.' : null;
+    return 'This agent does not speak ACP, so it takes no prompts. Your comments stay here.';
+  if (status !== 'running') return 'The agent is not running. Start it to send your comments.';
+  return is_offline ? 'You are offline. Your comments stay here until you can send them.' : null;
 }

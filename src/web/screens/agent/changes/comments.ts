@@ -1,16 +1,16 @@
-/** Comments on lines of a change, until they go to the agent as one prompt (pure). */
+/** Comments on lines of a diff, until they are sent to the agent as one prompt (pure). */
 import type { Place } from './parsed.ts';
 
 export interface Comment extends Place {
   readonly path: string;
-  /** The line itself, as it was commented on. */
+  /** The text of the line at the time of the comment. */
   readonly code: string;
   readonly text: string;
 }
 
 export interface Comments {
   readonly list: readonly Comment[];
-  /** Of sending them: the same until they change. */
+  /** The idempotency key for sending them; it changes with the comments. */
   readonly key: string;
 }
 
@@ -18,7 +18,7 @@ export function isAt(comment: Comment, path: string, { side, line }: Place): boo
   return comment.path === path && comment.side === side && comment.line === line;
 }
 
-/** One comment for each line; without words there is none. */
+/** Replaces the comment on a line; an empty text removes it. */
 export function withComment(list: readonly Comment[], comment: Comment): Comment[] {
   const others = list.filter((one) => !isAt(one, comment.path, comment));
   const text = comment.text.trim();
@@ -30,7 +30,7 @@ function inOrder(a: Comment, b: Comment): number {
   return a.line - b.line || (a.side === b.side ? 0 : a.side === 'old' ? -1 : 1);
 }
 
-/** What the agent is told. */
+/** The prompt for the agent. */
 export function promptOf(list: readonly Comment[]): string {
   const what = list.length === 1 ? 'A comment' : `${list.length} comments`;
   const each = list.map(({ path, line, side, code, text }) => {
@@ -40,7 +40,7 @@ export function promptOf(list: readonly Comment[]): string {
   return [`${what} on your changes:`, ...each].join('\n\n');
 }
 
-/** What a browser kept, whatever became of it. */
+/** Parses stored comments; null if they are malformed. */
 export function commentsIn(text: string | null): Comments | null {
   if (text === null) return null;
   try {
@@ -55,7 +55,7 @@ export function commentsIn(text: string | null): Comments | null {
 function isComment(value: unknown): value is Comment {
   const { path, side, line, code, text } = (value ?? {}) as Partial<Record<keyof Comment, unknown>>;
   return (
-    [path, code, text].every((word) => typeof word === 'string') &&
+    [path, code, text].every((field) => typeof field === 'string') &&
     (side === 'old' || side === 'new') &&
     Number.isInteger(line)
   );

@@ -1,4 +1,4 @@
-/** Lines that came and lines that went; null: it is no text. */
+/** The numbers of added and removed lines; null for a binary file. */
 export function Counts({ additions, deletions }: { additions: number | null; deletions: number | null }) {
   if (additions === null && deletions === null) return <span className="text-muted">binary</span>;
   return (

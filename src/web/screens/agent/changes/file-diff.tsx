@@ -1,4 +1,4 @@
-/** The lines of one file that differ. A line's number opens a comment on it. */
+/** The diff of one file. A click on a line number opens a comment. */
 import 'react-diff-view/style/index.css';
 import './diff.css';
 import { useQuery } from '@tanstack/react-query';
@@ -10,7 +10,7 @@ import { type AgentRecord, changeQuery } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { Reading } from '../../../ui/states.tsx';
 import { save } from '../output/save.ts';
-import { CommentBox, SaidComment } from './comment-box.tsx';
+import { CommentBox, CommentView } from './comment-box.tsx';
 import { type Comment, isAt, withComment } from './comments.ts';
 import { Counts } from './counts.tsx';
 import type { View } from './look.ts';
@@ -28,12 +28,12 @@ import { useTokens } from './tokens.ts';
 export interface FileDiffProps {
   agent: AgentRecord;
   path: string;
-  /** As the list of files has it; none where it is changed no more. */
+  /** Its entry in the list of files; undefined if it is no longer changed. */
   listed: ChangedFile | undefined;
   view: View;
   comments: readonly Comment[];
   onComments: (list: readonly Comment[]) => void;
-  /** To the list, where it is not beside. */
+  /** Returns to the list of files on narrow screens. */
   onBack: () => void;
 }
 
@@ -77,9 +77,9 @@ function Lines({ change, ...props }: FileDiffProps & { change: FileChange }) {
 }
 
 const why_not = {
-  binary: 'This file is no text.',
-  same: 'No line of this file differs.',
-  large: 'There is too much of it to be shown here.',
+  binary: 'This is a binary file.',
+  same: 'No line of this file has changed.',
+  large: 'This diff is too large to show. Download it to see all of it.',
 };
 
 function NoLines({ type, change }: { type: keyof typeof why_not; change: FileChange }) {
@@ -111,54 +111,38 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
     setOpen(null);
   };
   const tokens = useTokens(path, hunks, lines);
+  const widgetOf = (place: Place, code: string): ReactNode => {
+    const saved = mine.find((comment) => isAt(comment, path, place));
+    if (open !== null && open.side === place.side && open.line === place.line) {
+      return (
+        <CommentBox
+          name={`${agent.id}.${path}.${place.side}${place.line}`}
+          line={place.line}
+          before={saved?.text ?? ''}
+          onDone={(text) => put(place, code, text)}
+          onCancel={() => setOpen(null)}
+        />
+      );
+    }
+    return (
+      saved && (
+        <CommentView comment={saved} onEdit={() => setOpen(place)} onDelete={() => put(place, code, '')} />
+      )
+    );
+  };
   const widgets: Record<string, ReactNode> = {};
   for (const place of [...mine, ...(open ? [open] : [])]) {
     const change = changeAt(hunks, place);
-    if (!change) continue;
-    const said = mine.find((comment) => isAt(comment, path, place));
-    const is_open = open !== null && open.side === place.side && open.line === place.line;
-    widgets[getChangeKey(change)] = is_open ? (
-      <CommentBox
-        name={`${agent.id}.${path}.${place.side}${place.line}`}
-        line={place.line}
-        before={said?.text ?? ''}
-        onDone={(text) => put(place, change.content, text)}
-        onCancel={() => setOpen(null)}
-      />
-    ) : (
-      said && (
-        <SaidComment
-          comment={said}
-          onEdit={() => setOpen(place)}
-          onDelete={() => put(place, change.content, '')}
-        />
-      )
-    );
+    if (change) widgets[getChangeKey(change)] = widgetOf(place, change.content);
   }
   const lost = mine.filter((comment) => !changeAt(hunks, comment));
-  const renderGutter: RenderGutter = ({ change, side, renderDefault }) => {
-    const place = placeOf(change);
-    if (place.side !== side) return renderDefault();
-    const removed = side === 'old' ? 'removed ' : '';
-    return (
-      <button
-        type="button"
-        aria-label={`Comment on ${removed}line ${place.line}`}
-        title="Comment"
-        onClick={() => setOpen(place)}
-        className="block min-h-6 w-full text-right hover:underline"
-      >
-        {place.line}
-      </button>
-    );
-  };
   return (
     <>
       {lost.map((comment) => (
-        <SaidComment
+        <CommentView
           key={`${comment.side}${comment.line}`}
           comment={comment}
-          note={`on line ${comment.line}, which is not among the changes any more`}
+          note={`on line ${comment.line}, which is no longer part of the diff`}
           onDelete={() => onComments(withComment(comments, { ...comment, text: '' }))}
         />
       ))}
@@ -168,7 +152,7 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
         hunks={hunks}
         widgets={widgets}
         tokens={tokens}
-        renderGutter={renderGutter}
+        renderGutter={gutter(setOpen)}
         optimizeSelection={view === 'split'}
       >
         {(all) =>
@@ -184,6 +168,26 @@ function Hunks({ agent, path, view, comments, onComments, hunks: plain, lines, s
       </Diff>
     </>
   );
+}
+
+/** Line numbers that open a comment. */
+function gutter(onOpen: (place: Place) => void): RenderGutter {
+  return ({ change, side, renderDefault }) => {
+    const place = placeOf(change);
+    if (place.side !== side) return renderDefault();
+    const removed = side === 'old' ? 'removed ' : '';
+    return (
+      <button
+        type="button"
+        aria-label={`Comment on ${removed}line ${place.line}`}
+        title="Comment"
+        onClick={() => onOpen(place)}
+        className="block min-h-6 w-full text-right hover:underline"
+      >
+        {place.line}
+      </button>
+    );
+  };
 }
 
 function typeOf(status: FileChange['status']): 'add' | 'delete' | 'modify' {

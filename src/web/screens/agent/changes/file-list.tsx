@@ -1,4 +1,4 @@
-/** The files that differ, in their folders. What somebody has looked at is marked, until it changes again. */
+/** The changed files as a tree. Files can be marked as viewed; the mark goes when the file changes again. */
 import { ChevronDown, ChevronRight, MessageSquare } from 'lucide-react';
 import { useMemo, useState } from 'react';
 import { cx } from '../../../ui/cx.ts';
@@ -49,7 +49,7 @@ export function FileList({ files, truncated, chosen, viewed, comments, onOpen, c
   return (
     <nav aria-label="Changed files" className={cx('scroll-y shrink-0 border-line md:border-r', className)}>
       <ul>{show(tree, 0)}</ul>
-      {truncated && <p className="px-3 py-2 text-muted">More files differ than are listed here.</p>}
+      {truncated && <p className="px-3 py-2 text-muted">There are more changed files than listed here.</p>}
     </nav>
   );
 }
@@ -60,7 +60,7 @@ function toggled(set: ReadonlySet<string>, one: string): Set<string> {
   return next;
 }
 
-/** So much further in for each folder; deeper ones stand no further in. */
+/** The indentation by depth; deeper folders have the last one. */
 const INDENT = ['', 'ml-3', 'ml-6', 'ml-9', 'ml-12'];
 const indentOf = (depth: number) => INDENT[Math.min(depth, INDENT.length - 1)]!;
 

@@ -1,4 +1,4 @@
-/** What one person noted about an agent's changes, in this browser: comments that wait, and files that were looked at. */
+/** A user's unsent comments and viewed marks on an agent's changes, stored in the browser. */
 import { useCallback, useSyncExternalStore } from 'react';
 import { newKey } from '../../../api/client.ts';
 import { useSession } from '../../../api/session.ts';
@@ -7,7 +7,7 @@ import { isViewed, type Viewed, viewedIn, withViewed } from './viewed.ts';
 
 const listeners = new Set<() => void>();
 
-function useKept(kind: string, agent_id: string): [string | null, (text: string | null) => void] {
+function useStored(kind: string, agent_id: string): [string | null, (text: string | null) => void] {
   const user = useSession()?.user.id ?? '';
   const place = `svc.${kind}.${user}.${agent_id}`;
   const text = useSyncExternalStore(subscribe, () => localStorage.getItem(place));
@@ -32,18 +32,18 @@ function subscribe(listener: () => void): () => void {
 }
 
 export function useComments(agent_id: string): [Comments | null, (list: readonly Comment[]) => void] {
-  const [text, set] = useKept('comments', agent_id);
+  const [text, set] = useStored('comments', agent_id);
   const change = (list: readonly Comment[]) =>
     set(list.length === 0 ? null : JSON.stringify({ list, key: newKey() } satisfies Comments));
   return [commentsIn(text), change];
 }
 
-/** Marks hold for a state of the branch, and for as long as a file does not change any more. */
+/** Viewed marks are valid for one head commit, and until the file changes. */
 export function useViewed(
   agent_id: string,
   head: string | null,
 ): { is: (file: Viewed) => boolean; set: (file: Viewed, viewed: boolean) => void } {
-  const [text, setText] = useKept('viewed', agent_id);
+  const [text, setText] = useStored('viewed', agent_id);
   const marks = viewedIn(text, head);
   return {
     is: (file) => isViewed(marks, file),

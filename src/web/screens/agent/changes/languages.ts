@@ -1,6 +1,6 @@
-/** In which language a file is written, by its name (pure). */
+/** The language of a file, by its name (pure). */
 
-/** By the ending of the name, or the whole name; the names of languages are Prism's. */
+/** File extensions and whole file names; the languages have Prism's names. */
 const languages = {
   bash: ['sh', 'bash', 'zsh', '.bashrc', '.profile', '.zshrc'],
   c: ['c', 'h'],
@@ -42,7 +42,7 @@ const by_ending = new Map(
   ),
 );
 
-/** Null: it is none that has colours. */
+/** Null: there is no syntax highlighting for this file. */
 export function languageOf(path: string): Language | null {
   const name = path.slice(path.lastIndexOf('/') + 1).toLowerCase();
   return by_ending.get(name) ?? by_ending.get(name.slice(name.lastIndexOf('.') + 1)) ?? null;

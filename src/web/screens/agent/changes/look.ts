@@ -1,4 +1,4 @@
-/** Whether old and new lines stand below each other or side by side; the latter only where there is room for it. */
+/** The diff layout: unified, or split on screens that are wide enough. */
 import { useState, useSyncExternalStore } from 'react';
 
 export type View = 'unified' | 'split';

@@ -1,12 +1,12 @@
 /**
- * A worker that names the words of code: keywords, strings, comments. What a grammar makes of lines that an agent wrote may
- * take for ever, so it is not the page that waits for it.
+ * A worker for syntax highlighting. A grammar may take unbounded time on an agent's text, so it runs outside the page and
+ * can be terminated.
  */
 import { refractor, type Syntax } from 'refractor/core';
 import type { Language } from './languages.ts';
-import type { Named, ToName } from './tokens.ts';
+import type { Highlighted, HighlightRequest } from './tokens.ts';
 
-/** Loaded when a file in that language is shown. */
+/** Each grammar is loaded when a file in its language is shown. */
 const grammars: Record<Language, () => Promise<{ default: Syntax }>> = {
   bash: () => import('refractor/bash'),
   c: () => import('refractor/c'),
@@ -40,7 +40,7 @@ const grammars: Record<Language, () => Promise<{ default: Syntax }>> = {
   yaml: () => import('refractor/yaml'),
 };
 
-addEventListener('message', async ({ data: { language, texts } }: MessageEvent<ToName>) => {
+addEventListener('message', async ({ data: { language, texts } }: MessageEvent<HighlightRequest>) => {
   refractor.register((await grammars[language]()).default);
-  postMessage(texts.map((text) => refractor.highlight(text, language).children) satisfies Named);
+  postMessage(texts.map((text) => refractor.highlight(text, language).children) satisfies Highlighted);
 });

@@ -5,15 +5,15 @@ import type { Answered } from '../../../api/client.ts';
 export type FileChange = Answered<'getChange'>;
 export type ChangedFile = Answered<'getChanges'>['files'][number];
 
-/** Tables of more lines make a page slow. */
+/** Longer tables make the page slow. */
 const LINES_MAX = 3_000;
-/** Longer lines are no source that people read. */
+/** Longer lines are not code that people read. */
 const LINE_CHARS_MAX = 5_000;
 
 export type Parsed =
   | { readonly type: 'hunks'; readonly hunks: Hunk[]; readonly lines: number }
   | { readonly type: 'binary' }
-  /** Nothing of its text differs. */
+  /** The text is unchanged. */
   | { readonly type: 'same' }
   | { readonly type: 'large' };
 
@@ -24,7 +24,7 @@ export function parsed({ diff, truncated, additions }: FileChange): Parsed {
   try {
     hunks = parser.parse(diff).flatMap((file) => file.hunks);
   } catch {
-    // Whatever it is, it is no diff that this page can show.
+    // Not a diff that this page can show.
     return { type: 'large' };
   }
   if (hunks.length === 0) return { type: 'same' };
@@ -42,7 +42,7 @@ function isLarge(diff: string): boolean {
   return diff.length - begin > LINE_CHARS_MAX;
 }
 
-/** Lines that went and lines that came in their place, in pairs: side by side they stand in one row. */
+/** Pairs removed lines with the added lines that replace them, for the rows of a split diff. */
 export function paired(hunks: readonly Hunk[]): Hunk[] {
   return hunks.map((hunk) => ({ ...hunk, changes: pairs(hunk.changes) }));
 }
@@ -76,7 +76,7 @@ export interface Place {
   readonly line: number;
 }
 
-/** Where a line of a diff stands: in the file as it is now, or, where it was taken out, as it was. */
+/** The place of a diff line: in the new file, or in the old file for a removed line. */
 export function placeOf(change: Change): Place {
   if (change.type === 'normal') return { side: 'new', line: change.newLineNumber };
   return { side: change.type === 'delete' ? 'old' : 'new', line: change.lineNumber };

@@ -1,23 +1,23 @@
-/** What differs within the lines of a diff, and what the words of its language are. */
+/** Marks the changed parts within lines of a diff, and highlights its syntax. */
 import type { Hunk } from 'gitdiff-parser';
 import { useEffect, useMemo, useState } from 'react';
 import { type HunkTokens, markEdits, type TokenNode, tokenize } from 'react-diff-view';
 import { type Language, languageOf } from './languages.ts';
 
-/** Comparing words within lines is slow. */
+/** Marking changes within lines is slow, so longer diffs go without it. */
 const LINES_MAX = 1_000;
-/** A grammar that takes longer over what an agent wrote is not waited for. */
-const NAMING_MS_MAX = 5_000;
+/** A worker that takes longer is terminated, and the diff stays without colours. */
+const HIGHLIGHT_MS_MAX = 5_000;
 
-export interface ToName {
+export interface HighlightRequest {
   language: Language;
   /** The old and the new lines. */
   texts: string[];
 }
-/** For each text its nodes: words with their names, and what is between them. */
-export type Named = TokenNode[][];
+/** The highlighted nodes of each text. */
+export type Highlighted = TokenNode[][];
 
-/** Null where there are too many lines. `hunks` must stay the same array while they are the same lines. */
+/** Null for too many lines. `hunks` must be the same array while its lines are the same. */
 export function useTokens(path: string, hunks: Hunk[], lines: number): HunkTokens | null {
   const few = lines <= LINES_MAX;
   const language = languageOf(path);
@@ -26,8 +26,8 @@ export function useTokens(path: string, hunks: Hunk[], lines: number): HunkToken
   useEffect(() => {
     if (!plain || language === null) return;
     const { texts, tokens } = plain;
-    return name({ language, texts }, (named) => {
-      const nodes = new Map(texts.map((text, at) => [text, named[at] ?? []]));
+    return highlight({ language, texts }, (highlighted) => {
+      const nodes = new Map(texts.map((text, at) => [text, highlighted[at] ?? []]));
       setColoured({ of: tokens, tokens: tokensOf(hunks, (text) => nodes.get(text) ?? []) });
     });
   }, [hunks, plain, language]);
@@ -37,11 +37,11 @@ export function useTokens(path: string, hunks: Hunk[], lines: number): HunkToken
 
 function tokensOf(hunks: Hunk[], highlight: (text: string) => TokenNode[]): HunkTokens {
   const enhancers = [markEdits(hunks, { type: 'block' })];
-  // The library was made for a `highlight` that answers the nodes alone.
+  // The library expects a `highlight` that returns only the nodes.
   return tokenize(hunks, { enhancers, highlight: true, language: '', refractor: { highlight } as never });
 }
 
-/** Without names, and the texts that want them. */
+/** Tokens without highlighting, and the texts to highlight. */
 function plainTokens(hunks: Hunk[]): { tokens: HunkTokens; texts: string[] } {
   const texts: string[] = [];
   const tokens = tokensOf(hunks, (text) => {
@@ -51,19 +51,19 @@ function plainTokens(hunks: Hunk[]): { tokens: HunkTokens; texts: string[] } {
   return { tokens, texts };
 }
 
-/** Answers what ends it. */
-function name(what: ToName, onNamed: (named: Named) => void): () => void {
+/** Highlights in a worker. Returns a function that terminates it. */
+function highlight(request: HighlightRequest, onDone: (highlighted: Highlighted) => void): () => void {
   const worker = new Worker(new URL('./naming.ts', import.meta.url), { type: 'module', name: 'svc-naming' });
   const end = () => {
     clearTimeout(late);
     worker.terminate();
   };
-  const late = setTimeout(end, NAMING_MS_MAX);
+  const late = setTimeout(end, HIGHLIGHT_MS_MAX);
   worker.onerror = end;
-  worker.onmessage = ({ data }: MessageEvent<Named>) => {
+  worker.onmessage = ({ data }: MessageEvent<Highlighted>) => {
     end();
-    onNamed(data);
+    onDone(data);
   };
-  worker.postMessage(what);
+  worker.postMessage(request);
   return end;
 }

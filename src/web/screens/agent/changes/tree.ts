@@ -1,10 +1,10 @@
-/** Changed files by their folders. Pure. */
+/** Changed files as a tree of folders. Pure. */
 import type { ChangedFile } from './parsed.ts';
 
 export interface Folder {
-  /** From the folder above; `src/web` where nothing else differs in `src`. */
+  /** Relative to the parent; `src/web` if nothing else in `src` changed. */
   name: string;
-  /** From the agent's folder. */
+  /** Relative to the agent's folder. */
   path: string;
   children: (Folder | ChangedFile)[];
 }
@@ -13,7 +13,7 @@ export function isFolder(node: Folder | ChangedFile): node is Folder {
   return 'children' in node;
 }
 
-/** `files` by path; the tree has them in the same order. */
+/** `files` must be sorted by path; the tree keeps their order. */
 export function treeOf(files: readonly ChangedFile[]): (Folder | ChangedFile)[] {
   const root: Folder = { name: '', path: '', children: [] };
   for (const file of files) {
@@ -34,7 +34,7 @@ export function treeOf(files: readonly ChangedFile[]): (Folder | ChangedFile)[] 
   return root.children.map(joined);
 }
 
-/** A folder that holds one folder and nothing else is one row with it. */
+/** Joins a folder that contains only one folder with it. */
 function joined(node: Folder | ChangedFile): Folder | ChangedFile {
   if (!isFolder(node)) return node;
   const children = node.children.map(joined);

@@ -1,4 +1,4 @@
-/** Marks of files that somebody has looked at (pure). A mark falls when the file changes again. */
+/** Viewed marks of files (pure). A mark is removed when the file changes again. */
 
 export interface Viewed {
   readonly path: string;

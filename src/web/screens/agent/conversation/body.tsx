@@ -1,4 +1,4 @@
-/** What a message holds: text as Markdown, and whatever else was put into it. Nothing of it is loaded from elsewhere. */
+/** The content of a message: text as Markdown, and other parts. Nothing is loaded from other hosts. */
 import { File } from 'lucide-react';
 import type { Body, Part } from '../../../../acp/transcript/parts.ts';
 import { CodeBlock } from '../../../prose/code.tsx';
@@ -12,20 +12,20 @@ export function BodyView({ body, grows }: { body: Body; grows: boolean }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: parts never change places
         <PartView key={at} part={part} grows={grows && at === body.parts.length - 1} />
       ))}
-      {body.cut > 0 && <p className="text-muted">{body.cut} more characters are not shown.</p>}
+      {body.cut > 0 && <p className="text-muted">{body.cut} more characters not shown.</p>}
     </>
   );
 }
 
-/** Pictures that a browser draws and does nothing else with. */
-const drawn = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
+/** Image types that cannot contain scripts. */
+const shown_images = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 
 export function PartView({ part, grows = false }: { part: Part; grows?: boolean }) {
   switch (part.type) {
     case 'text':
       return <Prose text={part.text} grows={grows} />;
     case 'image':
-      if (part.data !== null && drawn.includes(part.mime_type)) {
+      if (part.data !== null && shown_images.includes(part.mime_type)) {
         return (
           <img
             src={`data:${part.mime_type};base64,${part.data}`}
@@ -34,14 +34,14 @@ export function PartView({ part, grows = false }: { part: Part; grows?: boolean 
           />
         );
       }
-      return <Elsewhere label={`picture (${part.mime_type})`} uri={part.uri} />;
+      return <ExternalPart label={`image (${part.mime_type})`} uri={part.uri} />;
     case 'audio':
-      return <Elsewhere label={`sound (${part.mime_type})`} uri={part.uri} />;
+      return <ExternalPart label={`audio (${part.mime_type})`} uri={part.uri} />;
     case 'link':
-      return <Elsewhere label={part.title ?? part.name} uri={part.uri} />;
+      return <ExternalPart label={part.title ?? part.name} uri={part.uri} />;
     case 'resource':
       return part.text === null ? (
-        <Elsewhere label={part.mime_type ?? 'file'} uri={part.uri} />
+        <ExternalPart label={part.mime_type ?? 'file'} uri={part.uri} />
       ) : (
         <CodeBlock text={part.text} language={part.uri} />
       );
@@ -50,7 +50,7 @@ export function PartView({ part, grows = false }: { part: Part; grows?: boolean 
   }
 }
 
-function Elsewhere({ label, uri }: { label: string; uri: string | null }) {
+function ExternalPart({ label, uri }: { label: string; uri: string | null }) {
   return (
     <p className="flex flex-wrap items-center gap-1">
       <File aria-hidden className="size-3.5 text-muted" />

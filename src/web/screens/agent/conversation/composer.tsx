@@ -1,9 +1,10 @@
-/** Where something is said to the agent. What is written stays until it is sent, whatever happens in between. */
+/** The prompt field. Its text is a draft until it is sent, and returns to the field if sending fails. */
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { SendHorizontal } from 'lucide-react';
 import { type KeyboardEvent, memo, useEffect, useId, useLayoutEffect, useRef, useState } from 'react';
 import { call, newKey } from '../../../api/client.ts';
+import { keys } from '../../../api/keys.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
@@ -14,20 +15,7 @@ import { useOnline } from '../../../ui/online.ts';
 import { Refused } from '../../../ui/states.tsx';
 import { useAgentAct } from '../../agents/actions.ts';
 import type { Suggestion } from './suggest.ts';
-import { SuggestionList, useOffer } from './suggestions.tsx';
-
-interface Said {
-  text: string;
-  key: string;
-}
-
-function saidOf(kept: string): Said | null {
-  try {
-    return kept === '' ? null : (JSON.parse(kept) as Said);
-  } catch {
-    return null;
-  }
-}
+import { SuggestionList, useSuggestions } from './suggestions.tsx';
 
 export const Composer = memo(function Composer({
   agent,
@@ -38,60 +26,168 @@ export const Composer = memo(function Composer({
   commands: readonly AvailableCommand[];
   onSent: () => void;
 }) {
-  const queries = useQueryClient();
   const id = useId();
   const online = useOnline();
-  const [text, setText] = useDraft(`prompt.${agent.id}`);
+  const { text, setText, send, is_sending, error } = usePrompt(agent.id, onSent);
+  const completion = useCompletion(agent.id, commands, text, setText);
+  const { suggestions, chosen } = completion;
+  const ready = agent.status === 'running' && online && text.trim() !== '';
+  const submit = () => {
+    if (ready && !is_sending) send();
+  };
+  return (
+    <form
+      className="relative flex flex-col gap-1"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      {suggestions && (
+        <SuggestionList
+          id={`${id}-suggestions`}
+          suggestions={suggestions}
+          chosen={chosen}
+          onChoose={completion.choose}
+        />
+      )}
+      <label htmlFor={id} className="sr-only">
+        Message to {agent.name}
+      </label>
+      <div className="flex items-end gap-2">
+        <textarea
+          id={id}
+          rows={1}
+          value={text}
+          dir="auto"
+          placeholder={`Prompt…   ${commands.length > 0 ? '/ for commands, ' : ''}@ for files`}
+          aria-autocomplete="list"
+          aria-controls={suggestions ? `${id}-suggestions` : undefined}
+          aria-activedescendant={suggestions ? `${id}-suggestions-${chosen}` : undefined}
+          aria-describedby={`${id}-hint`}
+          className={cx(inputClass, 'max-h-48 min-h-9 resize-none text-prose [field-sizing:content]')}
+          {...completion.field}
+          onKeyDown={(event) => {
+            if (event.nativeEvent.isComposing) return;
+            if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
+              event.preventDefault();
+              submit();
+            } else completion.onKeyDown(event);
+          }}
+        />
+        <Button
+          type="submit"
+          look="primary"
+          busy={is_sending}
+          disabled={!ready}
+          icon={<SendHorizontal aria-hidden />}
+          title={`Send (${MOD}+Enter)`}
+        >
+          {is_sending ? 'Sending…' : 'Send'}
+        </Button>
+      </div>
+      <Hint id={`${id}-hint`} agent={agent} online={online} />
+      <Refused error={error} />
+    </form>
+  );
+});
+
+function Hint({ id, agent, online }: { id: string; agent: AgentRecord; online: boolean }) {
   const act = useAgentAct(agent);
   const running = agent.status === 'running';
+  return (
+    <p id={id} className="flex flex-wrap items-center gap-x-2 text-muted text-sm md:min-h-5">
+      {!online && <span>You are offline. Your prompt is kept until you can send it.</span>}
+      {online && !running && (
+        <>
+          <span>{agent.name} is not running.</span>
+          <button
+            type="button"
+            disabled={act.isPending}
+            onClick={() => act.mutate('start')}
+            className="tap font-medium text-text underline"
+          >
+            {act.isPending || agent.activity === 'starting' ? 'Starting…' : 'Start'}
+          </button>
+        </>
+      )}
+      {online && running && <span className="max-md:hidden">{MOD}+Enter to send, Enter for a new line</span>}
+    </p>
+  );
+}
+
+interface Prompt {
+  text: string;
+  /** The idempotency key. */
+  key: string;
+}
+
+function parsePrompt(stored: string): Prompt | null {
+  try {
+    return stored === '' ? null : (JSON.parse(stored) as Prompt);
+  } catch {
+    return null;
+  }
+}
+
+function usePrompt(agent_id: string, onSent: () => void) {
+  const queries = useQueryClient();
+  const [text, setText] = useDraft(`prompt.${agent_id}`);
   const latest = useRef(text);
   latest.current = text;
-  // What is on its way leaves the field at once, and comes back to it when it does not arrive, also after a reload.
-  const [on_way, setOnWay] = useDraft(`prompt.${agent.id}.on-way`);
-  // The same words, tried again after a failure, are said once.
-  const failed = useRef<Said | null>(null);
-  const takeBack = (said: Said) => {
-    failed.current = said;
-    setOnWay('');
-    setText([said.text, latest.current].filter(Boolean).join('\n'));
+  // A prompt leaves the field when it is sent. If sending fails, it returns to the field, even after a reload.
+  const [in_flight, setInFlight] = useDraft(`prompt.${agent_id}.on-way`);
+  // Sending the same text again after a failure reuses its key.
+  const failed = useRef<Prompt | null>(null);
+  const restore = (prompt: Prompt) => {
+    failed.current = prompt;
+    setInFlight('');
+    setText([prompt.text, latest.current].filter(Boolean).join('\n'));
   };
-  const send = useMutation({
-    mutationFn: ({ text, key }: Said) =>
-      call('promptAgent', { params: { agent_id: agent.id }, body: { text }, idempotency_key: key }),
+  const sending = useMutation({
+    mutationFn: ({ text, key }: Prompt) =>
+      call('promptAgent', { params: { agent_id }, body: { text }, idempotency_key: key }),
     onSuccess: () => {
       failed.current = null;
-      setOnWay('');
-      void queries.invalidateQueries({ queryKey: ['prompts', agent.id] });
+      setInFlight('');
+      void queries.invalidateQueries({ queryKey: keys.prompts(agent_id) });
       onSent();
     },
-    onError: (_, said) => takeBack(said),
+    onError: (_, prompt) => restore(prompt),
   });
-  const left = useRef(on_way);
+  const left = useRef(in_flight);
   useEffect(() => {
-    const said = saidOf(left.current);
+    const prompt = parsePrompt(left.current);
     left.current = '';
-    if (said) takeBack(said);
+    if (prompt) restore(prompt);
   });
-  const may = running && online && text.trim() !== '';
-  const submit = () => {
-    if (!may || send.isPending) return;
-    const said = failed.current?.text === text ? failed.current : { text, key: newKey() };
-    setOnWay(JSON.stringify(said));
+  const send = () => {
+    const prompt = failed.current?.text === text ? failed.current : { text, key: newKey() };
+    setInFlight(JSON.stringify(prompt));
     setText('');
-    send.mutate(said);
+    sending.mutate(prompt);
   };
+  return { text, setText, send, is_sending: sending.isPending, error: sending.error };
+}
 
-  const field = useRef<HTMLTextAreaElement>(null);
-  // Null: nothing is to be offered, because nothing is written or somebody has closed the list.
+/** Suggestions at the caret: `field` has the props of the text area, and `onKeyDown` handles the keys of the list. */
+function useCompletion(
+  agent_id: string,
+  commands: readonly AvailableCommand[],
+  text: string,
+  setText: (text: string) => void,
+) {
+  const ref = useRef<HTMLTextAreaElement>(null);
+  // Null: no suggestions, because the field is not being edited or the user has closed the list.
   const [caret, setCaret] = useState<number | null>(null);
   const [at, setAt] = useState(0);
-  const offer = useOffer(agent.id, commands, text, caret);
-  const options = offer?.options ?? [];
+  const suggestions = useSuggestions(agent_id, commands, text, caret);
+  const options = suggestions?.options ?? [];
   const chosen = Math.min(at, options.length - 1);
   const moved = useRef<number | null>(null);
   useLayoutEffect(() => {
     if (moved.current === null) return;
-    field.current?.setSelectionRange(moved.current, moved.current);
+    ref.current?.setSelectionRange(moved.current, moved.current);
     moved.current = null;
   });
   const choose = (one: Suggestion) => {
@@ -101,13 +197,7 @@ export const Composer = memo(function Composer({
     moved.current = one.caret;
   };
   const onKeyDown = (event: KeyboardEvent) => {
-    if (event.nativeEvent.isComposing) return;
-    if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) {
-      event.preventDefault();
-      submit();
-      return;
-    }
-    if (!offer) return;
+    if (!suggestions) return;
     const steps: Record<string, () => void> = {
       ArrowDown: () => setAt((chosen + 1) % options.length),
       ArrowUp: () => setAt((chosen - 1 + options.length) % options.length),
@@ -121,74 +211,17 @@ export const Composer = memo(function Composer({
     event.stopPropagation();
     step();
   };
-
-  return (
-    <form
-      className="relative flex flex-col gap-1"
-      onSubmit={(event) => {
-        event.preventDefault();
-        submit();
-      }}
-    >
-      {offer && <SuggestionList id={`${id}-offer`} offer={offer} chosen={chosen} onChoose={choose} />}
-      <label htmlFor={id} className="sr-only">
-        Message to {agent.name}
-      </label>
-      <div className="flex items-end gap-2">
-        <textarea
-          id={id}
-          ref={field}
-          rows={1}
-          value={text}
-          dir="auto"
-          placeholder={`Message…   ${commands.length > 0 ? '/ for commands, ' : ''}@ for files`}
-          onChange={(event) => {
-            setText(event.target.value);
-            setCaret(event.target.selectionStart);
-            setAt(0);
-          }}
-          onKeyDown={onKeyDown}
-          onSelect={({ currentTarget }) => {
-            if (caret !== null) setCaret(currentTarget.selectionStart);
-          }}
-          onBlur={() => setCaret(null)}
-          aria-autocomplete="list"
-          aria-controls={offer ? `${id}-offer` : undefined}
-          aria-activedescendant={offer ? `${id}-offer-${chosen}` : undefined}
-          aria-describedby={`${id}-why`}
-          className={cx(inputClass, 'max-h-48 min-h-9 resize-none text-prose [field-sizing:content]')}
-        />
-        <Button
-          type="submit"
-          look="primary"
-          busy={send.isPending}
-          disabled={!may}
-          icon={<SendHorizontal aria-hidden />}
-          title={`Send (${MOD}+Enter)`}
-        >
-          {send.isPending ? 'Sending…' : 'Send'}
-        </Button>
-      </div>
-      <p id={`${id}-why`} className="flex flex-wrap items-center md:min-h-5 gap-x-2 text-muted text-sm">
-        {!online && <span>You are offline: this stays here until it can be sent.</span>}
-        {online && !running && (
-          <>
-            <span>{agent.name} is not running.</span>
-            <button
-              type="button"
-              disabled={act.isPending}
-              onClick={() => act.mutate('start')}
-              className="tap font-medium text-text underline"
-            >
-              {act.isPending || agent.activity === 'starting' ? 'Starting…' : 'Start'}
-            </button>
-          </>
-        )}
-        {online && running && (
-          <span className="max-md:hidden">{MOD}+Enter sends, Enter begins a new line</span>
-        )}
-      </p>
-      <Refused error={send.error} />
-    </form>
-  );
-});
+  const field = {
+    ref,
+    onChange: ({ target }: { target: HTMLTextAreaElement }) => {
+      setText(target.value);
+      setCaret(target.selectionStart);
+      setAt(0);
+    },
+    onSelect: ({ currentTarget }: { currentTarget: HTMLTextAreaElement }) => {
+      if (caret !== null) setCaret(currentTarget.selectionStart);
+    },
+    onBlur: () => setCaret(null),
+  };
+  return { suggestions, chosen, choose, onKeyDown, field };
+}

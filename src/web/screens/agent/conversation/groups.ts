@@ -57,7 +57,7 @@ function headBefore(items: readonly Item[], start: number, id: string): Delegati
   return null;
 }
 
-/** Its head is no longer on the page. */
+/** A stand-in for a head that is no longer on the page. */
 function lostHead(id: string, { key, seq, ts, turn }: Item): Delegation {
   return {
     ...{ kind: 'delegation', key: `${key} ${id}`, seq, ts, turn, subagent: null },

@@ -1,4 +1,4 @@
-/** The conversation as it scrolls: the rows in the window, the way back to what is live, and links to events. */
+/** The scrolling conversation: the rows in the window, a button to the latest row, and links to events. */
 import { useNavigate, useRouterState } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
 import { type ReactNode, type RefObject, useEffect, useMemo, useRef, useState } from 'react';
@@ -20,9 +20,9 @@ export function TranscriptList({
 }: {
   view: View;
   agent: AgentRecord;
-  /** Stands after the last item. */
+  /** Shown after the last item. */
   end: ReactNode;
-  /** Is given the way to the end. */
+  /** Set to a function that scrolls to the end. */
   toEnd: RefObject<(() => void) | null>;
 }) {
   const { items, left_out } = view;
@@ -45,7 +45,7 @@ export function TranscriptList({
         role="log"
         aria-live="off"
         aria-label="Conversation"
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be in reach of the keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
         tabIndex={0}
         className="scroll-y h-full"
       >
@@ -55,7 +55,7 @@ export function TranscriptList({
               Earlier
             </Edge>
           ) : (
-            left_out > 0 && <p className="text-muted">Earlier items are in Events.</p>
+            left_out > 0 && <p className="text-muted">Earlier items are in the Events tab.</p>
           )}
           {rows.map((row) => (
             <RowBlock
@@ -81,14 +81,14 @@ export function TranscriptList({
           className="absolute bottom-3 left-1/2 min-w-32 -translate-x-1/2 rounded-full bg-raised shadow-overlay"
           icon={<ArrowDown aria-hidden />}
         >
-          {frame.news > 0 ? `${frame.news} new` : 'To the end'}
+          {frame.news > 0 ? `${frame.news} new` : 'Jump to latest'}
         </Button>
       )}
     </div>
   );
 }
 
-/** More comes in when it is seen; it is a button too. */
+/** Loads more rows when it scrolls into view; also a button. */
 function Edge({ onSight, children }: { onSight: () => void; children: ReactNode }) {
   const ref = useRef<HTMLButtonElement>(null);
   const latest = useRef(onSight);
@@ -107,7 +107,7 @@ function Edge({ onSight, children }: { onSight: () => void; children: ReactNode 
   );
 }
 
-/** The item that the address names: brought into sight once it is there. Answers the number of its first event. */
+/** Scrolls to the item in the page's address once it is loaded. Returns the number of its first event. */
 function useTarget(
   { items, last_seq }: View,
   { show, scroller }: ReturnType<typeof useWindow>,
@@ -130,7 +130,7 @@ function useTarget(
   return found !== null && found.wanted === wanted ? found.seq : null;
 }
 
-/** Where the address leads, a failure is shown and marked. */
+/** `n` and `p` put the next or previous failure into the address, which shows and marks it. */
 function useFailureKeys(items: readonly Item[], from: number | null): void {
   const navigate = useNavigate();
   useStepKeys((direction) => {

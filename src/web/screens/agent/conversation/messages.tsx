@@ -1,4 +1,4 @@
-/** What is said: by people, by the agent, and by the agent to itself. */
+/** Messages of the user and the agent, the agent's thoughts, and its plain output. */
 import { Brain, ChevronDown, ChevronRight, MessagesSquare } from 'lucide-react';
 import { type ReactNode, useState } from 'react';
 import type { Printed, Relayed, Spoken, UserMessage } from '../../../../acp/transcript/items.ts';
@@ -7,15 +7,13 @@ import { ScrollBox } from '../../../ui/scroll-box.tsx';
 import { BodyView } from './body.tsx';
 import { Took } from './took.tsx';
 
-export function Said({ item }: { item: UserMessage }) {
+export function UserPrompt({ item }: { item: UserMessage }) {
   return (
     <div className="rounded-lg bg-surface px-3 py-1.5">
-      <p className="font-medium text-muted text-sm">
-        {item.prompt_id === null ? 'Told to the agent' : 'You'}
-      </p>
+      <p className="font-medium text-muted text-sm">{item.prompt_id === null ? 'Prompt' : 'You'}</p>
       <BodyView body={item.body} grows={false} />
       {item.too_large !== null && (
-        <p className="text-muted">This prompt is too large to be shown ({item.too_large} bytes).</p>
+        <p className="text-muted">This prompt is too large to show ({item.too_large} bytes).</p>
       )}
     </div>
   );
@@ -25,7 +23,7 @@ export function Message({ item }: { item: Spoken }) {
   return <BodyView body={item.body} grows={item.ended_ts === null} />;
 }
 
-/** One line; whoever opens it keeps it open. */
+/** One line that opens on a click, and stays open. */
 function Folded({ line, children }: { line: ReactNode; children: () => ReactNode }) {
   const [open, setOpen] = useState(false);
   const Chevron = open ? ChevronDown : ChevronRight;
@@ -93,7 +91,7 @@ function party(name: string | null): string {
 
 export function PrintedLines({ item }: { item: Printed }) {
   return (
-    <Folded line={`printed ${item.lines} ${item.lines === 1 ? 'line' : 'lines'} beside the conversation`}>
+    <Folded line={`printed ${item.lines} ${item.lines === 1 ? 'line' : 'lines'} outside the conversation`}>
       {() => (
         <ScrollBox label="Lines" className="max-h-80 rounded bg-surface p-2">
           <pre className="w-max font-mono text-sm" dir="ltr">

@@ -1,4 +1,4 @@
-/** Lines about the conversation itself: how a turn or a process ended, what the service says, what nobody knows. */
+/** Lines about the conversation: how a turn or a process ended, notices of the service, and unknown updates. */
 import { CircleAlert, CircleX, Info } from 'lucide-react';
 import type { Notice, StatusChange, Stop, Unknown } from '../../../../acp/transcript/items.ts';
 import { visible } from '../../../../core/visible.ts';
@@ -59,7 +59,7 @@ export function UnknownRow({ item }: { item: Unknown }) {
         cut={item.raw.cut}
       />
       {item.too_large !== null && (
-        <p className="text-muted text-sm">Too large to be shown ({item.too_large} bytes).</p>
+        <p className="text-muted text-sm">Too large to show ({item.too_large} bytes).</p>
       )}
     </div>
   );

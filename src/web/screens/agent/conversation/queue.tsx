@@ -1,9 +1,10 @@
-/** What was said and waits for its turn: to be changed or taken back until then. */
+/** Queued prompts, which can be edited or removed until their turn begins. */
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { Pencil, X } from 'lucide-react';
 import { memo, useEffect, useId, useState } from 'react';
 import { bodyOf, textOf } from '../../../../acp/transcript/parts.ts';
 import { call, newKey } from '../../../api/client.ts';
+import { keys } from '../../../api/keys.ts';
 import { type AgentRecord, promptsQuery } from '../../../api/queries.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
@@ -11,29 +12,29 @@ import { Refused } from '../../../ui/states.tsx';
 
 const AGAIN_MS = 15_000;
 
-/** `turns`: changes whenever a prompt may have begun or ended. */
+/** `turns`: a text that changes whenever a turn may have begun or ended. */
 export const Queue = memo(function Queue({ agent, turns }: { agent: AgentRecord; turns: string }) {
   const queries = useQueryClient();
   const running = agent.status === 'running';
   const { data: prompts = [] } = useQuery({
     ...promptsQuery(agent.id),
-    // What others let wait is told by no stream.
+    // Prompts that other users queue are not part of any stream.
     refetchInterval: agent.activity === 'working' ? AGAIN_MS : false,
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: read again when one of these changes
   useEffect(() => {
-    void queries.invalidateQueries({ queryKey: ['prompts', agent.id] });
+    void queries.invalidateQueries({ queryKey: keys.prompts(agent.id) });
   }, [queries, agent.id, turns, running]);
   const [edited, setEdited] = useState<Edited | null>(null);
   const waiting: Edited[] = prompts
     .filter(({ state }) => state === 'queued')
     .map(({ id, content }) => ({ prompt_id: id, text: textOf(bodyOf(content)) }));
-  // What is being changed stays here, though its turn may have come meanwhile.
+  // A prompt that is being edited stays here, even if its turn has begun meanwhile.
   const is_sent = edited !== null && !waiting.some(({ prompt_id }) => prompt_id === edited.prompt_id);
   const shown = is_sent ? [edited, ...waiting] : waiting;
   if (shown.length === 0) return null;
   return (
-    <ul aria-label="Waiting prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
+    <ul aria-label="Queued prompts" className="flex max-h-60 flex-col gap-1 overflow-y-auto">
       {shown.map((prompt) => (
         <li key={prompt.prompt_id} className="min-w-0 rounded-md border border-line px-2 text-sm">
           {edited?.prompt_id === prompt.prompt_id ? (
@@ -64,7 +65,7 @@ function Waiting({
   const queries = useQueryClient();
   const remove = useMutation({
     mutationFn: () => call('deletePrompt', { params: { agent_id, prompt_id: prompt.prompt_id } }),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['prompts', agent_id] }),
+    onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (
     <>
@@ -73,9 +74,9 @@ function Waiting({
         <span className="min-w-0 flex-1 truncate" title={prompt.text}>
           {prompt.text}
         </span>
-        <IconButton label="Change" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
+        <IconButton label="Edit prompt" icon={<Pencil aria-hidden />} onClick={() => onEdit(prompt)} />
         <IconButton
-          label="Take back"
+          label="Remove prompt"
           icon={<X aria-hidden />}
           busy={remove.isPending}
           onClick={() => remove.mutate()}
@@ -86,7 +87,7 @@ function Waiting({
   );
 }
 
-/** Once its turn has come, what was written here can still be said, as a prompt of its own. */
+/** Once the turn of the prompt has begun, the edited text can be sent as a new prompt. */
 function Editor({
   agent_id,
   edited,
@@ -108,7 +109,7 @@ function Editor({
       else await call('editPrompt', { params: { agent_id, prompt_id }, body });
     },
     onSuccess: () => onEdit(null),
-    onSettled: () => queries.invalidateQueries({ queryKey: ['prompts', agent_id] }),
+    onSettled: () => queries.invalidateQueries({ queryKey: keys.prompts(agent_id) }),
   });
   return (
     <form
@@ -119,7 +120,7 @@ function Editor({
       }}
     >
       <label htmlFor={id} className="text-muted">
-        {is_sent ? 'This prompt was sent as it was. Say this too?' : 'Prompt that waits'}
+        {is_sent ? 'The original prompt was already sent. Send this as a new prompt?' : 'Queued prompt'}
       </label>
       <textarea
         id={id}
@@ -131,7 +132,7 @@ function Editor({
       <Refused error={save.error} />
       <span className="flex justify-end gap-2">
         <Button look="quiet" onClick={() => onEdit(null)}>
-          {is_sent ? 'Discard' : 'Keep as it was'}
+          {is_sent ? 'Discard' : 'Cancel'}
         </Button>
         <Button type="submit" busy={save.isPending} disabled={edited.text.trim() === ''}>
           {is_sent ? 'Send' : 'Save'}

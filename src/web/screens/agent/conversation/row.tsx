@@ -13,7 +13,7 @@ import { LazyElicitationCard } from '../../../elicitations/lazy.tsx';
 import { ReviewCard } from '../../../reviews/card.tsx';
 import { questionIn } from '../../../reviews/question.ts';
 import { cx } from '../../../ui/cx.ts';
-import { Message, PrintedLines, RelayedMessage, Said, Thought } from './messages.tsx';
+import { Message, PrintedLines, RelayedMessage, Thought, UserPrompt } from './messages.tsx';
 import { NoticeLine, StatusLine, StopLine, UnknownRow } from './notices.tsx';
 import { holds, itemOf, type Row, sameRow } from './rows.ts';
 import { SubagentBlock } from './subagent.tsx';
@@ -96,7 +96,7 @@ function RowView({ row, folder, agent, marked }: RowProps) {
 function ItemView({ item, folder, agent }: { item: Item; folder: Folder; agent: AgentRecord }) {
   switch (item.kind) {
     case 'user_message':
-      return <Said item={item} />;
+      return <UserPrompt item={item} />;
     case 'agent_message':
       return <Message item={item} />;
     case 'thought':

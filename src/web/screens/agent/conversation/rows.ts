@@ -71,12 +71,12 @@ export function waitingIn(row: Row): Row[] {
   return waits ? [row] : [];
 }
 
-/** What runs or has failed stands for itself. */
+/** A read that runs or failed has its own row. */
 function isQuietRead(item: Item): item is Tool {
   return item.kind === 'tool' && item.call.tool_kind === 'read' && item.status === 'completed';
 }
 
-/** Whether both show the same: rows are made anew each time, items only when they change. */
+/** Whether both rows show the same. Rows are new objects each time; items only when they change. */
 export function sameRow(a: Row, b: Row): boolean {
   if (a.type === 'item') return b.type === 'item' && a.item === b.item;
   if (a.type === 'subagent') {
@@ -90,12 +90,12 @@ export function sameRow(a: Row, b: Row): boolean {
   );
 }
 
-/** The item that an event is part of: the last one that began with it or before. Null: it stands before all of them. */
+/** The item that contains an event: the last one that began with it or before. Null: the event is before all items. */
 export function itemAt(items: readonly Item[], seq: number): Item | null {
   return items.findLast((item) => item.seq <= seq) ?? null;
 }
 
-/** What went wrong: a tool, a turn, a process, or what the agent was asked for. */
+/** Whether the item is a failed tool, turn, process or request. */
 export function isFailure(item: Item): boolean {
   switch (item.kind) {
     case 'tool':
@@ -110,23 +110,23 @@ export function isFailure(item: Item): boolean {
   }
 }
 
-/** The failure next to an event, or, from nowhere, the newest or the first one. */
+/** The next or previous failure from an event; without an event, the first or the newest one. */
 export function failureNextTo(items: readonly Item[], seq: number | null, direction: 1 | -1): Item | null {
   const failures = items.filter(isFailure);
   if (direction === 1) return failures.find((item) => item.seq > (seq ?? -1)) ?? null;
   return failures.findLast((item) => item.seq < (seq ?? Number.POSITIVE_INFINITY)) ?? null;
 }
 
-/** `#e1843` names an event. */
+/** The event number in a hash such as `#e1843`. */
 export function seqIn(hash: string): number | null {
   const [, digits] = /^#?e(\d{1,15})$/.exec(hash) ?? [];
   return digits === undefined ? null : Number(digits);
 }
 
-/** So many items are shown at first, and so many more at a time. */
+/** How many items are shown at first, and added at a time. */
 export const PAGE = 150;
 
-/** The place of the first item that is shown, where `first` counts from the very first of the log, as `left_out` does. */
+/** The index of the first shown item. `first` and `left_out` count from the beginning of the log. */
 export function startOf(
   first: number | null,
   { left_out, total }: { left_out: number; total: number },

@@ -86,7 +86,7 @@ function Title({ head }: { head: Delegation }) {
 function statusOf({ status, stop_reason }: Delegation): string {
   if (status === 'running') return 'in_progress';
   if (status === 'requires_action') return 'needs_you';
-  if (status === 'unknown') return 'not known';
+  if (status === 'unknown') return 'unknown';
   if (stop_reason === null) return 'idle';
   return stop_reason === 'end_turn' ? 'completed' : stop_reason === 'cancelled' ? 'cancelled' : 'failed';
 }

@@ -1,16 +1,16 @@
-/** What can be chosen while a command of the agent, or the name of a file, is being written (pure). */
+/** Suggestions while the user types a command of the agent or a file name (pure). */
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 
 export interface Suggestion {
   key: string;
   label: string;
   note: string;
-  /** What the field holds, and where one writes on, once this was chosen. */
+  /** The text of the field and the position of the caret after this is chosen. */
   text: string;
   caret: number;
 }
 
-/** Those that begin like the text, then those that have it somewhere. Empty: no command is being written. */
+/** Commands that start with the text, then those that contain it. Empty: the text is not a command. */
 export function commandsFor(text: string, commands: readonly AvailableCommand[]): Suggestion[] {
   const [, written] = /^\/(\S*)$/.exec(text) ?? [];
   if (written === undefined) return [];
@@ -27,9 +27,9 @@ export function commandsFor(text: string, commands: readonly AvailableCommand[])
   }));
 }
 
-/** The name of a file that is being written at the caret, after an `@` that begins a word. */
+/** The file name at the caret, after an `@` at the beginning of a word. */
 export interface FileWord {
-  /** Where the `@` stands. */
+  /** The position of the `@`. */
   from: number;
   word: string;
 }
@@ -39,7 +39,7 @@ export function fileWordAt(text: string, caret: number): FileWord | null {
   return word === undefined ? null : { from: caret - word.length - 1, word };
 }
 
-/** Of paths that may have been asked for by fewer letters. A name with a space in it stands between quotes, as agents read it. */
+/** Filters paths that may be results for a shorter text. A path with spaces is put in quotes, as agents expect. */
 export function filesFor(
   text: string,
   caret: number,

@@ -1,4 +1,4 @@
-/** The list of what can be chosen while one writes. The field keeps the focus and has the keys. */
+/** The list of suggestions below the prompt field. The field keeps the focus and handles the keys. */
 import type { AvailableCommand } from '@agentclientprotocol/sdk';
 import { keepPreviousData, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
@@ -7,21 +7,21 @@ import { filesQuery } from '../../../api/queries.ts';
 import { cx } from '../../../ui/cx.ts';
 import { commandsFor, filesFor, fileWordAt, type Suggestion } from './suggest.ts';
 
-/** A word stands so long before it is asked for. */
+/** How long the text must stay the same before files are searched. */
 const ASK_AFTER_MS = 120;
 
-export interface Offer {
+export interface Suggestions {
   label: string;
   options: readonly Suggestion[];
 }
 
-/** `caret`: null while the text is not being written. */
-export function useOffer(
+/** `caret`: null while the field is not being edited. */
+export function useSuggestions(
   agent_id: string,
   commands: readonly AvailableCommand[],
   text: string,
   caret: number | null,
-): Offer | null {
+): Suggestions | null {
   const written = caret === null ? null : fileWordAt(text, caret);
   const word = written?.word ?? null;
   const [asked, setAsked] = useState<string | null>(null);
@@ -42,12 +42,12 @@ export function useOffer(
 
 export function SuggestionList({
   id,
-  offer,
+  suggestions,
   chosen,
   onChoose,
 }: {
   id: string;
-  offer: Offer;
+  suggestions: Suggestions;
   chosen: number;
   onChoose: (suggestion: Suggestion) => void;
 }) {
@@ -55,11 +55,11 @@ export function SuggestionList({
     <div
       id={id}
       role="listbox"
-      aria-label={offer.label}
+      aria-label={suggestions.label}
       className="scroll-y absolute bottom-full left-0 z-20 mb-1 max-h-64 w-full max-w-lg rounded-lg border border-line bg-raised p-1 shadow-overlay"
     >
-      {offer.options.map((one, at) => (
-        // biome-ignore lint/a11y/useKeyWithClickEvents: the field that it belongs to has the keys
+      {suggestions.options.map((one, at) => (
+        // biome-ignore lint/a11y/useKeyWithClickEvents: the field handles the keys
         // biome-ignore lint/a11y/useFocusableInteractive: the focus stays in the field
         <div
           key={one.key}

@@ -1,25 +1,26 @@
-/** The conversation with an agent: what was said and done, what waits for an answer, and where to say more. */
+/** The conversation with an agent: the transcript, queued prompts and the prompt field, with a side panel. */
 import { useRef } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useAgentLog } from '../../../live/agent-log.ts';
 import { Failed, Skeleton } from '../../../ui/states.tsx';
 import { SideBar, SidePanel } from '../side/side.tsx';
+import { ActivityLine } from './activity-line.tsx';
 import { Announcer } from './announce.tsx';
 import { Composer } from './composer.tsx';
 import { TranscriptList } from './list.tsx';
+import { AgentProblem } from './problem.tsx';
 import { Queue } from './queue.tsx';
-import { NowLine, Trouble } from './trouble.tsx';
 
 export function ConversationTab({ agent }: { agent: AgentRecord }) {
   const log = useAgentLog(agent.id);
   const { view } = log;
   const known = useRef(agent.last_seq);
-  // What was there when somebody came has arrived.
+  // Everything from before the page was opened has arrived.
   const ready = view.last_seq >= known.current;
   const end = useRef<(() => void) | null>(null);
   const onSent = useRef(() => end.current?.()).current;
   const turn = view.turns.at(-1);
-  if (log.gone) return <Failed error={new Error('This agent is deleted.')} />;
+  if (log.gone) return <Failed error={new Error('This agent was deleted.')} />;
   if (log.failure !== null && view.items.length === 0) return <Failed error={new Error(log.failure)} />;
   return (
     <div className="flex min-h-0 flex-1">
@@ -30,9 +31,9 @@ export function ConversationTab({ agent }: { agent: AgentRecord }) {
             <Skeleton />
           </div>
         ) : (
-          <TranscriptList view={view} agent={agent} toEnd={end} end={<Trouble agent={agent} />} />
+          <TranscriptList view={view} agent={agent} toEnd={end} end={<AgentProblem agent={agent} />} />
         )}
-        <NowLine agent={agent} view={view} />
+        <ActivityLine agent={agent} view={view} />
         <Announcer view={view} ready={ready} />
         <div className="shrink-0 border-line border-t bg-ground px-3 pt-2 pb-1 md:px-4">
           <div className="mx-auto flex max-w-4xl flex-col gap-2">

@@ -1,4 +1,4 @@
-/** How long something has taken so far, or took: seconds since 1970, as the log has them. */
+/** A duration that ticks until its end is known. Times are Unix seconds, as in the log. */
 import { spanText, useNow } from '../../../ui/time.tsx';
 
 export function Took({ from, to }: { from: number; to: number | null }) {

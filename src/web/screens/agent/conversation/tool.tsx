@@ -1,4 +1,4 @@
-/** A tool call: one row that changes, folded unless it runs or has failed. */
+/** A tool call: one row, folded unless the call runs or failed. */
 import { Link } from '@tanstack/react-router';
 import {
   ArrowLeftRight,
@@ -75,7 +75,7 @@ export function ToolRow({ item, folder }: { item: Tool; folder: Folder }) {
   );
 }
 
-/** Reads that follow on each other. */
+/** Consecutive reads. */
 export function ReadsRow({ reads, folder }: { reads: readonly Tool[]; folder: Folder }) {
   const [open, setOpen] = useState(false);
   return (
@@ -169,14 +169,14 @@ function ToolBody({ item, folder }: { item: Tool; folder: Folder }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: contents have no other name
         <Content key={at} content={content} folder={folder} done={item.status === 'completed'} />
       ))}
-      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more are not shown.</p>}
+      {call.content_cut > 0 && <p className="text-muted">{call.content_cut} more not shown.</p>}
       {call.raw_input && <RawView label="Input" value={call.raw_input.value} cut={call.raw_input.cut} />}
       {call.raw_output && <RawView label="Output" value={call.raw_output.value} cut={call.raw_output.cut} />}
     </>
   );
 }
 
-/** `done`: what it changed is in the folder. */
+/** `done`: the change has been applied in the folder. */
 function Content({ content, folder, done }: { content: CallContent; folder: Folder; done: boolean }) {
   switch (content.type) {
     case 'content':
@@ -202,7 +202,7 @@ function TerminalView({ terminal }: { terminal: Terminal }) {
   return (
     <>
       {command !== null && <p className="break-words font-mono text-sm">{visible(command)}</p>}
-      {cut > 0 && <p className="text-muted">{cut} characters before this are not shown.</p>}
+      {cut > 0 && <p className="text-muted">{cut} earlier characters not shown.</p>}
       {printed !== '' && <CodeBlock text={printed} language="terminal" />}
       {exit !== null && <p className="text-muted">{visible(exit)}</p>}
       {command === null && text === '' && (

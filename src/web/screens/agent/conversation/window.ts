@@ -1,11 +1,11 @@
 /**
- * Which part of a conversation is on the page, and where it is scrolled to. At its end the page follows what comes; as soon as
- * somebody scrolls up, nothing moves any more: what comes is counted, and older or newer rows are added where they come into sight.
+ * Which items of a conversation are on the page, and the scroll position. At the end, the page follows new items. After the
+ * user scrolls up, the position stays: new items are counted, and rows are added when the user scrolls near them.
  */
 import { type RefObject, useCallback, useEffect, useLayoutEffect, useRef, useState } from 'react';
 import { PAGE, startOf } from './rows.ts';
 
-/** So close to the end is at the end. */
+/** Distance from the end, in pixels, that counts as the end. */
 const NEAR = 40;
 
 export interface Length {
@@ -14,10 +14,10 @@ export interface Length {
 }
 
 interface Held {
-  /** Of the first and after the last row, counted from the very first of the log. Null: the newest. */
+  /** The index of the first row and the one after the last, counted from the beginning of the log. */
   first: number;
   last: number;
-  /** How long the log was when it was left. */
+  /** The length of the log when the user left its end. */
   left_at: number;
 }
 
@@ -27,37 +27,29 @@ export interface Window {
   start: number;
   end: number;
   live: boolean;
-  /** Came since the end was left. */
+  /** The number of items since the user left the end. */
   news: number;
   hasOlder: boolean;
   onScroll: () => void;
   goLive: () => void;
   showOlder: () => void;
   showNewer: () => void;
-  /** Brings an item into the window, by its place in the items. */
+  /** Moves the window to an item, by its index. */
   show: (at: number) => void;
 }
 
-export function useWindow({ left_out, total }: Length): Window {
-  const scroller = useRef<HTMLDivElement>(null);
-  const content = useRef<HTMLDivElement>(null);
-  const [held, setHeld] = useState<Held | null>(null);
-  const live = held === null;
+/** Keeps a live page at the end when its rows grow or images load. Returns whether it is live. */
+function useEnd(
+  live: boolean,
+  scroller: RefObject<HTMLDivElement | null>,
+  content: RefObject<HTMLDivElement | null>,
+): RefObject<boolean> {
   const isLive = useRef(live);
-  const top = useRef(0);
-  /** The height below the top edge, to be kept while older rows come in above. */
-  const kept = useRef<number | null>(null);
-  const start = startOf(held?.first ?? null, { left_out, total });
-  const end = held ? Math.min(total, Math.max(start, held.last - left_out)) : total;
-  const all = left_out + total;
-
   useLayoutEffect(() => {
     isLive.current = live;
     const box = scroller.current;
     if (box && live) box.scrollTop = box.scrollHeight;
-  }, [live]);
-
-  // Rows grow and pictures appear: at the end the page stays at the end.
+  }, [live, scroller]);
   useEffect(() => {
     const [box, inner] = [scroller.current, content.current];
     if (!box || !inner) return;
@@ -67,8 +59,23 @@ export function useWindow({ left_out, total }: Length): Window {
     observer.observe(inner);
     observer.observe(box);
     return () => observer.disconnect();
-  }, []);
+  }, [scroller, content]);
+  return isLive;
+}
 
+export function useWindow({ left_out, total }: Length): Window {
+  const scroller = useRef<HTMLDivElement>(null);
+  const content = useRef<HTMLDivElement>(null);
+  const [held, setHeld] = useState<Held | null>(null);
+  const live = held === null;
+  const top = useRef(0);
+  /** The height below the top edge, kept while older rows are added above. */
+  const kept = useRef<number | null>(null);
+  const start = startOf(held?.first ?? null, { left_out, total });
+  const end = held ? Math.min(total, Math.max(start, held.last - left_out)) : total;
+  const all = left_out + total;
+
+  const isLive = useEnd(live, scroller, content);
   useLayoutEffect(() => {
     const box = scroller.current;
     if (box && kept.current !== null && start >= 0) box.scrollTop = box.scrollHeight - kept.current;
@@ -79,14 +86,14 @@ export function useWindow({ left_out, total }: Length): Window {
     if (!isLive.current) return;
     isLive.current = false;
     setHeld({ first: left_out + start, last: all + PAGE, left_at: all });
-  }, [left_out, start, all]);
+  }, [isLive, left_out, start, all]);
 
   const goLive = useCallback(() => {
     isLive.current = true;
     setHeld(null);
     const box = scroller.current;
     if (box) box.scrollTop = box.scrollHeight;
-  }, []);
+  }, [isLive]);
 
   const onScroll = useCallback(() => {
     const box = scroller.current;
@@ -97,7 +104,7 @@ export function useWindow({ left_out, total }: Length): Window {
     if (below < NEAR && end === total) {
       if (!isLive.current && box.scrollTop >= before) goLive();
     } else if (box.scrollTop < before - 1) leave();
-  }, [end, total, goLive, leave]);
+  }, [isLive, end, total, goLive, leave]);
 
   const showOlder = useCallback(() => {
     const box = scroller.current;
@@ -106,7 +113,7 @@ export function useWindow({ left_out, total }: Length): Window {
     isLive.current = false;
     const first = left_out + Math.max(0, start - PAGE);
     setHeld((now) => ({ ...(now ?? { last: all + PAGE, left_at: all }), first }));
-  }, [left_out, start, all]);
+  }, [isLive, left_out, start, all]);
 
   const showNewer = useCallback(() => {
     setHeld((now) => now && { ...now, last: Math.min(all, left_out + end) + PAGE });
@@ -118,7 +125,7 @@ export function useWindow({ left_out, total }: Length): Window {
       const first = left_out + Math.max(0, at - 20);
       setHeld({ first, last: left_out + at + PAGE, left_at: all });
     },
-    [left_out, all],
+    [isLive, left_out, all],
   );
 
   return {

@@ -1,13 +1,21 @@
-/** Events, of which only those that are seen exist. Pages are read when their end comes near. */
-import { useVirtualizer } from '@tanstack/react-virtual';
-import { type Ref, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useRef } from 'react';
-import { wordsOf } from '../../../api/client.ts';
+/** The virtual list of events. More events are read when the user scrolls near an end. */
+import { useVirtualizer, type Virtualizer } from '@tanstack/react-virtual';
+import {
+  type Ref,
+  type RefObject,
+  useCallback,
+  useEffect,
+  useImperativeHandle,
+  useLayoutEffect,
+  useRef,
+} from 'react';
+import { errorMessage } from '../../../api/client.ts';
 import { EventRow } from './event-row.tsx';
 import type { Events } from './use-events.ts';
 
 const ROW_PX = 29;
 const NEAR_PX = 12;
-/** So many events before an end of what is known, more are read. */
+/** How many events before an end the next page is read. */
 const AHEAD = 20;
 
 export interface EventListHandle {
@@ -19,7 +27,7 @@ export interface EventListProps {
   events: Events;
   open: ReadonlySet<number>;
   marked: number | null;
-  /** It stays at the end. */
+  /** Whether the list stays at its end. */
   follows: boolean;
   onFollow: (follows: boolean) => void;
   onToggle: (seq: number) => void;
@@ -28,11 +36,10 @@ export interface EventListProps {
 }
 
 export function EventList(props: EventListProps) {
-  const { events, open, marked, follows, onFollow, onToggle, onMark, ref } = props;
-  const { stretch, loading, error, readOlder, readNewer } = events;
+  const { events, open, marked, onToggle, onMark } = props;
+  const { stretch, error, readOlder, readNewer } = events;
   const { events: rows } = stretch;
   const scroller = useRef<HTMLDivElement>(null);
-  const held = useRef({ anchor: 0, delta: 0, top: 0 });
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -40,73 +47,27 @@ export function EventList(props: EventListProps) {
     overscan: 8,
     getItemKey: useCallback((index: number) => rows[index]!.seq, [rows]),
   });
-
-  useImperativeHandle(ref, () => ({
-    show(seq) {
-      const index = rows.findIndex((event) => event.seq === seq);
-      if (index === -1) return;
-      onFollow(false);
-      virtualizer.scrollToIndex(index, { align: 'start' });
-    },
-    toEnd() {
-      scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
-    },
-  }));
-
-  const onScroll = () => {
-    const element = scroller.current;
-    if (!element) return;
-    const { scrollTop, scrollHeight, clientHeight } = element;
-    const is_at_end = scrollHeight - scrollTop - clientHeight <= NEAR_PX && !stretch.newer;
-    if (is_at_end !== follows && (is_at_end || scrollTop < held.current.top)) onFollow(is_at_end);
-    const item = virtualizer.getVirtualItemForOffset(scrollTop);
-    if (item)
-      held.current = { anchor: rows[item.index]?.seq ?? 0, delta: scrollTop - item.start, top: scrollTop };
-  };
-
-  const total = virtualizer.getTotalSize();
-  const first = rows[0]?.seq;
-  // What is read stays where it is when older events come in above it, or go.
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only where the beginning changes
-  useLayoutEffect(() => {
-    const { anchor, delta } = held.current;
-    const index = follows ? -1 : rows.findIndex((event) => event.seq === anchor);
-    const item = virtualizer.measurementsCache[index];
-    if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
-  }, [first]);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is added, or measured, moves the end
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element && follows && !stretch.newer) element.scrollTop = element.scrollHeight;
-  }, [total, follows, stretch.newer, rows]);
-
+  const onScroll = useScrollPosition(props, scroller, virtualizer);
+  useReadingAhead(events, virtualizer);
   const items = virtualizer.getVirtualItems();
-  const [top, bottom] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
-  // biome-ignore lint/correctness/useExhaustiveDependencies: asked again at each step towards an end
-  useEffect(() => {
-    if (loading || error) return;
-    if (top < AHEAD && stretch.older) readOlder();
-    else if (bottom >= rows.length - AHEAD && stretch.newer) readNewer();
-  }, [top, bottom, loading, stretch.older, stretch.newer]);
-
   return (
     <section
       ref={scroller}
       aria-label="Events"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
       onScroll={onScroll}
       className="scroll-y min-h-0 flex-1 outline-offset-[-2px] [overflow-anchor:none]"
     >
       {Boolean(error) && (
         <p role="alert" className="px-3 py-1 text-failed">
-          {wordsOf(error)}{' '}
+          {errorMessage(error)}{' '}
           <button type="button" className="tap underline" onClick={stretch.newer ? readNewer : readOlder}>
             Try again
           </button>
         </p>
       )}
-      <div className="relative" style={{ height: total }}>
+      <div className="relative" style={{ height: virtualizer.getTotalSize() }}>
         <ol
           className="absolute top-0 left-0 w-full"
           style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}
@@ -130,4 +91,63 @@ export function EventList(props: EventListProps) {
       </div>
     </section>
   );
+}
+
+type List = Virtualizer<HTMLDivElement, Element>;
+
+/** Follows the end, or keeps the position when events are added or removed above. Returns the scroll handler. */
+function useScrollPosition(
+  { events: { stretch }, follows, onFollow, ref }: EventListProps,
+  scroller: RefObject<HTMLDivElement | null>,
+  virtualizer: List,
+): () => void {
+  const { events: rows, newer } = stretch;
+  const held = useRef({ anchor: 0, delta: 0, top: 0 });
+  useImperativeHandle(ref, () => ({
+    show(seq) {
+      const index = rows.findIndex((event) => event.seq === seq);
+      if (index === -1) return;
+      onFollow(false);
+      virtualizer.scrollToIndex(index, { align: 'start' });
+    },
+    toEnd() {
+      scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
+    },
+  }));
+  const first = rows[0]?.seq;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the beginning changes
+  useLayoutEffect(() => {
+    const { anchor, delta } = held.current;
+    const index = follows ? -1 : rows.findIndex((event) => event.seq === anchor);
+    const item = virtualizer.measurementsCache[index];
+    if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
+  }, [first]);
+  const total = virtualizer.getTotalSize();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: added or measured rows move the end
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element && follows && !newer) element.scrollTop = element.scrollHeight;
+  }, [total, follows, newer, rows]);
+  return () => {
+    const element = scroller.current;
+    if (!element) return;
+    const { scrollTop, scrollHeight, clientHeight } = element;
+    const is_at_end = scrollHeight - scrollTop - clientHeight <= NEAR_PX && !newer;
+    if (is_at_end !== follows && (is_at_end || scrollTop < held.current.top)) onFollow(is_at_end);
+    const item = virtualizer.getVirtualItemForOffset(scrollTop);
+    if (item)
+      held.current = { anchor: rows[item.index]?.seq ?? 0, delta: scrollTop - item.start, top: scrollTop };
+  };
+}
+
+/** Reads older or newer events before the user reaches them. */
+function useReadingAhead({ stretch, loading, error, readOlder, readNewer }: Events, virtualizer: List): void {
+  const items = virtualizer.getVirtualItems();
+  const [top, bottom] = [items[0]?.index ?? 0, items.at(-1)?.index ?? 0];
+  // biome-ignore lint/correctness/useExhaustiveDependencies: checked at each step towards an end
+  useEffect(() => {
+    if (loading || error) return;
+    if (top < AHEAD && stretch.older) readOlder();
+    else if (bottom >= stretch.events.length - AHEAD && stretch.newer) readNewer();
+  }, [top, bottom, loading, stretch.older, stretch.newer]);
 }

@@ -1,4 +1,4 @@
-/** One event: a line, and on demand all of it. */
+/** One event: a line that opens to its complete JSON. */
 import { ArrowLeft, ArrowRight, ChevronRight } from 'lucide-react';
 import { memo, type Ref } from 'react';
 import type { EventRecord } from '../../../../core/event.ts';
@@ -88,7 +88,7 @@ function Whole({ event }: { event: EventRecord }) {
   return (
     <div className="flex flex-col items-start gap-2 px-3 pb-2">
       <pre
-        // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+        // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
         tabIndex={0}
         className="max-h-96 w-full overflow-auto whitespace-pre-wrap break-all rounded bg-surface p-2 font-mono text-sm"
       >

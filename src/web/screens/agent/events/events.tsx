@@ -1,7 +1,7 @@
-/** An agent's log as it was written: every event with its number, its JSON and an address of its own. */
+/** The Events tab: every event of an agent's log with its number, its JSON and a URL. */
 import { useLocation, useNavigate, useSearch } from '@tanstack/react-router';
 import { ArrowDown } from 'lucide-react';
-import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { type FormEvent, type RefObject, useEffect, useRef, useState } from 'react';
 import { type EventType, eventTypes } from '../../../../core/event.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Button } from '../../../ui/button.tsx';
@@ -23,51 +23,16 @@ function Events({ agent }: { agent: AgentRecord }) {
   const marked = useMarked();
   const events = useEvents(agent.id, type, marked);
   const { stretch, loading, error } = events;
-  const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const list = useRef<EventListHandle>(null);
+  const [open, setOpen] = useState<ReadonlySet<number>>(new Set(marked === null ? [] : [marked]));
   const [follows, setFollows] = useState(marked === null);
-
-  const mark = (seq: number) => {
-    void navigate({
-      search: true,
-      hash: `e${seq}`,
-      replace: true,
-      resetScroll: false,
-      hashScrollIntoView: false,
-    });
-  };
-  // The address names another event: by a click on it, by a hit, or by going back.
-  const shown = useRef<number | null>(null);
-  const is_there = marked !== null && stretch.events.some(({ seq }) => seq === marked);
-  useEffect(() => {
-    if (marked === null || shown.current === marked || loading) return;
-    shown.current = marked;
-    setOpen((known) => new Set([...known, marked]));
-    if (is_there) list.current?.show(marked);
-    else events.goTo(marked);
-  }, [marked, is_there, loading, events.goTo]);
-  // Once it was read, after it was gone to.
-  useEffect(() => {
-    if (is_there && marked !== null) list.current?.show(marked);
-  }, [is_there, marked]);
-
+  useShownMark(events, marked, list, (seq) => setOpen((known) => new Set([...known, seq])));
   const toEnd = () => {
     if (stretch.newer) events.goTo(null);
     setFollows(true);
     list.current?.toEnd();
   };
-  const held = useRef(toEnd);
-  held.current = toEnd;
-  useEffect(() => {
-    const onKey = (event: KeyboardEvent) => {
-      if (event.key !== 'End' || isTyping(event) || hasModifier(event)) return;
-      event.preventDefault();
-      held.current();
-    };
-    window.addEventListener('keydown', onKey);
-    return () => window.removeEventListener('keydown', onKey);
-  }, []);
-
+  useEndKey(toEnd);
   const toggle = (seq: number) => {
     const next = new Set(open);
     if (!next.delete(seq)) next.add(seq);
@@ -76,27 +41,11 @@ function Events({ agent }: { agent: AgentRecord }) {
   const is_empty = stretch.events.length === 0;
   return (
     <div className="flex h-full min-h-0 min-w-0 flex-1 flex-col">
-      <div className="flex shrink-0 flex-wrap items-center gap-2 border-line border-b px-3 py-1">
-        <Select
-          aria-label="Type of events"
-          className="w-36!"
-          value={type ?? ''}
-          onChange={(next) =>
-            void navigate({
-              search: (search) => ({ ...search, type: (next || undefined) as EventType | undefined }),
-            })
-          }
-          choices={[
-            { value: '', label: 'All events' },
-            ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
-          ]}
-        />
-        <SearchBox
-          key={q ?? ''}
-          asked={q ?? ''}
-          onAsk={(next) => void navigate({ search: (search) => ({ ...search, q: next || undefined }) })}
-        />
-      </div>
+      <Toolbar
+        type={type}
+        q={q}
+        onChange={(next) => void navigate({ search: (old) => ({ ...old, ...next }) })}
+      />
       {q !== undefined && (
         <Hits
           agent_id={agent.id}
@@ -107,16 +56,9 @@ function Events({ agent }: { agent: AgentRecord }) {
       )}
       <div className="relative flex min-h-0 flex-1 flex-col">
         {is_empty && loading && <Skeleton rows={12} height="h-5" />}
-        {is_empty &&
-          !loading &&
-          (error ? (
-            <Failed error={error} retry={() => events.goTo(marked)} />
-          ) : (
-            <Empty
-              title={type ? 'No events of this type.' : 'No events yet.'}
-              cli={`svc agents logs ${agent.id} --json`}
-            />
-          ))}
+        {is_empty && !loading && (
+          <NoEvents agent={agent} type={type} error={error} retry={() => events.goTo(marked)} />
+        )}
         {!is_empty && (
           <EventList
             ref={list}
@@ -126,7 +68,7 @@ function Events({ agent }: { agent: AgentRecord }) {
             follows={follows}
             onFollow={setFollows}
             onToggle={toggle}
-            onMark={mark}
+            onMark={(seq) => void navigate({ ...IN_PLACE, search: true, hash: `e${seq}` })}
           />
         )}
         {!is_empty && (!follows || stretch.newer) && (
@@ -136,7 +78,7 @@ function Events({ agent }: { agent: AgentRecord }) {
             title="End"
             onClick={toEnd}
           >
-            To the newest
+            Jump to latest
           </Button>
         )}
       </div>
@@ -144,7 +86,91 @@ function Events({ agent }: { agent: AgentRecord }) {
   );
 }
 
-/** `#e1843` in the address. */
+/** Changes the address without scrolling. */
+const IN_PLACE = { replace: true, resetScroll: false, hashScrollIntoView: false } as const;
+
+function NoEvents({
+  agent,
+  type,
+  error,
+  retry,
+}: {
+  agent: AgentRecord;
+  type: EventType | undefined;
+  error: unknown;
+  retry: () => void;
+}) {
+  if (error) return <Failed error={error} retry={retry} />;
+  const title = type
+    ? 'No events of this type.'
+    : 'No events yet. Start the agent, and everything it does is logged here.';
+  return <Empty title={title} cli={`svc logs ${agent.id} --json`} />;
+}
+
+/** Shows and opens the event in the page's address whenever it changes: by a click, a search result or going back. */
+function useShownMark(
+  { stretch, loading, goTo }: ReturnType<typeof useEvents>,
+  marked: number | null,
+  list: RefObject<EventListHandle | null>,
+  onOpen: (seq: number) => void,
+): void {
+  const shown = useRef<number | null>(null);
+  const is_there = marked !== null && stretch.events.some(({ seq }) => seq === marked);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the mark or the events change
+  useEffect(() => {
+    if (marked === null || shown.current === marked || loading) return;
+    shown.current = marked;
+    onOpen(marked);
+    if (is_there) list.current?.show(marked);
+    else goTo(marked);
+  }, [marked, is_there, loading, goTo]);
+  // After `goTo` has read it.
+  useEffect(() => {
+    if (is_there && marked !== null) list.current?.show(marked);
+  }, [is_there, marked, list]);
+}
+
+function useEndKey(toEnd: () => void): void {
+  const latest = useRef(toEnd);
+  latest.current = toEnd;
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => {
+      if (event.key !== 'End' || isTyping(event) || hasModifier(event)) return;
+      event.preventDefault();
+      latest.current();
+    };
+    window.addEventListener('keydown', onKey);
+    return () => window.removeEventListener('keydown', onKey);
+  }, []);
+}
+
+function Toolbar({
+  type,
+  q,
+  onChange,
+}: {
+  type: EventType | undefined;
+  q: string | undefined;
+  onChange: (next: { type?: EventType | undefined; q?: string | undefined }) => void;
+}) {
+  return (
+    <div className="flex shrink-0 flex-wrap items-center gap-2 border-line border-b px-3 py-1">
+      <Select
+        aria-label="Type of events"
+        className="w-36!"
+        value={type ?? ''}
+        onChange={(next) => onChange({ type: (next || undefined) as EventType | undefined })}
+        choices={[
+          { value: '', label: 'All events' },
+          ...eventTypes.map((each) => ({ value: each, label: each.replace('acp_event', 'ACP messages') })),
+        ]}
+      />
+      <SearchBox key={q ?? ''} asked={q ?? ''} onAsk={(next) => onChange({ q: next || undefined })} />
+    </div>
+  );
+}
+
+/** The event number in the page's address, such as `#e1843`. */
 function useMarked(): number | null {
   const hash = useLocation({ select: (location) => location.hash });
   const found = /^e(\d{1,15})$/.exec(hash)?.[1];
@@ -161,7 +187,7 @@ function SearchBox({ asked, onAsk }: { asked: string; onAsk: (q: string) => void
     <search className="min-w-40 flex-1">
       <form onSubmit={submit} className="flex gap-2">
         <input
-          aria-label="Search what the agent wrote, said and did"
+          aria-label="Search what the agent wrote and did"
           value={text}
           onChange={(event) => setText(event.target.value)}
           placeholder="Search the log"

@@ -1,8 +1,9 @@
-/** What the server found in the whole log, also where this page does not hold it. */
+/** Search results of the server, from the whole log. */
 import { useInfiniteQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import { X } from 'lucide-react';
 import { call, type ItemOf } from '../../../api/client.ts';
+import { keys } from '../../../api/keys.ts';
 import { plainText } from '../../../transcript/ansi.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { cx } from '../../../ui/cx.ts';
@@ -23,7 +24,7 @@ export interface HitsProps {
 
 export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
   const read = useInfiniteQuery({
-    queryKey: ['search', agent_id, q],
+    queryKey: keys.search(agent_id, q),
     queryFn: async ({ pageParam }) =>
       (await call('searchLog', {
         params: { agent_id },
@@ -50,7 +51,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
           if (hits.length === 0) {
             return (
               <p className="px-3 py-2 text-muted">
-                Nothing found. What was just written may take seconds to be found.
+                No results. New events can be searched after a few seconds.
               </p>
             );
           }
@@ -88,7 +89,7 @@ export function Hits({ agent_id, q, marked, onClose }: HitsProps) {
       {read.hasNextPage && (
         <div className="p-2">
           <Button busy={read.isFetchingNextPage} onClick={() => void read.fetchNextPage()}>
-            More
+            Show more
           </Button>
         </div>
       )}

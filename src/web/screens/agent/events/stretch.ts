@@ -1,14 +1,14 @@
-/** A stretch of a log that a page holds: without gaps, bounded, and open to one side or both (pure). */
+/** The part of a log that the page holds: without gaps, bounded, and extensible at both ends (pure). */
 import type { EventRecord } from '../../../../core/event.ts';
 
-/** So many events at once; the rest is read again where somebody goes there. */
+/** The most events held at once; others are read again when the user scrolls there. */
 export const EVENTS_MAX = 5_000;
 
 export interface Stretch {
   readonly events: readonly EventRecord[];
-  /** There are older ones than the first. */
+  /** There are events before the first. */
   readonly older: boolean;
-  /** There are newer ones than the last that are not known: it does not go on by itself. */
+  /** There are unread events after the last, so live events cannot be appended. */
   readonly newer: boolean;
 }
 

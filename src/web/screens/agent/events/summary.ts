@@ -1,4 +1,4 @@
-/** What an event is in one line (pure). Everything in it comes from an agent: control characters are taken out or shown. */
+/** A one-line summary of an event (pure). The text comes from an agent, so control characters are removed or shown. */
 import { type Fields, fieldsOf } from '../../../../acp/json.ts';
 import {
   rawOf,
@@ -13,9 +13,9 @@ import { plainText } from '../../../transcript/ansi.ts';
 const TEXT_MAX = 300;
 
 export interface Summary {
-  /** Which kind of its type. */
+  /** The kind within its type. */
   readonly what: string;
-  /** Of a message of the protocol. */
+  /** The direction of a protocol message. */
   readonly direction: 'to_agent' | 'from_agent' | null;
   readonly text: string;
 }
@@ -23,19 +23,19 @@ export interface Summary {
 export function summaryOf(event: EventRecord): Summary {
   switch (event.type) {
     case 'output':
-      return told(wordOf(event.stream) ?? '', wordOf(event.data) ?? 'bytes that are no text');
+      return summarize(wordOf(event.stream) ?? '', wordOf(event.data) ?? 'binary data');
     case 'status':
-      return told(wordOf(event.status) ?? '', statusText(event));
+      return summarize(wordOf(event.status) ?? '', statusText(event));
     case 'acp_event':
-      return { ...spoken(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
+      return { ...acpSummary(event), direction: event.direction === 'to_agent' ? 'to_agent' : 'from_agent' };
     case 'error':
-      return told(wordOf(event.code) ?? '', wordOf(event.error) ?? '');
+      return summarize(wordOf(event.code) ?? '', wordOf(event.error) ?? '');
     default:
-      return told('', '');
+      return summarize('', '');
   }
 }
 
-/** As JSON, in which nothing reorders what one reads. */
+/** The event as JSON, with invisible and reordering characters escaped. */
 export function jsonOf(event: EventRecord): string {
   return rawText(rawOf(event)).replace(
     /[\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]/g,
@@ -43,7 +43,7 @@ export function jsonOf(event: EventRecord): string {
   );
 }
 
-function told(what: string, text: string): Summary {
+function summarize(what: string, text: string): Summary {
   return { what: line(what), direction: null, text: line(text) };
 }
 
@@ -65,30 +65,31 @@ function statusText({ previous_status, reason, exit_code, exit_signal }: EventRe
   return parts.filter(Boolean).join(' · ');
 }
 
-/** For a sub-agent, names it. */
-function spoken(event: EventRecord): Omit<Summary, 'direction'> {
-  const said = message(event);
+/** Adds the name of a sub-agent. */
+function acpSummary(event: EventRecord): Omit<Summary, 'direction'> {
+  const summary = message(event);
   const id = wordOf(event.subagent);
-  if (id === null) return said;
+  if (id === null) return summary;
   const by = `${event.unknown_session === true ? 'unknown session' : 'sub-agent'} ${id}`;
-  return { ...said, text: `${line(visible(by))} · ${said.text}` };
+  return { ...summary, text: `${line(visible(by))} · ${summary.text}` };
 }
 
 function message(event: EventRecord): Omit<Summary, 'direction'> {
   const payload = fieldsOf(event.payload);
   const method = wordOf(payload.method) ?? wordOf(event.method);
-  if (method === null) return told(`answer to ${wordOf(event.response_to) ?? '?'}`, answerText(payload));
+  if (method === null)
+    return summarize(`response to ${wordOf(event.response_to) ?? '?'}`, responseText(payload));
   const params = fieldsOf(payload.params);
   if (method === 'session/update') {
     const update = fieldsOf(params.update);
-    return told(wordOf(update.sessionUpdate) ?? method, updateText(update));
+    return summarize(wordOf(update.sessionUpdate) ?? method, updateText(update));
   }
-  return told(method, paramsText(params));
+  return summarize(method, paramsText(params));
 }
 
-function answerText({ result, error }: Fields): string {
-  const { message: words } = fieldsOf(error);
-  return wordOf(words) ?? wordOf(fieldsOf(result).stopReason) ?? shortly(result);
+function responseText({ result, error }: Fields): string {
+  const { message: text } = fieldsOf(error);
+  return wordOf(text) ?? wordOf(fieldsOf(result).stopReason) ?? shortJson(result);
 }
 
 function updateText(update: Fields): string {
@@ -98,9 +99,9 @@ function updateText(update: Fields): string {
       .map((entry) => wordOf(entry.content))
       .join(' · ');
   const parts = Array.isArray(content) ? recordsOf(content) : [fieldsOf(content)];
-  const words = [title, status, state, stopReason, ...parts.map(({ text }) => text)].map(wordOf);
-  const text = words.filter((word) => word !== null).join(' · ');
-  return text === '' ? shortly(update) : text;
+  const texts = [title, status, state, stopReason, ...parts.map(({ text }) => text)].map(wordOf);
+  const text = texts.filter((one) => one !== null).join(' · ');
+  return text === '' ? shortJson(update) : text;
 }
 
 function paramsText({ prompt, toolCall, title, ...rest }: Fields): string {
@@ -108,9 +109,9 @@ function paramsText({ prompt, toolCall, title, ...rest }: Fields): string {
     return recordsOf(prompt)
       .map((part) => wordOf(part.text) ?? wordOf(part.type))
       .join(' ');
-  return wordOf(fieldsOf(toolCall).title) ?? wordOf(title) ?? shortly(rest);
+  return wordOf(fieldsOf(toolCall).title) ?? wordOf(title) ?? shortJson(rest);
 }
 
-function shortly(value: unknown): string {
+function shortJson(value: unknown): string {
   return value === undefined ? '' : rawText(rawOf(value, TEXT_MAX)).replace(/\s+/g, ' ');
 }

@@ -1,5 +1,5 @@
-/** A stretch of an agent's log: read in pages where somebody is, and followed live where it reaches the end. */
-import { useCallback, useEffect, useRef, useState } from 'react';
+/** The shown part of an agent's log: read in pages around the user's position, and live at its end. */
+import { type Dispatch, type SetStateAction, useCallback, useEffect, useRef, useState } from 'react';
 import type { EventRecord, EventType } from '../../../../core/event.ts';
 import { call } from '../../../api/client.ts';
 import { streams } from '../../../live/streams.ts';
@@ -13,59 +13,25 @@ export interface Events {
   error: unknown;
   readOlder: () => void;
   readNewer: () => void;
-  /** Leaves what is shown for another place: around an event, or at the end. */
+  /** Moves to another place: around an event, or to the end. */
   goTo: (seq: number | null) => void;
 }
 
 interface Place {
-  /** An event in the middle of what is shown; null: the end. */
+  /** The event in the middle; null: the end. */
   at: number | null;
-  /** Going there once more is another time. */
+  /** Increased each time, so that going to the same event again has an effect. */
   times: number;
 }
 
 export function useEvents(agent_id: string, type: EventType | undefined, first_at: number | null): Events {
   const [place, setPlace] = useState<Place>({ at: first_at, times: 0 });
   const [stretch, setStretch] = useState(nothing);
-  const [loading, setLoading] = useState(true);
-  const [error, setError] = useState<unknown>(null);
-  const reading = useRef<AbortController>(null);
+  const page = usePages(agent_id, type);
+  const { loading, error, read, stop } = useOneRead();
   const { at } = place;
 
-  const page = useCallback(
-    async (query: { before: number } | { after: number }, signal: AbortSignal) => {
-      const filter = type === undefined ? {} : { type: type as unknown as EventType[] };
-      const answer = await call('getLog', {
-        params: { agent_id },
-        query: { ...query, ...filter, limit: PAGE },
-        signal,
-      });
-      const { items } = answer as { items: EventRecord[] };
-      return { items, whole: items.length < PAGE };
-    },
-    [agent_id, type],
-  );
-
-  /** One reading at a time; what comes after somebody went elsewhere is dropped. */
-  const read = useCallback(async (work: (signal: AbortSignal) => Promise<void>) => {
-    const stop = new AbortController();
-    reading.current?.abort();
-    reading.current = stop;
-    setLoading(true);
-    setError(null);
-    try {
-      await work(stop.signal);
-    } catch (failure) {
-      if (!stop.signal.aborted) setError(failure);
-    } finally {
-      if (reading.current === stop) {
-        reading.current = null;
-        setLoading(false);
-      }
-    }
-  }, []);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: `place` as a whole, also where it is the same event once more
+  // biome-ignore lint/correctness/useExhaustiveDependencies: all of `place`, also when it is the same event again
   useEffect(() => {
     setStretch(nothing);
     void read(async (signal) => {
@@ -75,21 +41,11 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
       const older = withOlder(nothing, before.items, !before.whole);
       setStretch(withNewer(older, after.items, !after.whole));
     });
-    return () => reading.current?.abort();
-  }, [place, page, read]);
+    return stop;
+  }, [place, page, read, stop]);
 
   const is_at_end = !loading && !stretch.newer && error === null;
-  const last = useRef(0);
-  last.current = stretch.events.at(-1)?.seq ?? 0;
-  useEffect(() => {
-    if (!is_at_end) return;
-    return streams().watchAgent(agent_id, { after: last.current }, (news) => {
-      if (news.type !== 'events') return;
-      const events = news.frames.map(({ data }) => data as unknown as EventRecord);
-      const wanted = type === undefined ? events : events.filter((event) => event.type === type);
-      if (wanted.length > 0) setStretch((known) => withNewer(known, wanted, false));
-    });
-  }, [agent_id, type, is_at_end]);
+  useLiveEvents(agent_id, type, is_at_end, stretch, setStretch);
 
   const readOlder = () => {
     const [first] = stretch.events;
@@ -112,4 +68,71 @@ export function useEvents(agent_id: string, type: EventType | undefined, first_a
     [],
   );
   return { stretch, loading, error, readOlder, readNewer, goTo };
+}
+
+type Query = { before: number } | { after: number };
+type ReadPage = (query: Query, signal: AbortSignal) => Promise<{ items: EventRecord[]; whole: boolean }>;
+
+/** Reads one page of the log; `whole` if there are no more events in that direction. */
+function usePages(agent_id: string, type: EventType | undefined): ReadPage {
+  return useCallback(
+    async (query, signal) => {
+      const filter = type === undefined ? {} : { type: type as unknown as EventType[] };
+      const answer = await call('getLog', {
+        params: { agent_id },
+        query: { ...query, ...filter, limit: PAGE },
+        signal,
+      });
+      const { items } = answer as { items: EventRecord[] };
+      return { items, whole: items.length < PAGE };
+    },
+    [agent_id, type],
+  );
+}
+
+/** Runs one read at a time: a new one aborts the last. */
+function useOneRead() {
+  const [loading, setLoading] = useState(true);
+  const [error, setError] = useState<unknown>(null);
+  const reading = useRef<AbortController>(null);
+  const read = useCallback(async (work: (signal: AbortSignal) => Promise<void>) => {
+    const abort = new AbortController();
+    reading.current?.abort();
+    reading.current = abort;
+    setLoading(true);
+    setError(null);
+    try {
+      await work(abort.signal);
+    } catch (failure) {
+      if (!abort.signal.aborted) setError(failure);
+    } finally {
+      if (reading.current === abort) {
+        reading.current = null;
+        setLoading(false);
+      }
+    }
+  }, []);
+  const stop = useCallback(() => reading.current?.abort(), []);
+  return { loading, error, read, stop };
+}
+
+/** Appends live events while the stretch reaches the end of the log. */
+function useLiveEvents(
+  agent_id: string,
+  type: EventType | undefined,
+  is_at_end: boolean,
+  stretch: Stretch,
+  setStretch: Dispatch<SetStateAction<Stretch>>,
+): void {
+  const last = useRef(0);
+  last.current = stretch.events.at(-1)?.seq ?? 0;
+  useEffect(() => {
+    if (!is_at_end) return;
+    return streams().watchAgent(agent_id, { after: last.current }, (news) => {
+      if (news.type !== 'events') return;
+      const events = news.frames.map(({ data }) => data as unknown as EventRecord);
+      const wanted = type === undefined ? events : events.filter((event) => event.type === type);
+      if (wanted.length > 0) setStretch((known) => withNewer(known, wanted, false));
+    });
+  }, [agent_id, type, is_at_end, setStretch]);
 }

@@ -1,4 +1,4 @@
-/** What can be done with the lines that were chosen. */
+/** The bar with the actions for the selected lines. */
 import { X } from 'lucide-react';
 import type { Lines } from '../../../transcript/lines.ts';
 import { IconButton } from '../../../ui/button.tsx';
@@ -12,7 +12,7 @@ export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Rang
     <div className="flex flex-wrap items-center gap-2 border-line border-b bg-marked px-3 py-1">
       <span className="min-w-0 flex-1">
         {from === to ? `Line ${from}` : `Lines ${from} to ${to}`}
-        {is_gone && ` · this page holds only lines from ${lines.first} on; the download has all`}
+        {is_gone && ` · this page has lines from ${lines.first} on; download the output for the rest`}
       </span>
       <Copy key={`text ${fragmentOf(range)}`} text={lines.copy(from, to)} label="Copy lines" />
       <Copy
@@ -20,7 +20,7 @@ export function ChosenBar({ lines, range, onClear }: { lines: Lines; range: Rang
         text={`${location.origin}${location.pathname}#${fragmentOf(range)}`}
         label="Copy link"
       />
-      <IconButton label="Clear the choice" icon={<X aria-hidden />} onClick={onClear} />
+      <IconButton label="Clear selection" icon={<X aria-hidden />} onClick={onClear} />
     </div>
   );
 }

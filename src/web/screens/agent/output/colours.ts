@@ -1,12 +1,12 @@
 /**
- * The colours of a terminal on this page. A program chooses them for a screen that it does not know: here each is moved towards black or
- * white until it can be read on what it stands on, in both themes.
+ * Terminal colours on this page. Programs choose them for an unknown background, so each is moved towards black or white
+ * until it is legible, in both themes.
  */
 import type { CSSProperties } from 'react';
 import type { Span } from '../../../transcript/ansi.ts';
 
 export interface Theme {
-  /** The tint of lines that is hardest to read on. */
+  /** The line background with the lowest contrast. */
   readonly ground: string;
   readonly text: string;
   readonly muted: string;
@@ -66,7 +66,7 @@ const ENOUGH = 4.5;
 const KEPT = 1000;
 const kept = new Map<string, CSSProperties>();
 
-/** What is unusual about a piece of text; the same object for the same look. */
+/** The style of a span; undefined for plain text. Equal styles are the same object. */
 export function styleOf(span: Span): CSSProperties | undefined {
   const { fg, bg, bold, dim, italic, underline, strike } = span;
   if (!(fg || bg || bold || dim || italic || underline || strike)) return undefined;
@@ -87,7 +87,7 @@ export function styleOf(span: Span): CSSProperties | undefined {
   return style;
 }
 
-/** `null`: the page's own. */
+/** Null: the page's own colour. */
 export function colours(
   { fg, bg, dim }: Pick<Span, 'fg' | 'bg' | 'dim'>,
   theme: Theme,

@@ -1,4 +1,4 @@
-/** Everything that a session wrote, as a file. It is fetched with the session's token, which an address must not hold. */
+/** Downloads the output of a session. It is fetched with the token in a header, which must not be in a URL. */
 import { useMutation, useQuery } from '@tanstack/react-query';
 import { Download as Icon } from 'lucide-react';
 import { useState } from 'react';
@@ -74,7 +74,7 @@ function Choice({ agent, onDone }: { agent: AgentRecord; onDone: () => void }) {
             value={stream}
             onChange={(value) => setStream(value as Stream)}
             choices={[
-              { value: 'both', label: 'stdout and stderr, as they came' },
+              { value: 'both', label: 'stdout and stderr, in order' },
               { value: 'stdout', label: 'stdout' },
               { value: 'stderr', label: 'stderr' },
             ]}

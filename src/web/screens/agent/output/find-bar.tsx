@@ -1,4 +1,4 @@
-/** The output's own find: the browser's sees only the lines that are on the screen. */
+/** Find in the output: the browser's own find sees only the rendered lines. */
 import { CaseSensitive, ChevronDown, ChevronUp, Regex, X } from 'lucide-react';
 import { type KeyboardEvent, type Ref, useEffect, useImperativeHandle, useRef } from 'react';
 import type { Found } from '../../../transcript/find.ts';
@@ -78,7 +78,7 @@ export function FindBar({ wanted, onChange, found, current, onStep, onClose, ref
         id="found"
         className={cx('min-w-32 flex-1 px-1 text-sm', found.error === null ? 'text-muted' : 'text-failed')}
       >
-        {wordsOf(wanted, found, current)}
+        {resultText(wanted, found, current)}
       </output>
       <IconButton label="Close find" icon={<X aria-hidden />} onClick={onClose} />
     </search>
@@ -89,7 +89,7 @@ function pressed(on: boolean): string {
   return on ? 'bg-raised border-line-strong/60! text-text!' : '';
 }
 
-function wordsOf({ text }: Wanted, { lines, error }: Found, current: number | null): string {
+function resultText({ text }: Wanted, { lines, error }: Found, current: number | null): string {
   if (error !== null) return error;
   if (text === '') return '';
   if (lines.length === 0) return 'No line matches';

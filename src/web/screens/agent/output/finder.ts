@@ -1,4 +1,4 @@
-/** Looking for words in output that goes on: what was looked at once is not looked at again, except lines that have grown. */
+/** Incremental search in growing output: lines are searched once, and again only if they were incomplete. */
 import type { Span } from '../../../transcript/ansi.ts';
 import { bounds } from '../../../transcript/bounds.ts';
 import { type Found, findLines } from '../../../transcript/find.ts';
@@ -7,7 +7,7 @@ import type { Lines } from '../../../transcript/lines.ts';
 export interface Wanted {
   readonly text: string;
   readonly regex: boolean;
-  /** Upper and lower case differ. */
+  /** Case-sensitive. */
   readonly exact: boolean;
 }
 
@@ -16,7 +16,7 @@ export class Finder {
   readonly #wanted: Wanted;
   #found: number[] = [];
   #looked = 0;
-  /** Lines that were not complete when they were looked at. */
+  /** Lines that were incomplete when they were searched. */
   readonly #open = new Set<number>();
 
   constructor(lines: Lines, wanted: Wanted) {
@@ -46,13 +46,13 @@ export class Finder {
   }
 }
 
-/** The next match after a line, or the one before it; at the end it goes on at the other one. */
+/** The next or previous match from a line; it wraps around at the ends. */
 export function step(found: readonly number[], n: number, direction: 1 | -1): number | null {
   const at = direction === 1 ? found.find((each) => each > n) : found.findLast((each) => each < n);
   return at ?? (direction === 1 ? found[0] : found.at(-1)) ?? null;
 }
 
-/** Where a text matches, at most so often: [from, to) of each match. */
+/** The ranges [from, to) of the matches in a text, up to a limit. */
 export function matchesIn(text: string, pattern: RegExp): [number, number][] {
   const all: [number, number][] = [];
   for (const match of text.matchAll(new RegExp(pattern, `${pattern.flags}g`))) {
@@ -68,7 +68,7 @@ export interface Piece {
   readonly hit: boolean;
 }
 
-/** The spans of a line, cut where a match begins and ends: a match may go over a change of colour. */
+/** Splits the spans of a line at the matches; a match may cover several spans. */
 export function piecesOf(spans: readonly Span[], pattern: RegExp): Piece[] {
   const matches = matchesIn(spans.map(({ text }) => text).join(''), pattern);
   const cuts = matches.flat();

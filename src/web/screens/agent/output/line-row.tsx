@@ -1,4 +1,4 @@
-/** One line of output. As few elements as can be: there are many of it. */
+/** One line of output. It has few elements, because there are many lines. */
 import { memo, type Ref } from 'react';
 import { spansOf } from '../../../transcript/ansi.ts';
 import type { Line } from '../../../transcript/lines.ts';
@@ -9,15 +9,15 @@ import { piecesOf } from './finder.ts';
 export interface LineRowProps {
   line: Line;
   index: number;
-  /** What is looked for. */
+  /** The search pattern. */
   pattern: RegExp | null;
-  /** It belongs to the chosen range. */
+  /** It is in the selected range. */
   chosen: boolean;
-  /** The match that one has gone to. */
+  /** It is the current match. */
   current: boolean;
   wrap: boolean;
   times: boolean;
-  /** Of the numbers' column, in characters. */
+  /** The width of the line numbers, in characters. */
   digits: number;
   ref?: Ref<HTMLDivElement> | undefined;
 }

@@ -1,12 +1,18 @@
 /**
- * The lines of an agent's output, of which only those that are seen exist. It stays at the end until somebody scrolls up,
- * and then nothing moves what is being read: neither new lines nor old ones that are given up.
+ * The virtual list of output lines. It follows the end until the user scrolls up; then neither new lines nor dropped old
+ * ones move the visible lines.
  */
-import { defaultRangeExtractor, type Range as Shown, useVirtualizer } from '@tanstack/react-virtual';
+import {
+  defaultRangeExtractor,
+  type Range as Shown,
+  useVirtualizer,
+  type Virtualizer,
+} from '@tanstack/react-virtual';
 import {
   type MouseEvent,
   type ReactNode,
   type Ref,
+  type RefObject,
   useCallback,
   useImperativeHandle,
   useLayoutEffect,
@@ -21,114 +27,57 @@ import { isIn, type Range } from './range.ts';
 
 const ROW_PX = 20;
 const OVERSCAN = 4;
-/** So close to the end is at the end. */
+/** Distance from the end, in pixels, that counts as the end. */
 const NEAR_PX = 12;
 
 export interface ListHandle {
-  /** Brings a line into the middle. */
+  /** Scrolls a line into the middle. */
   show(n: number): void;
   toEnd(): void;
-  /** The first line that is seen. */
+  /** The number of the first visible line. */
   top(): number;
 }
 
 export interface LinesListProps {
   lines: Lines;
-  /** Changes with every line. */
+  /** Changes with every added line. */
   version: number;
   options: Options;
   range: Range | null;
   onChoose: (n: number, extend: boolean) => void;
   pattern: RegExp | null;
   current: number | null;
-  /** Whether it is at the end, and stays there. */
+  /** Called when it starts or stops to follow the end. */
   onFollow: (follows: boolean) => void;
-  /** After the last line. */
+  /** Shown after the last line. */
   end: ReactNode;
   ref: Ref<ListHandle>;
 }
 
 export function LinesList(props: LinesListProps) {
-  const { lines, version, options, range, onChoose, pattern, current, onFollow, end, ref } = props;
+  const { lines, options, range, onChoose, pattern, current, end } = props;
   const { wrap, times } = options;
   const { first, last } = lines;
-  const count = last - first + 1;
   const scroller = useRef<HTMLDivElement>(null);
   const [follows, setFollows] = useState(true);
-  const state = useRef({ follows: true, top: 0, anchor: 1, delta: 0 });
-
   const virtualizer = useVirtualizer({
-    count,
+    count: last - first + 1,
     getScrollElement: () => scroller.current,
     estimateSize: () => ROW_PX,
     overscan: OVERSCAN,
     getItemKey: useCallback((index: number) => first + index, [first]),
-    // At the end the rows are known before the browser has scrolled there.
+    // At the end, the last rows are rendered before the browser has scrolled there.
     rangeExtractor: useCallback(
       (shown: Shown) => (follows ? lastOf(shown) : defaultRangeExtractor(shown)),
       [follows],
     ),
   });
-
-  const follow = useCallback(
-    (next: boolean) => {
-      state.current.follows = next;
-      setFollows(next);
-      onFollow(next);
-    },
-    [onFollow],
-  );
-
-  const onScroll = () => {
-    const element = scroller.current;
-    if (!element) return;
-    const held = state.current;
-    const { scrollTop, scrollHeight, clientHeight } = element;
-    const is_at_end = scrollHeight - scrollTop - clientHeight <= NEAR_PX;
-    // What grows below is no scrolling up.
-    if (is_at_end !== held.follows && (is_at_end || scrollTop < held.top)) follow(is_at_end);
-    held.top = scrollTop;
-    const item = virtualizer.getVirtualItemForOffset(scrollTop);
-    if (item) [held.anchor, held.delta] = [first + item.index, scrollTop - item.start];
-  };
-
-  useImperativeHandle(ref, () => ({
-    show(n) {
-      if (n < lines.first || n > lines.last) return;
-      follow(false);
-      virtualizer.scrollToIndex(n - lines.first, { align: 'center' });
-    },
-    toEnd() {
-      follow(true);
-      scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
-    },
-    top: () => lines.first + (virtualizer.getVirtualItemForOffset(virtualizer.scrollOffset ?? 0)?.index ?? 0),
-  }));
-
-  const total = virtualizer.getTotalSize();
-  // biome-ignore lint/correctness/useExhaustiveDependencies: whatever is added, or measured, moves the end
-  useLayoutEffect(() => {
-    const element = scroller.current;
-    if (element && state.current.follows) element.scrollTop = element.scrollHeight;
-  }, [version, total, follows, end]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: another way to wrap makes other heights
-  useLayoutEffect(() => {
-    virtualizer.measure();
-  }, [wrap, times]);
-
-  // biome-ignore lint/correctness/useExhaustiveDependencies: only where lines above change
-  useLayoutEffect(() => {
-    const { follows: is_at_end, anchor, delta } = state.current;
-    if (is_at_end || count <= 0) return;
-    const item = virtualizer.measurementsCache[Math.max(anchor, first) - first];
-    if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
-  }, [first, wrap, times]);
+  const onScroll = useScrollPosition(props, scroller, virtualizer, follows, setFollows);
 
   const choose = (event: MouseEvent) => {
     const link = (event.target as Element).closest('a');
     const row = link?.closest<HTMLElement>('[data-line]');
-    // In a new tab, as any other link.
+    // With a modifier, the link opens in a new tab.
     if (!row || event.metaKey || event.ctrlKey) return;
     event.preventDefault();
     onChoose(Number(row.dataset.line), event.shiftKey);
@@ -136,17 +85,17 @@ export function LinesList(props: LinesListProps) {
 
   const items = virtualizer.getVirtualItems();
   return (
-    // biome-ignore lint/a11y/useKeyWithClickEvents: the numbers' links are what is clicked; by keys lines are chosen in "Go to line"
+    // biome-ignore lint/a11y/useKeyWithClickEvents: the clicks are on links; keyboard users select lines with "Go to line"
     <section
       ref={scroller}
       aria-label="Output"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
       onScroll={onScroll}
       onClick={choose}
       className="scroll-y min-h-0 flex-1 overflow-x-auto bg-ground font-mono text-sm leading-5 outline-offset-[-2px] [overflow-anchor:none]"
     >
-      <div className="relative min-w-full" style={{ height: total }}>
+      <div className="relative min-w-full" style={{ height: virtualizer.getTotalSize() }}>
         <div
           className={cx('absolute top-0 left-0 min-w-full', wrap ? 'w-full' : 'w-max')}
           style={{ transform: `translateY(${items[0]?.start ?? 0}px)` }}
@@ -175,6 +124,68 @@ export function LinesList(props: LinesListProps) {
       {end}
     </section>
   );
+}
+
+/** Follows the end until the user scrolls up, and then keeps the visible lines in place. Returns the scroll handler. */
+function useScrollPosition(
+  { lines, version, options: { wrap, times }, onFollow, end, ref }: LinesListProps,
+  scroller: RefObject<HTMLDivElement | null>,
+  virtualizer: Virtualizer<HTMLDivElement, Element>,
+  follows: boolean,
+  setFollows: (follows: boolean) => void,
+): () => void {
+  const { first, last } = lines;
+  const state = useRef({ follows: true, top: 0, anchor: 1, delta: 0 });
+  const follow = (next: boolean) => {
+    state.current.follows = next;
+    setFollows(next);
+    onFollow(next);
+  };
+  useImperativeHandle(ref, () => ({
+    show(n) {
+      if (n < lines.first || n > lines.last) return;
+      follow(false);
+      virtualizer.scrollToIndex(n - lines.first, { align: 'center' });
+    },
+    toEnd() {
+      follow(true);
+      scroller.current?.scrollTo({ top: scroller.current.scrollHeight });
+    },
+    top: () => lines.first + (virtualizer.getVirtualItemForOffset(virtualizer.scrollOffset ?? 0)?.index ?? 0),
+  }));
+
+  const total = virtualizer.getTotalSize();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: added or measured lines move the end
+  useLayoutEffect(() => {
+    const element = scroller.current;
+    if (element && state.current.follows) element.scrollTop = element.scrollHeight;
+  }, [version, total, follows, end]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: wrapping changes the heights
+  useLayoutEffect(() => {
+    virtualizer.measure();
+  }, [wrap, times]);
+
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when lines above change
+  useLayoutEffect(() => {
+    const { follows: is_at_end, anchor, delta } = state.current;
+    if (is_at_end || last < first) return;
+    const item = virtualizer.measurementsCache[Math.max(anchor, first) - first];
+    if (item && scroller.current) scroller.current.scrollTop = item.start + delta;
+  }, [first, wrap, times]);
+
+  return () => {
+    const element = scroller.current;
+    if (!element) return;
+    const held = state.current;
+    const { scrollTop, scrollHeight, clientHeight } = element;
+    const is_at_end = scrollHeight - scrollTop - clientHeight <= NEAR_PX;
+    // Lines that are added below do not count as scrolling up.
+    if (is_at_end !== held.follows && (is_at_end || scrollTop < held.top)) follow(is_at_end);
+    held.top = scrollTop;
+    const item = virtualizer.getVirtualItemForOffset(scrollTop);
+    if (item) [held.anchor, held.delta] = [first + item.index, scrollTop - item.start];
+  };
 }
 
 function lastOf({ startIndex, endIndex, overscan, count }: Shown): number[] {

@@ -1,4 +1,4 @@
-/** How lines are shown: kept in this browser. */
+/** How lines are shown; stored in the browser. */
 import { useState } from 'react';
 
 const KEY = 'svc.output';

@@ -1,11 +1,12 @@
-/** What an agent printed: numbered lines, followed live, with a find of their own and an address for every line. */
+/** The Output tab: numbered lines, followed live, with a search and a URL for every line. */
 import { useLocation, useNavigate } from '@tanstack/react-router';
 import { ArrowDown, Clock, Search, WrapText } from 'lucide-react';
-import { type FormEvent, useCallback, useEffect, useMemo, useRef, useState } from 'react';
+import { type FormEvent, type RefObject, useCallback, useEffect, useMemo, useRef, useState } from 'react';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { type AgentLog, useAgentLog } from '../../../live/agent-log.ts';
 import { useStepKeys } from '../../../shell/step-keys.ts';
 import { patternOf } from '../../../transcript/find.ts';
+import type { Lines as LogLines } from '../../../transcript/lines.ts';
 import { Button, IconButton } from '../../../ui/button.tsx';
 import { inputClass } from '../../../ui/field.tsx';
 import { hasModifier, isTyping } from '../../../ui/keys.ts';
@@ -16,7 +17,7 @@ import { EndLine } from './end-line.tsx';
 import { FindBar } from './find-bar.tsx';
 import { step, type Wanted } from './finder.ts';
 import { LinesList, type ListHandle } from './lines-list.tsx';
-import { useOptions } from './options.ts';
+import { type Options, useOptions } from './options.ts';
 import { fragmentOf, type Range, rangeOf, reaching } from './range.ts';
 import { Stdin } from './stdin.tsx';
 import { useFound } from './use-found.ts';
@@ -33,125 +34,40 @@ export function OutputTab({ agent }: { agent: AgentRecord }) {
 
 function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   const { lines } = log;
-  const { version } = lines;
   const [options, setOptions] = useOptions();
   const list = useRef<ListHandle>(null);
   const [range, setRange] = useRange(list, lines.last);
-  const [follows, setFollows] = useState(true);
-  /** The newest line when somebody scrolled up. */
-  const [left_at, setLeftAt] = useState(0);
-  const onFollow = useCallback(
-    (next: boolean) => {
-      setFollows(next);
-      if (!next) setLeftAt(lines.last);
-    },
-    [lines],
-  );
-
-  const [wanted, setWanted] = useState<Wanted | null>(null);
-  const found = useFound(lines, wanted);
-  const [current, setCurrent] = useState<number | null>(null);
-  const find = useRef<{ focus(): void }>(null);
-  const pattern = useMemo(
-    () => (wanted?.text ? patternOf(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
-    [wanted],
-  );
-  const goTo = (n: number | null) => {
-    setCurrent(n);
-    if (n !== null) list.current?.show(n);
-  };
-  const go = (direction: 1 | -1) =>
-    goTo(step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction));
-  const openFind = () => {
-    if (wanted) find.current?.focus();
-    else setWanted({ text: '', regex: false, exact: false });
-  };
-  const look = (next: Wanted) => {
-    setWanted(next);
-    setCurrent(null);
-  };
-  // The first match from where one reads on is gone to; the next ones are asked for.
-  const has_match = found.lines.length > 0;
-  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each thing that is looked for
-  useEffect(() => {
-    if (has_match && current === null) go(1);
-  }, [has_match, found.wanted]);
-
-  useKeys({ find: openFind, end: () => list.current?.toEnd() });
-  useStepKeys(wanted ? go : null);
-
+  const find = useFind(lines, list);
   const loaded = log.view.last_seq >= agent.last_seq;
-  // What was there when one came is not new.
-  const [came_at, setCameAt] = useState<number | null>(null);
-  if (loaded && came_at === null) setCameAt(lines.last);
-  const fresh = came_at === null ? 0 : lines.last - Math.max(left_at, came_at);
-  if (lines.last === 0) {
-    if (log.failure !== null) return <Failed error={new Error(log.failure)} />;
-    if (!loaded) return <Skeleton rows={12} height="h-4" />;
-    return (
-      <Empty
-        title={agent.status === 'running' ? 'Nothing printed yet.' : 'This agent printed nothing.'}
-        cli={`svc agents logs ${agent.id}`}
-      />
-    );
-  }
+  const { follows, onFollow, unseen } = useFollowing(lines, loaded);
+  useKeys({ find: find.open, end: () => list.current?.toEnd() });
+
+  if (lines.last === 0) return <NoLines agent={agent} failure={log.failure} loaded={loaded} />;
   return (
     <>
-      <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
-        <Button look="quiet" icon={<Search aria-hidden />} onClick={openFind}>
-          Find
-        </Button>
-        <GoTo
-          onGo={(next) => {
-            setRange(next);
-            list.current?.show(next.from);
-          }}
-        />
-        <IconButton
-          label="Wrap lines"
-          aria-pressed={options.wrap}
-          icon={<WrapText aria-hidden />}
-          className={options.wrap ? 'bg-surface text-text!' : ''}
-          onClick={() => setOptions({ wrap: !options.wrap })}
-        />
-        <IconButton
-          label="Show times"
-          aria-pressed={options.times}
-          icon={<Clock aria-hidden />}
-          className={options.times ? 'bg-surface text-text!' : ''}
-          onClick={() => setOptions({ times: !options.times })}
-        />
-        <span className="ml-auto text-muted text-sm">
-          {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
-          {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
-        </span>
-        <Download agent={agent} />
-      </div>
-      {wanted && (
-        <FindBar
-          ref={find}
-          wanted={wanted}
-          onChange={look}
-          found={found}
-          current={current}
-          onStep={go}
-          onClose={() => {
-            setWanted(null);
-            setCurrent(null);
-          }}
-        />
-      )}
+      <Toolbar
+        agent={agent}
+        lines={lines}
+        options={options}
+        onOptions={setOptions}
+        onFind={find.open}
+        onGo={(next) => {
+          setRange(next);
+          list.current?.show(next.from);
+        }}
+      />
+      {find.bar}
       {range && <ChosenBar lines={lines} range={range} onClear={() => setRange(null)} />}
       <div className="relative flex min-h-0 flex-1 flex-col">
         <LinesList
           ref={list}
           lines={lines}
-          version={version}
+          version={lines.version}
           options={options}
           range={range}
           onChoose={(n, extend) => setRange(extend ? reaching(range, n) : { from: n, to: n })}
-          pattern={pattern}
-          current={current}
+          pattern={find.pattern}
+          current={find.current}
           onFollow={onFollow}
           end={<EndLine agent={agent} />}
         />
@@ -162,7 +78,7 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
             title="End"
             onClick={() => list.current?.toEnd()}
           >
-            {fresh > 0 ? `${fresh.toLocaleString('en')} new` : 'To the end'}
+            {unseen > 0 ? `${unseen.toLocaleString('en')} new` : 'Jump to latest'}
           </Button>
         )}
       </div>
@@ -175,7 +91,135 @@ function Lines({ agent, log }: { agent: AgentRecord; log: AgentLog }) {
   );
 }
 
-/** The chosen lines stand in the address; a line that one comes with is shown as soon as it is there. */
+function NoLines({
+  agent,
+  failure,
+  loaded,
+}: {
+  agent: AgentRecord;
+  failure: string | null;
+  loaded: boolean;
+}) {
+  if (failure !== null) return <Failed error={new Error(failure)} />;
+  if (!loaded) return <Skeleton rows={12} height="h-4" />;
+  const title =
+    agent.status === 'running'
+      ? 'No output yet. What the agent prints appears here.'
+      : 'This agent printed nothing.';
+  return <Empty title={title} cli={`svc logs ${agent.id}`} />;
+}
+
+/** Whether the list follows the end, and how many lines were added since the user left it or opened the page. */
+function useFollowing(lines: LogLines, loaded: boolean) {
+  const [follows, setFollows] = useState(true);
+  const [left_at, setLeftAt] = useState(0);
+  const onFollow = useCallback(
+    (next: boolean) => {
+      setFollows(next);
+      if (!next) setLeftAt(lines.last);
+    },
+    [lines],
+  );
+  // Lines from before the page was opened are not new.
+  const [opened_at, setOpenedAt] = useState<number | null>(null);
+  if (loaded && opened_at === null) setOpenedAt(lines.last);
+  const unseen = opened_at === null ? 0 : lines.last - Math.max(left_at, opened_at);
+  return { follows, onFollow, unseen };
+}
+
+/** The search in the output: its bar, and the match that the list should show. */
+function useFind(lines: LogLines, list: RefObject<ListHandle | null>) {
+  const [wanted, setWanted] = useState<Wanted | null>(null);
+  const found = useFound(lines, wanted);
+  const [current, setCurrent] = useState<number | null>(null);
+  const bar = useRef<{ focus(): void }>(null);
+  const pattern = useMemo(
+    () => (wanted?.text ? patternOf(wanted.text, { regex: wanted.regex, case: wanted.exact }).pattern : null),
+    [wanted],
+  );
+  const go = (direction: 1 | -1) => {
+    const n = step(found.lines, current ?? (list.current?.top() ?? 1) - 1, direction);
+    setCurrent(n);
+    if (n !== null) list.current?.show(n);
+  };
+  const change = (next: Wanted | null) => {
+    setWanted(next);
+    setCurrent(null);
+  };
+  const open = () => {
+    if (wanted) bar.current?.focus();
+    else setWanted({ text: '', regex: false, exact: false });
+  };
+  // Go to the first match from the current position; the user asks for the next ones.
+  const has_match = found.lines.length > 0;
+  // biome-ignore lint/correctness/useExhaustiveDependencies: once for each query
+  useEffect(() => {
+    if (has_match && current === null) go(1);
+  }, [has_match, found.wanted]);
+  useStepKeys(wanted ? go : null);
+  return {
+    open,
+    pattern,
+    current,
+    bar: wanted && (
+      <FindBar
+        ref={bar}
+        wanted={wanted}
+        onChange={change}
+        found={found}
+        current={current}
+        onStep={go}
+        onClose={() => change(null)}
+      />
+    ),
+  };
+}
+
+function Toolbar({
+  agent,
+  lines,
+  options,
+  onOptions,
+  onFind,
+  onGo,
+}: {
+  agent: AgentRecord;
+  lines: LogLines;
+  options: Options;
+  onOptions: (change: Partial<Options>) => void;
+  onFind: () => void;
+  onGo: (range: Range) => void;
+}) {
+  return (
+    <div className="flex shrink-0 flex-wrap items-center gap-1 border-line border-b px-3 py-1">
+      <Button look="quiet" icon={<Search aria-hidden />} onClick={onFind}>
+        Find
+      </Button>
+      <GoTo onGo={onGo} />
+      <IconButton
+        label="Wrap lines"
+        aria-pressed={options.wrap}
+        icon={<WrapText aria-hidden />}
+        className={options.wrap ? 'bg-surface text-text!' : ''}
+        onClick={() => onOptions({ wrap: !options.wrap })}
+      />
+      <IconButton
+        label="Show times"
+        aria-pressed={options.times}
+        icon={<Clock aria-hidden />}
+        className={options.times ? 'bg-surface text-text!' : ''}
+        onClick={() => onOptions({ times: !options.times })}
+      />
+      <span className="ml-auto text-muted text-sm">
+        {lines.first > 1 && `from line ${lines.first.toLocaleString('en')} · `}
+        {lines.last.toLocaleString('en')} {lines.last === 1 ? 'line' : 'lines'}
+      </span>
+      <Download agent={agent} />
+    </div>
+  );
+}
+
+/** The selected lines, which the page's address holds. They are shown as soon as they are loaded. */
 function useRange(
   list: { current: ListHandle | null },
   last: number,
@@ -192,7 +236,7 @@ function useRange(
   }, [is_there, hash, range, list]);
   const set = (next: Range | null) => {
     const fragment = next ? fragmentOf(next) : '';
-    // What was just clicked is seen already.
+    // A line that was just clicked is visible already.
     shown.current = fragment;
     void navigate({
       to: '.',
@@ -220,15 +264,15 @@ function GoTo({ onGo }: { onGo: (range: Range) => void }) {
         aria-invalid={(text !== '' && !range) || undefined}
         value={text}
         onChange={(event) => setText(event.target.value)}
-        placeholder="Line"
+        placeholder="Go to line"
         autoComplete="off"
-        className={`${inputClass} w-20! text-sm`}
+        className={`${inputClass} w-24! text-sm`}
       />
     </form>
   );
 }
 
-/** Keys of this tab, wherever the focus is on the page. */
+/** Keyboard shortcuts of this tab. */
 function useKeys(acts: { find: () => void; end: () => void }) {
   const held = useRef(acts);
   held.current = acts;
@@ -237,7 +281,7 @@ function useKeys(acts: { find: () => void; end: () => void }) {
       const { find, end } = held.current;
       const in_find = event.target instanceof Element && event.target.closest('search') !== null;
       if ((event.ctrlKey || event.metaKey) && !event.altKey && event.key.toLowerCase() === 'f') {
-        // Pressed again, it is the browser's.
+        // Pressed again, it opens the browser's own find.
         if (in_find || document.querySelector('[role="dialog"]')) return;
         event.preventDefault();
         find();

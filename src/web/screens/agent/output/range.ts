@@ -1,11 +1,11 @@
-/** Ranges of lines, as they stand in addresses: `L200`, `L200-L240`. */
+/** Ranges of lines, as in addresses: `L200`, `L200-L240`. */
 
 export interface Range {
   readonly from: number;
   readonly to: number;
 }
 
-/** Of an address's fragment, or of what somebody typed; null where it names no lines. */
+/** Parses a fragment or the user's input; null if it is not a range of lines. */
 export function rangeOf(text: string): Range | null {
   const found = /^\s*#?L?(\d{1,9})(?:\s*[-–]\s*L?(\d{1,9}))?\s*$/i.exec(text);
   if (!found) return null;
@@ -19,7 +19,7 @@ export function fragmentOf({ from, to }: Range): string {
   return from === to ? `L${from}` : `L${from}-L${to}`;
 }
 
-/** From the line where it began to another one. */
+/** Extends a range to another line. */
 export function reaching(range: Range | null, n: number): Range {
   if (!range) return { from: n, to: n };
   return n < range.from ? { from: n, to: range.to } : { from: range.from, to: n };

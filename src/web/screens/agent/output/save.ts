@@ -1,4 +1,4 @@
-/** Files that a page gives to the person in front of it. */
+/** Saves files from the page. */
 
 export function save(content: Blob, name: string): void {
   const url = URL.createObjectURL(content);
@@ -8,11 +8,11 @@ export function save(content: Blob, name: string): void {
   document.body.append(link);
   link.click();
   link.remove();
-  // The browser has begun to read it by then.
+  // By then the browser has started to read it.
   setTimeout(() => URL.revokeObjectURL(url), 60_000);
 }
 
-/** A name that every system takes. */
+/** A file name that is valid on every system. */
 export function fileName(agent: string, session: number, stream: 'both' | 'stdout' | 'stderr'): string {
   const word = agent.replace(/[^A-Za-z0-9._-]+/g, '-').replace(/^[.-]+|[.-]+$/g, '') || 'agent';
   return `${word.slice(0, 80)}-${session}${stream === 'both' ? '' : `-${stream}`}.log`;

@@ -1,7 +1,7 @@
-/** A line for the agent's standard input. */
+/** The field that sends a line to the agent's standard input. */
 import { useMutation } from '@tanstack/react-query';
 import { type FormEvent, useRef } from 'react';
-import { call, newKey, wordsOf } from '../../../api/client.ts';
+import { call, errorMessage, newKey } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { useStreams } from '../../../live/streams.ts';
 import { Button } from '../../../ui/button.tsx';
@@ -15,7 +15,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
   const act = useRef<{ what: string; key: string } | null>(null);
   const send = useMutation({
     mutationFn: (body: { data: string; eof: boolean }) => {
-      // The same words sent again after a failure are the same act.
+      // A retry of the same input has the same idempotency key.
       const what = JSON.stringify(body);
       if (act.current?.what !== what) act.current = { what, key: newKey() };
       return call('sendInput', { params: { agent_id }, body, idempotency_key: act.current.key });
@@ -26,7 +26,11 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
     },
   });
   const why_not =
-    agent.status !== 'running' ? 'The agent does not run.' : is_offline ? 'This browser is offline.' : null;
+    agent.status !== 'running'
+      ? 'The agent is not running. Start it to send input.'
+      : is_offline
+        ? 'You are offline.'
+        : null;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     if (why_not === null && !send.isPending) send.mutate({ data: `${text}\n`, eof: false });
@@ -38,7 +42,7 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
         aria-describedby="stdin-says"
         value={text}
         onChange={(event) => setText(event.target.value)}
-        placeholder="A line for the agent’s standard input"
+        placeholder="Send a line to standard input"
         spellCheck={false}
         autoComplete="off"
         className={`${inputClass} w-auto! min-w-40 flex-1 font-mono text-sm`}
@@ -52,10 +56,10 @@ export function Stdin({ agent }: { agent: AgentRecord }) {
         title="Closes the agent’s standard input"
         onClick={() => send.mutate({ data: '', eof: true })}
       >
-        End of input
+        Close input
       </Button>
       <p id="stdin-says" role="status" className="w-full text-sm empty:hidden">
-        {send.error ? <span className="text-failed">{wordsOf(send.error)}</span> : why_not}
+        {send.error ? <span className="text-failed">{errorMessage(send.error)}</span> : why_not}
       </p>
     </form>
   );

@@ -1,4 +1,4 @@
-/** What the output's find has found, current with the lines; typing goes before looking. */
+/** The search results in the output, kept current. The search is deferred, so that typing comes first. */
 import { useDeferredValue, useMemo } from 'react';
 import type { Found } from '../../../transcript/find.ts';
 import type { Lines } from '../../../transcript/lines.ts';
@@ -6,7 +6,7 @@ import { Finder, type Wanted } from './finder.ts';
 
 const nothing: Found = { lines: [], error: null };
 
-/** `wanted`: what the lines were found for. */
+/** `wanted` in the result: the query of these results. */
 export function useFound(lines: Lines, now: Wanted | null): Found & { wanted: Wanted | null } {
   const wanted = useDeferredValue(now);
   const finder = useMemo(() => wanted && new Finder(lines, wanted), [lines, wanted]);

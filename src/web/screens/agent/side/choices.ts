@@ -1,4 +1,4 @@
-/** What can be set at an agent, in its own order (pure). */
+/** An agent's settings, in its own order (pure). */
 import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
 import type { Choice } from '../../../ui/select.tsx';
 
@@ -8,11 +8,11 @@ export interface Setting {
   name: string;
   description: string | null;
   control: { type: 'choice'; value: string; choices: Choice[] } | { type: 'switch'; on: boolean };
-  /** What is set of it further: of a model its own settings. */
+  /** Settings that belong to this one, such as those of a model. */
   more: Setting[];
 }
 
-/** Modes are what came before options: where an option is the mode, they are the same thing twice. */
+/** Older agents have modes instead of options. If an option is the mode, the modes are a duplicate. */
 export function settingsOf(
   modes: SessionModeState | null,
   options: readonly SessionConfigOption[],
@@ -53,7 +53,7 @@ function settingOf(option: SessionConfigOption, of_it: readonly SessionConfigOpt
   return [{ ...about, control: { type: 'choice', value, choices: withCurrent(choices, value) } }];
 }
 
-/** An agent may be set to something that it does not offer. */
+/** An agent's current value may be missing in its choices. */
 function withCurrent(choices: Choice[], value: string): Choice[] {
   return choices.some((choice) => choice.value === value) ? choices : [{ value, label: value }, ...choices];
 }

@@ -1,4 +1,4 @@
-/** The files that an agent changed, each a way into Changes. */
+/** The files that an agent changed, each with a link to its diff. */
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { Turn } from '../../../../acp/transcript/items.ts';
@@ -12,7 +12,7 @@ const AGAIN_MS = 10_000;
 export function Files({ agent, turn }: { agent: AgentRecord; turn: Turn | undefined }) {
   const { data: changes } = useQuery({
     ...changesQuery(agent.id),
-    // Whatever writes into a folder tells nobody.
+    // Nothing reports writes to a folder.
     refetchInterval: turn?.ended_ts === null ? AGAIN_MS : false,
   });
   if (!changes?.git || changes.files.length === 0) return null;

@@ -1,12 +1,11 @@
-/** What the agent means to do, as it said last. */
-
+/** The agent's latest plan. */
 import type { Plan as PlanOf } from '../../../../acp/transcript/settings.ts';
 import { visible } from '../../../../core/visible.ts';
 import { cx } from '../../../ui/cx.ts';
 
 const marks: Record<string, { mark: string; word: string; className: string }> = {
   completed: { mark: '✓', word: 'done', className: 'text-completed' },
-  in_progress: { mark: '◐', word: 'under way', className: 'text-running' },
+  in_progress: { mark: '◐', word: 'in progress', className: 'text-running' },
   pending: { mark: '○', word: 'to do', className: 'text-muted' },
 };
 
@@ -21,7 +20,7 @@ export function Plan({ plan }: { plan: PlanOf | null }) {
         {plan.entries.map(({ content, status }, at) => {
           const { mark, word, className } = marks[status] ?? { mark: '·', word: status, className: '' };
           return (
-            // biome-ignore lint/suspicious/noArrayIndexKey: the whole plan is told each time
+            // biome-ignore lint/suspicious/noArrayIndexKey: each update replaces the whole plan
             <li key={at} className="flex gap-1.5">
               <span aria-hidden className={cx('w-4 shrink-0', className)}>
                 {mark}

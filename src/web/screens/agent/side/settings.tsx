@@ -1,8 +1,8 @@
-/** Mode, model and whatever else the agent lets be set. What it set is what it says, not what was asked for. */
+/** The agent's mode, model and other settings. The shown values are those that the agent reports. */
 import type { SessionConfigOption, SessionModeState } from '@agentclientprotocol/sdk';
 import { useMutation } from '@tanstack/react-query';
 import { Fragment } from 'react';
-import { call, wordsOf } from '../../../api/client.ts';
+import { call, errorMessage } from '../../../api/client.ts';
 import type { AgentRecord } from '../../../api/queries.ts';
 import { Field } from '../../../ui/field.tsx';
 import { Select } from '../../../ui/select.tsx';
@@ -38,7 +38,9 @@ export function SettingsOf({
           )}
         </Fragment>
       ))}
-      {agent.status !== 'running' && <p className="text-muted text-sm">Can be set while the agent runs.</p>}
+      {agent.status !== 'running' && (
+        <p className="text-muted text-sm">Start the agent to change these settings.</p>
+      )}
     </section>
   );
 }
@@ -53,10 +55,10 @@ function SettingField({ agent, setting }: { agent: AgentRecord; setting: Setting
       }),
   });
   const disabled = agent.status !== 'running' || set.isPending;
-  // Shown until the agent says what it has set.
+  // Shown until the agent reports its value.
   const wanted = set.isPending ? set.variables : undefined;
   return (
-    <Field label={name} hint={description ?? undefined} error={set.isError && wordsOf(set.error)}>
+    <Field label={name} hint={description ?? undefined} error={set.isError && errorMessage(set.error)}>
       {(field) =>
         control.type === 'choice' ? (
           <Select

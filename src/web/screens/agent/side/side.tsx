@@ -1,4 +1,4 @@
-/** Beside a conversation: its plan, the files it changed, its budget, and what can be set. On a phone a line, and a sheet. */
+/** The side panel of a conversation: plan, changed files, usage and settings. On a phone, a line that opens a sheet. */
 import { PanelRight } from 'lucide-react';
 import { memo, useState } from 'react';
 import type { View } from '../../../../acp/transcript/transcript.ts';
@@ -19,7 +19,7 @@ interface SideProps {
   view: View;
 }
 
-/** At the right of a wide screen. */
+/** The panel at the right of a wide screen. */
 export function SidePanel({ agent, view }: SideProps) {
   const { width, handle } = useWidth();
   return (
@@ -36,7 +36,7 @@ export function SidePanel({ agent, view }: SideProps) {
   );
 }
 
-/** On a narrow one a line that says how far it is, and opens the rest. */
+/** The line on a narrow screen: it shows the progress and opens the panel. */
 export function SideBar({ agent, view }: SideProps) {
   const [open, setOpen] = useState(false);
   const { plan, usage } = view;
@@ -66,7 +66,7 @@ export function SideBar({ agent, view }: SideProps) {
   );
 }
 
-/** Speech changes nothing here. */
+/** Not rendered again for new messages, which change nothing here. */
 const Details = memo(
   function Details({ agent, view }: SideProps) {
     return (
@@ -76,8 +76,8 @@ const Details = memo(
         <Files agent={agent} turn={view.turns.at(-1)} />
         <UsageGauge usage={view.usage} />
         <SettingsOf agent={agent} modes={view.modes} options={view.config_options} />
-        <section aria-label="Where">
-          <h2 className="font-medium">Where</h2>
+        <section aria-label="Environment">
+          <h2 className="font-medium">Environment</h2>
           <p className="text-muted">
             {programOf(agent)} on <NodeName agent={agent} />
           </p>

@@ -1,4 +1,4 @@
-/** How full the agent's context is, and what it has cost, as it says. */
+/** The agent's context usage and cost, as it reports them. */
 import type { Usage } from '../../../../acp/transcript/settings.ts';
 
 export function UsageGauge({ usage }: { usage: Usage | null }) {
@@ -27,7 +27,7 @@ function costText({ amount, currency }: { amount: number; currency: string }): s
   try {
     return amount.toLocaleString(undefined, { style: 'currency', currency });
   } catch {
-    // No currency that this browser knows.
+    // The browser does not know this currency.
     return `${amount.toFixed(2)} ${currency}`;
   }
 }

@@ -1,4 +1,4 @@
-/** How wide the side is: dragged or moved by keys, and kept in this browser. */
+/** The width of the side panel: changed by dragging or with the keyboard, and stored in the browser. */
 import { type KeyboardEvent, type PointerEvent, type ReactNode, useState } from 'react';
 
 const KEY = 'svc.side';
@@ -23,10 +23,10 @@ export function useWidth(): { width: number; handle: ReactNode } {
     set(width + step);
   };
   const handle = (
-    // biome-ignore lint/a11y/useSemanticElements: a line cannot be moved
+    // biome-ignore lint/a11y/useSemanticElements: an hr is not interactive
     <div
       role="separator"
-      aria-label="Width of the side"
+      aria-label="Width of the side panel"
       aria-orientation="vertical"
       aria-valuenow={width}
       aria-valuemin={LEAST}

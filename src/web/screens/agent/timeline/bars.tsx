@@ -1,4 +1,4 @@
-/** The bars: one lane below the other, all on one line of time. */
+/** The bars of the timeline, one lane per kind, on a common time axis. */
 import { Link } from '@tanstack/react-router';
 import { cx } from '../../../ui/cx.ts';
 import { spanText } from '../../../ui/time.tsx';
@@ -7,22 +7,22 @@ import { rowsOf, type Scale } from './scale.ts';
 
 const ROW_PX = 28;
 const LEAST_PX = 6;
-/** Wide enough for words. */
-const WORDS_PX = 48;
+/** Bars of this width or more have a label. */
+const LABEL_PX = 48;
 
 const looks: Record<Lane, { title: string; className: string }> = {
   sessions: { title: 'Sessions', className: 'bg-surface border-line-strong text-text' },
   turns: { title: 'Turns', className: 'bg-running/20 border-running text-text' },
   tools: { title: 'Tools', className: 'bg-completed/20 border-completed text-text' },
-  waits: { title: 'Waits for you', className: 'bg-needs/20 border-needs border-dashed text-text' },
-  troubles: { title: 'Troubles', className: 'bg-failed/20 border-failed text-text' },
+  waits: { title: 'Waiting for you', className: 'bg-needs/20 border-needs border-dashed text-text' },
+  warnings: { title: 'Warnings', className: 'bg-failed/20 border-failed text-text' },
 };
 
 export interface BarsProps {
   agent_id: string;
   entries: readonly Entry[];
   scale: Scale;
-  /** What somebody points at. */
+  /** Called with the entry under the pointer or the focus. */
   onShow: (key: string) => void;
 }
 
@@ -30,7 +30,7 @@ export function Bars({ agent_id, entries, scale, onShow }: BarsProps) {
   return (
     <section
       aria-label="Timeline"
-      // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached by keys
+      // biome-ignore lint/a11y/noNoninteractiveTabindex: keyboard users must be able to scroll it
       tabIndex={0}
       className="overflow-x-auto pb-2"
     >
@@ -56,7 +56,7 @@ export function Bars({ agent_id, entries, scale, onShow }: BarsProps) {
   );
 }
 
-/** When each stretch began, and how long those are that were folded. */
+/** The start time of each segment, and the length of each folded one. */
 function Axis({ scale }: { scale: Scale }) {
   return (
     <div className="h-6 text-muted text-xs">
@@ -68,11 +68,11 @@ function Axis({ scale }: { scale: Scale }) {
             folded ? 'bottom-0 border-line border-x border-dashed bg-surface/60 text-center' : 'h-6',
           )}
           style={{ left: x, width }}
-          title={folded ? `nothing for ${spanText((to - from) * 1000)}` : undefined}
+          title={folded ? `idle for ${spanText((to - from) * 1000)}` : undefined}
         >
           {folded
             ? spanText((to - from) * 1000)
-            : width > WORDS_PX && new Date(from * 1000).toLocaleTimeString()}
+            : width > LABEL_PX && new Date(from * 1000).toLocaleTimeString()}
         </span>
       ))}
     </div>
@@ -108,11 +108,11 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
               onFocus={() => onShow(entry.key)}
               className={cx(
                 'block size-full overflow-hidden whitespace-nowrap rounded border px-1 text-sm leading-[23px]',
-                entry.failed ? looks.troubles.className : className,
+                entry.failed ? looks.warnings.className : className,
                 entry.open && 'border-r-0 rounded-r-none',
               )}
             >
-              {width > WORDS_PX && (
+              {width > LABEL_PX && (
                 <>
                   {entry.failed && '✕ '}
                   {entry.label}
@@ -128,5 +128,5 @@ function LaneRow({ lane, entries, agent_id, scale, onShow }: BarsProps & { lane:
 
 function labelOf({ label, from, to, open, failed }: Entry): string {
   const took = to > from ? `, ${spanText((to - from) * 1000)}` : '';
-  return `${label}${failed ? ', failed' : ''}${took}${open ? ', goes on' : ''}`;
+  return `${label}${failed ? ', failed' : ''}${took}${open ? ', still running' : ''}`;
 }

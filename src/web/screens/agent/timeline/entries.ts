@@ -1,29 +1,28 @@
-/** What took its time in an agent's life, as bars of a few lanes (pure). */
-
+/** The entries of an agent's timeline, in lanes (pure). */
 import type { StatusChange } from '../../../../acp/transcript/items.ts';
 import { toolSpans, waitSpans } from '../../../../acp/transcript/spans.ts';
 import type { View } from '../../../../acp/transcript/transcript.ts';
 import { isFinal } from '../../../../features/agents/rules.ts';
 import { noticeTone, stopWords } from '../../../transcript/words.ts';
 
-export const lanes = ['sessions', 'turns', 'tools', 'waits', 'troubles'] as const;
+export const lanes = ['sessions', 'turns', 'tools', 'waits', 'warnings'] as const;
 export type Lane = (typeof lanes)[number];
 
 export interface Entry {
   readonly key: string;
   readonly lane: Lane;
   readonly label: string;
-  /** The event that it began with. */
+  /** The number of its first event. */
   readonly seq: number;
   /** Unix seconds. */
   readonly from: number;
   readonly to: number;
-  /** It goes on. */
+  /** It has not ended. */
   readonly open: boolean;
   readonly failed: boolean;
 }
 
-/** Of each lane the newest. */
+/** The most entries per lane; the newest are kept. */
 const LANE_MAX = 400;
 
 export function entriesOf(view: View, now: number): Entry[] {
@@ -32,7 +31,7 @@ export function entriesOf(view: View, now: number): Entry[] {
     ...turns(view, now),
     ...tools(view, now),
     ...waits(view, now),
-    ...troubles(view),
+    ...warnings(view),
   ];
   const kept = lanes.flatMap((lane) => all.filter((entry) => entry.lane === lane).slice(-LANE_MAX));
   return kept.sort((a, b) => a.from - b.from || a.seq - b.seq);
@@ -59,12 +58,12 @@ function sessions({ sessions: all, items }: View, now: number): Entry[] {
 
 function turns({ turns: all }: View, now: number): Entry[] {
   return all.map(({ n, prompt_seq, started_ts, ended_ts, stop_reason }) => {
-    const words = ended_ts === null ? null : stopWords(stop_reason);
+    const stop = ended_ts === null ? null : stopWords(stop_reason);
     return {
       ...placed(`turn ${n}`, prompt_seq, started_ts, ended_ts, now),
       lane: 'turns',
-      label: `Turn ${n}${words ? ` · ${words.text}` : ''}`,
-      failed: words?.tone === 'failure',
+      label: `Turn ${n}${stop ? ` · ${stop.text}` : ''}`,
+      failed: stop?.tone === 'failure',
     };
   });
 }
@@ -90,12 +89,12 @@ function waits({ items }: View, now: number): Entry[] {
   }));
 }
 
-function troubles({ items }: View): Entry[] {
+function warnings({ items }: View): Entry[] {
   return items.flatMap((item) =>
     item.kind === 'notice' && noticeTone(item.code) !== 'plain'
       ? {
-          ...placed(`trouble ${item.key}`, item.seq, item.ts, item.ts, item.ts),
-          lane: 'troubles' as const,
+          ...placed(`warning ${item.key}`, item.seq, item.ts, item.ts, item.ts),
+          lane: 'warnings' as const,
           label: item.text || item.code,
           failed: noticeTone(item.code) === 'failure',
         }

@@ -1,8 +1,8 @@
-/** Time as a line on which nothing lasts long: where nothing happens for a while, it is folded to a mark (pure). */
+/** The time axis of the timeline, with long idle times folded (pure). */
 import type { Entry } from './entries.ts';
 
 export const IDLE_S = 30;
-/** A folded stretch, and the least of any other. */
+/** The width of a folded segment, and the minimum of any other. */
 const FOLD_PX = 40;
 const LEAST_PX = 8;
 
@@ -17,11 +17,11 @@ export interface Segment {
 export interface Scale {
   readonly segments: readonly Segment[];
   readonly width: number;
-  /** Where an instant stands. */
+  /** The position of an instant, in pixels. */
   readonly at: (ts: number) => number;
 }
 
-/** `moments`: when something else happened that is no bar, such as words of the agent. */
+/** `moments`: times of activity without a bar, such as messages. */
 export function scaleOf(entries: readonly Entry[], moments: readonly number[], width: number): Scale {
   const parts = partsOf(entries, moments);
   const folds = parts.filter(({ folded }) => folded).length;
@@ -49,11 +49,11 @@ function position(segments: readonly Segment[], ts: number): number {
 type Part = Pick<Segment, 'from' | 'to' | 'folded'>;
 
 function partsOf(entries: readonly Entry[], moments: readonly number[]): Part[] {
-  // A session or a turn lasts whether something happens or not, and so does a question.
+  // Sessions, turns and waits last without any activity, so they do not count as busy.
   const has_more = entries.some(({ lane }) => lane === 'turns' || lane === 'tools');
   const works = entries.filter(({ lane }) => lane === 'tools' || (lane === 'sessions' && !has_more));
   const busy = merged(works.map(({ from, to }) => ({ from, to })));
-  // Also a tool that waits for somebody does nothing.
+  // A tool that waits for an answer is idle.
   const waits = merged(entries.filter(({ lane }) => lane === 'waits'));
   const points = [...new Set([...entries.flatMap(({ from, to }) => [from, to]), ...moments])].sort(
     (a, b) => a - b,
@@ -92,7 +92,7 @@ function isWithin(intervals: readonly Interval[], from: number, to: number): boo
   return intervals.some((each) => each.from <= from && each.to >= to);
 }
 
-/** Bars that overlap stand below each other: the row of each. */
+/** The row of each bar; overlapping bars are in different rows. */
 export function rowsOf(bars: readonly { x: number; width: number }[]): number[] {
   const ends: number[] = [];
   return bars.map(({ x, width }) => {

@@ -49,11 +49,11 @@ describe('bars of a life', () => {
     const bars = entriesOf(view, 100).map(({ lane, from, to, seq }) => [lane, from, to, seq]);
     expect(bars).toContainEqual(['sessions', 10, 40, 1]);
     expect(bars).toContainEqual(['tools', 21, 25, 3]);
-    expect(bars).toContainEqual(['troubles', 27, 27, 6]);
+    expect(bars).toContainEqual(['warnings', 27, 27, 6]);
     expect(bars.filter(([lane]) => lane === 'turns')).toEqual([['turns', 20, 27, 2]]);
     expect(bars.find(([lane]) => lane === 'waits')?.slice(0, 2)).toEqual(['waits', 26]);
     const failed = entriesOf(view, 100).filter((each) => each.failed);
-    expect(failed.map(({ lane }) => lane).sort()).toEqual(['sessions', 'tools', 'troubles']);
+    expect(failed.map(({ lane }) => lane).sort()).toEqual(['sessions', 'tools', 'warnings']);
     expect(entriesOf(view, 100)[0]?.label).toBe('Session 1 · failed, exit 3');
   });
 
@@ -104,7 +104,7 @@ describe('the line of time', () => {
   });
 
   test('is there for a single instant, and for nothing at all', () => {
-    expect(scaleOf([entry('troubles', 5, 5)], [], 500)).toMatchObject({ width: 500 });
+    expect(scaleOf([entry('warnings', 5, 5)], [], 500)).toMatchObject({ width: 500 });
     expect(scaleOf([], [], 500)).toMatchObject({ width: 0, segments: [] });
     expect(scaleOf([], [], 500).at(7)).toBe(0);
   });

@@ -1,4 +1,4 @@
-/** Where an agent's time went: sessions, turns, tools, waits and troubles as bars, with idle time folded; and the same as a table. */
+/** Where an agent's time went: sessions, turns, tools, waits and warnings as bars and as a table. Idle time is folded. */
 import { Link } from '@tanstack/react-router';
 import { ZoomIn, ZoomOut } from 'lucide-react';
 import { useLayoutEffect, useMemo, useRef, useState } from 'react';
@@ -19,12 +19,17 @@ export function TimelineTab({ agent }: { agent: AgentRecord }) {
   if (log.view.sessions.length > 0) return <Timeline agent={agent} view={log.view} />;
   if (log.failure !== null) return <Failed error={new Error(log.failure)} />;
   if (log.view.last_seq < agent.last_seq) return <Skeleton />;
-  return <Empty title="This agent has not run yet." cli={`svc agents start ${agent.id}`} />;
+  return (
+    <Empty
+      title="This agent has not run yet. Start it to see where its time goes."
+      cli={`svc agents start ${agent.id}`}
+    />
+  );
 }
 
 function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
   const ticking = Math.floor(useNow() / 1000);
-  // What is over does not grow.
+  // A stopped agent's timeline does not grow.
   const now = agent.status === 'running' ? ticking : view.sessions.at(-1)!.started_ts;
   const [zoom, setZoom] = useState(1);
   const [room, measured] = useWidth();
@@ -39,15 +44,15 @@ function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
   return (
     <div className="scroll-y min-h-0 flex-1">
       <div className="flex items-center gap-2 px-3 py-1">
-        <p className="min-w-0 flex-1 truncate text-muted">{entry && wordsOf(entry)}</p>
+        <p className="min-w-0 flex-1 truncate text-muted">{entry && entryText(entry)}</p>
         <IconButton
-          label="Smaller"
+          label="Zoom out"
           icon={<ZoomOut aria-hidden />}
           disabled={zoom === 1}
           onClick={() => setZoom(zoom / 2)}
         />
         <IconButton
-          label="Larger"
+          label="Zoom in"
           icon={<ZoomIn aria-hidden />}
           disabled={zoom >= ZOOM_MAX}
           onClick={() => setZoom(zoom * 2)}
@@ -61,14 +66,14 @@ function Timeline({ agent, view }: { agent: AgentRecord; view: View }) {
   );
 }
 
-/** When the agent said something. */
+/** The times of the agent's messages and other items. */
 function momentsOf({ items }: View): number[] {
   return items.flatMap((item) =>
     item.kind === 'agent_message' || item.kind === 'thought' ? [item.ts, item.ended_ts ?? item.ts] : item.ts,
   );
 }
 
-function wordsOf({ label, from, to, open }: Entry): string {
+function entryText({ label, from, to, open }: Entry): string {
   const time = new Date(from * 1000).toLocaleTimeString();
   const took = to > from || open ? ` · ${lasted({ from, to })}${open ? ' so far' : ''}` : '';
   return `${time}${took} · ${label}`;
@@ -93,19 +98,19 @@ function useWidth(): [number, { current: HTMLDivElement | null }] {
   return [width, measured];
 }
 
-const laneWords = { sessions: 'session', turns: 'turn', tools: 'tool', waits: 'wait', troubles: 'trouble' };
+const lane_names = { sessions: 'session', turns: 'turn', tools: 'tool', waits: 'wait', warnings: 'warning' };
 
-/** Newest last, as the bars are. */
+/** The newest entry is last, as in the bars. */
 function Table({ agent_id, entries }: { agent_id: string; entries: readonly Entry[] }) {
   return (
     <details className="mt-3 border-line border-t">
-      <summary className="tap flex cursor-pointer items-center px-3 text-muted">As a table</summary>
+      <summary className="tap flex cursor-pointer items-center px-3 text-muted">Table</summary>
       <div className="overflow-x-auto px-3 pb-3">
         <table className="w-full text-left">
           <caption className="sr-only">Where the agent’s time went</caption>
           <thead>
             <tr className="text-muted">
-              {['What', 'Kind', 'Began', 'Took', 'Event'].map((title) => (
+              {['What', 'Kind', 'Started', 'Duration', 'Event'].map((title) => (
                 <th key={title} scope="col" className="py-1 pr-3 font-medium">
                   {title}
                 </th>
@@ -119,7 +124,7 @@ function Table({ agent_id, entries }: { agent_id: string; entries: readonly Entr
                   {entry.label}
                   {entry.failed && <span className="text-failed"> failed</span>}
                 </th>
-                <td className="pr-3 text-muted">{laneWords[entry.lane]}</td>
+                <td className="pr-3 text-muted">{lane_names[entry.lane]}</td>
                 <td className="pr-3">
                   <Clock at={entry.from * 1000} />
                 </td>

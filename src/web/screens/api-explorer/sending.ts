@@ -1,11 +1,11 @@
-/** One request of the reader, from sending to the last byte of its answer. Streams are shown while they come. */
+/** Sends one request of the explorer and reads its response. Event streams are shown as they arrive. */
 import { useEffect, useRef, useState } from 'react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
 import { session } from '../../api/session.ts';
 import type { Operation } from './description.ts';
 import type { Request } from './request.ts';
 
-/** Of a longer answer the end is shown. */
+/** Only the end of a longer response is shown. */
 const SHOWN_CHARS_MAX = 256 * 1024;
 const DRAW_MS = 100;
 
@@ -20,7 +20,8 @@ export interface Sent {
   error?: string;
 }
 
-export function useSending(operation: Operation) {
+/** `given_token` is used instead of the session's token unless it is empty. */
+export function useSending(operation: Operation, given_token: string) {
   const [sent, setSent] = useState<Sent | null>(null);
   const going = useRef<AbortController | null>(null);
   useEffect(() => () => going.current?.abort(), []);
@@ -32,20 +33,21 @@ export function useSending(operation: Operation) {
     let now: Sent = { state: 'sending', text: '' };
     let text = '';
     let drawing: ReturnType<typeof setTimeout> | null = null;
-    // A flood is drawn a few times a second, and what came last is always drawn.
+    // Redraw a few times a second at most, and always after the last part.
     const draw = () => {
       drawing ??= setTimeout(() => {
         drawing = null;
-        tell(shown(text));
+        update(shown(text));
       }, DRAW_MS);
     };
-    const tell = (change: Partial<Sent>) => {
+    const update = (change: Partial<Sent>) => {
       now = { ...now, ...change };
       if (going.current === stop) setSent(now);
     };
-    tell({});
+    update({});
     try {
-      const token = operation.spec.security?.length === 0 ? undefined : session.get()?.token;
+      const own_token = session.get()?.token;
+      const token = operation.spec.security?.length === 0 ? undefined : given_token || own_token;
       const started = performance.now();
       const response = await fetch(request.path, {
         method: operation.method,
@@ -54,7 +56,7 @@ export function useSending(operation: Operation) {
         signal: stop.signal,
         ...(request.body !== undefined && { body: request.body }),
       });
-      tell({
+      update({
         state: 'reading',
         ms: Math.round(performance.now() - started),
         status: response.status,
@@ -69,11 +71,11 @@ export function useSending(operation: Operation) {
         if (text.length > 4 * SHOWN_CHARS_MAX) text = text.slice(-2 * SHOWN_CHARS_MAX);
       }
       const json = response.headers.get('content-type')?.startsWith('application/json');
-      tell({ state: 'done', ...shown(json ? laidOut(text) : text) });
-      if (response.ok) follow(operation.id, text);
+      update({ state: 'done', ...shown(json ? formatted(text) : text) });
+      if (response.ok && token === own_token) updateSession(operation.id, text);
     } catch (error) {
-      if (stop.signal.aborted) tell({ state: 'stopped', ...shown(text) });
-      else tell({ state: 'failed', error: wordsOf(error), ...shown(text) });
+      if (stop.signal.aborted) update({ state: 'stopped', ...shown(text) });
+      else update({ state: 'failed', error: errorMessage(error), ...shown(text) });
     } finally {
       if (drawing) clearTimeout(drawing);
     }
@@ -85,7 +87,7 @@ function shown(text: string): { text: string; cut: boolean } {
   return { text: text.slice(-SHOWN_CHARS_MAX), cut: text.length > SHOWN_CHARS_MAX };
 }
 
-function laidOut(text: string): string {
+function formatted(text: string): string {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
@@ -93,8 +95,8 @@ function laidOut(text: string): string {
   }
 }
 
-/** What was done to the token of this page, the page goes along with. */
-function follow(operation_id: string, text: string): void {
+/** Applies a renewal or a sign-out of the page's own token to its session. */
+function updateSession(operation_id: string, text: string): void {
   if (operation_id === 'refreshToken')
     session.renew(JSON.parse(text) as { token: string; expires_in: number });
   if (operation_id === 'logout') session.end();

@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { FakeStreams } from '../../testing/fake-streams.ts';
-import type { ToOwner, ToPage } from './messages.ts';
-import { Owner, type Seat } from './owner.ts';
+import { type ClientHandle, StreamHub } from './hub.ts';
+import type { ToClient, ToHub } from './messages.ts';
 
 const AGENTS = ['a', 'b', 'c', 'd', 'e'];
 
@@ -13,60 +13,63 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A page that notes what it is given, and takes batches unless it is stuck. */
+/** A page that records its messages, and acknowledges batches unless it is stuck. */
 class FakePage {
-  readonly seat: Seat;
-  readonly messages: ToPage[] = [];
+  readonly handle: ClientHandle;
+  readonly messages: ToClient[] = [];
   is_stuck = false;
-  readonly #untaken: ToOwner[] = [];
+  readonly #unacked: ToHub[] = [];
 
-  constructor(owner: Owner, { visible = true, token = 't' as string | null } = {}) {
-    this.seat = owner.join((message) => this.#receive(message));
-    this.seat.receive({ type: 'hello', token, visible });
+  constructor(hub: StreamHub, { visible = true, token = 't' as string | null } = {}) {
+    this.handle = hub.join((message) => this.#receive(message));
+    this.handle.receive({ type: 'hello', token, visible });
   }
 
   watch(watch: number, agent_id: string, from: { after?: number | null; tail?: number } = {}): void {
-    this.seat.receive({ type: 'watch', watch, agent_id, after: null, ...from });
+    this.handle.receive({ type: 'subscribe', subscription: watch, agent_id, after: null, ...from });
   }
 
-  goOn(): void {
+  resume(): void {
     this.is_stuck = false;
-    for (const message of this.#untaken.splice(0)) this.seat.receive(message);
+    for (const message of this.#unacked.splice(0)) this.handle.receive(message);
   }
 
-  /** Numbers of the events of a watch, in the order in which they came; told gaps and resets by name. */
+  /** Numbers of the events of a watch, in the order in which they came; reported gaps and resets by name. */
   seen(watch: number): (number | string)[] {
     return this.of('events')
-      .filter((message) => message.watch === watch)
+      .filter((message) => message.subscription === watch)
       .flatMap(({ frames }) => frames)
       .map(({ data }) => (data.type === 'error' ? `${data.code} ${data.seq}` : Number(data.seq)));
   }
 
-  of<T extends ToPage['type']>(type: T): Extract<ToPage, { type: T }>[] {
-    return this.messages.filter((message) => message.type === type) as Extract<ToPage, { type: T }>[];
+  of<T extends ToClient['type']>(type: T): Extract<ToClient, { type: T }>[] {
+    return this.messages.filter((message) => message.type === type) as Extract<ToClient, { type: T }>[];
   }
 
-  #receive(message: ToPage): void {
+  #receive(message: ToClient): void {
     this.messages.push(message);
     if (message.type !== 'events' && message.type !== 'changes') return;
-    this.#untaken.push({ type: 'taken', watch: message.type === 'events' ? message.watch : null });
-    if (!this.is_stuck) setTimeout(() => this.is_stuck || this.goOn(), 1);
+    this.#unacked.push({
+      type: 'ack',
+      subscription: message.type === 'events' ? message.subscription : null,
+    });
+    if (!this.is_stuck) setTimeout(() => this.is_stuck || this.resume(), 1);
   }
 }
 
 function open() {
   const plane = new FakeStreams(AGENTS);
-  const owner = new Owner({ url: 'http://127.0.0.1', fetch: plane.fetch });
-  return { plane, owner };
+  const hub = new StreamHub({ url: 'http://127.0.0.1', fetch: plane.fetch });
+  return { plane, hub };
 }
 
 const pass = (ms = 100) => vi.advanceTimersByTimeAsync(ms);
 const numbers = (from: number, to: number) => Array.from({ length: to - from + 1 }, (_, i) => from + i);
 
 describe('connections', () => {
-  test('a browser has one for changes and one for an agent, however many pages look at it', async () => {
-    const { plane, owner } = open();
-    const pages = [new FakePage(owner), new FakePage(owner), new FakePage(owner, { visible: false })];
+  test('all pages share one stream of changes and one for each agent', async () => {
+    const { plane, hub } = open();
+    const pages = [new FakePage(hub), new FakePage(hub), new FakePage(hub, { visible: false })];
     for (const page of pages) page.watch(1, 'a');
     await pass();
     expect(plane.open).toEqual(['/api/agents/a/events', '/api/events']);
@@ -75,58 +78,58 @@ describe('connections', () => {
     expect(pages.map((page) => page.seen(1))).toEqual([[1, 2, 3], [1, 2, 3], []]);
   });
 
-  test('a page that is hidden gives its agent up, and goes on where it was when it is shown', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('a hidden page releases its agent, and continues from its position when it is shown', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     plane.append('a', 3);
     await pass();
-    page.seat.receive({ type: 'visible', visible: false });
+    page.handle.receive({ type: 'visible', visible: false });
     plane.append('a', 3);
     await pass();
     expect(plane.open).toEqual(['/api/events']);
     expect(page.seen(1)).toEqual([1, 2, 3]);
-    page.seat.receive({ type: 'visible', visible: true });
+    page.handle.receive({ type: 'visible', visible: true });
     await pass();
     expect(page.seen(1)).toEqual(numbers(1, 6));
     expect(plane.asked.at(-1)).toBe('agents/a/events?after=3');
   });
 
-  test('of more than three agents the ones selected last are read', async () => {
-    const { plane, owner } = open();
+  test('of more than three agents, the three selected last have streams', async () => {
+    const { plane, hub } = open();
     const pages = AGENTS.map((agent_id) => {
-      const page = new FakePage(owner);
+      const page = new FakePage(hub);
       page.watch(1, agent_id);
       return page;
     });
     await pass();
     const agents = () => plane.open.flatMap((path) => /agents\/(.)/.exec(path)?.[1] ?? []);
     expect(agents()).toEqual(['c', 'd', 'e']);
-    pages[4]!.seat.leave();
-    pages[0]!.seat.receive({ type: 'visible', visible: false });
-    pages[0]!.seat.receive({ type: 'visible', visible: true });
+    pages[4]!.handle.leave();
+    pages[0]!.handle.receive({ type: 'visible', visible: false });
+    pages[0]!.handle.receive({ type: 'visible', visible: true });
     await pass();
     expect(agents()).toEqual(['a', 'c', 'd']);
   });
 
-  test('with the last page everything ends', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('all streams end with the last page', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     await pass();
-    page.seat.leave();
+    page.handle.leave();
     await pass();
     expect(plane.open).toEqual([]);
   });
 
-  test('another token begins all streams anew, each where it was', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('a new token reopens every stream at its position', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     plane.append('a', 2);
     await pass();
     plane.tokens = new Set(['u']);
-    page.seat.receive({ type: 'token', token: 'u' });
+    page.handle.receive({ type: 'token', token: 'u' });
     plane.append('a', 2);
     await pass();
     expect(plane.open).toEqual(['/api/agents/a/events', '/api/events']);
@@ -135,14 +138,14 @@ describe('connections', () => {
   });
 });
 
-describe('what pages are given', () => {
-  test('who begins some events before the newest gets those', async () => {
-    const { plane, owner } = open();
+describe('delivery to pages', () => {
+  test('a subscription with a tail gets that many events before the newest', async () => {
+    const { plane, hub } = open();
     plane.append('a', 100);
-    const page = new FakePage(owner);
+    const page = new FakePage(hub);
     page.watch(1, 'a', { tail: 3 });
     await pass();
-    const second = new FakePage(owner);
+    const second = new FakePage(hub);
     second.watch(1, 'a', { tail: 5 });
     plane.append('a', 1);
     await pass();
@@ -150,40 +153,40 @@ describe('what pages are given', () => {
     expect(second.seen(1)).toEqual(numbers(96, 101));
   });
 
-  test('what the plane keeps no more is told to whom it concerns', async () => {
-    const { plane, owner } = open();
+  test('a subscription that misses deleted events gets the gap', async () => {
+    const { plane, hub } = open();
     plane.append('a', 10);
-    const page = new FakePage(owner);
+    const page = new FakePage(hub);
     page.watch(1, 'a', { after: 6 });
     await pass();
     plane.forget('a', 5);
-    const late = new FakePage(owner);
+    const late = new FakePage(hub);
     late.watch(1, 'a');
     await pass();
     expect(page.seen(1)).toEqual([7, 8, 9, 10]);
     expect(late.seen(1)).toEqual(['events_truncated 5', 6, 7, 8, 9, 10]);
   });
 
-  test('a log that became shorter is told to all who saw more of it, also to those who are hidden', async () => {
-    const { plane, owner } = open();
+  test('a shortened log resets every subscription past its end, including hidden ones', async () => {
+    const { plane, hub } = open();
     plane.append('a', 10);
-    const pages = [new FakePage(owner), new FakePage(owner)];
+    const pages = [new FakePage(hub), new FakePage(hub)];
     for (const page of pages) page.watch(1, 'a', { after: 8 });
     await pass();
-    pages[1]!.seat.receive({ type: 'visible', visible: false });
+    pages[1]!.handle.receive({ type: 'visible', visible: false });
     plane.restore('a', 5);
     await pass(1_100);
     plane.append('a', 2);
     await pass();
-    pages[1]!.seat.receive({ type: 'visible', visible: true });
+    pages[1]!.handle.receive({ type: 'visible', visible: true });
     await pass();
     for (const page of pages) expect(page.seen(1)).toEqual([9, 10, 'reset 5', 6, 7]);
   });
 
-  test('frames come in batches of at most 500', async () => {
-    const { plane, owner } = open();
+  test('batches have at most 500 frames', async () => {
+    const { plane, hub } = open();
     plane.append('a', 2_000);
-    const page = new FakePage(owner);
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     await pass(1_000);
     const sizes = page.of('events').map(({ frames }) => frames.length);
@@ -191,23 +194,23 @@ describe('what pages are given', () => {
     expect(page.seen(1)).toEqual(numbers(1, 2_000));
   });
 
-  test('a page that takes nothing stops the reading, and loses nothing', async () => {
-    const { plane, owner } = open();
+  test('a page that acknowledges nothing pauses the stream and loses no event', async () => {
+    const { plane, hub } = open();
     plane.append('a', 100_000);
-    const page = new FakePage(owner);
+    const page = new FakePage(hub);
     page.is_stuck = true;
     page.watch(1, 'a');
     await pass(10_000);
     expect(page.seen(1)).toEqual(numbers(1, 1_000));
     expect(plane.taken.get('/api/agents/a/events')).toBeLessThan(200_000);
-    page.goOn();
+    page.resume();
     await pass(60_000);
     expect(page.seen(1)).toEqual(numbers(1, 100_000));
   });
 
-  test('a page that takes nothing holds others up for a moment only, and is served once it takes again', async () => {
-    const { plane, owner } = open();
-    const [stuck, other] = [new FakePage(owner), new FakePage(owner)];
+  test('a page that acknowledges nothing delays others only briefly, and catches up later', async () => {
+    const { plane, hub } = open();
+    const [stuck, other] = [new FakePage(hub), new FakePage(hub)];
     stuck.is_stuck = true;
     for (const page of [stuck, other]) page.watch(1, 'a');
     plane.append('a', 5_000);
@@ -216,15 +219,15 @@ describe('what pages are given', () => {
     await pass(10_000);
     expect(other.seen(1)).toEqual(numbers(1, 5_000));
     expect(stuck.seen(1)).toEqual(numbers(1, 1_000));
-    stuck.goOn();
+    stuck.resume();
     plane.append('a', 10);
     await pass(10_000);
     for (const page of [stuck, other]) expect(page.seen(1)).toEqual(numbers(1, 5_010));
   });
 
-  test('the state of its stream is told, with the time of the next attempt', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('a subscription gets the state of its stream, with the time of the next attempt', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     await pass();
     plane.is_down = true;
@@ -242,37 +245,37 @@ describe('what pages are given', () => {
     ]);
   });
 
-  test('a nudge shortens a long wait to a second', async () => {
-    const { plane, owner } = open();
+  test('a reconnect request shortens a long wait to a second', async () => {
+    const { plane, hub } = open();
     plane.is_down = true;
-    const page = new FakePage(owner);
+    const page = new FakePage(hub);
     page.watch(1, 'a');
     plane.append('a', 1);
     await pass(16_000);
     plane.is_down = false;
-    page.seat.receive({ type: 'nudge', renew: false });
+    page.handle.receive({ type: 'reconnect', renew: false });
     await pass(990);
     expect(page.seen(1)).toEqual([]);
     await pass(100);
     expect(page.seen(1)).toEqual([1]);
   });
 
-  test('whatever pages, connections and logs do, every watch is given its events once and in order', async () => {
+  test('every subscription gets its events once and in order, whatever pages, connections and logs do', async () => {
     const page_number = fc.nat({ max: 3 });
     const agent_id = fc.constantFrom('a', 'b');
     const action = fc.oneof(
       fc.record({ do: fc.constant('append' as const), agent_id, count: fc.nat({ max: 1_200 }) }),
       fc.record({ do: fc.constant('watch' as const), page: page_number, agent_id, after: fc.nat() }),
       fc.record({ do: fc.constant('unwatch' as const), page: page_number }),
-      fc.record({ do: fc.constantFrom('show', 'hide', 'stick', 'goOn', 'goOn'), page: page_number }),
+      fc.record({ do: fc.constantFrom('show', 'hide', 'stick', 'resume', 'resume'), page: page_number }),
       fc.record({ do: fc.constant('stall' as const), page: page_number, agent_id }),
-      fc.record({ do: fc.constantFrom('cut', 'down', 'up', 'nudge', 'renew') }),
+      fc.record({ do: fc.constantFrom('cut', 'down', 'up', 'reconnect', 'renew') }),
       fc.record({ do: fc.constant('pass' as const), ms: fc.constantFrom(1, 1, 16, 40, 1_000) }),
     );
     await fc.assert(
       fc.asyncProperty(fc.array(action, { maxLength: 60, size: 'max' }), async (actions) => {
-        const { plane, owner } = open();
-        const pages = [0, 1, 2, 3].map(() => new FakePage(owner));
+        const { plane, hub } = open();
+        const pages = [0, 1, 2, 3].map(() => new FakePage(hub));
         const watches: { page: number; watch: number; agent_id: string; after: number; live: boolean }[] = [];
         for (const each of actions) {
           const page = 'page' in each ? pages[each.page]! : pages[0]!;
@@ -291,21 +294,21 @@ describe('what pages are given', () => {
               const watch = watches.findLast((one) => one.page === each.page && one.live);
               if (!watch) break;
               watch.live = false;
-              page.seat.receive({ type: 'unwatch', watch: watch.watch });
+              page.handle.receive({ type: 'unsubscribe', subscription: watch.watch });
               break;
             }
             case 'show':
             case 'hide':
-              page.seat.receive({ type: 'visible', visible: each.do === 'show' });
+              page.handle.receive({ type: 'visible', visible: each.do === 'show' });
               break;
             case 'stick':
               page.is_stuck = true;
               break;
-            case 'goOn':
-              page.goOn();
+            case 'resume':
+              page.resume();
               break;
             case 'stall':
-              // It is full, and waits for longer than others wait for it.
+              // The page is full for longer than other pages wait for it.
               page.is_stuck = true;
               plane.append(each.agent_id, 1_200);
               await pass(6_000);
@@ -321,9 +324,9 @@ describe('what pages are given', () => {
             case 'up':
               plane.is_down = each.do === 'down';
               break;
-            case 'nudge':
+            case 'reconnect':
             case 'renew':
-              page.seat.receive({ type: 'nudge', renew: each.do === 'renew' });
+              page.handle.receive({ type: 'reconnect', renew: each.do === 'renew' });
               break;
             case 'pass':
               await pass(each.ms);
@@ -331,8 +334,8 @@ describe('what pages are given', () => {
         }
         plane.is_down = false;
         for (const page of pages) {
-          page.seat.receive({ type: 'visible', visible: true });
-          page.goOn();
+          page.handle.receive({ type: 'visible', visible: true });
+          page.resume();
         }
         await pass(120_000);
         for (const { page, watch, agent_id, after, live } of watches) {
@@ -340,7 +343,7 @@ describe('what pages are given', () => {
           const head = live ? plane.head(agent_id) : after + seen.length;
           expect(seen).toEqual(numbers(after + 1, head));
         }
-        for (const page of pages) page.seat.leave();
+        for (const page of pages) page.handle.leave();
         await pass();
         expect(plane.open).toEqual([]);
       }),
@@ -350,14 +353,14 @@ describe('what pages are given', () => {
 });
 
 describe('changes', () => {
-  test('lists are loaded again when the stream begins, and by a page that comes later', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('lists are read again when the stream begins, and by a page that opens later', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     await pass();
     expect(page.of('reload')).toHaveLength(1);
     plane.change(3);
     await pass();
-    const late = new FakePage(owner);
+    const late = new FakePage(hub);
     expect(late.of('reload')).toHaveLength(1);
     plane.change();
     await pass();
@@ -366,9 +369,9 @@ describe('changes', () => {
     expect(ids(late)).toEqual(['4']);
   });
 
-  test('a connection that broke before its first position may have missed something; a later one has not', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('a connection that broke before its first position reloads lists; a later one does not', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     await pass();
     plane.cut();
     await pass(1_100);
@@ -382,9 +385,9 @@ describe('changes', () => {
     expect(page.of('changes').flatMap(({ frames }) => frames)).toHaveLength(2);
   });
 
-  test('a page that takes nothing holds nobody up, and loads its lists again', async () => {
-    const { plane, owner } = open();
-    const [stuck, other] = [new FakePage(owner), new FakePage(owner)];
+  test('a page that acknowledges nothing delays nobody, and reads its lists again', async () => {
+    const { plane, hub } = open();
+    const [stuck, other] = [new FakePage(hub), new FakePage(hub)];
     stuck.is_stuck = true;
     await pass();
     for (let i = 0; i < 50; i++) {
@@ -394,7 +397,7 @@ describe('changes', () => {
     const count = (page: FakePage) => page.of('changes').flatMap(({ frames }) => frames).length;
     expect([count(stuck), count(other)]).toEqual([8, 50]);
     const reloads = stuck.of('reload').length;
-    stuck.goOn();
+    stuck.resume();
     plane.change();
     await pass();
     expect(stuck.of('reload')).toHaveLength(reloads + 1);
@@ -403,9 +406,9 @@ describe('changes', () => {
 });
 
 describe('endings', () => {
-  test('a token that is good no more signs all pages out, and nothing is tried again', async () => {
-    const { plane, owner } = open();
-    const pages = [new FakePage(owner), new FakePage(owner)];
+  test('an invalid token signs all pages out, and nothing is retried', async () => {
+    const { plane, hub } = open();
+    const pages = [new FakePage(hub), new FakePage(hub)];
     pages[0]!.watch(1, 'a');
     await pass();
     plane.tokens = new Set();
@@ -418,14 +421,14 @@ describe('endings', () => {
     expect(plane.open).toEqual([]);
   });
 
-  test('an agent that is not there is told as gone, and asked for once', async () => {
-    const { plane, owner } = open();
-    const page = new FakePage(owner);
+  test('an agent that does not exist is reported as gone, and requested once', async () => {
+    const { plane, hub } = open();
+    const page = new FakePage(hub);
     page.watch(1, 'x');
     page.watch(2, 'a');
     plane.append('a', 1);
     await pass(60_000);
-    expect(page.of('gone')).toEqual([{ type: 'gone', watch: 1 }]);
+    expect(page.of('gone')).toEqual([{ type: 'gone', subscription: 1 }]);
     expect(page.seen(2)).toEqual([1]);
     expect(plane.asked.filter((request) => request.includes('/x/'))).toHaveLength(1);
   });

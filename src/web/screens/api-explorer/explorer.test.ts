@@ -1,6 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { bodyOf, type Description, exampleOf, groupsOf, operationsOf, typeWords } from './description.ts';
+import { bodyOf, type Description, exampleOf, groupsOf, operationsOf, typeText } from './description.ts';
 import { curlOf, requestOf } from './request.ts';
 
 const api = JSON.parse(
@@ -9,7 +9,7 @@ const api = JSON.parse(
 const operations = operationsOf(api);
 const operation = (id: string) => operations.find((each) => each.id === id)!;
 
-describe('the reader', () => {
+describe('the API explorer', () => {
   it('knows every operation of the API once, and shows each under a tag', () => {
     const ids = operations.map(({ id }) => id);
     expect(ids.length).toBeGreaterThan(80);
@@ -38,7 +38,7 @@ describe('the reader', () => {
       { enum: ['a', 'b'] },
       { type: 'object', additionalProperties: { type: 'string' } },
     ];
-    expect(types.map((type) => typeWords(api, type))).toEqual([
+    expect(types.map((type) => typeText(api, type))).toEqual([
       'list of Agent',
       'string | null',
       '"a" | "b"',

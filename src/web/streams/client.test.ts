@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { FakeStreams } from '../../testing/fake-streams.ts';
-import type { ToOwner, ToPage } from './messages.ts';
-import { Owner } from './owner.ts';
-import { type AgentNews, StreamsPage } from './page.ts';
+import { type AgentNews, StreamClient } from './client.ts';
+import { StreamHub } from './hub.ts';
+import type { ToClient, ToHub } from './messages.ts';
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -13,17 +13,17 @@ afterEach(() => {
 
 const pass = (ms = 100) => vi.advanceTimersByTimeAsync(ms);
 
-/** A page with an owner of its own; each new link is to a new owner. */
+/** A page with its own hub; each new connection is to a new hub. */
 function open({ is_online = true, is_visible = true } = {}) {
   const plane = new FakeStreams(['a', 'b']);
-  const page = new StreamsPage({
+  const page = new StreamClient({
     token: 't',
     is_online,
     is_visible,
-    openLink: (receive) => {
-      const owner = new Owner({ url: 'http://127.0.0.1', fetch: plane.fetch });
-      const seat = owner.join((message) => queueMicrotask(() => receive(message)));
-      return { post: (message) => seat.receive(message), close: () => seat.leave() };
+    connectToHub: (receive) => {
+      const hub = new StreamHub({ url: 'http://127.0.0.1', fetch: plane.fetch });
+      const handle = hub.join((message) => queueMicrotask(() => receive(message)));
+      return { post: (message) => handle.receive(message), close: () => handle.leave() };
     },
   });
   const texts = [page.state.getSnapshot().text];
@@ -35,7 +35,7 @@ function open({ is_online = true, is_visible = true } = {}) {
 }
 
 /** Notes the numbers of the events of an agent. */
-function note(page: StreamsPage, agent_id: string) {
+function note(page: StreamClient, agent_id: string) {
   const seen: (number | string)[] = [];
   const off = page.watchAgent(agent_id, { after: null }, (news: AgentNews) => {
     if (news.type === 'events') seen.push(...news.frames.map(({ id }) => Number(id)));
@@ -45,7 +45,7 @@ function note(page: StreamsPage, agent_id: string) {
 }
 
 describe('the badge', () => {
-  test('it goes with the stream of the selected agent', async () => {
+  test('follows the stream of the selected agent', async () => {
     const { plane, page, texts } = open();
     const { off } = note(page, 'a');
     await pass();
@@ -62,7 +62,7 @@ describe('the badge', () => {
     ]);
   });
 
-  test('a browser that is offline is disconnected; back online it reconnects', async () => {
+  test('is disconnected while the browser is offline, and reconnects afterwards', async () => {
     const { page, texts } = open();
     note(page, 'a');
     await pass();
@@ -78,7 +78,7 @@ describe('the badge', () => {
     ]);
   });
 
-  test('a page that begins offline is disconnected until the browser is online', async () => {
+  test('a page that opens offline is disconnected until the browser is online', async () => {
     const { page, texts } = open({ is_online: false });
     await pass();
     page.setOnline(true);
@@ -96,7 +96,7 @@ describe('the badge', () => {
     expect(texts.at(-1)).toBe('Online · SSE connected');
   });
 
-  test('after 60 seconds of trying a refresh is offered', async () => {
+  test('offers a refresh after 60 seconds of reconnecting', async () => {
     const { plane, page } = open();
     note(page, 'a');
     await pass();
@@ -108,12 +108,12 @@ describe('the badge', () => {
     await pass(1_100);
     expect(page.state.getSnapshot()).toMatchObject({ badge: 'reconnecting', offer_refresh: true });
     plane.is_down = false;
-    page.nudge();
+    page.reconnect();
     await pass(1_100);
     expect(page.state.getSnapshot()).toMatchObject({ badge: 'connected', offer_refresh: false });
   });
 
-  test('of several watches the latest counts, then the one before it', async () => {
+  test('shows the latest subscription, then the one before it', async () => {
     const { page, texts } = open();
     note(page, 'a');
     await pass();
@@ -135,11 +135,11 @@ describe('the badge', () => {
 });
 
 describe('waits', () => {
-  const cases: [string, (page: StreamsPage) => void][] = [
+  const cases: [string, (page: StreamClient) => void][] = [
     ['online again', (page) => page.setOnline(true)],
     ['shown again', (page) => page.setVisible(true)],
   ];
-  test.each(cases)('they begin again at one second when the page is %s', async (_, come) => {
+  test.each(cases)('start again at one second when the page is %s', async (_, come) => {
     const { plane, page } = open();
     plane.is_down = true;
     const { seen } = note(page, 'a');
@@ -154,7 +154,7 @@ describe('waits', () => {
   });
 });
 
-test('a page goes on at another owner where it was', async () => {
+test('a page continues with another hub from its position', async () => {
   const { plane, page } = open();
   const { seen } = note(page, 'a');
   plane.append('a', 3);
@@ -168,7 +168,7 @@ test('a page goes on at another owner where it was', async () => {
   expect(seen).toEqual([1, 2, 3, 4, 5, 6]);
 });
 
-test('an agent that is gone is told, and is not selected any more', async () => {
+test('an agent that is gone is reported, and no longer selected', async () => {
   const { page, texts } = open();
   const { seen } = note(page, 'x');
   await pass();
@@ -176,15 +176,15 @@ test('an agent that is gone is told, and is not selected any more', async () => 
   expect(texts.at(-1)).toBe('Online · SSE idle');
 });
 
-test('a page that still has the refused token is signed out; one that has another says so', () => {
-  const posted: ToOwner[] = [];
-  let tell!: (message: ToPage) => void;
-  const page = new StreamsPage({
+test('a page with the refused token is signed out; a page with another token sends that', () => {
+  const posted: ToHub[] = [];
+  let deliver!: (message: ToClient) => void;
+  const page = new StreamClient({
     token: 't',
     is_online: true,
     is_visible: true,
-    openLink: (receive) => {
-      tell = receive;
+    connectToHub: (receive) => {
+      deliver = receive;
       return { post: (message) => posted.push(message), close: () => {} };
     },
   });
@@ -192,14 +192,14 @@ test('a page that still has the refused token is signed out; one that has anothe
   page.onSignedOut(signedOut);
   page.setToken('u');
   posted.length = 0;
-  tell({ type: 'signed_out', token: 't' });
+  deliver({ type: 'signed_out', token: 't' });
   expect(signedOut).not.toHaveBeenCalled();
   expect(posted).toEqual([{ type: 'token', token: 'u' }]);
-  tell({ type: 'signed_out', token: 'u' });
+  deliver({ type: 'signed_out', token: 'u' });
   expect(signedOut).toHaveBeenCalledOnce();
 });
 
-test('changes and the need to load lists again reach whoever listens, until they stop', async () => {
+test('changes and reload requests reach listeners until they unsubscribe', async () => {
   const { plane, page } = open();
   const frames: (string | null)[] = [];
   const reload = vi.fn();

@@ -1,4 +1,4 @@
-/** The API's own description, as far as the reader reads it, and what can be asked of it. Pure. */
+/** The parts of the OpenAPI description that the explorer uses, and functions to query them. Pure. */
 
 export interface Schema {
   $ref?: string;
@@ -28,11 +28,11 @@ export interface Parameter {
 
 interface Content {
   schema?: Schema;
-  /** What one `data:` line of an event stream is. */
+  /** The schema of one `data:` line of an event stream. */
   'x-data-schema'?: Schema;
 }
 
-export interface Answer {
+export interface Response {
   $ref?: string;
   description?: string;
   content?: Record<string, Content>;
@@ -45,7 +45,7 @@ interface Spec {
   description?: string;
   parameters?: (Parameter | { $ref: string })[];
   requestBody?: { content: Record<string, Content> };
-  responses: Record<string, Answer>;
+  responses: Record<string, Response>;
   security?: unknown[];
   'x-root-only'?: boolean;
 }
@@ -56,7 +56,7 @@ export interface Description {
   paths: Record<string, Record<string, Spec>>;
   components: {
     schemas: Record<string, Schema>;
-    responses: Record<string, Answer>;
+    responses: Record<string, Response>;
     parameters?: Record<string, Parameter>;
   };
 }
@@ -89,7 +89,7 @@ export function operationsOf({ paths, components }: Description): Operation[] {
   );
 }
 
-/** By tag, in the description's order; only those that hold every word. */
+/** Groups operations by tag, in the description's order. Keeps those that contain every word of `sought`. */
 export function groupsOf(
   { tags }: Description,
   operations: readonly Operation[],
@@ -105,13 +105,13 @@ export function groupsOf(
     .filter((group) => group.operations.length > 0);
 }
 
-/** The schema that a reference stands for, with its name. */
+/** Resolves a reference to its schema and name; any other schema has no name. */
 export function resolved(api: Description, schema: Schema): { name: string | null; schema: Schema } {
   const name = schema.$ref?.split('/').at(-1);
   return name ? { name, schema: api.components.schemas[name] ?? {} } : { name: null, schema };
 }
 
-export function responseOf(api: Description, response: Answer): Answer {
+export function responseOf(api: Description, response: Response): Response {
   const name = response.$ref?.split('/').at(-1);
   return name ? (api.components.responses[name] ?? {}) : response;
 }
@@ -120,23 +120,23 @@ export function bodyOf({ spec }: Operation): Schema | undefined {
   return spec.requestBody?.content['application/json']?.schema;
 }
 
-/** What a type is in a few words. */
-export function typeWords(api: Description, given: Schema): string {
+/** A short description of a type. */
+export function typeText(api: Description, given: Schema): string {
   const { name, schema } = resolved(api, given);
   if (name) return name;
   if (schema.enum) return schema.enum.map((value) => JSON.stringify(value)).join(' | ');
   if ('const' in schema) return JSON.stringify(schema.const);
   const variants = schema.anyOf ?? schema.oneOf;
-  if (variants) return variants.map((variant) => typeWords(api, variant)).join(' | ');
-  if (schema.type === 'array') return `list of ${typeWords(api, schema.items ?? {})}`;
+  if (variants) return variants.map((variant) => typeText(api, variant)).join(' | ');
+  if (schema.type === 'array') return `list of ${typeText(api, schema.items ?? {})}`;
   if (typeof schema.additionalProperties === 'object' && !schema.properties) {
-    return `map of ${typeWords(api, schema.additionalProperties)}`;
+    return `map of ${typeText(api, schema.additionalProperties)}`;
   }
   const type = [schema.type ?? 'anything'].flat().join(' | ');
   return schema.format ? `${type}, ${schema.format}` : type;
 }
 
-/** A value to begin with: the schema's own example, else what it requires. */
+/** An initial value: the schema's own example or default, else its required fields. */
 export function exampleOf(api: Description, given: Schema, depth = 0): unknown {
   const { schema } = resolved(api, given);
   if (schema.examples && schema.examples.length > 0) return schema.examples[0];
@@ -147,7 +147,7 @@ export function exampleOf(api: Description, given: Schema, depth = 0): unknown {
   if (variant) return exampleOf(api, variant, depth + 1);
   switch ([schema.type].flat()[0]) {
     case 'object': {
-      // A type may hold itself.
+      // A type may contain itself.
       if (depth > 8) return {};
       const entries = (schema.required ?? []).map((key) => [
         key,

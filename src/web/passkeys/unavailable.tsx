@@ -1,10 +1,10 @@
-/** Why there are no passkeys on this page, with the way to where there are. */
-import type { Hindrance } from './place.ts';
+/** Why passkeys do not work on this page, with a link to where they do. */
+import type { Unavailable } from './place.ts';
 
-export function Hindered({ hindrance: { words, origin } }: { hindrance: Hindrance }) {
+export function PasskeyUnavailable({ reason: { text, origin } }: { reason: Unavailable }) {
   return (
     <p className="text-muted">
-      {words}
+      {text}
       {origin && (
         <>
           {' '}

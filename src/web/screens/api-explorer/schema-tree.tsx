@@ -1,23 +1,23 @@
-/** A schema as a tree: each field with its type, what it requires, and what it holds. */
-import { type Description, resolved, type Schema, typeWords } from './description.ts';
+/** A schema as a tree: each field with its type, whether it is required, and its own fields. */
+import { type Description, resolved, type Schema, typeText } from './description.ts';
 import { Prose } from './prose.tsx';
 
 export function SchemaTree({
   api,
   schema: given,
-  answer = false,
+  response = false,
   seen = [],
 }: {
   api: Description;
   schema: Schema;
-  /** In an answer fields are there unless they are optional; in a request it is the other way round. */
-  answer?: boolean;
-  /** Names above this one: a type that holds itself is only named. */
+  /** Responses mark optional fields; requests mark required ones. */
+  response?: boolean;
+  /** The names of the enclosing types: a type within itself is only named. */
   seen?: readonly string[];
 }) {
   const { name, schema } = resolved(api, given);
   if (name && seen.includes(name)) return <code className="font-mono text-sm">{name}</code>;
-  const view = { api, answer, seen: name ? [...seen, name] : seen };
+  const view = { api, response, seen: name ? [...seen, name] : seen };
   const variants = schema.anyOf ?? schema.oneOf;
   if (variants) {
     return (
@@ -43,7 +43,7 @@ export function SchemaTree({
   }
   const fields = Object.entries(schema.properties ?? {});
   if (fields.length === 0)
-    return <code className="break-words font-mono text-sm">{typeWords(api, given)}</code>;
+    return <code className="break-words font-mono text-sm">{typeText(api, given)}</code>;
   const list = (
     <ul className={branch}>
       {fields.map(([key, field]) => (
@@ -73,14 +73,14 @@ function Field({
   name,
   given,
   required,
-  answer,
+  response,
   seen,
 }: {
   api: Description;
   name: string;
   given: Schema;
   required: boolean;
-  answer: boolean;
+  response: boolean;
   seen: readonly string[];
 }) {
   const { schema } = resolved(api, given);
@@ -89,9 +89,9 @@ function Field({
   return (
     <li>
       <code className="font-medium font-mono text-sm">{name}</code>{' '}
-      <span className="break-words text-muted text-sm">{typeWords(api, given)}</span>
-      {!answer && required && <span className="text-needs text-sm"> required</span>}
-      {answer && !required && <span className="text-muted text-sm"> optional</span>}
+      <span className="break-words text-muted text-sm">{typeText(api, given)}</span>
+      {!response && required && <span className="text-needs text-sm"> required</span>}
+      {response && !required && <span className="text-muted text-sm"> optional</span>}
       {'default' in schema && (
         <span className="text-muted text-sm"> default {JSON.stringify(schema.default)}</span>
       )}
@@ -101,7 +101,7 @@ function Field({
         </div>
       )}
       {(deeper.properties || deeper.anyOf?.some((variant) => resolved(api, variant).schema.properties)) && (
-        <SchemaTree api={api} schema={inner} answer={answer} seen={seen} />
+        <SchemaTree api={api} schema={inner} response={response} seen={seen} />
       )}
     </li>
   );

@@ -1,4 +1,4 @@
-/** A description's text, with `code` in backticks. */
+/** Text of a description, in which `code` is in backticks. */
 export function Prose({ text }: { text: string }) {
   return text.split('`').map((part, at) =>
     at % 2 === 1 ? (

@@ -1,11 +1,12 @@
-/** A form that calls an operation with the session's token, and what came of it. */
+/** A form that calls an operation, and its response. */
 import { type FormEvent, useState } from 'react';
-import { wordsOf } from '../../api/client.ts';
+import { errorMessage } from '../../api/client.ts';
+import { useSession } from '../../api/session.ts';
 import { Button } from '../../ui/button.tsx';
 import { Copy } from '../../ui/copy.tsx';
-import { Field, inputClass } from '../../ui/field.tsx';
+import { Field, inputClass, TextField } from '../../ui/field.tsx';
 import { Select } from '../../ui/select.tsx';
-import { type Description, type Operation, type Parameter, typeWords } from './description.ts';
+import { type Description, type Operation, type Parameter, typeText } from './description.ts';
 import { Prose } from './prose.tsx';
 import { curlOf, type Filled, type Request, requestOf } from './request.ts';
 import { type Sent, useSending } from './sending.ts';
@@ -15,11 +16,14 @@ export interface OperationProps {
   operation: Operation;
   filled: Filled;
   onFill: (filled: Filled) => void;
+  /** An API token to send instead of the session's; empty: none. */
+  token: string;
+  onToken: (token: string) => void;
 }
 
-export function TryIt({ api, operation, filled, onFill }: OperationProps) {
+export function TryIt({ api, operation, filled, onFill, token, onToken }: OperationProps) {
   const { spec, method } = operation;
-  const { sent, send, stop } = useSending(operation);
+  const { sent, send, stop } = useSending(operation, token);
   const [wrong, setWrong] = useState<string | null>(null);
   const going = sent?.state === 'sending' || sent?.state === 'reading';
   const submit = (event: FormEvent) => {
@@ -28,7 +32,7 @@ export function TryIt({ api, operation, filled, onFill }: OperationProps) {
     try {
       request = requestOf(operation, filled);
     } catch (error) {
-      setWrong(wordsOf(error));
+      setWrong(errorMessage(error));
       return;
     }
     setWrong(null);
@@ -38,7 +42,7 @@ export function TryIt({ api, operation, filled, onFill }: OperationProps) {
   try {
     curl = curlOf(location.origin, method, requestOf(operation, filled));
   } catch {
-    // Not complete yet.
+    // The form is not complete yet.
   }
   return (
     <section className="flex flex-col gap-3">
@@ -84,11 +88,32 @@ export function TryIt({ api, operation, filled, onFill }: OperationProps) {
           </Button>
           {going && <Button onClick={stop}>Stop</Button>}
           {curl && <Copy text={curl} label="Copy as curl" />}
-          <span className="text-muted text-sm">with your own rights</span>
         </div>
+        {spec.security?.length !== 0 && <TokenField token={token} onToken={onToken} />}
       </form>
-      {sent && <Outcome sent={sent} />}
+      {sent && <ResponseView sent={sent} />}
     </section>
+  );
+}
+
+/** Without another token, requests have the rights of the signed-in user. */
+function TokenField({ token, onToken }: Pick<OperationProps, 'token' | 'onToken'>) {
+  const user = useSession()?.user;
+  return (
+    <details open={!user || token !== ''}>
+      <summary className="tap cursor-pointer content-center text-muted text-sm">
+        {token !== '' ? 'Sent with an API token' : user ? `Sent as ${user.username}` : 'Sent without a token'}
+      </summary>
+      <TextField
+        label="API token"
+        hint="Used instead of your session. Kept in memory until you leave this page."
+        type="password"
+        autoComplete="off"
+        value={token}
+        onText={(text) => onToken(text.trim())}
+        className="max-w-sm pt-1"
+      />
+    </details>
   );
 }
 
@@ -110,7 +135,7 @@ function ParameterField({
       label={name}
       hint={
         <>
-          {place}, {typeWords(api, schema)}
+          {place}, {typeText(api, schema)}
           {required && <span className="text-needs"> required</span>}
           {description && (
             <>
@@ -153,7 +178,7 @@ const states: Record<Sent['state'], string> = {
   failed: '',
 };
 
-function Outcome({ sent }: { sent: Sent }) {
+function ResponseView({ sent }: { sent: Sent }) {
   const { state, status, status_text, ms, headers, text, cut, error } = sent;
   const good = status !== undefined && status < 400;
   return (
@@ -184,12 +209,12 @@ function Outcome({ sent }: { sent: Sent }) {
       {text !== '' && (
         <>
           <div className="flex items-center justify-between gap-2 text-muted text-sm">
-            <span>{cut && 'The end of a long answer'}</span>
+            <span>{cut && 'Only the end of a long response is shown.'}</span>
             <Copy text={text} />
           </div>
           <section
-            aria-label="Answer"
-            // biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, also by keys
+            aria-label="Response"
+            // biome-ignore lint/a11y/noNoninteractiveTabindex: it can be scrolled with the keyboard
             tabIndex={0}
             className="scroll-y max-h-[60dvh] rounded bg-surface p-2"
           >

@@ -1,10 +1,10 @@
-/** One operation: what it is, a form that calls it, what it takes and what it answers. */
+/** One operation: its summary, a form that calls it, its body and its responses. */
 import {
-  type Answer,
   bodyOf,
   type Description,
   exampleOf,
   type Operation,
+  type Response,
   responseOf,
 } from './description.ts';
 import { Prose } from './prose.tsx';
@@ -12,7 +12,8 @@ import type { Filled } from './request.ts';
 import { SchemaTree } from './schema-tree.tsx';
 import { type OperationProps, TryIt } from './try-it.tsx';
 
-export function OperationView({ api, operation, filled, onFill }: OperationProps) {
+export function OperationView(props: OperationProps) {
+  const { api, operation } = props;
   const { spec, method, path } = operation;
   const body = bodyOf(operation);
   return (
@@ -25,14 +26,14 @@ export function OperationView({ api, operation, filled, onFill }: OperationProps
           <span className="text-muted text-sm">{operation.id}</span>
         </p>
         {spec['x-root-only'] && <p className="text-muted">Root only.</p>}
-        {spec.security?.length === 0 && <p className="text-muted">Needs no token.</p>}
+        {spec.security?.length === 0 && <p className="text-muted">No token needed.</p>}
         {spec.description && (
           <p className="text-prose">
             <Prose text={spec.description} />
           </p>
         )}
       </header>
-      <TryIt api={api} operation={operation} filled={filled} onFill={onFill} />
+      <TryIt {...props} />
       {body && (
         <section className="flex flex-col gap-1">
           <h3 className="font-semibold text-prose">Body</h3>
@@ -40,18 +41,18 @@ export function OperationView({ api, operation, filled, onFill }: OperationProps
         </section>
       )}
       <section className="flex flex-col gap-1">
-        <h3 className="font-semibold text-prose">Answers</h3>
+        <h3 className="font-semibold text-prose">Responses</h3>
         {Object.entries(spec.responses).map(([status, response]) => (
-          <AnswerView key={status} api={api} status={status} answer={responseOf(api, response)} />
+          <ResponseView key={status} api={api} status={status} response={responseOf(api, response)} />
         ))}
       </section>
     </article>
   );
 }
 
-function AnswerView({ api, status, answer }: { api: Description; status: string; answer: Answer }) {
+function ResponseView({ api, status, response }: { api: Description; status: string; response: Response }) {
   const good = status < '400';
-  const [type, content] = Object.entries(answer.content ?? {})[0] ?? [];
+  const [type, content] = Object.entries(response.content ?? {})[0] ?? [];
   const schema = content?.['x-data-schema'] ?? content?.schema;
   return (
     <details open={good} className="border-line border-t py-1">
@@ -60,18 +61,18 @@ function AnswerView({ api, status, answer }: { api: Description; status: string;
         {good && <span className="text-muted">{type}</span>}
       </summary>
       <div className="flex flex-col gap-1 pl-4">
-        {answer.description && (
+        {response.description && (
           <p>
-            <Prose text={answer.description} />
+            <Prose text={response.description} />
           </p>
         )}
-        {good && schema && <SchemaTree api={api} schema={schema} answer />}
+        {good && schema && <SchemaTree api={api} schema={schema} response />}
       </div>
     </details>
   );
 }
 
-/** The form of an operation that nobody has touched. */
+/** The initial form of an operation. */
 export function unfilled(api: Description, operation: Operation): Filled {
   const body = bodyOf(operation);
   return { values: {}, body: body ? JSON.stringify(exampleOf(api, body), null, 2) : '' };

@@ -1,8 +1,8 @@
-/** What a filled-in form asks of the API. Pure. */
+/** Turns a filled-in form into a request. Pure. */
 import type { Operation } from './description.ts';
 
 export interface Filled {
-  /** By parameter; empty ones are not sent. */
+  /** By parameter name; empty values are not sent. */
   values: Record<string, string>;
   body: string;
 }
@@ -13,7 +13,7 @@ export interface Request {
   body: string | undefined;
 }
 
-/** Throws where a path is incomplete, or the body no JSON. */
+/** Throws if a path parameter is missing or the body is not JSON. */
 export function requestOf({ method, path, spec }: Operation, { values, body }: Filled): Request {
   const query = new URLSearchParams();
   const headers: Record<string, string> = {};
@@ -39,15 +39,15 @@ export function requestOf({ method, path, spec }: Operation, { values, body }: F
   return { path: search ? `${filled}?${search}` : filled, headers, body: text || undefined };
 }
 
-/** The same as a line for a shell. The token comes from its environment, so that it is in no history. */
+/** The request as a shell command. It reads the token from the environment, to keep it out of the shell history. */
 export function curlOf(origin: string, method: string, { path, headers, body }: Request): string {
-  const words = ['curl', '-N'];
-  if (method !== 'GET') words.push('-X', method);
-  words.push('-H', '"Authorization: Bearer $SVC_TOKEN"');
-  for (const [name, value] of Object.entries(headers)) words.push('-H', quoted(`${name}: ${value}`));
-  if (body !== undefined) words.push('--data-raw', quoted(body));
-  words.push(quoted(origin + path));
-  return words.join(' ');
+  const args = ['curl', '-N'];
+  if (method !== 'GET') args.push('-X', method);
+  args.push('-H', '"Authorization: Bearer $SVC_TOKEN"');
+  for (const [name, value] of Object.entries(headers)) args.push('-H', quoted(`${name}: ${value}`));
+  if (body !== undefined) args.push('--data-raw', quoted(body));
+  args.push(quoted(origin + path));
+  return args.join(' ');
 }
 
 function quoted(text: string): string {

@@ -1,7 +1,7 @@
 /** Text for settled elicitations (pure). */
 import type { ElicitationRecord } from '../api/queries.ts';
 
-export function settledWords({
+export function settledText({
   status,
   mode,
   answered_by,
@@ -9,7 +9,7 @@ export function settledWords({
   completed_at,
 }: ElicitationRecord): string {
   const by = answered_by === null ? '' : ` · ${answered_by}`;
-  const lost = delivery === 'undeliverable' ? ' · the agent no longer waited for it' : '';
+  const lost = delivery === 'undeliverable' ? ' · the agent was no longer waiting' : '';
   switch (status) {
     case 'pending':
       return '';
@@ -26,7 +26,7 @@ export function settledWords({
   }
 }
 
-/** A one-line summary in the agent's words. */
+/** One line of the agent's message. */
 export function titleOf({ message, form, url }: ElicitationRecord): string {
   return (message || form?.title || url || 'Untitled request').split('\n')[0]!;
 }

@@ -1,50 +1,28 @@
-/** Every operation of the API, described by the service itself and callable from here. */
-import { queryOptions, useQuery } from '@tanstack/react-query';
+/**
+ * The API explorer: every operation of the API, with a form that calls it. It shows the description that the service
+ * publishes, so it never differs from the API.
+ */
 import { Link, useNavigate, useSearch } from '@tanstack/react-router';
 import { ArrowLeft } from 'lucide-react';
 import { useMemo, useRef, useState } from 'react';
-import { call } from '../../api/client.ts';
 import { useListKeys } from '../../shell/list-keys.ts';
 import { cx } from '../../ui/cx.ts';
 import { FilterField } from '../../ui/filter-field.tsx';
-import { Screen } from '../../ui/screen.tsx';
-import { Empty, Failed, Reading } from '../../ui/states.tsx';
+import { Empty, Failed } from '../../ui/states.tsx';
 import { type Description, groupsOf, type Operation, operationsOf } from './description.ts';
 import { OperationView, unfilled } from './operation-view.tsx';
 import { Prose } from './prose.tsx';
 import type { Filled } from './request.ts';
 
-const descriptionQuery = queryOptions({
-  queryKey: ['openapi'],
-  queryFn: async () => (await call('getOpenapi')) as unknown as Description,
-});
-
-export function Reader() {
-  const read = useQuery(descriptionQuery);
-  return (
-    <Screen
-      title="API"
-      heading={
-        <>
-          API <span className="font-normal text-muted text-sm">{read.data?.info.version}</span>
-        </>
-      }
-      className="flex flex-col overflow-hidden"
-    >
-      <Reading read={read} rows={12}>
-        {(api) => <Operations api={api} />}
-      </Reading>
-    </Screen>
-  );
-}
-
-function Operations({ api }: { api: Description }) {
-  const { operation: chosen_id, q = '' } = useSearch({ from: '/app/reader' });
-  const navigate = useNavigate({ from: '/reader' });
+/** The page's address holds the chosen operation and the search text. */
+export function Explorer({ api }: { api: Description }) {
+  const { operation: chosen_id, q = '' } = useSearch({ strict: false });
+  const navigate = useNavigate();
   const operations = useMemo(() => operationsOf(api), [api]);
   const chosen = operations.find(({ id }) => id === chosen_id);
-  // Forms live as long as this screen, and in no storage: some hold passwords.
+  // Forms and the token live as long as this screen, and in no storage: some forms hold passwords.
   const [forms, setForms] = useState<Record<string, Filled>>({});
+  const [token, setToken] = useState('');
   const list = useRef<HTMLElement>(null);
   useListKeys(list);
   return (
@@ -61,7 +39,11 @@ function Operations({ api }: { api: Description }) {
           label="Find an operation"
           value={q}
           onText={(text) =>
-            void navigate({ search: (before) => ({ ...before, q: text || undefined }), replace: true })
+            void navigate({
+              to: '.',
+              search: (before) => ({ ...before, q: text || undefined }),
+              replace: true,
+            })
           }
         />
         <Groups api={api} operations={operations} sought={q} chosen_id={chosen_id} />
@@ -69,7 +51,7 @@ function Operations({ api }: { api: Description }) {
       <div className={cx('scroll-y min-w-0 flex-1 p-3 md:block md:p-4', !chosen_id && 'hidden')}>
         {chosen_id && (
           <Link
-            to="/reader"
+            to="."
             search={{ q: q || undefined }}
             className="tap mb-2 inline-flex items-center gap-1 underline md:hidden"
           >
@@ -84,9 +66,11 @@ function Operations({ api }: { api: Description }) {
               operation={chosen}
               filled={forms[chosen.id] ?? unfilled(api, chosen)}
               onFill={(filled) => setForms((before) => ({ ...before, [chosen.id]: filled }))}
+              token={token}
+              onToken={setToken}
             />
           )}
-          {chosen_id && !chosen && <Failed error={new Error('There is no such operation.')} />}
+          {chosen_id && !chosen && <Failed error={new Error('This operation does not exist.')} />}
           {!chosen_id && <Introduction api={api} />}
         </div>
       </div>
@@ -106,7 +90,7 @@ function Groups({
   chosen_id: string | undefined;
 }) {
   const groups = groupsOf(api, operations, sought);
-  if (groups.length === 0) return <Empty title="No operation is called so." />;
+  if (groups.length === 0) return <Empty title="No matching operation." />;
   return groups.map((group) => (
     <section key={group.name}>
       <h2 className="px-1 pb-1 font-medium text-muted text-sm">{group.name}</h2>
@@ -114,7 +98,7 @@ function Groups({
         {group.operations.map(({ id, method, path, spec }) => (
           <li key={id}>
             <Link
-              to="/reader"
+              to="."
               search={{ operation: id, q: sought || undefined }}
               data-row
               aria-current={id === chosen_id ? 'page' : undefined}

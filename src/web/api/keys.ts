@@ -1,0 +1,51 @@
+/**
+ * The keys of the query cache. Records and lists of the same kind have different keys, so that the fleet stream can
+ * update both (`fleet.ts`).
+ */
+export const keys = {
+  agents: ['agents'],
+  agent: (agent_id: string) => ['agent', agent_id] as const,
+  agent_config: (agent_id: string) => ['agent-config', agent_id] as const,
+  sessions: (agent_id: string) => ['sessions', agent_id] as const,
+  changes: (agent_id: string) => ['changes', agent_id] as const,
+  /** Without a path, the prefix of every file's key. */
+  change: (agent_id: string, path?: string) =>
+    path === undefined ? (['change', agent_id] as const) : (['change', agent_id, path] as const),
+  files: (agent_id: string, text: string) => ['files', agent_id, text] as const,
+  prompts: (agent_id: string) => ['prompts', agent_id] as const,
+  search: (agent_id: string, q: string) => ['search', agent_id, q] as const,
+  stderr: (agent_id: string, session_id: string | null) => ['stderr', agent_id, session_id] as const,
+  reviews: ['reviews'],
+  review: (review_id: string | undefined) => ['review', review_id] as const,
+  elicitations: ['elicitations'],
+  elicitation: (elicitation_id: string) => ['elicitation', elicitation_id] as const,
+  teams: ['teams'],
+  team: (team_id: string) => ['team', team_id] as const,
+  runs: (team_id: string) => ['runs', team_id] as const,
+  run: (run_id: string) => ['run', run_id] as const,
+  steps: (run_id: string) => ['steps', run_id] as const,
+  run_members: (run_id: string) => ['run-members', run_id] as const,
+  run_mail: (run_id: string) => ['run-mail', run_id] as const,
+  mail: (message_id: number) => ['mail', message_id] as const,
+  task: (task_id: string) => ['task', task_id] as const,
+  tasks: (team_id: string) => ['tasks', team_id] as const,
+  messages: (team_id: string, task_id: string, q = '', thread = 0) =>
+    ['messages', team_id, task_id, q, thread] as const,
+  message: (task_id: string, message_id: number) => ['message', task_id, message_id] as const,
+  nodes: ['nodes'],
+  agent_nodes: ['agent-nodes'],
+  node_health: (node_id: string) => ['node-health', node_id] as const,
+  bootstrap_token: ['bootstrap-token'],
+  presets: (node_id: string) => ['presets', node_id] as const,
+  users: ['users'],
+  me: ['me'],
+  relying_party: ['relying-party'],
+  sign_ins: ['sign-ins'],
+  push_devices: ['push-devices'],
+  push_subscription: ['push-subscription'],
+  tokens: ['tokens'],
+  config: ['config'],
+  audit: (search: object) => ['audit', search] as const,
+  audit_newest: (search: object) => ['audit-newest', search] as const,
+  openapi: ['openapi'],
+} as const;

@@ -1,0 +1,28 @@
+/** What the agent is doing now. It is below the scrolling part, so that nothing moves when it changes. */
+import type { AgentRecord } from '../../../api/queries.ts';
+import type { View } from '../../../../acp/transcript/transcript.ts';
+import { needsYou } from '../../../ui/status.tsx';
+import { Ago } from '../../../ui/time.tsx';
+import { programOf } from '../../agents/order.ts';
+import { Took } from './took.tsx';
+
+export function ActivityLine({ agent, view }: { agent: AgentRecord; view: View }) {
+  const turn = view.turns.at(-1);
+  return (
+    <div className="mx-auto h-6 w-full max-w-4xl shrink-0 px-3 text-muted text-sm md:px-4">
+      {agent.activity === 'starting' ? (
+        <p role="status">
+          Starting {programOf(agent)}… {agent.started_at && <Ago at={agent.started_at} suffix="" />}
+        </p>
+      ) : (
+        view.working &&
+        turn && (
+          <p>
+            {view.stopping ? 'Cancelling… ' : needsYou(agent) ? 'Waiting for your answer · ' : 'Working… '}
+            <Took from={turn.started_ts} to={null} />
+          </p>
+        )
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,116 @@
+/** The form for a command with a value: an output, an answer, or an error text. The text is a draft until it is sent. */
+import { useState } from 'react';
+import { errorMessage } from '../../api/client.ts';
+import { Button } from '../../ui/button.tsx';
+import { useDraft } from '../../ui/drafts.ts';
+import { Field, inputClass } from '../../ui/field.tsx';
+import { MOD } from '../../ui/keys.ts';
+import { useOnline } from '../../ui/online.ts';
+import { readValue } from './values.ts';
+
+export interface CommandInput {
+  output?: unknown;
+  error_text?: string;
+  input?: unknown;
+}
+
+const texts = {
+  complete: { label: 'Output', button: 'Complete', busy: 'Completing…', look: 'primary' },
+  fail: { label: 'Error text', button: 'Fail', busy: 'Failing…', look: 'danger' },
+  resume: { label: 'Answer', button: 'Send answer', busy: 'Sending…', look: 'primary' },
+} as const;
+
+interface CommandFormProps {
+  command: keyof typeof texts;
+  /** The key of the draft. */
+  draft: string;
+  busy: boolean;
+  error: unknown;
+  /** The draft is kept if this rejects. */
+  onSend: (input: CommandInput) => Promise<unknown>;
+}
+
+export function CommandForm({ command, draft, busy, error, onSend }: CommandFormProps) {
+  const online = useOnline();
+  const { text, setText, is_json, setJson, fault, send } = useCommandText(command, draft, onSend);
+  const { label, button, busy: busy_label, look } = texts[command];
+  const submit = () => {
+    if (!busy && online) send();
+  };
+  return (
+    <form
+      className="flex flex-col gap-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        submit();
+      }}
+    >
+      <Field label={label} error={fault ?? (error ? errorMessage(error) : null)}>
+        {(control) => (
+          <textarea
+            {...control}
+            value={text}
+            onChange={(event) => setText(event.target.value)}
+            onKeyDown={(event) => {
+              if (event.key === 'Enter' && (event.metaKey || event.ctrlKey)) submit();
+            }}
+            rows={3}
+            className={`${inputClass} ${is_json ? 'font-mono' : ''}`}
+          />
+        )}
+      </Field>
+      <div className="flex flex-wrap items-center justify-between gap-2">
+        {command === 'fail' ? <span /> : <JsonSwitch checked={is_json} onChange={setJson} />}
+        <Button
+          type="submit"
+          look={look}
+          busy={busy}
+          disabled={!online}
+          title={online ? `${MOD}⏎` : 'You are offline'}
+        >
+          {busy ? busy_label : button}
+        </Button>
+      </div>
+    </form>
+  );
+}
+
+/** The text of the form; `send` passes it to `onSend` as the command's input, unless it should be JSON and is not. */
+function useCommandText(
+  command: keyof typeof texts,
+  draft: string,
+  onSend: (input: CommandInput) => Promise<unknown>,
+) {
+  const [text, setText] = useDraft(draft);
+  const [is_json, setJson] = useState(false);
+  const [fault, setFault] = useState<string | null>(null);
+  const send = () => {
+    const read = command === 'fail' ? { value: null, fault: null } : readValue(text, is_json);
+    setFault(read.fault);
+    if (read.fault !== null) return;
+    const inputs = {
+      complete: { output: read.value },
+      fail: { error_text: text },
+      resume: { input: read.value },
+    };
+    onSend(inputs[command]).then(
+      () => setText(''),
+      () => {},
+    );
+  };
+  return { text, setText, is_json, setJson, fault, send };
+}
+
+function JsonSwitch({ checked, onChange }: { checked: boolean; onChange: (checked: boolean) => void }) {
+  return (
+    <label className="tap inline-flex items-center gap-1.5 text-muted">
+      <input
+        type="checkbox"
+        checked={checked}
+        onChange={(event) => onChange(event.target.checked)}
+        className="size-4"
+      />
+      Send as JSON
+    </label>
+  );
+}
