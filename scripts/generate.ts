@@ -13,6 +13,7 @@ import { cliPage } from './reference/cli.ts';
 import { configurationPage } from './reference/configuration.ts';
 import { errorsPage } from './reference/errors.ts';
 import { eventsPage } from './reference/events.ts';
+import { limitsPage } from './reference/limits.ts';
 import { metricsPage } from './reference/metrics.ts';
 import { root, run } from './run.ts';
 
@@ -26,6 +27,7 @@ const generated: Record<string, string> = {
   'docs/reference/configuration.md': configurationPage(),
   'docs/reference/errors.md': errorsPage(),
   'docs/reference/events.md': eventsPage(),
+  'docs/reference/limits.md': await limitsPage(),
   'docs/reference/metrics.md': await metricsPage(),
   [OPERATIONS]: operations(),
   ...(await protocols()),

@@ -8,6 +8,7 @@ import { sleep } from '../src/base/async.ts';
 import { limits } from '../src/base/limits.ts';
 import type { CallArgs } from '../src/client/client.ts';
 import type { EventRecord } from '../src/core/event.ts';
+import { limits as mailboxLimits } from '../src/features/mailbox/limits.ts';
 import type { Mail, MailHead } from '../src/features/mailbox/rules/mail.ts';
 import type { Run, Step } from '../src/features/runs/rules/run.ts';
 import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
@@ -245,7 +246,7 @@ test('two agents that write to each other in every turn are stopped by the hop l
   const dead = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
   for (const { reason } of dead) expect(reason).toBe('hop budget spent');
   // Each of the two began a chain with its step.
-  expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (limits.mail_hops_max + 2));
+  expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (mailboxLimits.mail_hops_max + 2));
   expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');
 });
 

@@ -6,7 +6,9 @@ import { once } from 'node:events';
 import { closeSync, openSync, readSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
 import { DatabaseSync } from 'node:sqlite';
-import { KIB, limits } from '../../src/base/limits.ts';
+import { KIB } from '../../src/base/limits.ts';
+import { limits as eventsLimits } from '../../src/events/limits.ts';
+import { limits } from '../../src/store/limits.ts';
 import { given } from './given.ts';
 
 export interface RawPathArgs {
@@ -32,7 +34,7 @@ async function send(socket: Socket): Promise<void> {
   for (;;) {
     const group: Buffer[] = [];
     for (let bytes = 0; bytes < limits.group_bytes_max; ) {
-      const row = Buffer.allocUnsafe(limits.event_output_bytes_max);
+      const row = Buffer.allocUnsafe(eventsLimits.event_output_bytes_max);
       const got = readSync(file, row, 0, row.length, null);
       if (got === 0) break;
       group.push(row.subarray(0, got));

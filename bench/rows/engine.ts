@@ -7,6 +7,7 @@ import { limits } from '../../src/base/limits.ts';
 import { silentLog } from '../../src/base/log.ts';
 import { Feed } from '../../src/events/feed.ts';
 import { createRun } from '../../src/features/runs/creation.ts';
+import { limits as runsLimits } from '../../src/features/runs/limits.ts';
 import { RunPublisher } from '../../src/features/runs/publisher.ts';
 import { runOfNum } from '../../src/features/runs/queries/runs.ts';
 import type { StepCommand } from '../../src/features/runs/rules/graph.ts';
@@ -83,7 +84,7 @@ async function measure(shape: Shape, count: number): Promise<Figure[]> {
     if (shape === 'chain') await eachOf(steps, 1, take);
     else {
       await take(steps[0]!);
-      await eachOf(steps.slice(1, -1), limits.run_plain_steps_max, take);
+      await eachOf(steps.slice(1, -1), runsLimits.run_plain_steps_max, take);
       await take(steps.at(-1)!);
     }
     const wall_ms = performance.now() - begun_ms;

@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../src/base/async.ts';
-import { limits } from '../../src/base/limits.ts';
+import { limits } from '../../src/features/runs/limits.ts';
 import { isRunOver } from '../../src/features/runs/rules/run.ts';
 import type { TestPlane } from '../../src/testing/plane.ts';
 import type { Figure, Row } from '../figure.ts';

@@ -1,6 +1,6 @@
 import { describe, expect, it, test } from 'vitest';
-import { limits } from '../base/limits.ts';
 import { type Acting, asksOf, isReading, nothingObserved, seeCall, seeRequest } from './acting.ts';
+import { limits } from './limits.ts';
 
 const seen = (acting: Acting, ...updates: Record<string, unknown>[]) => updates.reduce(seeCall, acting);
 const ran = { toolCallId: 'c1', status: 'completed' };

@@ -3,7 +3,7 @@
  * call of such a kind that completes without a permission request for it. Read-only commands do not count, because agents
  * that ask run those without a request.
  */
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import { shortened, textOf } from './message.ts';
 import { readToolCall } from './tool-calls.ts';
 

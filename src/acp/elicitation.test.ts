@@ -1,11 +1,12 @@
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import {
   type Elicitation,
   elicitationCompletion,
   elicitationRequest,
   type FormField,
 } from './elicitation.ts';
+import { limits } from './limits.ts';
 
 const asking = { number: 1, id: 1 };
 const ask = (params: unknown) => elicitationRequest('elicitation/create', asking, params)!;
@@ -139,7 +140,11 @@ test.each<[what: string, event: ReturnType<typeof ask>, reason: RegExp]>([
   ],
   ['no choice at all', form({ a: { type: 'string', enum: [] } }), /field "a" cannot be shown/],
   ['a field named __proto__', form(JSON.parse('{"__proto__":{"type":"string"}}')), /a name that cannot be/],
-  ['a name that is too long', form({ ['x'.repeat(limits.name_chars_max + 1)]: {} }), /a name that cannot be/],
+  [
+    'a name that is too long',
+    form({ ['x'.repeat(sharedLimits.name_chars_max + 1)]: {} }),
+    /a name that cannot be/,
+  ],
   ['too many fields', form(many(limits.elicitation_fields_max + 1)), /too many fields/],
   [
     'a schema that is too large',

@@ -4,8 +4,9 @@
  * unexpected value are ignored, because the agent checks the answer too; anything that cannot be shown is rejected.
  */
 import { CLIENT_METHODS } from '@agentclientprotocol/sdk';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { isRecord } from './json.ts';
+import { limits } from './limits.ts';
 import { isId, textOf } from './message.ts';
 import type { ReceivedRequest } from './state.ts';
 
@@ -128,8 +129,8 @@ function readForm(schema: unknown): Form {
 }
 
 function readField(name: string, property: unknown, required: boolean): FormField {
-  const called = JSON.stringify(name.slice(0, limits.name_chars_max));
-  if (name === '__proto__' || name.length > limits.name_chars_max) {
+  const called = JSON.stringify(name.slice(0, sharedLimits.name_chars_max));
+  if (name === '__proto__' || name.length > sharedLimits.name_chars_max) {
     throw new Unreadable(`field ${called} has a name that cannot be used`);
   }
   const shape = isRecord(property) ? readShape(property) : null;

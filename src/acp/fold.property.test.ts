@@ -2,9 +2,9 @@
 import { CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
 import { anyMessage, anything, anyUpdate } from '../testing/any-message.ts';
 import type { Direction } from './fold.ts';
+import { limits } from './limits.ts';
 import { readMessage, writeMessage } from './message.ts';
 import { type AcpState, beginning } from './state.ts';
 import { foldFrame } from './v2/fold.ts';

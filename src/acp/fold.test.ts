@@ -1,8 +1,9 @@
 import { AGENT_METHODS, CLIENT_METHODS, PROTOCOL_METHODS } from '@agentclientprotocol/sdk';
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { nothingObserved } from './acting.ts';
 import { type AcpEvent, fold } from './fold.ts';
+import { limits } from './limits.ts';
 import { AUTH_REQUIRED, type Message, type RequestId, rpcErrors } from './message.ts';
 import { type AcpState, beginning } from './state.ts';
 
@@ -311,14 +312,14 @@ test('every part of the state is bounded, and keeps the first items', () => {
   const talk = ready().update({ sessionUpdate: 'plan', entries: Array(5_000).fill(entry) });
   expect(JSON.stringify(talk.state.plan).length).toBeLessThanOrEqual(limits.acp_state_chars_max + 1_000);
   expect(talk.state.plan.length).toBeGreaterThan(50);
-  const commands = Array.from({ length: limits.acp_items_max + 5 }, (_, i) => ({ i }));
+  const commands = Array.from({ length: sharedLimits.acp_items_max + 5 }, (_, i) => ({ i }));
   talk.update({ sessionUpdate: 'available_commands_update', availableCommands: commands });
-  expect(talk.state.commands).toHaveLength(limits.acp_items_max);
+  expect(talk.state.commands).toHaveLength(sharedLimits.acp_items_max);
   talk.update({ sessionUpdate: 'plan', entries: [{ content: 'x'.repeat(limits.acp_state_chars_max) }] });
   expect(talk.state.plan).toEqual([]);
-  const title = 'x'.repeat(2 * limits.acp_text_chars_max);
+  const title = 'x'.repeat(2 * sharedLimits.acp_text_chars_max);
   expect(talk.update({ sessionUpdate: 'session_info_update', title }).state.title).toHaveLength(
-    limits.acp_text_chars_max,
+    sharedLimits.acp_text_chars_max,
   );
   const authMethods = Array.from({ length: 2_000 }, () => ({ id: title, name: title, description: title }));
   const methods = new Talk().ask(AGENT_METHODS.initialize).answers({ protocolVersion: 1, authMethods });

@@ -13,10 +13,11 @@ import {
   type SessionConfigOption,
   type SessionModeState,
 } from '@agentclientprotocol/sdk';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { nothingObserved, seeCall, seeRequest } from './acting.ts';
 import { type ElicitationEvent, elicitationCompletion, elicitationRequest } from './elicitation.ts';
 import { type Fields, fieldsOf, isRecord, numberOf, recordsOf } from './json.ts';
+import { limits } from './limits.ts';
 import {
   AUTH_REQUIRED,
   isId,
@@ -378,7 +379,7 @@ function authMethod(value: Fields): AuthMethod[] {
 /** Keeps the first items that fit; the log has all of them. */
 function bounded<T extends object>(items: readonly T[]): T[] {
   let chars = 0;
-  const kept = items.slice(0, limits.acp_items_max);
+  const kept = items.slice(0, sharedLimits.acp_items_max);
   const over = kept.findIndex((item) => {
     chars += JSON.stringify(item).length;
     return chars > limits.acp_state_chars_max;

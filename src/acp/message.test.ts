@@ -1,10 +1,11 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import { type Message, readMessage, rpcErrors, writeMessage } from './message.ts';
 
 const line = (value: object) => JSON.stringify({ jsonrpc: '2.0', ...value });
-const long = 'x'.repeat(limits.acp_text_chars_max + 1);
+const long = 'x'.repeat(sharedLimits.acp_text_chars_max + 1);
 
 test('distinguishes requests, notifications and responses', () => {
   expect(readMessage(line({ id: 1, method: 'a', params: { b: 2 } }))).toEqual({

@@ -3,9 +3,10 @@
  * that is not a message is ordinary output.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { hasMoreValues, isDeeper } from './depth.ts';
 import { isRecord } from './json.ts';
+import { limits } from './limits.ts';
 
 export type RequestId = string | number | null;
 
@@ -79,7 +80,7 @@ export function textOf(value: unknown, key: string): string | null {
 
 /** A text of the agent, truncated to the length that may be stored. */
 export function shortened(text: string): string {
-  return text.slice(0, limits.acp_text_chars_max);
+  return text.slice(0, sharedLimits.acp_text_chars_max);
 }
 
 /** Ids are stored until the request is answered, and shown in events, so their length is limited. */
@@ -88,7 +89,7 @@ export function isId(value: unknown): value is RequestId {
 }
 
 function isShortText(value: unknown): value is string {
-  return typeof value === 'string' && value.length <= limits.acp_text_chars_max;
+  return typeof value === 'string' && value.length <= sharedLimits.acp_text_chars_max;
 }
 
 /** A JSON-RPC error as sent by the agent. */

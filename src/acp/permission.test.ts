@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import { readPermission } from './permission.ts';
 
 const allow = { optionId: 'yes', name: 'Yes', kind: 'allow_once' };
@@ -23,7 +24,7 @@ test('accepts a request without options, which can only be cancelled', () => {
 
 test('rejects a request that nobody could answer', () => {
   const many = Array(limits.review_options_max + 1).fill(allow);
-  const long = { optionId: 'x'.repeat(limits.acp_text_chars_max + 1) };
+  const long = { optionId: 'x'.repeat(sharedLimits.acp_text_chars_max + 1) };
   for (const params of [null, [], {}, { options: {} }, { options: [null] }, { options: [{ optionId: 7 }] }]) {
     expect(readPermission(params)).toBeNull();
   }
@@ -33,7 +34,7 @@ test('rejects a request that nobody could answer', () => {
 });
 
 test('keeps the parts of an oversized tool call that fit', () => {
-  const content = 'x'.repeat(limits.acp_payload_bytes_max);
+  const content = 'x'.repeat(sharedLimits.acp_payload_bytes_max);
   const toolCall = {
     toolCallId: 'c',
     content,

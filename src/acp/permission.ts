@@ -1,6 +1,8 @@
 /** Parses an agent's permission request, keeping what fits into an event. */
-import { limits } from '../base/limits.ts';
+
+import { limits as sharedLimits } from '../base/limits.ts';
 import { type Fields, isRecord } from './json.ts';
+import { limits } from './limits.ts';
 import { shortened } from './message.ts';
 import { type OfferedOption, readOption } from './tool-calls.ts';
 
@@ -24,7 +26,7 @@ export function readPermission(params: unknown): Permission | null {
 /** Null if nobody could choose the option: its id is missing or too long. A shortened id would be a different one. */
 function readShortOption(value: unknown): OfferedOption | null {
   const option = readOption(value);
-  if (option === null || option.option_id.length > limits.acp_text_chars_max) return null;
+  if (option === null || option.option_id.length > sharedLimits.acp_text_chars_max) return null;
   return { ...option, name: shortened(option.name), kind: shortened(option.kind) };
 }
 
@@ -35,7 +37,7 @@ function isAmbiguous(options: readonly OfferedOption[]): boolean {
 }
 
 function fitting(tool_call: Fields): Fields {
-  if (JSON.stringify(tool_call).length <= limits.acp_payload_bytes_max) return tool_call;
+  if (JSON.stringify(tool_call).length <= sharedLimits.acp_payload_bytes_max) return tool_call;
   let left = limits.acp_state_chars_max;
   const fits = Object.entries(tool_call).filter(([key, value]) => {
     const chars = key.length + JSON.stringify(value).length;

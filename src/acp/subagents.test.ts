@@ -1,5 +1,5 @@
 import { describe, expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import { askerOf, type Source, type Subagent, scopedCall, seeSubagents, sourceOf } from './subagents.ts';
 
 const open = { acp_session_id: 'main', subagents: [] as Subagent[] };

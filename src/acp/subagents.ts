@@ -3,8 +3,9 @@
  * `subagent_update` on the session that made them, or within the agent's session, by a mark that names the tool call
  * that launched the sub-agent. Nothing that comes from a sub-agent changes the state of the agent's own session.
  */
-import { limits } from '../base/limits.ts';
+
 import { type Fields, fieldsOf, isRecord } from './json.ts';
+import { limits } from './limits.ts';
 import { textOf } from './message.ts';
 import {
   type Announcement,

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
 import { z } from 'zod';
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import { openapi } from './openapi.ts';
 import { isPublic, type Route } from './route.ts';
 import { operationIds, routes } from './routes.ts';

@@ -3,7 +3,7 @@
  * Objects that allow any field (records, loose and foreign objects) have no unknown fields.
  */
 import { z } from 'zod';
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 
 type FieldPath = readonly PropertyKey[];
 

@@ -3,11 +3,12 @@
  * names always match the installed program and the plane.
  */
 import type { Command } from 'commander';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { isRunOver } from '../features/runs/rules/run.ts';
 import { type Api, connect } from './api.ts';
 import type { Context } from './context.ts';
 import { usage } from './failure.ts';
+import { limits } from './limits.ts';
 import { print } from './output.ts';
 
 const scripts: Record<string, string> = {
@@ -106,7 +107,7 @@ async function openRuns(api: Api): Promise<string[]> {
   const teams = (await api.all('listTeams', {})).slice(0, limits.completion_teams_max);
   const newest = await Promise.all(
     teams.map(async ({ id }) => {
-      const query = { limit: limits.cli_run_page_items };
+      const query = { limit: sharedLimits.cli_run_page_items };
       const page = await api.call('listRuns', { params: { team_id: id }, query });
       return Array.isArray(page) ? page : page.items;
     }),

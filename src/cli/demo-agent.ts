@@ -1,9 +1,9 @@
 /** `svc demo-agent`: a scripted ACP agent that needs no model, no network and no account. */
 import { isAbsolute, join, resolve } from 'node:path';
 import { type Command, InvalidArgumentError, Option } from 'commander';
-import { limits } from '../base/limits.ts';
 import { bare, runProgram } from '../features/runs/commands/run.ts';
 import { type ModeId, modeIds } from '../tools/demo-agent/offers.ts';
+import { limits } from '../tools/limits.ts';
 import type { Context } from './context.ts';
 import { exitCodes, Failure } from './failure.ts';
 import { wholeNumber } from './options.ts';

@@ -2,8 +2,9 @@
  * Makes agents' text safe for a terminal. It must not move the cursor, write the clipboard, query the terminal or
  * forge lines of svc. Colours (SGR) may stay, and output that is shown line by line keeps `\n`, `\t` and `\r`.
  */
-import { limits } from '../base/limits.ts';
+
 import { visible as named } from '../core/visible.ts';
+import { limits } from './limits.ts';
 
 const SEQUENCE =
   // CSI; OSC, DCS, SOS, PM and APC with their strings; other escapes; single control characters.

@@ -4,8 +4,9 @@
  * values shorter than `redact_bytes_min` bytes are not redacted, because they would match ordinary text. Also matches a
  * value as escaped in a JSON string, and a value that terminal escape sequences interrupt; those stay, before the mark.
  */
-import { limits } from '../base/limits.ts';
+
 import { type Unescaped, unescaped, withoutEscapes } from './escapes.ts';
+import { limits } from './limits.ts';
 
 export interface Secret {
   name: string;

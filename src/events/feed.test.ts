@@ -2,11 +2,11 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
 import { silentLog } from '../base/log.ts';
 import { openSqlite } from '../store/sqlite.ts';
 import type { Store } from '../store/store.ts';
 import { Feed } from './feed.ts';
+import { limits } from './limits.ts';
 import type { Position } from './position.ts';
 import { type Frame, parseFrames } from './testing.ts';
 

@@ -5,11 +5,11 @@
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
-import { limits } from '../base/limits.ts';
 import { built } from '../store/built.ts';
 import { listed } from '../store/listed.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
+import { limits } from './limits.ts';
 import type { Position } from './position.ts';
 
 /** Who may see a record: its owner, and the humans of its team. */

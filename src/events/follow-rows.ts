@@ -4,9 +4,9 @@
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
-import { limits } from '../base/limits.ts';
 import { entryFrame } from './feed.ts';
 import { connectionError, heartbeatFrame, retryFrame } from './frame.ts';
+import { limits } from './limits.ts';
 import type { Position } from './position.ts';
 
 export interface NumberedRow {

@@ -6,12 +6,13 @@
  * Streams need frames, in parts without gaps; pages, search and its index need records. Rows become either one directly;
  * segments contain frames.
  */
-import { limits } from '../base/limits.ts';
+
 import type { EventRecord, EventType } from '../core/event.ts';
 import { EventDecoder, selectEvents, selectEventsOf } from '../store/event-rows/read.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { eventRecord, frameRecord, frameSeq, frameText, frameType, splitFrames } from './frame.ts';
+import { limits } from './limits.ts';
 import { type SegmentRow, segmentAfter, segmentBefore, segmentsHolding } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, readBlock } from './segment.ts';
 

@@ -5,7 +5,7 @@
 import { isUtf8 } from 'node:buffer';
 import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../core/event.ts';
@@ -19,6 +19,7 @@ import type { AgentRef } from './agent-ref.ts';
 import { type FollowDeps, Follower } from './follow.ts';
 import { asBuffer, batchFrames, frameText } from './frame.ts';
 import { History, type PageOptions } from './history.ts';
+import { limits } from './limits.ts';
 import { LogMaintenance, type Retention, type Sealing } from './maintenance.ts';
 import { type Output, openOutput } from './output.ts';
 import type { Position } from './position.ts';
@@ -204,15 +205,15 @@ export class EventLog {
     const row = await this.#store.read((reader) => reader.get(agentNum(reader, agent_id)));
     if (!row) throw problems.agentNotFound();
     const agent = { num: row.num, id: agent_id };
-    if (this.#agents.size >= limits.sessions_cached_max) this.#agents.clear();
+    if (this.#agents.size >= sharedLimits.sessions_cached_max) this.#agents.clear();
     this.#agents.set(agent_id, agent);
     return agent;
   }
 }
 
 const defaultRetention: Retention = {
-  days: limits.retention_days,
-  bytes_per_agent: limits.retention_bytes_per_agent,
+  days: sharedLimits.retention_days,
+  bytes_per_agent: sharedLimits.retention_bytes_per_agent,
   bytes_total: limits.retention_bytes_total,
 };
 const defaultSealing: Sealing = {

@@ -12,13 +12,13 @@ import { sleep, Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
 import { failpoint } from '../base/failpoint.ts';
 import { makePrivateFolder } from '../base/files.ts';
-import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import { agentsWithEvents, headOf, headWithId, logSizes, resizeHead } from '../store/event-rows/heads.ts';
 import { firstSeqFrom } from '../store/event-rows/read.ts';
 import { deleteAllEvents, deleteEvents, newestTs, oldestEvents } from '../store/event-rows/retention.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import { limits } from './limits.ts';
 import {
   deleteDrop,
   deleteSegment,
@@ -147,7 +147,7 @@ export class LogMaintenance {
         });
         await this.#passes;
       }
-      await this.#wake.wait(limits.keeper_pass_ms, signal);
+      await this.#wake.wait(limits.maintenance_interval_ms, signal);
     }
   }
 
@@ -240,7 +240,7 @@ export class LogMaintenance {
       lasted_ms = performance.now() - begun_ms;
       return answer;
     });
-    const wanted = (this.#slice_rows * limits.keeper_slice_ms) / Math.max(lasted_ms, 0.1);
+    const wanted = (this.#slice_rows * limits.maintenance_slice_ms) / Math.max(lasted_ms, 0.1);
     this.#slice_rows = Math.round(Math.min(limits.delete_rows_per_slice, Math.max(8, wanted)));
     return value;
   }
@@ -349,7 +349,7 @@ export class LogMaintenance {
     while (!this.#stop.signal.aborted) {
       const left = await this.#store.vacuum(limits.vacuum_pages_per_slice);
       if (left <= limits.free_pages_kept) return;
-      await sleep(limits.keeper_slice_ms, this.#stop.signal);
+      await sleep(limits.maintenance_slice_ms, this.#stop.signal);
     }
   }
 

@@ -4,7 +4,6 @@
  * cost of reading a range depends on its length only.
  */
 import { setImmediate } from 'node:timers/promises';
-import { limits } from '../base/limits.ts';
 import { type EventRecord, type StreamName, streamNames } from '../core/event.ts';
 import { problems } from '../core/problem.ts';
 import { headOf } from '../store/event-rows/heads.ts';
@@ -14,6 +13,7 @@ import { outputBytes, spoolsOf } from '../store/event-rows/spools.ts';
 import type { Reader, Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { asBuffer, frameRecord, frameSeq, frameType, splitFrames } from './frame.ts';
+import { limits } from './limits.ts';
 import { segmentAfter } from './queries/segments.ts';
 import { type Block, openSegment, parseBlocks, type Run, readBlock } from './segment.ts';
 

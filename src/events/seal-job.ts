@@ -8,13 +8,14 @@ import { join } from 'node:path';
 import { constants, zstdCompressSync } from 'node:zlib';
 import type { Selectable } from 'kysely';
 import { writeFileAtomic } from '../base/files.ts';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { streamNumber } from '../store/event-rows/numbers.ts';
 import { EventDecoder, type StoredEvent, selectEvents, sessionNumOf } from '../store/event-rows/read.ts';
 import type { Reader } from '../store/store.ts';
 import type { Tables } from '../store/tables.ts';
 import type { AgentRef } from './agent-ref.ts';
 import { frameText } from './frame.ts';
+import { limits } from './limits.ts';
 import { type Block, blockIndex, type Run } from './segment.ts';
 
 export interface SealRequest {
@@ -101,7 +102,7 @@ class SegmentWriter {
     this.summary ??= { first_seq: seq, last_seq: seq, last_ts: ts_ms, row_bytes: 0 };
     this.summary.last_seq = seq;
     this.summary.last_ts = ts_ms;
-    if (type !== 'status') this.summary.row_bytes += length + limits.event_row_bytes;
+    if (type !== 'status') this.summary.row_bytes += length + sharedLimits.event_row_bytes;
     if (this.#text === '') this.#first_seq = seq;
     this.#text += text;
     this.raw_bytes += text.length;

@@ -8,12 +8,12 @@ import { DatabaseSync, type StatementSync } from 'node:sqlite';
 import { setTimeout } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
 import { searchTexts } from '../acp/search-text.ts';
-import { limits } from '../base/limits.ts';
 import type { EventRecord } from '../core/event.ts';
 import { headWithId } from '../store/event-rows/heads.ts';
 import { ftsQuery } from '../store/fts.ts';
 import type { Reader } from '../store/store.ts';
 import { History } from './history.ts';
+import { limits } from './limits.ts';
 
 export interface SearchRequest {
   agent_num: number;

@@ -3,7 +3,6 @@
  * the hits. It reads events from the log, so that it never shows events that are no longer kept.
  */
 import { sleep, Wake } from '../base/async.ts';
-import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
 import type { StreamName } from '../core/event.ts';
@@ -11,6 +10,7 @@ import { agentsWithEvents, headOf } from '../store/event-rows/heads.ts';
 import type { Store } from '../store/store.ts';
 import type { AgentRef } from './agent-ref.ts';
 import type { History } from './history.ts';
+import { limits } from './limits.ts';
 import { plainText } from './search-index.ts';
 import type { EventsTasks } from './worker.ts';
 

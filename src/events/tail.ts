@@ -4,7 +4,7 @@
  * per chunk instead of per line.
  */
 import { Wake } from '../base/async.ts';
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 
 interface Chunk {
   first_seq: number;

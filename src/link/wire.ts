@@ -4,7 +4,7 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { version } from '../base/version.ts';
 import {
   type ChangedFile,
@@ -18,6 +18,7 @@ import {
 } from '../core/node.ts';
 import { Problem, type ProblemKind, problems } from '../core/problem.ts';
 import { type Cleanup, cleanups, type EndReason, endReasons } from '../core/session.ts';
+import { limits } from './limits.ts';
 import {
   type ChangedFileSchema,
   FactSchema,
@@ -128,7 +129,7 @@ export function fromRefusal(
 }
 
 function isPath(text: string): boolean {
-  return text.startsWith('/') && text.length <= limits.path_bytes_max && !/[\x00-\x1f\x7f]/.test(text);
+  return text.startsWith('/') && text.length <= sharedLimits.path_bytes_max && !/[\x00-\x1f\x7f]/.test(text);
 }
 
 /** The code with which a node rejects a command that arrives after its `not_after_ms`. */
@@ -185,7 +186,8 @@ export function viewFromWire(view: WireSessionView): SessionView {
   }
   if (!SESSION_ID.test(view.sessionId) || !AGENT_ID.test(launch.agentId))
     throw new ProtocolError('a session with malformed ids');
-  if (launch.agentName.length > limits.name_chars_max) throw new ProtocolError('the agent name is too long');
+  if (launch.agentName.length > sharedLimits.name_chars_max)
+    throw new ProtocolError('the agent name is too long');
   return {
     session_id: view.sessionId,
     launch: {
@@ -361,8 +363,8 @@ export function findingsFromWire(
   return questions.map((question, at) => {
     const { path, version, envSet, filesFound } = findings[at]!;
     return {
-      path: path?.slice(0, limits.path_chars_max) ?? null,
-      version: version?.slice(0, limits.probe_version_chars_max) ?? null,
+      path: path?.slice(0, sharedLimits.path_chars_max) ?? null,
+      version: version?.slice(0, sharedLimits.probe_version_chars_max) ?? null,
       env_set: question.env.filter((name) => envSet.includes(name)),
       files_found: question.files.filter((file) => filesFound.includes(file)),
     };
@@ -389,7 +391,7 @@ export function whole(value: bigint): number {
 
 /** An absolute path within the system's length limit. */
 export function folder(path: string): string {
-  if (!path.startsWith('/') || Buffer.byteLength(path) > limits.path_bytes_max)
+  if (!path.startsWith('/') || Buffer.byteLength(path) > sharedLimits.path_bytes_max)
     throw new ProtocolError('a malformed folder path');
   return path;
 }

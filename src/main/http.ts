@@ -1,5 +1,5 @@
 /** The plane's HTTP listener. */
-import { limits } from '../base/limits.ts';
+
 import { parseAddress } from '../core/config.ts';
 import type { Core } from '../features/feature.ts';
 import type { FeatureSet } from '../features/feature-set.ts';
@@ -7,6 +7,7 @@ import type { Tokens } from '../features/tokens/service.ts';
 import { WEB_FOLDER } from '../server/pages.ts';
 import { type HttpServer, openHttp } from '../server/server.ts';
 import type { Closing } from './closing.ts';
+import { limits } from './limits.ts';
 import { readTls } from './tls.ts';
 
 /** `ready`: whether the plane is up, for `/readyz`. Throws if the address cannot be bound. */

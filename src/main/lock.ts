@@ -8,8 +8,8 @@ import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { z } from 'zod';
-import { limits } from '../base/limits.ts';
 import { Problem } from '../core/problem.ts';
+import { limits } from './limits.ts';
 
 const holderSchema = z.object({
   pid: z.int().positive(),

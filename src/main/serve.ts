@@ -1,7 +1,6 @@
 /** Runs the plane or the node in this process until a signal ends it: banner, SIGHUP, shutdown. */
 import { hostname, userInfo } from 'node:os';
 import { closeInherited } from '../base/descriptors.ts';
-import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { version } from '../base/version.ts';
 import type { Io } from '../cli/context.ts';
@@ -9,6 +8,7 @@ import { type Config, parseAddress } from '../core/config.ts';
 import { invalid } from '../core/problem.ts';
 import { banner, forBrowsers, nodeBanner } from './banner.ts';
 import { refusals } from './config.ts';
+import { limits } from './limits.ts';
 import { startNode } from './node.ts';
 import { startPlane } from './plane.ts';
 import { portHolder } from './port-holder.ts';

@@ -1,10 +1,11 @@
 /** What a running plane does in the background: deletes what is no longer needed, and checks its audit log and database. */
-import { limits } from '../base/limits.ts';
+
 import type { Logger } from '../base/log.ts';
 import type { Core } from '../features/feature.ts';
 import type { FeatureSet } from '../features/feature-set.ts';
 import type { Store } from '../store/store.ts';
 import type { Closing } from './closing.ts';
+import { limits } from './limits.ts';
 
 export function startUpkeep(core: Core, features: FeatureSet, opened: Closing): void {
   const { audit, store, idempotency, log } = core;

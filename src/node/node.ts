@@ -10,7 +10,6 @@ import { open, readdir, realpath, rename, rm } from 'node:fs/promises';
 import { join } from 'node:path';
 import { KeyedQueue, sleep } from '../base/async.ts';
 import { makePrivateFolder } from '../base/files.ts';
-import { limits } from '../base/limits.ts';
 import { readBootId } from '../base/proc.ts';
 import { version } from '../base/version.ts';
 import type { StreamName } from '../core/event.ts';
@@ -28,6 +27,7 @@ import type {
 import { Problem, problems } from '../core/problem.ts';
 import type { Launch, StreamSizes } from '../core/session.ts';
 import { removeOwnerState } from './confinement/owner-state.ts';
+import { limits } from './limits.ts';
 import type { LocalNodeOptions } from './options.ts';
 import { findCgroupParent } from './processes/cgroup.ts';
 import { Launcher } from './processes/launcher-client.ts';

@@ -5,8 +5,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import type { IncomingMessage } from 'node:http';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { invalid, Problem, problems } from '../core/problem.ts';
+import { limits } from './limits.ts';
 
 const JSON_TYPE = /^application\/json[\t ]*(;[\t ]*charset="?utf-8"?[\t ]*)?$/i;
 
@@ -70,9 +71,9 @@ function checkShape(value: unknown): void {
     const next: unknown[] = [];
     for (const item of level) {
       if (typeof item !== 'object' || item === null) continue;
-      if (depth === limits.json_depth_max) {
+      if (depth === sharedLimits.json_depth_max) {
         throw invalid(
-          `request body is nested more than ${limits.json_depth_max} levels deep`,
+          `request body is nested more than ${sharedLimits.json_depth_max} levels deep`,
           'body_too_deep',
         );
       }

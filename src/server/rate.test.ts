@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest';
-import { limits } from '../base/limits.ts';
 import { Problem } from '../core/problem.ts';
+import { limits } from './limits.ts';
 import { RateLimiter } from './rate.ts';
 
 const rate = { per_second: 50, burst: 100 };

@@ -2,8 +2,9 @@
  * A token bucket per caller: a sustained rate per second, and a maximum burst. The number of buckets is bounded;
  * beyond it, the oldest ones are reset.
  */
-import { limits } from '../base/limits.ts';
+
 import { Problem } from '../core/problem.ts';
+import { limits } from './limits.ts';
 
 export interface Rate {
   per_second: number;

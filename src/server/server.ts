@@ -8,13 +8,14 @@ import fastify, { type FastifyInstance, type FastifyReply, type FastifyRequest }
 import { routes } from '../api/routes.ts';
 import { INTERNAL_ERROR, statusOf } from '../api/status.ts';
 import { newSecret } from '../base/ids.ts';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { invalid, Problem, problems } from '../core/problem.ts';
 import { dropRest } from './body.ts';
 import type { Handlers } from './call.ts';
 import { Guard } from './guard.ts';
 import { mountHealth, notReady } from './health.ts';
+import { limits } from './limits.ts';
 import { Metrics } from './metrics.ts';
 import { type MountOptions, mountRoutes } from './mount.ts';
 import { listenOnOtherLoopback } from './other-loopback.ts';
@@ -160,7 +161,7 @@ function createApp(options: HttpOptions, timeouts: Timeouts): FastifyInstance {
     forceCloseConnections: false,
     return503OnClosing: false,
     exposeHeadRoutes: false,
-    routerOptions: { maxParamLength: limits.path_chars_max },
+    routerOptions: { maxParamLength: sharedLimits.path_chars_max },
     genReqId: () => `req_${boot}${(requests++).toString(36)}`,
     clientErrorHandler: (error, socket) => refuseAtSocket(error as NodeJS.ErrnoException, socket as Socket),
     frameworkErrors: (error, request, reply) =>

@@ -5,8 +5,9 @@
  * buffer can be sent unchanged to a thousand sockets.
  */
 import type { ServerResponse } from 'node:http';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
 import { Problem } from '../core/problem.ts';
+import { limits } from './limits.ts';
 
 /** The parts of a call that a stream needs. */
 export interface StreamCall {
@@ -34,7 +35,8 @@ export class Streams {
 
   constructor(options: StreamsOptions = {}) {
     this.#bounds =
-      options.bounds ?? (() => ({ per_user: limits.streams_per_user, total: limits.streams_total }));
+      options.bounds ??
+      (() => ({ per_user: sharedLimits.streams_per_user, total: sharedLimits.streams_total }));
     this.#stall_ms = options.stall_ms ?? limits.stream_stall_ms;
     this.#recheck_ms = options.recheck_ms ?? limits.stream_recheck_ms;
   }

@@ -3,9 +3,10 @@
  * log only once all of it is copied, which never happens while the writer keeps writing. So above a bound the writer (not
  * the event loop) waits for the small rest.
  */
-import { limits } from '../base/limits.ts';
+
 import type { Logger } from '../base/log.ts';
 import type { WorkerCalls } from '../base/worker-calls.ts';
+import { limits } from './limits.ts';
 import type { StoreTasks } from './worker.ts';
 
 export class Checkpoints {

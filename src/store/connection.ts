@@ -12,7 +12,7 @@ import {
   SqliteIntrospector,
   SqliteQueryCompiler,
 } from 'kysely';
-import { limits } from '../base/limits.ts';
+import { limits } from './limits.ts';
 import type { Reader } from './store.ts';
 import type { Tables } from './tables.ts';
 

@@ -5,11 +5,11 @@
 import { existsSync } from 'node:fs';
 import { chmod, unlink } from 'node:fs/promises';
 import { backup, DatabaseSync } from 'node:sqlite';
-import { limits } from '../base/limits.ts';
 import { Connection } from './connection.ts';
 import { skipTo } from './event-rows/heads.ts';
 import { appendEvents } from './event-rows/write.ts';
 import { quickCheck } from './integrity.ts';
+import { limits } from './limits.ts';
 
 /** Writes a snapshot of `from` to the new file `to`. */
 export async function copyDatabase(from: string, to: string): Promise<void> {

@@ -1,9 +1,9 @@
 /** The store's worker thread, with its own connections: checkpoints and integrity checks, which would block the loop. */
 import { DatabaseSync } from 'node:sqlite';
 import { workerData } from 'node:worker_threads';
-import { limits } from '../base/limits.ts';
 import { serveCalls } from '../base/worker-calls.ts';
 import { quickCheck } from './integrity.ts';
+import { limits } from './limits.ts';
 
 const { path } = workerData as { path: string };
 

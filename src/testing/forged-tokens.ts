@@ -1,7 +1,8 @@
 /** Tokens of the internal surface that are wrong in one way each, for tests of the verifier and the servers that use it. */
 import { createHmac, generateKeyPairSync } from 'node:crypto';
 import { type JWTHeaderParameters, SignJWT, UnsecuredJWT } from 'jose';
-import { limits } from '../base/limits.ts';
+import { limits as sharedLimits } from '../base/limits.ts';
+import { limits } from '../link/limits.ts';
 import type { TokenSettings } from '../link/trust/tokens.ts';
 
 export type Forged = [name: string, make: () => Promise<string> | string];
@@ -85,7 +86,7 @@ export class TokenForge {
       ]),
       ['nonsense', () => 'a.b.c'],
       ['nothing', () => ''],
-      ['more than a token may have', () => 'x'.repeat(limits.link_token_chars_max + 1)],
+      ['more than a token may have', () => 'x'.repeat(sharedLimits.link_token_chars_max + 1)],
     ];
   }
 

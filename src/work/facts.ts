@@ -4,9 +4,9 @@
  */
 import { Wake } from '../base/async.ts';
 import type { Clock } from '../base/clock.ts';
-import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import type { Store, Tx } from '../store/store.ts';
+import { limits } from './limits.ts';
 import { insertFact, nextFact, passFact, putConsumers } from './queries/facts.ts';
 
 /** Every kind of fact with its payload. */

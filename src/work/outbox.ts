@@ -5,10 +5,10 @@
  * any other failure.
  */
 import type { Clock } from '../base/clock.ts';
-import { limits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
 import { isOutOfReach, Problem, problems } from '../core/problem.ts';
 import type { Reader, Store, Tx } from '../store/store.ts';
+import { limits } from './limits.ts';
 import { deleteIntent, deleteIntents, hasIntent, insertIntent, listIntents } from './queries/outbox.ts';
 
 export interface IntentPayloads {

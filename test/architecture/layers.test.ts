@@ -2,7 +2,15 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, test } from 'vitest';
-import { isKnownModule, known_violations, locate, violation, violations, violationsOf } from './layers.ts';
+import {
+  isKnownModule,
+  known_violations,
+  locate,
+  pure_parts,
+  violation,
+  violations,
+  violationsOf,
+} from './layers.ts';
 import { isForTests, loadedBy, root, type SourceFile, sourceFiles, targetOf } from './source.ts';
 
 const SQL = /\b(selectFrom|insertInto|replaceInto|updateTable|deleteFrom)\(|\bsql(<\w+>)?`/;
@@ -74,10 +82,7 @@ test('one module writes rows of events, heads and spools', () => {
 test('contracts, rules, core and acp do no I/O and read no clock', () => {
   const isPure = (path: string) => {
     const { module, part } = locate(path);
-    return (
-      ['core', 'acp', 'api'].includes(module) ||
-      (module === 'features' && ['contract', 'rules'].includes(part))
-    );
+    return ['core', 'acp', 'api'].includes(module) || (module === 'features' && pure_parts.includes(part));
   };
   const found = shipped
     .filter((file) => isPure(file.path))
@@ -109,7 +114,7 @@ test('a node contains no database, event log, feature or HTTP server', () => {
   expect(['store', 'events', 'work', 'cli'].filter((module) => modules.has(module))).toEqual([]);
   const parts = [...seen].filter((path) => {
     const { module, part } = locate(path);
-    return module === 'features' && !['contract', 'rules'].includes(part);
+    return module === 'features' && !pure_parts.includes(part);
   });
   expect(parts).toEqual([]);
   expect(

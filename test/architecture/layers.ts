@@ -45,7 +45,7 @@ const feature_files = ['feature.ts', 'feature-set.ts', 'feature-set.test.ts'];
 const core_features = ['audit', 'settings'];
 
 /** Pure parts of a feature, as files or folders: every module and every feature may import them. */
-const pure_parts = ['contract', 'rules'];
+export const pure_parts = ['contract', 'rules', 'limits'];
 /** Parts that no other feature imports. */
 const private_parts = ['http', 'actor', 'commands'];
 

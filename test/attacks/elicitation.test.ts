@@ -3,7 +3,7 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { limits } from '../../src/base/limits.ts';
+import { limits } from '../../src/acp/limits.ts';
 import { Conversation } from '../../src/testing/conversation.ts';
 import { TestPlane } from '../../src/testing/plane.ts';
 

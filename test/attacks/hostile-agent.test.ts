@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, expect, test, vi } from 'vitest';
-import { limits } from '../../src/base/limits.ts';
+import { limits } from '../../src/acp/limits.ts';
 import { Client } from '../../src/client/client.ts';
 import type { Review } from '../../src/features/reviews/rules.ts';
 import { browserTest, openBrowser, signIn } from '../../src/testing/browser.ts';

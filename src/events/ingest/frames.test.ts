@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { Redactor } from '../../core/redaction.ts';
+import { limits } from '../limits.ts';
 import { FrameCutter, type FrameSizes, type Frames, type Piece } from './frames.ts';
 import { WaitingLines } from './waiting-lines.ts';
 

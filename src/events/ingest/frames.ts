@@ -5,8 +5,9 @@
  */
 import { isUtf8 } from 'node:buffer';
 import { type Message, readMessage } from '../../acp/message.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Redactor } from '../../core/redaction.ts';
+import { limits } from '../limits.ts';
 import { cut } from './framing.ts';
 import type { WaitingLine, WaitingLines } from './waiting-lines.ts';
 
@@ -35,7 +36,7 @@ const NEWLINE = 0x0a;
 const NOTHING = new Uint8Array();
 const usual: FrameSizes = {
   frame_bytes_max: limits.acp_frame_bytes_max,
-  payload_bytes_max: limits.acp_payload_bytes_max,
+  payload_bytes_max: sharedLimits.acp_payload_bytes_max,
 };
 
 /** Where a cutter's unfinished line counts, and who is told when it had to be dropped. */

@@ -3,7 +3,7 @@
  * UTF-8 character, and does not mix text with lines that are not UTF-8 if they are cheap to separate.
  */
 import { isUtf8 } from 'node:buffer';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 export interface Cut {
   /** Bytes of the chunk that the events use; the rest waits for more. */

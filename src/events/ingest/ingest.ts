@@ -3,8 +3,9 @@
  * reader per session, woken without data. It passes on the facts of a session in order; its end only after the last byte is
  * committed. It makes no decisions about agents: `settle` and `rebase` are transactions of the caller.
  */
-import { limits } from '../../base/limits.ts';
+
 import type { SessionFact } from '../../core/node.ts';
+import { limits } from '../limits.ts';
 import { ReadBuffers } from './read-buffers.ts';
 import { SessionReader } from './session-reader.ts';
 import type { IngestOptions } from './source.ts';

@@ -1,5 +1,5 @@
 /** Buffers for streams that write continuously. */
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 /**
  * A bounded pool. A batch is stored before its buffer is reused. Streams that get no buffer allocate memory of the exact size.

@@ -7,10 +7,10 @@
  *          └──(any error: wait, and load the cursor again)
  */
 import { sleep, Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { streamNames } from '../../core/event.ts';
 import type { SessionEnd, SessionFact } from '../../core/node.ts';
 import { isOutOfReach } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { SessionCursor } from './source.ts';
 import { type ReaderOptions, StreamReader } from './stream-reader.ts';
 

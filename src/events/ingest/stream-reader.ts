@@ -5,12 +5,13 @@
  * It redacts the session's secrets before it commits. If the bytes read end with what may be the beginning of a secret,
  * it does not commit those; it reads them again with what follows.
  */
-import { limits } from '../../base/limits.ts';
+
 import type { StreamName } from '../../core/event.ts';
 import type { SessionFact } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import type { Redactor } from '../../core/redaction.ts';
 import type { IngestBatch } from '../../store/store.ts';
+import { limits } from '../limits.ts';
 import { FrameCutter } from './frames.ts';
 import { cut } from './framing.ts';
 import type { ReadBuffers } from './read-buffers.ts';

@@ -1,8 +1,8 @@
 import { readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { AccountsRoom, BASE_URL, outcome, PASSWORD } from '../../testing/accounts.ts';
 import type { JoinRequest } from './join.ts';
+import { limits } from './limits.ts';
 
 const here = { ip: '127.0.0.1', user_agent: null };
 let room: AccountsRoom;

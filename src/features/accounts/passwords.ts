@@ -4,8 +4,9 @@
  */
 import { argon2, randomBytes, timingSafeEqual } from 'node:crypto';
 import { promisify } from 'node:util';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { invalid } from '../../core/problem.ts';
+import { limits } from './limits.ts';
 
 export interface PasswordRules {
   min_length: number;
@@ -50,8 +51,11 @@ export class Passwords {
     const characters = [...normal(password)];
     if (characters.length < min_length)
       throw invalid(`password must be at least ${min_length} characters`, 'password_too_short');
-    if (characters.length > limits.password_chars_max)
-      throw invalid(`password must be at most ${limits.password_chars_max} characters`, 'password_too_long');
+    if (characters.length > sharedLimits.password_chars_max)
+      throw invalid(
+        `password must be at most ${sharedLimits.password_chars_max} characters`,
+        'password_too_long',
+      );
     if (require_special_chars && !SPECIAL.test(characters.join('')))
       throw invalid('password must contain a special character', 'password_needs_special');
     if (await isCommon(characters.join(''))) throw invalid('password is too common', 'password_too_common');

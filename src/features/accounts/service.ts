@@ -7,7 +7,7 @@ import { KeyedQueue } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339 } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
 import { MAIN_NODE } from '../../core/node.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
@@ -30,6 +30,7 @@ import { nodeIds } from '../nodes/queries.ts';
 import { createdTeams } from '../teams/queries.ts';
 import { hasSignedInFrom } from '../tokens/queries.ts';
 import { type Client, type Issued, newToken, type Tokens } from '../tokens/service.ts';
+import { limits } from './limits.ts';
 import type { Passwords } from './passwords.ts';
 import { type Caller, type Role, USERNAME, type User } from './rules.ts';
 import { type Attempt, admit, fail, networkOf, succeed, sweepThrottle, tooManyAttempts } from './throttle.ts';
@@ -202,7 +203,8 @@ export class Accounts {
   /** All users, newest first. */
   list(request: PageRequest): Promise<Page<User>> {
     const after = readCursor(request.cursor, 'number', 'string');
-    const limit = request.limit ?? (request.cursor === undefined ? undefined : limits.page_items_default);
+    const limit =
+      request.limit ?? (request.cursor === undefined ? undefined : sharedLimits.page_items_default);
     return this.#deps.store.read((reader) => {
       const rows = listUsers(reader, { after, limit: limit === undefined ? undefined : limit + 1 });
       return page(rows, limit ?? rows.length, toUser, (row) => [row.created_at, row.id]);
@@ -230,7 +232,7 @@ export class Accounts {
     const spare = newId('usr');
     return await store.write((tx) => {
       const before = wanted.id === undefined ? undefined : findUser(tx, wanted.id);
-      if (before && before.created_at > clock.now() - limits.idempotency_keep_ms) {
+      if (before && before.created_at > clock.now() - sharedLimits.idempotency_keep_ms) {
         if (before.username !== wanted.username) throw problems.idempotencyReused();
         return toUser(before);
       }

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { Problem } from '../../core/problem.ts';
 import { AccountsRoom, PASSWORD } from '../../testing/accounts.ts';
+import { limits } from './limits.ts';
 import { networkOf } from './throttle.ts';
 
 let room: AccountsRoom;

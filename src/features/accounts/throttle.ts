@@ -12,9 +12,9 @@
  */
 import { hash } from 'node:crypto';
 import ipaddr from 'ipaddr.js';
-import { limits } from '../../base/limits.ts';
 import { Problem } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
+import { limits } from './limits.ts';
 import {
   deleteExpiredFailures,
   deleteFailures,

@@ -5,16 +5,17 @@
  */
 import { z } from 'zod';
 import { bounded, id } from '../../api/fields.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { isOneTime, severalTimes, triggerTimes } from '../mailbox/contract.ts';
 import type { Mail } from '../mailbox/rules/mail.ts';
 import type { Trigger } from '../mailbox/rules/trigger.ts';
 import { decisions, type Review } from '../reviews/rules.ts';
 import type { Run, RunMembers, Step } from '../runs/rules/run.ts';
+import { limits } from './limits.ts';
 import { type ActorRole, actorRoles } from './rules/rights.ts';
 
-const actorId = bounded(limits.actor_id_chars_max).min(1, { error: 'must not be empty' });
-const given = bounded(limits.name_chars_max).min(1, { error: 'must not be empty' });
+const actorId = bounded(sharedLimits.actor_id_chars_max).min(1, { error: 'must not be empty' });
+const given = bounded(sharedLimits.name_chars_max).min(1, { error: 'must not be empty' });
 const object = z.record(z.string(), z.unknown());
 
 const as = {
@@ -28,7 +29,7 @@ const inRun = {
 };
 const answer = {
   decision: z.enum(decisions).optional(),
-  option_id: bounded(limits.acp_text_chars_max).optional(),
+  option_id: bounded(sharedLimits.acp_text_chars_max).optional(),
   outcome: z.literal('cancelled', { error: 'must be cancelled' }).optional(),
 };
 
@@ -86,7 +87,7 @@ export const actorMethods = {
       ...inRun,
       to: actorId,
       payload: object,
-      idempotency_key: bounded(limits.idempotency_key_chars_max).min(1).optional(),
+      idempotency_key: bounded(sharedLimits.idempotency_key_chars_max).min(1).optional(),
     }),
     result: z.custom<Mail>(),
   },
@@ -102,7 +103,7 @@ export const actorMethods = {
       step_key: given,
       member_id: given,
       depends_on: z.array(given).max(limits.actor_needs_max).optional(),
-      prompt: bounded(limits.prompt_chars_max).optional(),
+      prompt: bounded(sharedLimits.prompt_chars_max).optional(),
       input: z.unknown().optional(),
     }),
     result: z.custom<Step>(),

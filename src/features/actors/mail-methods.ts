@@ -1,5 +1,5 @@
 /** Actor methods about mail and time triggers. */
-import { limits } from '../../base/limits.ts';
+
 import type { Store } from '../../store/store.ts';
 import { toMail } from '../mailbox/queries/mail.ts';
 import { listTriggers, toTrigger } from '../mailbox/queries/triggers.ts';
@@ -11,6 +11,7 @@ import { participantsOf } from '../runs/participants.ts';
 import { resolveActor } from '../teams/participants.ts';
 import { actAs, type Inbox, inboxOf } from './acting.ts';
 import type { ActorRequest } from './contract.ts';
+import { limits } from './limits.ts';
 import type { ActorCaller } from './rules/actor.ts';
 import { runAttemptOf } from './stale-attempts.ts';
 import type { TeamMethods } from './team-methods.ts';

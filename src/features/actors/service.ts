@@ -6,7 +6,7 @@
 
 import { validate } from '../../api/validate.ts';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { type Logger, RareWarning } from '../../base/log.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { type TokenSettings, TokenVerifier } from '../../link/trust/tokens.ts';
@@ -21,6 +21,7 @@ import {
   actorMethods,
   isActorMethod,
 } from './contract.ts';
+import { limits } from './limits.ts';
 import { type ActorCall, type ActorCaller, actorIdOf, type CallingSession } from './rules/actor.ts';
 import type { SessionTokens } from './session-tokens.ts';
 
@@ -104,7 +105,7 @@ export class Actors {
 
   async #authenticate(token: string | null, node_id: string): Promise<Credential> {
     if (token === null) return { kind: 'secret', actor_id: null, session: null };
-    const bounded = token.length <= limits.link_token_chars_max ? token : '';
+    const bounded = token.length <= sharedLimits.link_token_chars_max ? token : '';
     return bounded.split('.').length === 3
       ? this.#bySecret(bounded, node_id)
       : this.#bySession(bounded, node_id);
@@ -125,7 +126,7 @@ export class Actors {
     const { sub, session_id } = await this.#verifier.verify(token).catch((error: Error) => {
       throw this.#refused(error.message, node_id);
     });
-    if (typeof sub !== 'string' || sub.length > limits.actor_id_chars_max) {
+    if (typeof sub !== 'string' || sub.length > sharedLimits.actor_id_chars_max) {
       throw this.#refused('the subject is no actor', node_id);
     }
     const session =

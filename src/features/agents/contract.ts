@@ -14,11 +14,12 @@ import {
   time,
 } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits, MIB } from '../../base/limits.ts';
+import { MIB, limits as sharedLimits } from '../../base/limits.ts';
 import { eventTypes, streamNames } from '../../core/event.ts';
 import { changeStatuses, MAIN_NODE } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { cleanups, endReasons, sessionStates } from '../../core/session.ts';
+import { limits } from './limits.ts';
 import {
   activities,
   agentMilestones,
@@ -205,12 +206,12 @@ export const argv = z
 export const envKey = z
   .string()
   .regex(/^[A-Za-z_][A-Za-z0-9_]{0,255}$/, { error: 'must be the name of a variable' });
-export const env = dictionary(envKey, bounded(limits.env_value_chars_max), limits.env_items_max);
+export const env = dictionary(envKey, bounded(sharedLimits.env_value_chars_max), sharedLimits.env_items_max);
 const labels = dictionary(
   z.string().regex(/^[A-Za-z0-9._/-]{1,64}$/, {
     error: 'must be 1 to 64 of letters, digits, ".", "_", "/" and "-"',
   }),
-  bounded(limits.label_chars_max),
+  bounded(sharedLimits.label_chars_max),
   limits.label_items_max,
 );
 const optionalText = z.string().nullable().default(null);
@@ -223,7 +224,7 @@ export const createAgentBody = z
       .nullable()
       .default(null)
       .meta({ description: 'A program and its arguments, run as they are.' }),
-    preset: bounded(limits.preset_id_chars_max).nullable().default(null).meta({
+    preset: bounded(sharedLimits.preset_id_chars_max).nullable().default(null).meta({
       description:
         'An agent of `GET /api/presets`: its command and protocol where none are given, and its variables.',
     }),
@@ -248,7 +249,7 @@ export const createAgentBody = z
     on_exit: z.enum(onExits).default('kill').meta({
       description: 'What becomes of processes that the command leaves behind.',
     }),
-    prompt: bounded(limits.prompt_chars_max)
+    prompt: bounded(sharedLimits.prompt_chars_max)
       .nullable()
       .default(null)
       .meta({ description: 'Said first to an agent that speaks ACP.' }),
@@ -297,7 +298,7 @@ export const agentRoutes = {
       owner: z.string().optional().meta({ description: 'A username, or the id of a user.' }),
       team_id: z.string().optional(),
       repo: z.string().optional().meta({ description: 'Agents whose `worktree_repo` is this one.' }),
-      q: bounded(limits.search_chars_max).optional().meta({
+      q: bounded(sharedLimits.search_chars_max).optional().meta({
         description:
           'Words that all occur in the id, name, command, workdir or labels, in upper or lower case.',
       }),
@@ -515,7 +516,7 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Output',
     summary: "A part of an agent's log, oldest first",
-    description: `At most ${limits.page_items_max} events. From the start, after \`after\`, or the ones right before \`before\`.`,
+    description: `At most ${sharedLimits.page_items_max} events. From the start, after \`after\`, or the ones right before \`before\`.`,
     query: z.object({
       ...pageQuery,
       after: queryInteger(0).optional(),
@@ -541,7 +542,9 @@ export const agentRoutes = {
     description: 'The index is built in the background and may be seconds behind.',
     query: z.object({
       ...pageQuery,
-      q: bounded(limits.search_chars_max).refine((text) => text.trim() !== '', { error: 'is required' }),
+      q: bounded(sharedLimits.search_chars_max).refine((text) => text.trim() !== '', {
+        error: 'is required',
+      }),
     }),
     answers: { 200: list(searchHit) },
     errors: ['agentNotFound'],
@@ -552,7 +555,7 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Changes',
     summary: "What differs in an agent's workdir from its base commit",
-    description: `With \`Accept: text/x-diff\`: one patch for \`git apply\` in a checkout of the base, including binary and new files, at most ${limits.patch_bytes_max / MIB} MiB. Paths are relative to the top of the repository. Ignored files and repositories within the workdir are left out.`,
+    description: `With \`Accept: text/x-diff\`: one patch for \`git apply\` in a checkout of the base, including binary and new files, at most ${sharedLimits.patch_bytes_max / MIB} MiB. Paths are relative to the top of the repository. Ignored files and repositories within the workdir are left out.`,
     answers: { 200: changesRecord },
     also: 'text/x-diff',
     errors: [
@@ -579,8 +582,8 @@ export const agentRoutes = {
     action: 'agent.read',
     tag: 'Changes',
     summary: "Find files in an agent's workdir by their names",
-    description: `Those that git has and new ones that it does not ignore, at most ${limits.found_files_max}: paths that have every word of \`q\` in them.`,
-    query: z.object({ q: bounded(limits.search_chars_max).optional() }),
+    description: `Those that git has and new ones that it does not ignore, at most ${sharedLimits.found_files_max}: paths that have every word of \`q\` in them.`,
+    query: z.object({ q: bounded(sharedLimits.search_chars_max).optional() }),
     answers: { 200: foundFilesRecord },
     errors: ['agentNotFound', 'nodeUnreachable', 'tooManyFolderJobs'],
   }),
@@ -622,5 +625,5 @@ function graceSeconds() {
     .int({ error })
     .min(0, { error })
     .max(max, { error })
-    .default(limits.stop_grace_ms / 1000);
+    .default(sharedLimits.stop_grace_ms / 1000);
 }

@@ -6,7 +6,7 @@
 import { sleep } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Node, StopReport } from '../../core/node.ts';
 import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import type { Ingest } from '../../events/ingest/ingest.ts';
@@ -15,6 +15,7 @@ import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { permissionEnvOf } from './creation.ts';
+import { limits } from './limits.ts';
 import { mustHaveFolder } from './placement.ts';
 import {
   type AgentRow,
@@ -120,7 +121,9 @@ export class Lifecycle {
   /** Whether the session of an idempotency key was created within the key's lifetime, so the request is a repetition. */
   isRepeated(reader: Reader, session_id: string): boolean {
     const session = findSession(reader, session_id);
-    return session !== undefined && session.created_at > this.#core.clock.now() - limits.idempotency_keep_ms;
+    return (
+      session !== undefined && session.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms
+    );
   }
 
   /**

@@ -1,9 +1,9 @@
 /** Which agents a list holds: what callers may see, filters, pages and the bound of a plain list. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { addAgent } from '../../store/testing.ts';
 import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
 import { addTeam, addUser, joinTeam, specOf } from '../../testing/team.ts';
+import { limits } from './limits.ts';
 import type { AgentListFilter } from './service.ts';
 
 let room: LivesRoom;

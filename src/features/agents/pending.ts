@@ -6,13 +6,15 @@
  * One case is different: if the link breaks during a command, the intent of the session (`start` or `stop`) may or may not
  * have reached the node. A later request joins this intent if it wants the same, and withdraws it otherwise.
  */
-import { limits } from '../../base/limits.ts';
+
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { StopReport } from '../../core/node.ts';
 import { agentProcessesSurvived, isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { IntentHandlers } from '../../work/outbox.ts';
 import type { AgentCore, Principal } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { limits } from './limits.ts';
 import { type AgentRow, findAgent, findSession, updateAgent } from './queries/agents.ts';
 import { isLive, nothingPending } from './records.ts';
 import type { PendingKind } from './rules.ts';
@@ -154,7 +156,7 @@ export class Pending {
       if (!row?.pending_request) return;
       await this.#core.nodes.get(row.node_id).reach();
       // Its end may have been reported but not committed yet.
-      if (isLive(row)) await this.#lifecycle.untilEnded(row.session_id!, limits.node_answer_ms);
+      if (isLive(row)) await this.#lifecycle.untilEnded(row.session_id!, sharedLimits.node_answer_ms);
       const stop_id = await store.write((tx) => {
         const now = findAgent(tx, agent_id);
         return now?.pending_request === row.pending_request ? this.#begin(tx, now) : null;

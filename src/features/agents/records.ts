@@ -1,11 +1,12 @@
 /** Agents' records: finds them for a caller, publishes their changes, and appends to their logs what happened. */
-import { limits } from '../../base/limits.ts';
+
 import { type Action, authorize, decide } from '../../core/policy.ts';
 import { problems } from '../../core/problem.ts';
 import { agentResource } from '../../store/resources.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Core } from '../feature.ts';
+import { limits } from './limits.ts';
 import { type AgentRow, deleteAgent, findAgent, toAgent } from './queries/agents.ts';
 import { type Agent, type AgentStatus, transition } from './rules.ts';
 

@@ -1,9 +1,10 @@
 /** The restart policy: when a session of an `on_failure` agent fails, a timer restarts the agent, with growing backoff. */
-import { limits } from '../../base/limits.ts';
+
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
 import { type AgentCore, SERVICE } from './core.ts';
 import type { Lifecycle } from './lifecycle.ts';
+import { limits } from './limits.ts';
 import { findAgent, findSession, updateAgent } from './queries/agents.ts';
 
 export function restartFacts(core: AgentCore): FactHandlers {

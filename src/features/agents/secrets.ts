@@ -2,11 +2,12 @@
  * Finds the secrets to redact in the output of a session: the values of its agent's variables, and the token with which it
  * calls the plane. They are computed once per session, because the variables of a running agent cannot change.
  */
-import { limits } from '../../base/limits.ts';
+
 import { Redactor, type Secret } from '../../core/redaction.ts';
 import type { Reader } from '../../store/store.ts';
 import { findPreset } from '../presets/rules/catalog.ts';
 import { permissionEnv } from '../presets/rules/preset.ts';
+import { limits } from './limits.ts';
 import { findAgent, findSession } from './queries/agents.ts';
 
 export interface SecretsOptions {

@@ -4,7 +4,7 @@
  */
 import { KeyedQueue } from '../../base/async.ts';
 import { idFrom, newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
 import { showArgv } from '../../core/command.ts';
 import type { Changes, ChangesRequest, FileChange, Folders, FoundFiles, Worktree } from '../../core/node.ts';
@@ -20,6 +20,7 @@ import type { AuditEvent } from '../audit/rules/audit.ts';
 import type { AgentCore, Principal } from './core.ts';
 import { type CreateAgent, fromPreset, insertNew, withPreset } from './creation.ts';
 import { type Lifecycle, unlessNotRunning } from './lifecycle.ts';
+import { limits } from './limits.ts';
 import type { Pending } from './pending.ts';
 import { inOwnFolder, ownsWorktree, place } from './placement.ts';
 import {
@@ -94,7 +95,7 @@ export class Agents {
   list(caller: Caller, filter: AgentListFilter, request: PageRequest): Promise<Page<Agent>> {
     authorize(caller, 'agents.list');
     const paged = request.limit !== undefined || request.cursor !== undefined;
-    const limit = request.limit ?? (paged ? limits.page_items_default : limits.plain_list_items_max);
+    const limit = request.limit ?? (paged ? sharedLimits.page_items_default : limits.plain_list_items_max);
     const { label = [], q = '', ...exact } = filter;
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read((reader) => {
@@ -136,7 +137,7 @@ export class Agents {
       (reader) => findAgent(reader, of_key) ?? (earlier && findAgent(reader, earlier)),
     );
     // The same request was made within the key's lifetime, and its response was lost.
-    const made = known && known.created_at > this.#core.clock.now() - limits.idempotency_keep_ms;
+    const made = known && known.created_at > this.#core.clock.now() - sharedLimits.idempotency_keep_ms;
     if (made && known.name !== request.name) throw problems.idempotencyReused();
     const id = made ? known.id : known ? newId('agt') : of_key;
     if (!made) {
@@ -331,7 +332,9 @@ export class Agents {
     });
     if (isLive(row)) {
       const find = (reader: Reader) => this.#core.records.find(reader, caller, 'agent.delete', agent_id);
-      await this.#lifecycle.stop(find, principalOf(caller), limits.stop_grace_ms).catch(unlessNotRunning);
+      await this.#lifecycle
+        .stop(find, principalOf(caller), sharedLimits.stop_grace_ms)
+        .catch(unlessNotRunning);
     }
     return this.#deletions.run(agent_id, () =>
       this.#deleteStopped(caller, agent_id, options.delete_worktree),
@@ -356,7 +359,7 @@ export class Agents {
   }
 
   sessions(caller: Caller, agent_id: string, request: PageRequest): Promise<Page<Session>> {
-    const limit = request.limit ?? limits.page_items_default;
+    const limit = request.limit ?? sharedLimits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const before_number = readCursor(request.cursor, 'number')?.[0];
     return this.#core.store.read((reader) => {

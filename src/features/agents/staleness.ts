@@ -2,8 +2,9 @@
  * Marks the records of agents whose node is silent with the time since when. Their status remains what was last observed,
  * and nothing else happens to them.
  */
-import { limits } from '../../base/limits.ts';
+
 import type { AgentCore } from './core.ts';
+import { limits } from './limits.ts';
 import { agentsToMarkStale, findAgent, staleAgents, updateAgent } from './queries/agents.ts';
 
 /** Marks every live agent of the node; with null, removes the marks. Writes them in batches. */

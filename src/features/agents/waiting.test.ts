@@ -1,8 +1,8 @@
 /** Requests that wait for an agent. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
+import { limits } from './limits.ts';
 import { AgentWaits } from './waiting.ts';
 
 const MINUTE_MS = 60_000;

@@ -1,8 +1,9 @@
 /** Requests that wait until an agent reaches a milestone. */
-import { limits } from '../../base/limits.ts';
+
 import { problems } from '../../core/problem.ts';
 import type { Audience, Feed } from '../../events/feed.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { limits } from './limits.ts';
 import { type Agent, type AgentMilestone, hasReached, isFinal } from './rules.ts';
 import type { Agents } from './service.ts';
 

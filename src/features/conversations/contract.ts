@@ -10,14 +10,15 @@ import { type AcpConfig, phases } from '../../acp/state.ts';
 import { subagentStatuses } from '../../acp/subagent-reports.ts';
 import { bounded, dictionary, id, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { agentRecord } from '../agents/contract.ts';
+import { limits } from './limits.ts';
 import { promptStates } from './rules.ts';
 
 const block = z.looseObject({ type: z.string() }).meta({ description: 'A content block of ACP version 1.' });
 const prompting = z
   .object({
-    text: bounded(limits.prompt_chars_max)
+    text: bounded(sharedLimits.prompt_chars_max)
       .optional()
       .meta({ description: 'Shorthand for one block of text.' }),
     content: z
@@ -190,11 +191,11 @@ export const conversationRoutes = {
     summary: "Set an agent's mode and options",
     description: 'Waits for the agent’s answer; 409 with its message if it refuses.',
     body: z.object({
-      mode_id: bounded(limits.acp_text_chars_max).optional(),
+      mode_id: bounded(sharedLimits.acp_text_chars_max).optional(),
       options: dictionary(
-        bounded(limits.acp_text_chars_max),
-        z.union([bounded(limits.acp_text_chars_max), z.boolean()]),
-        limits.acp_items_max,
+        bounded(sharedLimits.acp_text_chars_max),
+        z.union([bounded(sharedLimits.acp_text_chars_max), z.boolean()]),
+        sharedLimits.acp_items_max,
       )
         .optional()
         .meta({ description: 'Values by option id.' }),
@@ -209,7 +210,7 @@ export const conversationRoutes = {
     action: 'agent.drive',
     tag: 'Conversations',
     summary: 'Sign in with one of the methods that the agent offers',
-    body: z.object({ method_id: bounded(limits.acp_text_chars_max) }),
+    body: z.object({ method_id: bounded(sharedLimits.acp_text_chars_max) }),
     unknown_fields: 'ignored',
     answers: { 200: configRecord },
     errors: ['agentNotFound', 'agentNotAcp', 'agentNotRunning', 'noSignIn', 'unknownAuthMethod', 'acpSilent'],

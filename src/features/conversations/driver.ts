@@ -7,7 +7,6 @@ import { AGENT_METHODS, type McpServer, PROTOCOL_VERSION } from '@agentclientpro
 import type { AcpEvent } from '../../acp/fold.ts';
 import { type RpcError, rpcErrors } from '../../acp/message.ts';
 import { PREVIEW } from '../../acp/v2/version.ts';
-import { limits } from '../../base/limits.ts';
 import { version } from '../../base/version.ts';
 import type { AcpTransaction } from '../agents/acp-transaction.ts';
 import {
@@ -19,6 +18,7 @@ import {
 import { pendingReviews } from '../reviews/queries.ts';
 import type { ReviewRouting } from '../reviews/routing.ts';
 import { closeReview, openReview, withdrawReviews } from '../reviews/rows.ts';
+import { limits } from './limits.ts';
 import { applyPermissionMode, isApplying, isPermissionMode } from './permission-mode.ts';
 import { findPrompt, nextPrompt, updatePrompt } from './queries.ts';
 

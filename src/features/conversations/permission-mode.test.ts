@@ -1,10 +1,10 @@
 /** The mode in which an agent asks before it acts, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import type { CreateAgent } from '../agents/creation.ts';
 import type { Agent } from '../agents/rules.ts';
+import { limits } from './limits.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {

@@ -1,8 +1,9 @@
 /** Prompts and turns, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
+import { limits } from './limits.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {
@@ -132,7 +133,7 @@ test('a cancelled turn ends once the agent says so, after its requests were answ
     ['cancelled', 'ana'],
   ]);
   await vi.waitFor(async () => expect(await waiting(id)).toEqual([]), SOON);
-  await room.pass(limits.turn_cancel_ms);
+  await room.pass(sharedLimits.turn_cancel_ms);
   expect(await room.errors(id)).toEqual([]);
   await room.expectTrue(id);
 });
@@ -142,9 +143,9 @@ test('a turn that continues after its cancellation is reported once', async () =
   await acp.opens();
   await acp.hears('request', 'session/prompt');
   await room.prompting.cancel(ANA, id);
-  await room.pass(limits.turn_cancel_ms);
+  await room.pass(sharedLimits.turn_cancel_ms);
   await vi.waitFor(async () => expect(await room.errors(id)).toEqual(['cancel_ignored']), SOON);
-  await room.pass(limits.turn_cancel_ms);
+  await room.pass(sharedLimits.turn_cancel_ms);
   expect(await room.errors(id)).toEqual(['cancel_ignored']);
   expect((await room.get(id)).activity).toBe('working');
 });
@@ -243,7 +244,7 @@ test('the number of queued prompts is limited, and content that the agent does n
 test('a prompt that is too large for an event reaches the agent in full', async () => {
   const { id, acp } = await startAcp(room);
   await acp.opens();
-  const words = 'x'.repeat(limits.acp_payload_bytes_max);
+  const words = 'x'.repeat(sharedLimits.acp_payload_bytes_max);
   await say(id, words);
   const { params } = await acp.hears('request', 'session/prompt');
   expect((params as { prompt: { text: string }[] }).prompt[0]!.text === words).toBe(true);

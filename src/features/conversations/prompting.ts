@@ -9,7 +9,7 @@ import { modeSetting } from '../../acp/modes.ts';
 import type { AcpConfig, AcpState } from '../../acp/state.ts';
 import { PREVIEW } from '../../acp/v2/version.ts';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { differs } from '../../core/changes.ts';
 import type { Action } from '../../core/policy.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
@@ -23,6 +23,7 @@ import { type AgentRow, findSession } from '../agents/queries/agents.ts';
 import type { Agent } from '../agents/rules.ts';
 import type { AuditEvent } from '../audit/rules/audit.ts';
 import { endTurn, sendNext } from './driver.ts';
+import { limits } from './limits.ts';
 import {
   countOpenPrompts,
   deletePrompt,
@@ -138,7 +139,7 @@ export class Prompting {
       );
       if (ended === null) throw problems.noTurn();
       const { prompt_id } = ended;
-      const due_at = this.#core.clock.now() + limits.turn_cancel_ms;
+      const due_at = this.#core.clock.now() + sharedLimits.turn_cancel_ms;
       timers.set(tx, 'turn_cancel', row.session_id!, due_at, { prompt_id });
       this.#audit(tx, caller, 'agent_turn_cancelled', row, { prompt_id });
       return this.#core.records.toAgent(this.#core.records.mustFind(tx, agent_id));

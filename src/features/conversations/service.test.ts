@@ -1,10 +1,10 @@
 /** The start, course and end of conversations, with a scripted agent. */
 import { buffer } from 'node:stream/consumers';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addTeam, joinTeam, specOf } from '../../testing/team.ts';
+import { limits } from './limits.ts';
 
 let room: LivesRoom;
 beforeEach(async () => {

@@ -7,8 +7,8 @@
 import { z } from 'zod';
 import { fieldPath } from '../../api/field-path.ts';
 import { validate } from '../../api/validate.ts';
-import { limits } from '../../base/limits.ts';
 import { invalid } from '../../core/problem.ts';
+import { limits } from './limits.ts';
 import type { ElicitationField, ElicitationForm } from './rules.ts';
 
 /** The content to send. Throws a 400 that names the first invalid field and the reason. */

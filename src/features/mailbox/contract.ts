@@ -2,7 +2,8 @@
 import { z } from 'zod';
 import { bounded, id, list, pageQuery, queryInteger, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
+import { limits } from './limits.ts';
 import { mailStatuses } from './rules/mail.ts';
 
 const mailHead = z
@@ -41,8 +42,8 @@ const triggerRecord = z
   })
   .meta({ id: 'Trigger' });
 
-const actorId = bounded(limits.actor_id_chars_max);
-const runId = bounded(limits.actor_id_chars_max);
+const actorId = bounded(sharedLimits.actor_id_chars_max);
+const runId = bounded(sharedLimits.actor_id_chars_max);
 const payload = z.record(z.string(), z.unknown(), { error: 'must be an object' });
 /** When a trigger fires: exactly one of the first three fields is set. */
 export const triggerTimes = {
@@ -98,7 +99,7 @@ export const mailRoutes = {
     description: `${actors} Lists unacknowledged mail, unless \`status\` says otherwise. Listing by its owner marks it as delivered.`,
     query: z.object({
       run_id: runId.optional(),
-      limit: queryInteger(1, limits.page_items_max)
+      limit: queryInteger(1, sharedLimits.page_items_max)
         .optional()
         .meta({
           description: `Maximum number, by default ${limits.mail_inbox_items}. There are no further pages: acknowledge messages to see more.`,

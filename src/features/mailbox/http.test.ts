@@ -1,6 +1,5 @@
 /** Mailboxes as clients see them; the listener validates responses against the contract. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import type { HttpServer } from '../../server/server.ts';
 import { askerOf, openFakeHttp, ROOT_TOKEN, USER_TOKEN } from '../../testing/http.ts';
 import { LivesRoom } from '../../testing/lives.ts';
@@ -8,6 +7,7 @@ import { addRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { RunRow } from '../runs/queries/runs.ts';
 import { mailHandlers } from './http.ts';
+import { limits } from './limits.ts';
 import type { Mail } from './rules/mail.ts';
 import type { Trigger } from './rules/trigger.ts';
 

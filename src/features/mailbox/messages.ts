@@ -1,5 +1,5 @@
 /** Texts about mail (pure): for the agent that has mail, and for people if mail is not acknowledged. */
-import { limits } from '../../base/limits.ts';
+import { limits } from './limits.ts';
 import type { MailRow } from './queries/mail.ts';
 
 /** Names messages to the agent that receives them. */

@@ -1,11 +1,11 @@
 /** Mail between actors: rights, storage, and delivery exactly once. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { putHumans } from '../teams/queries.ts';
+import { limits } from './limits.ts';
 import { countUnacknowledged } from './queries/mail.ts';
 import type { Mail } from './rules/mail.ts';
 

@@ -4,7 +4,6 @@
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { decide } from '../../core/policy.ts';
 import { Problem, problems } from '../../core/problem.ts';
@@ -20,6 +19,7 @@ import { type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { type Member, memberKind } from '../teams/rules/team.ts';
 import { actorOfRun, mustActAs } from './addresses.ts';
+import { limits } from './limits.ts';
 import { mailText, unacknowledgedText } from './messages.ts';
 import {
   countMail,

@@ -1,9 +1,9 @@
 /** Triggers across restarts of the plane, and until the end of the run. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
+import { limits } from './limits.ts';
 
 let room: LivesRoom;
 let run: RunRow;

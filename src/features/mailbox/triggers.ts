@@ -3,7 +3,6 @@
  * restarts. If times were missed, it fires once and continues from now. It ends with the run's attempt.
  */
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { IdempotencyKeys } from '../../server/idempotency.ts';
@@ -14,6 +13,7 @@ import type { Caller } from '../accounts/rules.ts';
 import { findRun, type RunRow, runOfNum } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { mustActAs } from './addresses.ts';
+import { limits } from './limits.ts';
 import {
   deleteTrigger,
   findTrigger,

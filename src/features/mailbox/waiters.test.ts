@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits } from './limits.ts';
 import { Waiters } from './waiters.ts';
 
 const NOTHING = async () => false;

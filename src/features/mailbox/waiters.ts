@@ -1,7 +1,7 @@
 /** Callers that wait for mail. A wake-up carries no data: the caller reads the rows again. */
 import { Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from './limits.ts';
 
 export class Waiters {
   readonly #wakes = new Map<string, Set<Wake>>();

@@ -1,6 +1,6 @@
 /** Notification of agents about their mail, with a scripted agent. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
 import { addRun, changeRun, SPEAKS, specWith } from '../../testing/team-runs.ts';
@@ -8,6 +8,7 @@ import { updateAgent } from '../agents/queries/agents.ts';
 import { queuePrompt } from '../conversations/queries.ts';
 import { findRun, type RunRow } from '../runs/queries/runs.ts';
 import { findStep, insertSteps, updateStep } from '../runs/queries/steps.ts';
+import { limits } from './limits.ts';
 import { findMail, type MailRow } from './queries/mail.ts';
 
 let room: LivesRoom;
@@ -327,7 +328,7 @@ test('after any repetition or interruption, each message is in the inbox once, a
   const all = await room.mailbox.inbox(
     ANA,
     'robot',
-    { run_id: run.id, status: 'all', limit: limits.page_items_max },
+    { run_id: run.id, status: 'all', limit: sharedLimits.page_items_max },
     new AbortController().signal,
   );
   expect(all.map(({ id }) => id)).toEqual(sent);

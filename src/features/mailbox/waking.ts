@@ -4,7 +4,6 @@
  * exactly once.
  */
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
 import type { Reader, Tx } from '../../store/store.ts';
 import type { FactHandlers } from '../../work/facts.ts';
 import type { TimerHandlers } from '../../work/timers.ts';
@@ -18,6 +17,7 @@ import { countOpenPrompts, queuePrompt } from '../conversations/queries.ts';
 import { findRun, type RunRow, runOfNum, specOf } from '../runs/queries/runs.ts';
 import { hasLaunched } from '../runs/queries/steps.ts';
 import { isRunOver } from '../runs/rules/run.ts';
+import { limits } from './limits.ts';
 import { mailToName } from './queries/mail.ts';
 import type { Mailbox } from './service.ts';
 

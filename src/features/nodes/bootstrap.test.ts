@@ -3,7 +3,6 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parse } from 'smol-toml';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { silentLog } from '../../base/log.ts';
 import { openSqlite } from '../../store/sqlite.ts';
 import type { Store } from '../../store/store.ts';
@@ -11,6 +10,7 @@ import { outcome, TestClock } from '../../testing/accounts.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { Audit } from '../audit/service.ts';
 import { Bootstrap } from './bootstrap.ts';
+import { limits } from './limits.ts';
 
 const root: Caller = {
   user_id: 'usr_1',

@@ -8,12 +8,12 @@ import { createHmac } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339 } from '../../base/clock.ts';
 import { newSecret } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
 import { nodeToml } from '../../core/node-toml.ts';
 import { problems } from '../../core/problem.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
 import type { Audit } from '../audit/service.ts';
+import { limits } from './limits.ts';
 import {
   type BootstrapRow,
   deleteBootstrapTokens,

@@ -2,10 +2,11 @@
  * The connection test of a node: runs the steps in order, each with its duration, up to the first failure, and says
  * in plain words what to check then. The link provides the steps.
  */
-import { limits } from '../../base/limits.ts';
+
 import type { Logger } from '../../base/log.ts';
 import type { NodeHealth } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
+import { limits } from './limits.ts';
 import type { HealthCheck, HealthCheckName, HealthReport } from './rules.ts';
 
 type Step<T = void> = (signal: AbortSignal) => Promise<T>;

@@ -4,7 +4,7 @@
  */
 import { Wake } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Node, NodeSink } from '../../core/node.ts';
 import { nodeIdMismatch, Problem, problems } from '../../core/problem.ts';
@@ -21,6 +21,7 @@ import type { ActorCall } from '../actors/rules/actor.ts';
 import type { SessionReaders } from '../agents/index.ts';
 import { connect, type DialingDeps, type Dialled, dial, namesOf, proven, targetOf } from './dialing.ts';
 import { type HealthSteps, testNode } from './health.ts';
+import { limits } from './limits.ts';
 import type { NodeRow } from './queries.ts';
 import type { HealthReport, NodeStatus } from './rules.ts';
 import type { LinkState, Links, Registry } from './service.ts';
@@ -100,7 +101,7 @@ export class NodeLinks implements Links {
   }
 
   async rootChecked(node_id: string): Promise<void> {
-    const given_up = AbortSignal.timeout(limits.node_answer_ms);
+    const given_up = AbortSignal.timeout(sharedLimits.node_answer_ms);
     await this.#links.get(node_id)?.rootChecked(given_up);
   }
 
@@ -241,7 +242,7 @@ class NodeLink {
         this.#stale = true;
         void this.#tell(() => this.#deps.onStale(this.#row.id, this.#seen_at_ms ?? this.#row.created_at));
       }
-    } else if (silent_ms >= limits.node_suspect_ms) this.#become('suspect');
+    } else if (silent_ms >= sharedLimits.node_suspect_ms) this.#become('suspect');
     else if (this.#linked) this.#become('connected');
     if (this.#linked && performance.now() - this.#cared_at >= limits.node_care_ms) {
       void this.#tell(() => this.#care());
@@ -315,7 +316,7 @@ class NodeLink {
     const { control } = this.node;
     if (trust.origin === 'operator' || !control?.certificate) return;
     const names = namesOf(this.#row);
-    const third_ms = limits.leaf_lifetime_ms / 3;
+    const third_ms = sharedLimits.leaf_lifetime_ms / 3;
     const left_ms = control.certificate.validToDate.getTime() - clock.now();
     const lasts = left_ms > third_ms || clock.now() < this.#renewed_at_ms + third_ms;
     if (lasts && names.every((name) => isFor(control.certificate!, name))) return;

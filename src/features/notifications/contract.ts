@@ -2,7 +2,7 @@
 import { z } from 'zod';
 import { bounded, id, list, pageQuery, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits } from '../../base/limits.ts';
+import { limits } from './limits.ts';
 import { pushKinds, pushStatuses } from './rules.ts';
 
 const kinds = z.array(z.enum(pushKinds, { error: 'must be review, agent_failed or run_ended' }));

@@ -4,7 +4,6 @@
  * its tag makes it replace the first one.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { MAIN_NODE } from '../../core/node.ts';
 import type { Store, Tx } from '../../store/store.ts';
@@ -12,6 +11,7 @@ import type { IntentHandlers, Outbox } from '../../work/outbox.ts';
 import type { TimerHandlers, Timers } from '../../work/timers.ts';
 import type { Audit } from '../audit/service.ts';
 import type { PushKeyPair, PushKeys } from './keys.ts';
+import { limits } from './limits.ts';
 import {
   deleteMessage,
   deleteSubscription,

@@ -6,10 +6,10 @@
  */
 import { type LookupAddress, lookup } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
-import { limits } from '../../base/limits.ts';
 import { isLoopback } from '../../core/config.ts';
 import { problems } from '../../core/problem.ts';
 import { isAllowedAddress, isHostName, isPublicAddress } from '../../link/plane/target.ts';
+import { limits } from './limits.ts';
 
 /** An address that must not be used. */
 export class AddressRefused extends Error {

@@ -2,9 +2,10 @@
  * The texts of notifications. Other people may see them on a screen, and external systems store them. So they contain
  * only names that people chose and fixed texts, and an agent's words only if the person asked for that.
  */
-import { limits } from '../../base/limits.ts';
+
 import { visible } from '../../core/visible.ts';
 import type { RunStatus } from '../runs/rules/run.ts';
+import { limits } from './limits.ts';
 import type { PushKind, PushMessage } from './rules.ts';
 
 /** A message without the number of waiting requests, which differs by person. */

@@ -5,7 +5,6 @@
  * unless a device asks for all.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import { MAIN_NODE } from '../../core/node.ts';
 import { type Action, decide, type Owned } from '../../core/policy.ts';
 import { agentResource, reviewResource, teamResource } from '../../store/resources.ts';
@@ -20,6 +19,7 @@ import { findReview } from '../reviews/queries.ts';
 import { findRun } from '../runs/queries/runs.ts';
 import { isRunOver } from '../runs/rules/run.ts';
 import { findTeam } from '../teams/queries.ts';
+import { limits } from './limits.ts';
 import {
   closedWords,
   elicitationTag,

@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import { type IncomingMessage, request as plainRequest } from 'node:http';
 import { request as tlsRequest } from 'node:https';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import { AddressRefused, resolverOf } from './endpoint.ts';
 import type { PushKeyPair } from './keys.ts';
+import { limits } from './limits.ts';
 import type { PushMessage } from './rules.ts';
 import { Slots } from './slots.ts';
 

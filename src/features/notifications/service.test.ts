@@ -1,7 +1,6 @@
 /** Notifications: devices and their owners, who is notified of what, the texts, and delivery. */
 import { createECDH, randomBytes } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
 import { PushService, type TestDevice } from '../../testing/push-service.ts';
 import { type ScriptedAcp, startAcp } from '../../testing/scripted-acp.ts';
@@ -11,6 +10,7 @@ import type { Caller } from '../accounts/rules.ts';
 import type { Review } from '../reviews/rules.ts';
 import type { TeamSpec } from '../teams/rules/team.ts';
 import { PushKeys } from './keys.ts';
+import { limits } from './limits.ts';
 import type { PushSubscriptionRecord } from './rules.ts';
 import type { AskedSubscription } from './service.ts';
 

@@ -4,7 +4,7 @@
  */
 import { ECDH } from 'node:crypto';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { authorize } from '../../core/policy.ts';
 import { Problem, problems } from '../../core/problem.ts';
@@ -14,6 +14,7 @@ import type { Caller } from '../accounts/rules.ts';
 import { Delivery, type DeliveryDeps } from './delivery.ts';
 import { checkEndpoint } from './endpoint.ts';
 import { newPair, PushKeys } from './keys.ts';
+import { limits } from './limits.ts';
 import { testWords } from './messages.ts';
 import { Telling, waitingFor } from './notifier.ts';
 import {
@@ -108,7 +109,7 @@ export class Push {
   list(caller: Caller, request: PageRequest): Promise<Page<PushSubscriptionRecord>> {
     const limit =
       request.limit ??
-      (request.cursor === undefined ? limits.push_subscriptions_per_user : limits.page_items_default);
+      (request.cursor === undefined ? limits.push_subscriptions_per_user : sharedLimits.page_items_default);
     const before_num = readCursor(request.cursor, 'number')?.[0];
     return this.#deps.store.read((reader) => {
       const rows = listSubscriptions(reader, caller.user_id, { before_num, limit: limit + 1 });
@@ -143,7 +144,7 @@ export class Push {
       const of_others = asked.of_others && caller.role === 'root' ? 1 : 0;
       const row = {
         ...{ user_id: caller.user_id, token_id: caller.token_id, endpoint, p256dh, auth, public_key },
-        user_agent: user_agent?.slice(0, limits.user_agent_chars_max) ?? null,
+        user_agent: user_agent?.slice(0, sharedLimits.user_agent_chars_max) ?? null,
         kinds: JSON.stringify([...new Set(asked.kinds)]),
         with_commands: asked.with_commands ? 1 : 0,
         of_others,

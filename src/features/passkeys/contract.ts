@@ -5,8 +5,9 @@
 import { z } from 'zod';
 import { bounded, foreign, id, name } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { passkeyRecord, secretText, signedIn } from '../accounts/contract/accounts.ts';
+import { limits } from './limits.ts';
 
 const relyingParty = z
   .object({
@@ -133,7 +134,7 @@ export const passkeyRoutes = {
     summary: 'Finish a sign-in with a passkey',
     description:
       'All failures have the same error. After twenty failures from an address in a minute, further attempts are delayed (429 with `Retry-After`).',
-    body: z.object({ login_id: bounded(limits.name_chars_max), response: loginResponse }),
+    body: z.object({ login_id: bounded(sharedLimits.name_chars_max), response: loginResponse }),
     unknown_fields: 'refused',
     answers: { 200: signedIn },
     errors: ['invalidPasskey'],

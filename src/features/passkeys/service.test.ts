@@ -1,9 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import type { Problem } from '../../core/problem.ts';
 import { AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
 import { Authenticator, type Forgery } from '../../testing/authenticator.ts';
+import { limits as accountsLimits } from '../accounts/limits.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { limits as tokensLimits } from '../tokens/limits.ts';
+import { limits } from './limits.ts';
 import type { LoginResponse } from './service.ts';
 
 const ORIGIN = 'https://svc.example';
@@ -275,14 +277,14 @@ describe('adding and removing', () => {
   it('require that the password was verified within the last ten minutes, or the password', async () => {
     const { passkey } = await add();
     const remove = (password?: string) => outcome(room.passkeys.remove(root.caller, passkey.id, password));
-    room.clock.advance(limits.password_recent_ms);
+    room.clock.advance(tokensLimits.password_recent_ms);
     const needed = 'current password is required';
     expect([await outcome(start()), await remove()]).toEqual([needed, needed]);
     const wrong = 'invalid username or password';
     expect([await outcome(start(root.caller, 'no')), await remove('no')]).toEqual([wrong, wrong]);
     expect(await own()).toHaveLength(1);
     expect(await outcome(start(root.caller, PASSWORD))).toBe('ok');
-    room.clock.advance(limits.password_recent_ms - 1);
+    room.clock.advance(tokensLimits.password_recent_ms - 1);
     expect(await remove()).toBe('ok');
   });
 
@@ -312,7 +314,7 @@ describe('adding and removing', () => {
   });
 
   it('count a wrong password as a failed sign-in', async () => {
-    for (let i = 0; i < limits.login_failures_max; i++) await outcome(start(root.caller, 'wrong'));
+    for (let i = 0; i < accountsLimits.login_failures_max; i++) await outcome(start(root.caller, 'wrong'));
     expect(await outcome(start(root.caller, PASSWORD))).toBe('too many attempts; try again later');
     expect(await outcome(room.login('root'))).toBe('too many attempts; try again later');
   });
@@ -467,7 +469,7 @@ describe('a login', () => {
 
   it('is delayed for an address that failed twenty times in a minute', async () => {
     const { device } = await add();
-    for (let i = 0; i < limits.login_failures_per_ip; i++) await outcome(login(device, { flags: 0 }));
+    for (let i = 0; i < accountsLimits.login_failures_per_ip; i++) await outcome(login(device, { flags: 0 }));
     expect((await lastAudits(1))[0]!.event).toBe('user_login_throttled');
     const { login_id, options } = await room.passkeys.startLogin(client, undefined);
     const response = device.login(options);
@@ -480,7 +482,7 @@ describe('a login', () => {
 
   it('works with a passkey while the password is blocked by guesses', async () => {
     const { device } = await add();
-    for (let i = 0; i < limits.login_failures_max; i++)
+    for (let i = 0; i < accountsLimits.login_failures_max; i++)
       await outcome(room.accounts.login('root', 'wrong', client));
     expect(await outcome(room.accounts.login('root', PASSWORD, client))).toBe(
       'too many attempts; try again later',

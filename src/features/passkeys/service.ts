@@ -8,7 +8,6 @@ import { generateKeyPairSync, randomBytes } from 'node:crypto';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
 import { invalid, problems } from '../../core/problem.ts';
 import type { Reader, Store, Tx } from '../../store/store.ts';
 import type { Caller } from '../accounts/rules.ts';
@@ -16,6 +15,7 @@ import type { Accounts, SignedIn } from '../accounts/service.ts';
 import { admitAddress, failAddress, networkOf } from '../accounts/throttle.ts';
 import type { Audit, AuditEntry } from '../audit/service.ts';
 import { type Client, newToken, type Tokens } from '../tokens/service.ts';
+import { limits } from './limits.ts';
 import {
   deletePasskey,
   findPasskey,

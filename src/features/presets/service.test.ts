@@ -1,9 +1,9 @@
 import { beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import type { Node, ProgramFinding, ProgramQuestion } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { TestClock } from '../../testing/accounts.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { limits } from './limits.ts';
 import { Presets } from './service.ts';
 
 const caller: Caller = {

@@ -3,11 +3,11 @@
  * among concurrent callers, because it starts programs on the node.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import type { Node, ProgramFinding } from '../../core/node.ts';
 import { authorize } from '../../core/policy.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Caller } from '../accounts/rules.ts';
+import { limits } from './limits.ts';
 import { presets } from './rules/catalog.ts';
 import { type PresetRecord, presetRecord, questionOf } from './rules/preset.ts';
 

@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import { ANA, LivesRoom, SOON } from '../../testing/lives.ts';
 import { ScriptedAcp } from '../../testing/scripted-acp.ts';
@@ -13,6 +12,7 @@ import {
   stepsOfRun,
   untilRun,
 } from '../../testing/team-runs.ts';
+import { limits } from '../conversations/limits.ts';
 import type { Member } from '../teams/rules/team.ts';
 import { findRun } from './queries/runs.ts';
 import { findStep, updateStep } from './queries/steps.ts';

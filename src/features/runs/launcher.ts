@@ -6,7 +6,7 @@
 import { KeyedQueue } from '../../base/async.ts';
 import { failpoint } from '../../base/failpoint.ts';
 import { newId } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Worktree } from '../../core/node.ts';
 import { invalid, isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import type { Reader, Tx } from '../../store/store.ts';
@@ -25,6 +25,7 @@ import { queuePrompt } from '../conversations/queries.ts';
 import { editorsOf, teamOfNum } from '../teams/queries.ts';
 import { type Member, memberKind, type TeamSpec } from '../teams/rules/team.ts';
 import type { Attempts } from './attempts.ts';
+import { limits } from './limits.ts';
 import { isAgentOf } from './participants.ts';
 import { type Attempt, attemptOfNum, hasReceivedAttempt, updateAttempt } from './queries/attempts.ts';
 import { type RunRow, runOfNum, specOf } from './queries/runs.ts';
@@ -91,7 +92,7 @@ export class Launcher {
     });
     if (memberKind(member) === 'acp' && takes_prompts) return;
     const find = (reader: Reader) => this.#core.records.mustFind(reader, agent.id);
-    await this.#lifecycle.stop(find, SERVICE, limits.stop_grace_ms).catch((error: unknown) => {
+    await this.#lifecycle.stop(find, SERVICE, sharedLimits.stop_grace_ms).catch((error: unknown) => {
       // It has ended in the meantime.
       if (!(error instanceof Problem) || error.code !== problems.agentNotRunning().code) throw error;
     });
@@ -194,9 +195,13 @@ function requestOf({ attempt: { target }, run, member, team_name }: Launch): Cre
   return fromPreset({
     ...agent,
     env: { ...env },
-    name: names.filter(Boolean).join('-').slice(0, limits.name_chars_max),
+    name: names.filter(Boolean).join('-').slice(0, sharedLimits.name_chars_max),
     worktree_ref: null,
-    labels: { team: team_name.slice(0, limits.label_chars_max), run: String(run.number), member: member_id },
+    labels: {
+      team: team_name.slice(0, sharedLimits.label_chars_max),
+      run: String(run.number),
+      member: member_id,
+    },
     restart_policy: 'never',
     stdin: false,
     on_exit: 'kill',

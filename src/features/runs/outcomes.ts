@@ -3,7 +3,7 @@
  * disk or the log, an intent reads it before the session's folder is deleted.
  */
 import { failpoint } from '../../base/failpoint.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { isOutOfReach, Problem, problems } from '../../core/problem.ts';
 import { type Exit, START_INTERRUPTED } from '../../core/session.ts';
 import type { EventLog } from '../../events/log.ts';
@@ -16,6 +16,7 @@ import { findAgent, findSession, type SessionRow } from '../agents/queries/agent
 import { deletePrompt, findPrompt } from '../conversations/queries.ts';
 import type { Attempts, Outcome } from './attempts.ts';
 import { lastMessage } from './last-message.ts';
+import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import {
   type Attempt,
@@ -134,7 +135,9 @@ export class Outcomes {
   async #stepOutput(node_id: string, session_id: string): Promise<Uint8Array | null> {
     const gone: string[] = [problems.sessionNotFound().code, problems.nodeNotFound().code];
     try {
-      return await this.#core.nodes.get(node_id).stepOutput(session_id, limits.step_output_bytes_max + 1);
+      return await this.#core.nodes
+        .get(node_id)
+        .stepOutput(session_id, sharedLimits.step_output_bytes_max + 1);
     } catch (error) {
       if (error instanceof Problem && gone.includes(error.code)) return null;
       throw error;

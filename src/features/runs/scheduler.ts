@@ -3,9 +3,9 @@
  * caller's transaction. Nothing else writes the status of a run or a step.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import type { Tx } from '../../store/store.ts';
 import type { Facts } from '../../work/facts.ts';
+import { limits } from './limits.ts';
 import type { RunPublisher } from './publisher.ts';
 import { graphOf } from './queries/graph.ts';
 import { type RunRow, refreshed, runOfNum, updateRun } from './queries/runs.ts';

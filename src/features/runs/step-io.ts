@@ -1,7 +1,8 @@
 /** Inputs and outputs: what the agent of a step or a round receives, and how its output is read. */
 import { isDeeper } from '../../acp/depth.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Reader } from '../../store/store.ts';
+import { limits } from './limits.ts';
 import { parsed, type RunRow, specOf } from './queries/runs.ts';
 import { findStep, outputBytes, stepsOf } from './queries/steps.ts';
 import type { AttemptTarget } from './rules/graph.ts';
@@ -77,11 +78,11 @@ export function roundInput(reader: Reader, run: RunRow, round: number): RoundInp
 
 /** Reads output as JSON if it is JSON, otherwise as text. Output that is too long is cut, and the text says so. */
 export function readOutput(bytes: Uint8Array): unknown {
-  const kept = bytes.subarray(0, limits.step_output_bytes_max);
+  const kept = bytes.subarray(0, sharedLimits.step_output_bytes_max);
   const text = new TextDecoder().decode(kept);
   if (bytes.length > kept.length)
     return `${text}\n[the output continues: only ${kept.length} bytes are kept]`;
-  if (isDeeper(text, limits.json_depth_max)) return text;
+  if (isDeeper(text, sharedLimits.json_depth_max)) return text;
   try {
     return JSON.parse(text);
   } catch {

@@ -2,8 +2,9 @@
  * Prompts for agents that speak ACP, about their team, steps and rounds. Pure. They explain everything that the agent needs and
  * take about a minute to read. Delimiters mark the parts that other people or agents wrote.
  */
-import { limits } from '../../base/limits.ts';
+
 import type { Member, TeamSpec } from '../teams/rules/team.ts';
+import { limits } from './limits.ts';
 import type { RoundInput, StepInput } from './step-io.ts';
 
 export interface Introduced {

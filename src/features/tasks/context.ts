@@ -1,6 +1,7 @@
 /** The run input that is added for a task: the task, and the newest messages of its thread. */
-import { limits } from '../../base/limits.ts';
+
 import type { Reader } from '../../store/store.ts';
+import { limits } from './limits.ts';
 import { latestMessages, type MessageRow, toMessage } from './queries/messages.ts';
 import { type TaskRow, toTask } from './queries/tasks.ts';
 

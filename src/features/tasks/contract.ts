@@ -2,9 +2,10 @@
 import { z } from 'zod';
 import { bounded, id, list, name, pageQuery, position, queryInteger, time } from '../../api/fields.ts';
 import { route } from '../../api/route.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import { runRecord } from '../runs/contract.ts';
+import { limits } from './limits.ts';
 import { type MessageRoute, messageOrders, messageRoutes } from './rules/message.ts';
 import { taskStatuses } from './rules/task.ts';
 
@@ -60,7 +61,9 @@ const conversationRecord = z
 
 const title = name.meta({ description: 'One line.' });
 const description = bounded(limits.task_description_chars_max);
-const assignee = bounded(limits.actor_id_chars_max).nullable().meta({ description: 'A member of the team.' });
+const assignee = bounded(sharedLimits.actor_id_chars_max)
+  .nullable()
+  .meta({ description: 'A member of the team.' });
 
 /** The same error message for every invalid value, including a missing one. */
 const messageRoute = z
@@ -73,7 +76,7 @@ const messageRoute = z
 
 const messageQuery = z.object({
   ...pageQuery,
-  q: bounded(limits.search_chars_max)
+  q: bounded(sharedLimits.search_chars_max)
     .optional()
     .meta({ description: 'Words, and phrases in quotation marks; all must occur.' }),
   thread: queryInteger(1).optional().meta({ description: 'Only the reply thread of this message.' }),
@@ -179,7 +182,7 @@ export const taskRoutes = {
       "Each receiver gets it as mail in the task's open run. Without an open run the message waits, and the next run of the task delivers it.",
     body: z.object({
       route: messageRoute,
-      to_actor_id: bounded(limits.actor_id_chars_max)
+      to_actor_id: bounded(sharedLimits.actor_id_chars_max)
         .optional()
         .meta({ description: 'With `to_member`: an actor id, a bare member id, `leader` or `user`.' }),
       text: bounded(limits.message_bytes_max)

@@ -5,7 +5,7 @@
  */
 import { stringsIn } from '../../acp/search-text.ts';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
 import { Problem, problems } from '../../core/problem.ts';
@@ -25,6 +25,7 @@ import { isRunOver } from '../runs/rules/run.ts';
 import { memberActor, type Participants, resolveActor } from '../teams/participants.ts';
 import { type TeamRow, teamOfNum } from '../teams/queries.ts';
 import { mustFindTask, type TaskRef, type TeamTask } from './find.ts';
+import { limits } from './limits.ts';
 import {
   countMessages,
   findMessage,
@@ -100,7 +101,7 @@ export class Messages {
     },
     request: PageRequest,
   ): Promise<Page<Message>> {
-    const limit = request.limit ?? limits.page_items_default;
+    const limit = request.limit ?? sharedLimits.page_items_default;
     const paged = request.limit !== undefined || request.cursor !== undefined;
     const last_num = readCursor(request.cursor, 'number')?.[0];
     const place =
@@ -157,12 +158,14 @@ export class Messages {
         head: () => store.read((reader) => countMessages(reader, task_num).last ?? 0),
         after: (after_num) =>
           store.read((reader) =>
-            listMessages(reader, { task_num, after_num, limit: limits.follow_rows_per_read }).map((row) => ({
-              id: row.num,
-              type: 'message',
-              ts_ms: row.created_at,
-              record: JSON.stringify(toMessage(row)),
-            })),
+            listMessages(reader, { task_num, after_num, limit: sharedLimits.follow_rows_per_read }).map(
+              (row) => ({
+                id: row.num,
+                type: 'message',
+                ts_ms: row.created_at,
+                record: JSON.stringify(toMessage(row)),
+              }),
+            ),
           ),
         onNew: (wake) => {
           const listener = (changed_num: number) => changed_num === task_num && wake();

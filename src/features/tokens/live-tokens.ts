@@ -4,11 +4,11 @@
  * after its commit, before anything else observes the commit; a read that began earlier cannot restore it.
  */
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Grant, Scope } from '../../core/grant.ts';
 import type { Store, Tx } from '../../store/store.ts';
 import type { Role } from '../accounts/rules.ts';
+import { limits } from './limits.ts';
 import { type TokenKind, type TokenRow, tokenOfUser, updateToken } from './queries.ts';
 
 export interface LiveToken {

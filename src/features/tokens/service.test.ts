@@ -1,11 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Scope } from '../../core/grant.ts';
 import { addAgent } from '../../store/testing.ts';
 import { AccountsRoom, outcome, PASSWORD } from '../../testing/accounts.ts';
 import { addTeam, addUser, specOf } from '../../testing/team.ts';
 import type { Caller } from '../accounts/rules.ts';
 import { insertSubscription } from '../notifications/queries.ts';
+import { limits } from './limits.ts';
 
 let room: AccountsRoom;
 let root: { caller: Caller; token: string };
@@ -205,7 +206,7 @@ describe('API tokens', () => {
     expect(await outcome(room.tokens.createApi(root.caller, { id, name: 'other', ...never }))).toMatch(
       /^idempotency/,
     );
-    room.clock.advance(limits.idempotency_keep_ms);
+    room.clock.advance(sharedLimits.idempotency_keep_ms);
     const { caller } = await room.login('root');
     const later = await room.tokens.createApi(caller, { id, name: 'other', ...never });
     expect(later.id).not.toBe(id);

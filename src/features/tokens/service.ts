@@ -10,7 +10,7 @@ import type { IncomingHttpHeaders } from 'node:http';
 import type { Clock } from '../../base/clock.ts';
 import { rfc3339, rfc3339OrNull } from '../../base/clock.ts';
 import { newId, newSecret } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Limits, Scope } from '../../core/grant.ts';
 import { type Page, type PageRequest, page, readCursor } from '../../core/page.ts';
@@ -23,6 +23,7 @@ import { findAgent } from '../agents/queries/agents.ts';
 import type { Audit } from '../audit/service.ts';
 import type { Extensions } from '../feature.ts';
 import { findTeam } from '../teams/queries.ts';
+import { limits } from './limits.ts';
 import { grantOf, LiveTokens } from './live-tokens.ts';
 import {
   countApiTokens,
@@ -163,7 +164,7 @@ export class Tokens {
       kind: 'session',
       hash: digestOf(token),
       name: null,
-      user_agent: client.user_agent?.slice(0, limits.user_agent_chars_max) ?? null,
+      user_agent: client.user_agent?.slice(0, sharedLimits.user_agent_chars_max) ?? null,
       ip: client.ip,
       created_at: now,
       last_used_at: now,
@@ -288,7 +289,7 @@ export class Tokens {
       const now = this.#clock.now();
       if (wanted.expires_at !== null && wanted.expires_at <= now) throw problems.expiryPassed();
       const before = wanted.id === undefined ? undefined : findToken(tx, wanted.id);
-      if (before && before.created_at > now - limits.idempotency_keep_ms) {
+      if (before && before.created_at > now - sharedLimits.idempotency_keep_ms) {
         const asked = { name: wanted.name, expires_at: wanted.expires_at, ...grant };
         if (!isSame(before, asked)) throw problems.idempotencyReused();
         updateToken(tx, before.id, { hash: digestOf(token) });
@@ -366,7 +367,8 @@ export class Tokens {
     shape: (row: TokenRow) => Item,
   ): Promise<Page<Item>> {
     const limit =
-      request.limit ?? (request.cursor === undefined ? limits.tokens_per_user : limits.page_items_default);
+      request.limit ??
+      (request.cursor === undefined ? limits.tokens_per_user : sharedLimits.page_items_default);
     const after = readCursor(request.cursor, 'number', 'string');
     const now = this.#clock.now();
     return this.#store.read((reader) => {

@@ -1,11 +1,11 @@
 /** Calls of actors up a link: when the plane answers, is slow, or disconnects. */
 import { create } from '@bufbuild/protobuf';
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
-import { limits } from '../../base/limits.ts';
 import type { Node } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
 import { SOON } from '../../testing/lives.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
+import { limits } from '../limits.ts';
 import {
   type AttachRequest,
   AttachRequestSchema,

@@ -8,9 +8,9 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import type { Node, NodeSink, SessionFact, SessionView } from '../../core/node.ts';
 import { Problem, problemKinds, problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import {
   type AttachRequest,
   type AttachResponse,

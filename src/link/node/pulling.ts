@@ -5,10 +5,10 @@
  */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { sleep, Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { streamNames } from '../../core/event.ts';
 import type { Node } from '../../core/node.ts';
 import { Problem } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import {
   type ChunkSchema,
   type PullRequest,

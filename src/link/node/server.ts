@@ -18,11 +18,12 @@ import {
 } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { Node } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { Launch } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import { worktreeFromWire } from '../plane/remote-node.ts';
 import { type GetPatchRequest, NodeService } from '../proto/node_pb.ts';
 import {
@@ -104,7 +105,7 @@ export async function openNodeServer(options: NodeServerOptions): Promise<NodeSe
     // Unauthenticated sessions were already closed, and any request on one throws.
     if (session.destroyed) return;
     session.setLocalWindowSize(limits.link_window_bytes);
-    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.setTimeout(sharedLimits.link_idle_ms, () => session.destroy());
     session.on('error', (error) => options.log.debug({ err: error }, 'a connection of the link failed'));
     session.once('close', () => sessions.delete(session));
     sessions.add(session);
@@ -307,7 +308,7 @@ class Handlers implements ServiceImpl<typeof NodeService> {
 
   getStepOutput: ServiceImpl<typeof NodeService>['getStepOutput'] = async ({ sessionId, max }, context) => {
     this.#mustBeLatest(context);
-    const bounded = Math.min(max, limits.step_output_bytes_max + 1);
+    const bounded = Math.min(max, sharedLimits.step_output_bytes_max + 1);
     const output = await this.#options.node.stepOutput(sessionId, bounded);
     return present({ output: output as Uint8Array<ArrayBuffer> | null });
   };
@@ -390,14 +391,14 @@ class Handlers implements ServiceImpl<typeof NodeService> {
   async *getPatch({ workdir, base, owner }: GetPatchRequest, context: HandlerContext) {
     this.#mustBeLatest(context);
     const patch = await this.#options.node.folders.patch({ workdir, base: base ?? null, owner });
-    for (let at = 0; at < patch.length; at += limits.patch_piece_bytes) {
-      yield { data: patch.subarray(at, at + limits.patch_piece_bytes) as Uint8Array<ArrayBuffer> };
+    for (let at = 0; at < patch.length; at += sharedLimits.patch_piece_bytes) {
+      yield { data: patch.subarray(at, at + sharedLimits.patch_piece_bytes) as Uint8Array<ArrayBuffer> };
     }
   }
 
   findFiles: ServiceImpl<typeof NodeService>['findFiles'] = async ({ workdir, words, owner }, context) => {
     this.#mustBeLatest(context);
-    if (words.length > limits.search_chars_max)
+    if (words.length > sharedLimits.search_chars_max)
       throw new ConnectError('the search text is too long', Code.InvalidArgument);
     return await this.#options.node.folders.files(workdir, words, { owner });
   };

@@ -2,7 +2,7 @@
  * How many bytes may be in flight: what the link drains in its round trip time and a little more, at its measured
  * rate. A smaller window leaves a long link idle; a larger one only lengthens the queue in front of every live line.
  */
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 interface Mark {
   /** Bytes sent so far when this message was sent, including it. */

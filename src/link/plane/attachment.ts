@@ -11,12 +11,13 @@
 import { create } from '@bufbuild/protobuf';
 import { type Client, createClient } from '@connectrpc/connect';
 import { sleep, Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { NodeSink, SessionFact, SessionView } from '../../core/node.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import type { StreamSizes } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import {
   type AttachRequest,
   AttachRequestSchema,
@@ -122,7 +123,7 @@ export class Attachment {
 
   /** Sends hello and reads the snapshot; later messages wait for `follow`. Throws a Problem. */
   async open(): Promise<{ views: SessionView[]; follow(sink: NodeSink): void }> {
-    const patience = setTimeout(() => this.end(), limits.link_hello_ms);
+    const patience = setTimeout(() => this.end(), sharedLimits.link_hello_ms);
     try {
       const responses = this.commands
         .attach(this.#requests(), { signal: this.#stop.signal })

@@ -9,8 +9,9 @@ import net from 'node:net';
 import tls, { type PeerCertificate } from 'node:tls';
 import type { Interceptor, Transport } from '@connectrpc/connect';
 import { createGrpcTransport } from '@connectrpc/connect-node';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { Problem, problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 
 export interface ConnectionOptions {
   /** The address to connect to, already checked, or a name. */
@@ -84,7 +85,7 @@ async function openSocket(options: ConnectionOptions): Promise<net.Socket> {
       })
     : net.connect({ host, port });
   socket.setNoDelay(true);
-  const patience = AbortSignal.timeout(limits.link_connect_ms);
+  const patience = AbortSignal.timeout(sharedLimits.link_connect_ms);
   try {
     await once(socket, secure ? 'secureConnect' : 'connect', {
       signal: signal ? AbortSignal.any([signal, patience]) : patience,

@@ -4,8 +4,8 @@
  * The buffers are bounded per stream and in number, and are never the only copy: anything dropped is requested again.
  */
 import { create } from '@bufbuild/protobuf';
-import { limits } from '../../base/limits.ts';
 import type { StreamName } from '../../core/event.ts';
+import { limits } from '../limits.ts';
 import { type Chunk, type Read, ReadSchema } from '../proto/node_pb.ts';
 import { ProtocolError } from '../wire.ts';
 
@@ -51,8 +51,8 @@ export class LongPollReads {
   set(id: number, session_id: string, stream: StreamName, from: number): Read | null {
     const streams = this.#sessions.get(session_id) ?? new Map<StreamName, LongPollRead>();
     if (streams.has(stream) || !this.#understood || this.#ended.has(session_id)) return null;
-    if (this.#reads.size >= limits.pull_standing_max) return null;
-    const max = limits.pull_standing_bytes;
+    if (this.#reads.size >= limits.long_polls_max) return null;
+    const max = limits.long_poll_bytes_max;
     const read = { id, session_id, stream, from, kept: [], left: max, dropped: false };
     this.#sessions.set(session_id, streams.set(stream, read));
     this.#reads.set(id, read);

@@ -1,7 +1,7 @@
 /** Long-poll reads on the plane: the test is the node. */
 import { create, type MessageInitShape } from '@bufbuild/protobuf';
 import { beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { type PullRequest, type PullResponse, PullResponseSchema, type Read } from '../proto/node_pb.ts';
 import { Pulls } from './pulls.ts';
 
@@ -59,7 +59,7 @@ async function longPoll(text = ''): Promise<Read> {
 test('a read at the end leaves a long-poll read open; its bytes wake the reader and are available at once', async () => {
   const long_poll = await longPoll('abc');
   expect(long_poll).toMatchObject({ sessionId: 'ses_a', stream: 'stdout', from: 3n, standing: true });
-  expect(long_poll.max).toBe(limits.pull_standing_bytes);
+  expect(long_poll.max).toBe(limits.long_poll_bytes_max);
   expect(await read(3)).toBe('');
   await chunk(long_poll.id, 'one', false);
   await chunk(long_poll.id, 'two', false);
@@ -81,11 +81,11 @@ test('a read that was answered in full leaves none open', async () => {
   await expect(next).rejects.toMatchObject({ code: 'node_unreachable' });
 });
 
-test.each([undefined, new Uint8Array(limits.pull_standing_bytes + 100)])(
+test.each([undefined, new Uint8Array(limits.long_poll_bytes_max + 100)])(
   'requests what follows a used-up long-poll read, and returns it after the bytes of that read',
   async (into) => {
     const long_poll = await longPoll();
-    const all = 'x'.repeat(limits.pull_standing_bytes);
+    const all = 'x'.repeat(limits.long_poll_bytes_max);
     await chunk(long_poll.id, all, true);
     const reading = read(0, all.length + 100, into);
     const rest = await one();
@@ -169,7 +169,7 @@ test('the end of the link discards buffered bytes', async () => {
 
 test('more bytes than requested are a protocol error', async () => {
   const { id } = await longPoll();
-  await chunk(id, 'x'.repeat(limits.pull_standing_bytes), false);
+  await chunk(id, 'x'.repeat(limits.long_poll_bytes_max), false);
   await chunk(id, 'x', false);
   expect(await taken).toBe('bytes that were not requested');
 });
@@ -181,7 +181,7 @@ test('limits open reads; a dropped one counts until the node has ended it', asyn
     await reading;
   };
   const ids: number[] = [];
-  for (let i = 0; i < limits.pull_standing_max; i++) {
+  for (let i = 0; i < limits.long_polls_max; i++) {
     const reading = pulls.read(`ses_${i}`, 'stdout', 0, 10);
     const { id } = await one();
     answers.enqueue(create(PullResponseSchema, { chunks: [{ id, last: true }] }));

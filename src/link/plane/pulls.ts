@@ -5,9 +5,9 @@
  */
 import { create } from '@bufbuild/protobuf';
 import { Wake } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import type { StreamName } from '../../core/event.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import {
   type Chunk,
   type PullRequest,

@@ -2,10 +2,11 @@
 import { expect, test } from 'vitest';
 import { Wake } from '../../base/async.ts';
 import { systemClock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
 import type { StreamSizes } from '../../core/session.ts';
 import { openTestNodeServer, remoteNode } from '../../testing/remote-node.ts';
+import { limits } from '../limits.ts';
 
 test('acknowledges only if that lets the node do something', async () => {
   const acknowledged: [session_id: string, stdout: number, fact: number][] = [];
@@ -70,7 +71,7 @@ test('a node rejects a stop that was delayed too long, and accepts the next one 
     await plane.health();
     await plane.stop('ses_a', 0);
     // Time passes on the node but not here, as after a suspend.
-    ahead_ms = limits.node_answer_ms * 1_000;
+    ahead_ms = sharedLimits.node_answer_ms * 1_000;
     await expect(plane.stop('ses_b', 0)).rejects.toMatchObject({ kind: 'bad_gateway' });
     expect(stopped).toEqual(['ses_a']);
     await plane.stop('ses_c', 0);

@@ -6,7 +6,7 @@
 
 import { posix } from 'node:path';
 import { Code, ConnectError } from '@connectrpc/connect';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
 import type {
@@ -28,6 +28,7 @@ import type {
 } from '../../core/node.ts';
 import { Problem, problems, worktreeRootNotSafe } from '../../core/problem.ts';
 import type { Launch, StreamSizes } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import type { Worktree as WireWorktree } from '../proto/node_pb.ts';
 import {
   COMMAND_EXPIRED,
@@ -257,7 +258,7 @@ export class RemoteNode implements Node {
   #givenUpAt(): { notAfterMs?: bigint } {
     if (this.#clock === null) return {};
     const { node_ms, read_at } = this.#clock;
-    const not_after_ms = node_ms + performance.now() - read_at + limits.node_answer_ms;
+    const not_after_ms = node_ms + performance.now() - read_at + sharedLimits.node_answer_ms;
     return { notAfterMs: BigInt(Math.round(not_after_ms)) };
   }
 
@@ -334,7 +335,7 @@ class RemoteFolders implements Folders {
     return await this.#call(async ({ commands }, options) => {
       const { worktree } = await commands.createWorktree(
         { agentId: agent_id, name, ...present({ workdir, repo, ref, root, owner, recorded }) },
-        { ...options, timeoutMs: limits.git_checkout_timeout_ms + limits.link_call_ms },
+        { ...options, timeoutMs: sharedLimits.git_checkout_timeout_ms + limits.link_call_ms },
       );
       if (!worktree) throw problems.nodeUnreachable();
       return worktreeFromWire(worktree);
@@ -369,8 +370,8 @@ class RemoteFolders implements Folders {
         branch: lineOrNull(changes.branch),
         base: lineOrNull(changes.base),
         head: lineOrNull(changes.head),
-        files: changes.files.slice(0, limits.changed_files_max).map(changedFileFromWire),
-        truncated: changes.truncated || changes.files.length > limits.changed_files_max,
+        files: changes.files.slice(0, sharedLimits.changed_files_max).map(changedFileFromWire),
+        truncated: changes.truncated || changes.files.length > sharedLimits.changed_files_max,
       };
     });
   }
@@ -388,7 +389,7 @@ class RemoteFolders implements Folders {
   async patch({ workdir, base, owner }: ChangesRequest): Promise<Uint8Array> {
     return this.#call(async ({ commands }, options) => {
       const pieces: Uint8Array[] = [];
-      let left = limits.patch_bytes_max;
+      let left = sharedLimits.patch_bytes_max;
       const request = { workdir, ...present({ base, owner }) };
       const asked = { ...options, timeoutMs: limits.link_start_ms };
       for await (const { data } of commands.getPatch(request, asked)) {
@@ -407,7 +408,7 @@ class RemoteFolders implements Folders {
         { ...options, timeoutMs: limits.link_start_ms },
       ),
     );
-    return { git, paths: paths.slice(0, limits.found_files_max), truncated };
+    return { git, paths: paths.slice(0, sharedLimits.found_files_max), truncated };
   }
 }
 

@@ -7,8 +7,9 @@
 import { lookup } from 'node:dns/promises';
 import { isIP, isIPv4, isIPv6 } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 
 export interface Target {
   /** A lower-case name or an address, IPv6 without brackets. */
@@ -33,7 +34,7 @@ export function parseTarget(text: string): Target | null {
 export function isHostName(text: string): boolean {
   const labels = text.toLowerCase().split('.');
   return (
-    text.length <= limits.host_name_chars_max &&
+    text.length <= sharedLimits.host_name_chars_max &&
     labels.every((label) => LABEL.test(label)) &&
     !/^(\d+|0x[0-9a-f]*)$/.test(labels.at(-1)!)
   );

@@ -7,8 +7,8 @@ import { readFile, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { makePrivateFolder, writeFileAtomic } from '../../base/files.ts';
-import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
+import { limits } from '../limits.ts';
 import type { TokenSettings } from './tokens.ts';
 
 const files = [

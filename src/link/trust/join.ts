@@ -5,8 +5,8 @@
  */
 import { createClient, type Transport } from '@connectrpc/connect';
 import type { Clock } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
 import { nodeIdMismatch, Problem, problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { Connection, ConnectionOptions } from '../plane/connection.ts';
 import { JoinService, NodeService } from '../proto/node_pb.ts';
 import { toProblem, versionInfo, versionMismatch } from '../wire.ts';

@@ -12,9 +12,10 @@ import type { Socket } from 'node:net';
 import { createSecureContext, type SecureContext, type TLSSocket, type TlsOptions } from 'node:tls';
 import { Code, ConnectError } from '@connectrpc/connect';
 import { rfc3339 } from '../../base/clock.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { RareWarning } from '../../base/log.ts';
 import { isLoopback } from '../../core/config.ts';
+import { limits } from '../limits.ts';
 import { ActorService } from '../proto/actor_pb.ts';
 import { JoinService } from '../proto/node_pb.ts';
 import { CertDir, checkSecret } from './cert-dir.ts';
@@ -97,9 +98,9 @@ export class NodeTrust {
   static async open(options: NodeTrustOptions): Promise<NodeTrust> {
     const { shared_secret, bootstrap_token } = options;
     if (shared_secret !== null) checkSecret(shared_secret, 'internal_grpc.auth.shared_secret');
-    if (bootstrap_token !== null && bootstrap_token.length < limits.bootstrap_token_chars_min) {
+    if (bootstrap_token !== null && bootstrap_token.length < sharedLimits.bootstrap_token_chars_min) {
       throw new Error(
-        `internal_grpc.bootstrap.token must have at least ${limits.bootstrap_token_chars_min} characters`,
+        `internal_grpc.bootstrap.token must have at least ${sharedLimits.bootstrap_token_chars_min} characters`,
       );
     }
     const dir = await CertDir.open(options.cert_dir);
@@ -189,13 +190,13 @@ export class NodeTrust {
 
   /** Unauthenticated programs of this machine may connect, so their connections and concurrent calls are limited. */
   #boundActor(session: ServerHttp2Session): void {
-    if (this.#actors >= limits.actor_connections_max) {
+    if (this.#actors >= sharedLimits.actor_connections_max) {
       session.destroy(undefined, http2.NGHTTP2_ENHANCE_YOUR_CALM);
       return;
     }
     this.#actors++;
     session.on('close', () => this.#actors--);
-    session.settings({ maxConcurrentStreams: limits.actor_streams_max });
+    session.settings({ maxConcurrentStreams: sharedLimits.actor_streams_max });
   }
 
   /** Determines the peer from the certificate of the socket. `socket` may belong to an HTTP/2 session. */

@@ -18,7 +18,7 @@ import {
 import { isIP } from 'node:net';
 import tls from 'node:tls';
 import * as x509 from '@peculiar/x509';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 /** A certificate and its private key, PEM. */
 export interface KeyPair {

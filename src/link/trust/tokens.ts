@@ -5,7 +5,8 @@
 import { type JWTPayload, jwtVerify, SignJWT } from 'jose';
 import type { Clock } from '../../base/clock.ts';
 import { newSecret } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 /** The settings that both ends of the link must share. */
 export interface TokenSettings {
@@ -57,7 +58,7 @@ export class TokenVerifier {
   async verify(token: string): Promise<JWTPayload> {
     const settings = this.#settings();
     if (settings === null) throw new Error('no shared secret is known here');
-    if (token.length > limits.link_token_chars_max) throw new Error('the token is too long');
+    if (token.length > sharedLimits.link_token_chars_max) throw new Error('the token is too long');
     const { payload } = await jwtVerify(token, keyOf(settings), {
       algorithms: [ALGORITHM],
       typ: this.#typ,

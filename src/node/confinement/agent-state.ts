@@ -5,9 +5,10 @@
 import { randomBytes } from 'node:crypto';
 import { lstat, open, readFile, realpath, rename, stat } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { findPreset } from '../../features/presets/rules/catalog.ts';
 import { isInside, realRoots } from '../folders/paths.ts';
+import { limits } from '../limits.ts';
 import { systemTool } from '../processes/tools.ts';
 import { makeAgentFolder, openAgentFolder } from './agent-folder.ts';
 import { holdFolder } from './held-folder.ts';
@@ -93,7 +94,7 @@ async function readAs(exec: SandboxOptions['exec'], user: RunAs, file: string): 
     cwd: '/',
     env: { LC_ALL: 'C' },
     output_bytes_max: limits.sign_in_bytes_max,
-    timeout_ms: limits.doctor_wait_ms,
+    timeout_ms: sharedLimits.doctor_wait_ms,
   });
   return code === 0 && !truncated ? stdout : null;
 }

@@ -5,9 +5,9 @@
 import { lstat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { firstNames } from '../../base/files.ts';
-import { limits } from '../../base/limits.ts';
 import { isInside, realRoots } from '../folders/paths.ts';
 import { isAgentsOwn, repositoryOf } from '../folders/repository-link.ts';
+import { limits } from '../limits.ts';
 import type { HeldFolder } from './held-folder.ts';
 import { existingHere, type Mount } from './mounts.ts';
 import type { SandboxOptions } from './options.ts';

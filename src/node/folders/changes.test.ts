@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process';
 import { chmodSync, mkdirSync, readFileSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Folders } from '../../core/node.ts';
 import {
   commit,
@@ -11,6 +11,7 @@ import {
   type TemporaryFolder,
   temporaryFolder,
 } from '../../testing/repository.ts';
+import { limits } from '../limits.ts';
 import { directExec } from '../processes/exec.ts';
 import { openFolders } from './folders.ts';
 
@@ -278,10 +279,10 @@ test('truncates a huge diff at a line and reports it', async () => {
 
 test('truncates a long list and reports it; files beyond the limit can still be requested', async () => {
   mkdirSync(join(repo, 'many'));
-  for (let index = 0; index <= limits.changed_files_max; index++) write(`many/${index}`, 'x\n');
+  for (let index = 0; index <= sharedLimits.changed_files_max; index++) write(`many/${index}`, 'x\n');
   write('zzz', 'x\n');
   const listed = await changes();
-  expect(listed.files.length).toBe(limits.changed_files_max);
+  expect(listed.files.length).toBe(sharedLimits.changed_files_max);
   expect(listed.truncated).toBe(true);
   expect((await change('zzz')).diff).toContain('+x');
 });

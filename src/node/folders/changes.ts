@@ -6,9 +6,10 @@
 import { isUtf8 } from 'node:buffer';
 import { constants } from 'node:fs';
 import { open, stat } from 'node:fs/promises';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { ChangedFile, Changes, ChangesRequest, FileChange } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import { type DiffRecord, diffRecords, fields, pathspec, shownName } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
 import { commitOrNull, isInRepository } from './repository.ts';
@@ -56,7 +57,7 @@ export async function listChanges(
   const view = await viewOf(git, request, roots);
   if (!view) return { git: false, branch: null, base: null, head: null, files: [], truncated: false };
   const { records, truncated } = await withIndex(git, view, (shown) => changedRecords(git, shown));
-  const shown = records.slice(0, limits.changed_files_max);
+  const shown = records.slice(0, sharedLimits.changed_files_max);
   const files: ChangedFile[] = [];
   const budget = { bytes: limits.untracked_bytes_max };
   for (const record of shown) files.push(await shownFile(view.workdir, record, budget));
@@ -115,7 +116,7 @@ async function showOne(git: Git, view: IndexedView, path: string): Promise<FileC
   // With --no-index, exit code 1 means that the files differ.
   if (result.code !== 0 && !(record.status === 'untracked' && result.code === 1)) throw gitRefused(result);
   const binary = /^Binary files .* differ$/m.test(
-    result.stdout.toString('latin1', 0, limits.path_bytes_max * 4),
+    result.stdout.toString('latin1', 0, sharedLimits.path_bytes_max * 4),
   );
   if (file.additions === null && binary) return { ...file, diff: '', truncated: false };
   const whole_lines = result.truncated ? result.stdout.lastIndexOf(0x0a) + 1 : result.stdout.length;

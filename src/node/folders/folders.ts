@@ -5,7 +5,7 @@
 import { access, constants } from 'node:fs/promises';
 import { join } from 'node:path';
 import { FairQueue } from '../../base/fair-queue.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type {
   Changes,
   ChangesRequest,
@@ -20,6 +20,7 @@ import type {
 import { invalid, Problem, problems, withAllowedPaths } from '../../core/problem.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 import type { FolderView, Sandbox } from '../confinement/sandbox.ts';
+import { limits } from '../limits.ts';
 import type { Exec } from '../processes/exec.ts';
 import { Git } from './git.ts';
 import type { JobAnswer, JobContext, JobName, JobRequest } from './jobs.ts';
@@ -75,7 +76,7 @@ class MachineFolders implements LocalFolders {
   // Separate queues, so that creating or removing a folder does not wait for reads of other folders.
   readonly #views = new FairQueue(limits.folder_views, problems.tooManyFolderJobs);
   readonly #work = new FairQueue(limits.folder_work, problems.tooManyFolderJobs);
-  readonly #repositories = new FairQueue(limits.repository_work, problems.tooManyFolderJobs);
+  readonly #repositories = new FairQueue(sharedLimits.repository_work, problems.tooManyFolderJobs);
   readonly #share = sharing();
   readonly #find;
 

@@ -7,9 +7,10 @@
  * our check and git's. So git runs in a worker with no more rights than the agent (`jobs.ts`).
  */
 import { dirname } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { invalid, Problem } from '../../core/problem.ts';
 import type { RunAs } from '../confinement/run-as.ts';
+import { limits } from '../limits.ts';
 import type { Exec, ExecResult } from '../processes/exec.ts';
 import { systemTool } from '../processes/tools.ts';
 
@@ -132,7 +133,7 @@ export class Git {
     await this.run('/', ['--version'], {
       lock,
       filters_off: false,
-      timeout_ms: limits.git_checkout_timeout_ms,
+      timeout_ms: sharedLimits.git_checkout_timeout_ms,
     });
   }
 

@@ -5,7 +5,7 @@
  */
 import { lstat, readdir, rm, stat } from 'node:fs/promises';
 import { basename, join } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { readShort } from './repository-link.ts';
 
 /** The end of the names of derived workdirs. Git adds a digit to a record's name if the name is taken. */
@@ -80,5 +80,5 @@ async function text(folder: string, name: string): Promise<string | null> {
 /** False for recent records: another service may be creating a worktree in the same repository right now. */
 async function isOld(path: string): Promise<boolean> {
   const stats = await stat(path).catch(() => null);
-  return stats !== null && Date.now() - stats.mtimeMs > limits.half_made_ms;
+  return stats !== null && Date.now() - stats.mtimeMs > limits.incomplete_worktree_ms;
 }

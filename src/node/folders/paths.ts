@@ -5,9 +5,10 @@
  */
 import { chown, lstat, mkdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, isAbsolute, join } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { invalid, type Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
+import { limits } from '../limits.ts';
 
 const LINKS_MAX = 40;
 
@@ -26,7 +27,7 @@ export function pathProblem(
   }
   if (!path.isWellFormed()) return invalid(`${field} must be valid Unicode`, `${field}_invalid`);
   if (
-    Buffer.byteLength(path) > limits.path_bytes_max ||
+    Buffer.byteLength(path) > sharedLimits.path_bytes_max ||
     path.split('/').some((segment) => Buffer.byteLength(segment) > limits.path_segment_bytes_max)
   ) {
     return invalid(`${field} is too long`, `${field}_too_long`);

@@ -3,7 +3,7 @@
  * folders is rejected, because a `.git` file can point anywhere.
  */
 import { realpath } from 'node:fs/promises';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import type { ExecResult } from '../processes/exec.ts';
 import { type Git, type GitPlace, gitRefused } from './git.ts';
 import { isInside } from './paths.ts';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { gathering } from './shared-questions.ts';
 
 /** A folder whose answers the test controls. */

@@ -1,6 +1,7 @@
 /** Answers questions about a folder together, because each answer costs several processes of git. */
-import { limits } from '../../base/limits.ts';
+
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 
 /** Equal questions share the answer of the first one while it is in progress. */
 export function sharing(): <T>(key: string, work: () => Promise<T>) => Promise<T> {

@@ -5,8 +5,8 @@
 import type { Dirent } from 'node:fs';
 import { opendir, readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { limits } from '../../base/limits.ts';
 import { type HeldFolder, holdFolder } from '../confinement/held-folder.ts';
+import { limits } from '../limits.ts';
 
 /** Files that git reads as a whole. */
 const SHORT = ['HEAD', 'commondir', 'gitdir', 'locked', 'update-refs', 'head-name', 'onto', 'orig-head'];

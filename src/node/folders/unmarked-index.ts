@@ -6,8 +6,8 @@ import { constants } from 'node:fs';
 import { mkdtemp, open, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { limits } from '../../base/limits.ts';
 import { invalid } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import { fields } from './diff-records.ts';
 import { type Git, gitRefused } from './git.ts';
 

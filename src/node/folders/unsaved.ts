@@ -1,7 +1,7 @@
 /** Finds work in a worktree that exists nowhere else: changes, untracked files, work in submodules, commits. */
 import { lstat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import type { Git, GitPlace } from './git.ts';
 import { commitOrNull } from './repository.ts';
 import { indexMarks, withUnmarkedIndex } from './unmarked-index.ts';

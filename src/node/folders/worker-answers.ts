@@ -1,8 +1,9 @@
 /** The formats of a folder worker's answers. An agent could have forged them, so they are checked before they are used. */
 import { z } from 'zod';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { changeStatuses } from '../../core/node.ts';
 import { problemKinds } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { JobAnswer, JobName } from './jobs.ts';
 
 const text = z.string();
@@ -19,7 +20,7 @@ const changedFile = z.object({
 const path = z
   .string()
   .startsWith('/')
-  .max(limits.path_bytes_max)
+  .max(sharedLimits.path_bytes_max)
   .refine((value) => !/[\x00-\x1f\x7f]/.test(value) && !value.split('/').includes('..'));
 const commit = z.string().regex(/^[0-9a-f]{40,64}$/);
 
@@ -29,16 +30,16 @@ export const answerSchemas: { [Name in JobName]: z.ZodType<JobAnswer<Name>> } = 
     branch: optional,
     base: optional,
     head: optional,
-    files: z.array(changedFile).max(limits.changed_files_max),
+    files: z.array(changedFile).max(sharedLimits.changed_files_max),
     truncated: z.boolean(),
   }),
   change: changedFile.extend({ diff: text, truncated: z.boolean() }),
-  patch: z.base64().max(Math.ceil(limits.patch_bytes_max / 3) * 4),
+  patch: z.base64().max(Math.ceil(sharedLimits.patch_bytes_max / 3) * 4),
   files: z
     .array(
       z.object({
         git: z.boolean(),
-        paths: z.array(text).max(limits.found_files_max),
+        paths: z.array(text).max(sharedLimits.found_files_max),
         truncated: z.boolean(),
       }),
     )

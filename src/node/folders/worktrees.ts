@@ -5,11 +5,11 @@
  */
 import { lstat, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
-import { limits } from '../../base/limits.ts';
 import type { Worktree, WorktreeRequest } from '../../core/node.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import { holdFolder } from '../confinement/held-folder.ts';
 import type { RunAs } from '../confinement/run-as.ts';
+import { limits } from '../limits.ts';
 import { mustBeEmpty } from './jobs.ts';
 import {
   isInside,

@@ -7,8 +7,8 @@ import { writeFileSync } from 'node:fs';
 import { mkdir, readdir, readFile, rmdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { hasProc, isAlive, readStat } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 
 const PREFIX = 'svc-';
 /** The name for a folder worker: pid and start time of its service, and a random part. */

@@ -4,7 +4,7 @@
  * of a fork grows with the memory of the process that forks.
  */
 import { spawn } from 'node:child_process';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 export interface ExecOptions {
   cwd: string;

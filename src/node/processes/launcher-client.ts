@@ -6,9 +6,9 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { limits } from '../../base/limits.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import { type LauncherAnswer, type LauncherTask, lineOf } from './launcher-wire.ts';
 import type { TreeAnswer, TreeRequest } from './process-tree.ts';

@@ -1,10 +1,11 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { ProgramQuestion } from '../../core/node.ts';
 import { type TemporaryFolder, temporaryFolder } from '../../testing/repository.ts';
 import { findUser, type RunAs } from '../confinement/run-as.ts';
+import { limits } from '../limits.ts';
 import { directExec, type Exec } from './exec.ts';
 import { probe } from './program-probe.ts';
 
@@ -68,7 +69,7 @@ test('a version is one short line of plain text, and may come from another progr
     ask('adapter', { version_argv: ['missing', '-v'] }),
   ]);
   expect(loud?.version).toMatch(/^v9+$/);
-  expect(loud?.version).toHaveLength(limits.probe_version_chars_max);
+  expect(loud?.version).toHaveLength(sharedLimits.probe_version_chars_max);
   expect(adapter?.version).toBe(loud?.version);
 });
 

@@ -6,11 +6,12 @@
 import { access, constants, stat } from 'node:fs/promises';
 import { isAbsolute, join } from 'node:path';
 import { stripVTControlCharacters } from 'node:util';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { ProgramFinding, ProgramQuestion } from '../../core/node.ts';
 import { invalid, Problem } from '../../core/problem.ts';
 import { asUser, type RunAs } from '../confinement/run-as.ts';
 import { seccompFilter } from '../confinement/seccomp-filter.ts';
+import { limits } from '../limits.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
 import { systemTool } from './tools.ts';
 
@@ -111,7 +112,7 @@ async function versionOf(
   if (result?.code !== 0 || result.timed_out) return null;
   const lines = stripVTControlCharacters(result.stdout.toString()).split('\n');
   const line = lines.map((text) => text.trim()).find((text) => text !== '');
-  return line?.slice(0, limits.probe_version_chars_max) ?? null;
+  return line?.slice(0, sharedLimits.probe_version_chars_max) ?? null;
 }
 
 /** Null if the program could not be started. Rethrows a Problem, such as that of a node that closes. */

@@ -5,8 +5,9 @@
 import { readFile, statfs } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { isAlive } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { GUARD } from './shell-scripts.ts';
@@ -24,8 +25,8 @@ export interface DiskLimits {
 }
 
 export const diskDefaults: DiskLimits = {
-  no_start_bytes: limits.disk_no_start_bytes,
-  no_start_share: limits.disk_no_start_share,
+  no_start_bytes: sharedLimits.disk_no_start_bytes,
+  no_start_share: sharedLimits.disk_no_start_share,
   pause_bytes: limits.disk_pause_bytes,
   pause_share: limits.disk_pause_share,
   guard_far_s: limits.guard_far_s,

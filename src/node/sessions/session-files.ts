@@ -6,11 +6,11 @@
 import { constants, statSync } from 'node:fs';
 import { appendFile, mkdir, open, rename, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { limits } from '../../base/limits.ts';
 import type { ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
 import type { SessionFact, SessionView } from '../../core/node.ts';
 import type { Launch, StreamSizes } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import { SESSION_VERSION } from './shell-scripts.ts';
 
 export const SESSION_ID = /^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$/;

@@ -4,10 +4,10 @@
  * `shell-scripts.ts` describes what each helper does.
  */
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { isAlive, isStopped, type ProcessRef, readStat } from '../../base/proc.ts';
 import { type StreamName, streamNames } from '../../core/event.ts';
 import type { WarningCode } from '../../core/node.ts';
+import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type HandleFile, type SessionFiles, spoolNames } from './session-files.ts';

@@ -3,10 +3,10 @@
  * names. This file lists the tree and ends it; `session-helpers.ts` replaces helpers that were killed.
  */
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import { problems } from '../../core/problem.ts';
 import type { Cleanup } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import { isCgroupOf, isPopulated, removeCgroup } from '../processes/cgroup.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Terminated, TreeAnswer, TreeMember, TreeRequest } from '../processes/process-tree.ts';

@@ -17,13 +17,13 @@ import { type FSWatcher, watch } from 'node:fs';
 import { sleep } from '../../base/async.ts';
 import type { Clock } from '../../base/clock.ts';
 import { failpoint } from '../../base/failpoint.ts';
-import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { isAlive, type ProcessRef } from '../../base/proc.ts';
 import type { StreamName } from '../../core/event.ts';
 import type { SessionEnd, SessionFact, SessionView, StopReport, WarningCode } from '../../core/node.ts';
 import { problems } from '../../core/problem.ts';
 import { type Cleanup, type Exit, type Leftover, START_INTERRUPTED } from '../../core/session.ts';
+import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { explainExit, failed } from './exit-status.ts';
@@ -452,9 +452,9 @@ export class LocalSession {
 
   // --- facts -----------------------------------------------------------------------------------------------------
 
-  /** Records a warning, up to `limits.session_troubles_max` of them; does nothing on an ended session. */
+  /** Records a warning, up to `limits.session_warnings_max` of them; does nothing on an ended session. */
   async warn(code: WarningCode, error: string, details: Record<string, unknown>): Promise<void> {
-    if (this.end || this.facts.length > limits.session_troubles_max) return;
+    if (this.end || this.facts.length > limits.session_warnings_max) return;
     await this.#record({ kind: 'trouble', code, error, details });
   }
 

@@ -1,10 +1,11 @@
 /** Reads spools by offset, keeps a limited number of them open, and frees committed disk space by punching holes. */
 import { constants, fstatSync, readSync } from 'node:fs';
 import { type FileHandle, open, readFile, writeFile } from 'node:fs/promises';
-import { KIB, limits, MIB } from '../../base/limits.ts';
+import { KIB, MIB } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import type { StreamName } from '../../core/event.ts';
 import { problems } from '../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { Launcher } from '../processes/launcher-client.ts';
 import type { Tools } from '../processes/tools.ts';
 import { type SessionFiles, spoolNames } from './session-files.ts';

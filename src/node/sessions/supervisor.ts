@@ -4,9 +4,9 @@
  */
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
-import { limits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { hasProc } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 import type { LocalNodeOptions } from '../options.ts';
 import type { Disk } from './disk.ts';
 import type { LocalSession } from './session.ts';

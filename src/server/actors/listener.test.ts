@@ -5,13 +5,14 @@ import tls from 'node:tls';
 import { createClient } from '@connectrpc/connect';
 import pino from 'pino';
 import { expect, onTestFinished, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import { silentLog } from '../../base/log.ts';
 import { invalid, Problem, problemKinds, problems } from '../../core/problem.ts';
 import { type Connection, openConnection } from '../../link/plane/connection.ts';
 import { ActorService } from '../../link/proto/actor_pb.ts';
 import { makeCa, makeKey, makeLeaf } from '../../link/trust/pki.ts';
 import { toProblem } from '../../link/wire.ts';
+import { limits } from './limits.ts';
 import { type ActorListener, type ActorListenerOptions, openActorListener } from './listener.ts';
 
 async function openTestListener(more: Partial<ActorListenerOptions> = {}): Promise<ActorListener> {
@@ -61,7 +62,7 @@ test('passes on a call with its token and caller address, and returns the answer
 test('rejects a call without a bearer token before handling it', async () => {
   let calls = 0;
   const connection = await dial(await openTestListener({ call: async () => calls++ }));
-  const long = `Bearer ${'x'.repeat(limits.link_token_chars_max + 1)}`;
+  const long = `Bearer ${'x'.repeat(sharedLimits.link_token_chars_max + 1)}`;
   for (const authorization of [null, '', 'Bearer', 'Bearer ', 'Basic x', 'Bearer a b', long])
     expect(await ask(connection, { authorization })).toBe('unauthenticated: unauthorized');
   expect(calls).toBe(0);
@@ -101,7 +102,7 @@ test('limits concurrent calls, and frees a slot when a call is answered', async 
   const callers = [];
   while (callers.length < limits.actor_calls_max) {
     const connection = await dial(listener);
-    for (let i = 0; i < limits.actor_streams_max; i++) callers.push(ask(connection));
+    for (let i = 0; i < sharedLimits.actor_streams_max; i++) callers.push(ask(connection));
   }
   while (held.length < limits.actor_calls_max) await new Promise((resolve) => setTimeout(resolve, 10));
   const late = await dial(listener);
@@ -127,7 +128,7 @@ test('reserves slots for calls that do not wait for mail', async () => {
   const receivers = [];
   while (receivers.length < limits.actor_receives_max) {
     const connection = await dial(listener);
-    for (let i = 0; i < limits.actor_streams_max; i++) receivers.push(ask(connection, receive));
+    for (let i = 0; i < sharedLimits.actor_streams_max; i++) receivers.push(ask(connection, receive));
   }
   while (held.length < limits.actor_receives_max) await new Promise((resolve) => setTimeout(resolve, 10));
   const another = await dial(listener);

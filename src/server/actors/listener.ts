@@ -9,8 +9,9 @@ import http2 from 'node:http2';
 import type { AddressInfo, Socket } from 'node:net';
 import { createContextValues } from '@connectrpc/connect';
 import { connectNodeAdapter } from '@connectrpc/connect-node';
-import { KIB, limits } from '../../base/limits.ts';
+import { KIB, limits as sharedLimits } from '../../base/limits.ts';
 import { GRPC_ALONE } from '../../link/wire.ts';
+import { limits } from './limits.ts';
 import { type ActorSurface, actorRoutes, callerAddress, isOperator } from './service.ts';
 
 interface Certificate {
@@ -51,23 +52,23 @@ export async function openActorListener(options: ActorListenerOptions): Promise<
         .set(isOperator, peer !== undefined && options.isOperator?.(peer) === true);
     },
   });
-  const settings = { maxConcurrentStreams: limits.actor_streams_max };
+  const settings = { maxConcurrentStreams: sharedLimits.actor_streams_max };
   const tls = {
     minVersion: 'TLSv1.3',
-    handshakeTimeout: limits.link_connect_ms,
+    handshakeTimeout: sharedLimits.link_connect_ms,
     // Agents have no certificate and are not rejected for that.
     ...(options.isOperator && { requestCert: true, rejectUnauthorized: false }),
   } as const;
   const secure = certificate && http2.createSecureServer({ ...certificate, ...tls, settings }, adapter);
   const server = secure ?? http2.createServer({ settings }, adapter);
-  server.maxConnections = limits.actor_connections_max;
+  server.maxConnections = sharedLimits.actor_connections_max;
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => {
     sockets.add(socket);
     socket.once('close', () => sockets.delete(socket));
   });
   server.on('session', (session: http2.ServerHttp2Session) => {
-    session.setTimeout(limits.link_idle_ms, () => session.destroy());
+    session.setTimeout(sharedLimits.link_idle_ms, () => session.destroy());
     session.on('error', (error) => log.debug({ err: error }, 'a connection of an actor failed'));
   });
   server.on('sessionError', () => {});

@@ -3,12 +3,13 @@
  * up the link. It does not verify tokens; it only limits what it passes.
  */
 import { type ConnectRouter, createContextKey } from '@connectrpc/connect';
-import { limits } from '../../base/limits.ts';
+import { limits as sharedLimits } from '../../base/limits.ts';
 import type { Logger } from '../../base/log.ts';
 import { invalid, Problem, problems } from '../../core/problem.ts';
 import type { ActorMethod } from '../../features/actors/contract.ts';
 import { ActorService } from '../../link/proto/actor_pb.ts';
 import { toConnectError } from '../../link/wire.ts';
+import { limits } from './limits.ts';
 
 /** The address of the caller, if the listener knows it. */
 export const callerAddress = createContextKey<string | null>(null);
@@ -69,7 +70,8 @@ export function actorRoutes({ call, log }: ActorSurface): (router: ConnectRouter
 
 function bearerOf(authorization: string | null): string {
   const token = /^Bearer ([\w.-]+)$/i.exec(authorization ?? '')?.[1];
-  if (token === undefined || token.length > limits.link_token_chars_max) throw problems.actorUnauthorized();
+  if (token === undefined || token.length > sharedLimits.link_token_chars_max)
+    throw problems.actorUnauthorized();
   return token;
 }
 

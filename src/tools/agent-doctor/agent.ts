@@ -20,8 +20,8 @@ import {
 } from '@agentclientprotocol/sdk';
 import { type Acting, nothingObserved, seeCall, seeRequest } from '../../acp/acting.ts';
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { version } from '../../base/version.ts';
+import { limits } from '../limits.ts';
 import { FrameReader, type StdoutFacts } from './frames.ts';
 
 const LAST_WORDS_MS = 200;

@@ -3,9 +3,9 @@
  * processes that it started are gone when it ends, unless it is ended by SIGKILL.
  */
 import { newSecret } from '../../base/ids.ts';
-import { limits } from '../../base/limits.ts';
 import { findPreset } from '../../features/presets/rules/catalog.ts';
 import { type Preset, permissionEnv, permissionSessionModes } from '../../features/presets/rules/preset.ts';
+import { limits } from '../limits.ts';
 import { Examination } from './examination.ts';
 import { noFrames } from './frames.ts';
 import { type AgentName, guessAgent } from './known-agents.ts';

@@ -9,8 +9,8 @@ import {
   PROTOCOL_VERSION,
 } from '@agentclientprotocol/sdk';
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { commandLine } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 import { Agent, type AgentOptions, type Watch } from './agent.ts';
 import {
   judgeCancel,

@@ -3,7 +3,7 @@
  * lines that are not messages, responses to unknown requests, and very long lines.
  */
 import type { AnyMessage } from '@agentclientprotocol/sdk';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 const NEWLINE = 0x0a;
 const SAMPLE_CHARS = 80;

@@ -1,6 +1,6 @@
 /** Converts what was recorded to findings (pure): text for people, facts for programs. */
 import { type InitializeResponse, type NewSessionResponse, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { type Ending, endingText, type Watch } from './agent.ts';
 import type { StdoutFacts } from './frames.ts';
 import type { ModelRequest } from './model/server.ts';

@@ -3,7 +3,6 @@
  * the process group of an agent that it started. They are ended by pid, and each is checked again before its signal.
  */
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import {
   hasProc,
   isAlive,
@@ -13,6 +12,7 @@ import {
   readStat,
   readVariable,
 } from '../../base/proc.ts';
+import { limits } from '../limits.ts';
 
 export const COOKIE = 'SVC_DOCTOR_ID';
 

@@ -7,10 +7,10 @@ import { execFile } from 'node:child_process';
 import type { ToolCall } from '@agentclientprotocol/sdk';
 import { z } from 'zod';
 import { sleep } from '../../base/async.ts';
-import { limits } from '../../base/limits.ts';
 import { showArgv } from '../../core/command.ts';
 import { problems } from '../../core/problem.ts';
 import { stepStatuses } from '../../features/runs/rules/run.ts';
+import { limits } from '../limits.ts';
 import { type TurnOutput, text } from './turn-output.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;

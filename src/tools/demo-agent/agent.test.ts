@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { methods, type SessionUpdate, type SetSessionConfigOptionRequest } from '@agentclientprotocol/sdk';
 import { afterEach, beforeEach, describe, expect, test } from 'vitest';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { choose, Driven, type DriveOptions } from './testing.ts';
 
 let dir: string;

@@ -5,7 +5,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 export const NOTE = 'svc-demo.md';
 

@@ -5,7 +5,7 @@ import type {
   SessionConfigOption,
   SessionMode,
 } from '@agentclientprotocol/sdk';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 
 export const modeIds = ['ask', 'auto', 'plan'] as const;
 export type ModeId = (typeof modeIds)[number];

@@ -7,7 +7,7 @@ import { appendFile, mkdir, readdir, readFile, rm, stat } from 'node:fs/promises
 import { join } from 'node:path';
 import type { SessionUpdate } from '@agentclientprotocol/sdk';
 import { z } from 'zod';
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { modeIds, verbosities } from './offers.ts';
 
 const stateSchema = z.object({

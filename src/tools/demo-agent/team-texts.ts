@@ -1,6 +1,6 @@
 /** What the demo agent writes in a team. The sentences are made up, but the actions that they describe are real. */
 
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import type { TeamMail, TeamStep } from './actor.ts';
 import type { Rng } from './rng.ts';
 import { type Ending, quoteOf, report } from './texts.ts';

@@ -2,7 +2,7 @@
  * What the demo agent writes. The sentences depend on the request and the seed, and say that no model is involved.
  * The process, the stream, the question and the file are real.
  */
-import { limits } from '../../base/limits.ts';
+import { limits } from '../limits.ts';
 import { NOTE } from './note.ts';
 import type { Verbosity } from './offers.ts';
 import type { Rng } from './rng.ts';

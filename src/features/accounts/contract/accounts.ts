@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { bounded, id, list, name, pageQuery, password, time, username } from '../../../api/fields.ts';
 import { route } from '../../../api/route.ts';
-import { limits } from '../../../base/limits.ts';
+import { limits as sharedLimits } from '../../../base/limits.ts';
 import { scopes } from '../../../core/grant.ts';
+import { limits } from '../limits.ts';
 import { roles } from '../rules.ts';
 
 export const userRecord = z
@@ -67,7 +68,7 @@ const signIn = z
   })
   .meta({ id: 'SignIn' });
 
-export const secretText = bounded(limits.password_chars_max);
+export const secretText = bounded(sharedLimits.password_chars_max);
 
 export const accountRoutes = {
   join: route({

@@ -12,7 +12,6 @@ import { dirname, join } from 'node:path';
 import { createClient } from '@connectrpc/connect';
 import { z } from 'zod';
 import { systemClock } from '../../../base/clock.ts';
-import { limits } from '../../../base/limits.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
 import { type LocalOptions, localFlags } from '../../../cli/options.ts';
@@ -22,6 +21,7 @@ import { type Connection, openConnection } from '../../../link/plane/connection.
 import { ActorService } from '../../../link/proto/actor_pb.ts';
 import { toProblem } from '../../../link/wire.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../contract.ts';
+import { limits } from '../limits.ts';
 
 interface Call<M extends ActorMethod> {
   method: M;

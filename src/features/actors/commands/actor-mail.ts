@@ -1,7 +1,7 @@
 /** `svc actor inbox|receive|ack|send`: the mailbox. */
 import { sleep } from '../../../base/async.ts';
-import { limits } from '../../../base/limits.ts';
 import { collectNumbers, timeLimit, wholeNumber } from '../../../cli/options.ts';
+import { limits } from '../limits.ts';
 import { type ActorOptions, type ActorSurface, isPassing, readJson } from './actor-surface.ts';
 
 interface InboxOptions extends ActorOptions {

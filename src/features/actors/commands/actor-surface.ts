@@ -1,13 +1,13 @@
 /** What the commands of `svc actor` share: the options for actor and run, the call, and the output. */
 import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
-import { limits } from '../../../base/limits.ts';
 import type { Context } from '../../../cli/context.ts';
 import { failed, usage } from '../../../cli/failure.ts';
 import { type LocalOptions, leaf, withLocal } from '../../../cli/options.ts';
 import { printJson } from '../../../cli/output.ts';
 import { Problem } from '../../../core/problem.ts';
 import type { ActorMethod, ActorParams, ActorResult } from '../contract.ts';
+import { limits } from '../limits.ts';
 
 export interface ActorOptions extends LocalOptions {
   actorId?: string;

@@ -1,6 +1,5 @@
 /** Input, sessions, output, search, changes and diffs of agents. */
 import type { Command } from 'commander';
-import { limits } from '../../../base/limits.ts';
 import { type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { failed } from '../../../cli/failure.ts';
@@ -8,6 +7,7 @@ import { remote, wholeNumber } from '../../../cli/options.ts';
 import { colours, jsonText, print, printJson, printRows, say } from '../../../cli/output.ts';
 import { TerminalFilter, visible } from '../../../cli/terminal.ts';
 import type { StreamName } from '../../../core/event.ts';
+import { limits } from '../limits.ts';
 import { checkStream } from './logs.ts';
 
 type Options = ApiOptions & { json?: boolean };

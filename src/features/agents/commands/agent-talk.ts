@@ -2,7 +2,6 @@
 import type { Command } from 'commander';
 import { turnEndOf } from '../../../acp/entries.ts';
 import { anyText, fieldsOf } from '../../../acp/json.ts';
-import { limits } from '../../../base/limits.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, explained, Failure, usage } from '../../../cli/failure.ts';
@@ -12,6 +11,7 @@ import { textOrStdin } from '../../../cli/prompt.ts';
 import { visible } from '../../../cli/terminal.ts';
 import { problems } from '../../../core/problem.ts';
 import { blockLines } from '../../conversations/commands/acp-lines.ts';
+import { limits } from '../limits.ts';
 import { configLines, signInLines, typedOptions } from './agent-config.ts';
 import type { Followed } from './follow.ts';
 import { isEndOf, type WaitOptions, watch } from './wait.ts';

@@ -1,10 +1,11 @@
 /** Follows an agent's log as numbered events. The client keeps the position when the connection breaks. */
-import { limits } from '../../../base/limits.ts';
+
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
 import { say } from '../../../cli/output.ts';
 import type { StreamState } from '../../../client/client.ts';
 import type { EventRecord } from '../../../core/event.ts';
+import { limits } from '../limits.ts';
 
 export interface FollowOptions {
   /** Start after this event; or this many events before the newest; or at the start of the log. */

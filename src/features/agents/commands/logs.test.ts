@@ -3,10 +3,10 @@ import type { ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, expect, test } from 'vitest';
-import { limits } from '../../../base/limits.ts';
 import { agentRecord } from '../../../testing/agent-record.ts';
 import { type RunOptions, run } from '../../../testing/cli.ts';
 import { frame, openStream, output } from '../../../testing/event-stream.ts';
+import { limits } from '../limits.ts';
 
 let home: string;
 let plane: Awaited<ReturnType<typeof openStream>> | null;

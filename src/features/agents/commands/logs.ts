@@ -1,6 +1,5 @@
 /** `svc logs`: shows an agent's output, its conversation, or all events of its log. */
 import type { Command } from 'commander';
-import { limits } from '../../../base/limits.ts';
 import { type AgentRecord, type Api, type ApiOptions, connect, findAgent } from '../../../cli/api.ts';
 import type { Context } from '../../../cli/context.ts';
 import { exitCodes, Failure, usage } from '../../../cli/failure.ts';
@@ -8,6 +7,7 @@ import { LastLines } from '../../../cli/last-lines.ts';
 import { remote, wholeNumber } from '../../../cli/options.ts';
 import { print } from '../../../cli/output.ts';
 import { Show, type ShowOptions } from '../../../cli/show.ts';
+import { limits } from '../limits.ts';
 import { type FollowOptions, follow } from './follow.ts';
 
 interface LogsOptions extends ApiOptions, ShowOptions {

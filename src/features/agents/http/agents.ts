@@ -2,13 +2,14 @@
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { FairQueue } from '../../../base/fair-queue.ts';
-import { limits } from '../../../base/limits.ts';
+import { limits as sharedLimits } from '../../../base/limits.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { problems, withAllowedPaths } from '../../../core/problem.ts';
 import type { Call, Handlers } from '../../../server/call.ts';
 import { asList } from '../../../server/list.ts';
 import type { NodeFolders } from '../../nodes/rules.ts';
 import type { Forgetting } from '../forgetting.ts';
+import { limits } from '../limits.ts';
 import type { Agents } from '../service.ts';
 import type { AgentWaits } from '../waiting.ts';
 
@@ -117,7 +118,7 @@ async function sendPatch(agents: Agents, call: Call<'getChanges'>, send_ms: numb
 }
 
 function* pieces(bytes: Uint8Array): Generator<Uint8Array> {
-  const size = limits.patch_piece_bytes;
+  const size = sharedLimits.patch_piece_bytes;
   for (let at = 0; at < bytes.length; at += size) yield bytes.subarray(at, at + size);
 }
 

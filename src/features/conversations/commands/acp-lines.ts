@@ -15,10 +15,10 @@ import {
   readToolCall,
   type ToolCall,
 } from '../../../acp/tool-calls.ts';
-import { limits } from '../../../base/limits.ts';
 import { pad } from '../../../cli/output.ts';
 import { visible, visibleLines } from '../../../cli/terminal.ts';
 import { optionFor } from '../../reviews/rules.ts';
+import { limits } from '../limits.ts';
 
 export type Look = Parameters<typeof styleText>[0];
 

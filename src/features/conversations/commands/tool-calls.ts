@@ -8,9 +8,9 @@ import type { ReceivedEntry } from '../../../acp/entries.ts';
 import type { Fields } from '../../../acp/json.ts';
 import { type OfferedOption, readOutcome, type ToolCall } from '../../../acp/tool-calls.ts';
 import type { Update } from '../../../acp/updates.ts';
-import { limits } from '../../../base/limits.ts';
 import type { Page } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
+import { limits } from '../limits.ts';
 import {
   answerCommands,
   callTitle,

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { limits } from '../../../base/limits.ts';
 import type { EventRecord } from '../../../core/event.ts';
+import { limits } from '../limits.ts';
 import { Transcript, type TranscriptOptions } from './transcript.ts';
 
 type Fields = Record<string, unknown>;

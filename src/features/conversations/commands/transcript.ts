@@ -10,11 +10,11 @@ import {
 import { anyText, type Fields, isRecord } from '../../../acp/json.ts';
 import type { AgentMethod } from '../../../acp/methods.ts';
 import type { Update, Voice } from '../../../acp/updates.ts';
-import { limits } from '../../../base/limits.ts';
 import { Page } from '../../../cli/page.ts';
 import { visible } from '../../../cli/terminal.ts';
 import type { EventRecord } from '../../../core/event.ts';
 import { InputRequests } from '../../elicitations/commands/input-requests.ts';
+import { limits } from '../limits.ts';
 import { blockLabel, blockLines, joined, type Line, planLines } from './acp-lines.ts';
 import { type By, SubagentLines } from './subagent-lines.ts';
 import { keep, named, ToolCalls } from './tool-calls.ts';

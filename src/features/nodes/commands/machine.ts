@@ -5,7 +5,6 @@ import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { closest, distance } from 'fastest-levenshtein';
 import { sleep } from '../../../base/async.ts';
-import { limits } from '../../../base/limits.ts';
 import { type Api, type ApiOptions, connect, findAgent, localUrl, planeUrl } from '../../../cli/api.ts';
 import type { Context, PlaneHolder } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
@@ -16,6 +15,7 @@ import { visible } from '../../../cli/terminal.ts';
 import { parseAddress } from '../../../core/config.ts';
 import { NODE_LISTEN } from '../../../core/node-toml.ts';
 import { Problem } from '../../../core/problem.ts';
+import { limits } from '../limits.ts';
 import { init, nodeConfig } from './init.ts';
 
 type Options = LocalOptions & { json?: boolean };

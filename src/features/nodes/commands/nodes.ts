@@ -2,7 +2,6 @@
 import { styleText } from 'node:util';
 import type { Command } from 'commander';
 import { sleep } from '../../../base/async.ts';
-import { limits } from '../../../base/limits.ts';
 import { type Api, type ApiOptions, connect } from '../../../cli/api.ts';
 import type { Context, Io } from '../../../cli/context.ts';
 import { exitCodes, Failure, failed, usage } from '../../../cli/failure.ts';
@@ -11,6 +10,7 @@ import { colours, print, printJson, printRecord, printRows, say } from '../../..
 import { visible } from '../../../cli/terminal.ts';
 import { Problem } from '../../../core/problem.ts';
 import { leftBehindLines } from '../../agents/commands/left-behind.ts';
+import { limits } from '../limits.ts';
 import type { HealthReport, NodeRecord } from '../rules.ts';
 
 interface Options extends ApiOptions {

@@ -1,5 +1,5 @@
 /** Shows a run without a table: a line per change on stdout, or events as JSON; what needs an answer goes to stderr. */
-import { limits } from '../../../base/limits.ts';
+
 import type { Api } from '../../../cli/api.ts';
 import type { Io } from '../../../cli/context.ts';
 import { colours, jsonText, print, say } from '../../../cli/output.ts';
@@ -8,6 +8,7 @@ import type { Frame } from '../../../client/client.ts';
 import { reportLink } from '../../agents/commands/follow.ts';
 import { type Line, paint } from '../../conversations/commands/acp-lines.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
+import { limits } from '../limits.ts';
 import type { Run, Step } from '../rules/run.ts';
 import { reviewSummary } from './run-board.ts';
 import { type Question, questionsOf } from './run-lines.ts';

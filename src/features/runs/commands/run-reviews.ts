@@ -1,8 +1,8 @@
 /** Watches for pending reviews of a run's agents. */
 import { sleep } from '../../../base/async.ts';
-import { limits } from '../../../base/limits.ts';
 import type { Api } from '../../../cli/api.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
+import { limits } from '../limits.ts';
 
 /** Polls until the signal aborts, and calls `onChange` when the pending reviews change. */
 export async function watchReviews(

@@ -1,10 +1,11 @@
 /** Shows a run on a terminal: draws its board in place, after each change and every second. */
-import { limits } from '../../../base/limits.ts';
+
 import type { Io } from '../../../cli/context.ts';
 import { LiveRegion } from '../../../cli/live-region.ts';
 import { colours } from '../../../cli/output.ts';
 import type { Frame } from '../../../client/client.ts';
 import type { ReviewRecord } from '../../reviews/commands/review-lines.ts';
+import { limits } from '../limits.ts';
 import { isRunOver, type Run, type Step } from '../rules/run.ts';
 import { boardLines } from './run-board.ts';
 import { RunState, type RunView } from './run-state.ts';

@@ -1,8 +1,8 @@
 /** The graph of a run, read from and written to its tables. The state machine in `rules.ts` works on it. */
 import { sql } from 'kysely';
-import { limits } from '../../../base/limits.ts';
 import { built } from '../../../store/built.ts';
 import type { Tx } from '../../../store/store.ts';
+import { limits } from '../limits.ts';
 import type { RunGraph, RunState, StepState } from '../rules/graph.ts';
 import { isRunOver, isStepOver, type StepStatus } from '../rules/run.ts';
 import { type RunRow, specOf, updateRun } from './runs.ts';

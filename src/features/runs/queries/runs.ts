@@ -1,12 +1,12 @@
 /** Queries about runs. A run has a row for its state, and one for its spec, which never changes. */
 import type { Insertable, Selectable, Updateable } from 'kysely';
 import { rfc3339, rfc3339OrNull } from '../../../base/clock.ts';
-import { limits } from '../../../base/limits.ts';
 import { built } from '../../../store/built.ts';
 import type { Reader, Tx } from '../../../store/store.ts';
 import type { Tables } from '../../../store/tables.ts';
 import { shownSpec } from '../../teams/rules/env.ts';
 import type { TeamSpec } from '../../teams/rules/team.ts';
+import { limits } from '../limits.ts';
 import type { Run } from '../rules/run.ts';
 
 export type RunRow = Selectable<Tables['runs']> & { spec: string; team_id: string; task_id: string };

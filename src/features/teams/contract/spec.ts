@@ -6,18 +6,19 @@
 import { z } from 'zod';
 import { bounded, name, nodeId } from '../../../api/fields.ts';
 import { validate } from '../../../api/validate.ts';
-import { limits } from '../../../base/limits.ts';
+import { limits as sharedLimits } from '../../../base/limits.ts';
 import { MAIN_NODE } from '../../../core/node.ts';
 import { problems } from '../../../core/problem.ts';
 import { argv, command, env, envKey } from '../../agents/contract.ts';
 import { type Protocol, permissionModes, protocols, worktreeModes } from '../../agents/rules.ts';
 import { findPreset } from '../../presets/rules/catalog.ts';
 import { reviewRoutes } from '../../reviews/rules.ts';
+import { limits } from '../limits.ts';
 import { MEMBER_ID, specFault, withoutRepeats } from '../rules/spec.ts';
 import { type AskedSpec, defaultMember, stepConditions } from '../rules/team.ts';
 
-const text = bounded(limits.team_text_chars_max);
-const path = bounded(limits.path_chars_max).nullable().default(null);
+const text = bounded(sharedLimits.team_text_chars_max);
+const path = bounded(sharedLimits.path_chars_max).nullable().default(null);
 
 function integer(min: number, max: number) {
   const error = `must be an integer from ${min} to ${max}`;
@@ -55,7 +56,7 @@ export const stepFields = {
   when: z.enum(stepConditions).default('on_success').meta({
     description: '`always`: starts once everything it depends on is over, whatever the outcome.',
   }),
-  prompt: bounded(limits.prompt_chars_max).default('').meta({
+  prompt: bounded(sharedLimits.prompt_chars_max).default('').meta({
     description: 'The work for its member; sent as a prompt to an agent that speaks ACP.',
   }),
   input: anyJson.default(null),
@@ -70,7 +71,7 @@ const memberAgent = z
   .object({
     command: command.nullable().default(null),
     argv: argv.nullable().default(null),
-    preset: bounded(limits.preset_id_chars_max)
+    preset: bounded(sharedLimits.preset_id_chars_max)
       .refine((id) => findPreset(id) !== null, { error: 'must be a known preset' })
       .nullable()
       .default(null),
@@ -86,7 +87,7 @@ const memberAgent = z
     env: env.default({}).meta({ description: 'Values are never returned; records name them in `env_keys`.' }),
     env_keys: z
       .array(envKey)
-      .max(limits.env_items_max, { error: `must have at most ${limits.env_items_max} entries` })
+      .max(sharedLimits.env_items_max, { error: `must have at most ${sharedLimits.env_items_max} entries` })
       .optional()
       .meta({ description: 'Variables of the current definition that keep their value.' }),
     restart_policy: z
@@ -140,7 +141,9 @@ export const teamSpec = z
       leader_member_id: z.string().nullable().default(null),
       steps: z
         .array(step, { error: 'must be an array' })
-        .max(limits.team_steps_max, { error: `must have at most ${limits.team_steps_max} entries` })
+        .max(sharedLimits.team_steps_max, {
+          error: `must have at most ${sharedLimits.team_steps_max} entries`,
+        })
         .default([]),
       review_route: z.enum(reviewRoutes).default('human'),
       max_rounds: integer(1, limits.team_rounds_max).default(20).meta({

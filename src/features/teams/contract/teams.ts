@@ -2,8 +2,9 @@
 import { z } from 'zod';
 import { bounded, id, list, name, pageQuery, time, username } from '../../../api/fields.ts';
 import { route } from '../../../api/route.ts';
-import { limits } from '../../../base/limits.ts';
+import { limits as sharedLimits } from '../../../base/limits.ts';
 import { problems } from '../../../core/problem.ts';
+import { limits } from '../limits.ts';
 import type { ShownSpec } from '../rules/team.ts';
 import { teamSpec } from './spec.ts';
 
@@ -30,7 +31,7 @@ const teamName = z
   .string({ error: problems.teamNameRequired().message })
   .refine((text) => text.trim() !== '', { error: problems.teamNameRequired().message })
   .pipe(name);
-const description = bounded(limits.team_text_chars_max);
+const description = bounded(sharedLimits.team_text_chars_max);
 const humans = z
   .array(username)
   .max(limits.team_humans_max, { error: `must have at most ${limits.team_humans_max} entries` })

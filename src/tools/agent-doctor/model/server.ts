@@ -6,7 +6,7 @@ import { once } from 'node:events';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { z } from 'zod';
-import { limits } from '../../../base/limits.ts';
+import { limits } from '../../limits.ts';
 import { SCRIPTED_MODEL } from './agent-settings.ts';
 import { anthropic } from './anthropic.ts';
 import type { Answer, Conversation } from './conversation.ts';

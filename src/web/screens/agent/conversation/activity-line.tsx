@@ -1,6 +1,7 @@
 /** What the agent is doing now. It is below the scrolling part, so that nothing moves when it changes. */
-import type { AgentRecord } from '../../../api/queries.ts';
+
 import type { View } from '../../../../acp/transcript/transcript.ts';
+import type { AgentRecord } from '../../../api/queries.ts';
 import { needsYou } from '../../../ui/status.tsx';
 import { Ago } from '../../../ui/time.tsx';
 import { programOf } from '../../agents/order.ts';

@@ -68,7 +68,13 @@ describe('an event in one line', () => {
       'unknown session s1 · Hi',
     ],
     ['a question', wants('rev_1', { title: 'Run it' }), 'session/request_permission', 'from_agent', 'Run it'],
-    ['a response', answers({ result: { stopReason: 'end_turn' } }), 'response to ?', 'from_agent', 'end_turn'],
+    [
+      'a response',
+      answers({ result: { stopReason: 'end_turn' } }),
+      'response to ?',
+      'from_agent',
+      'end_turn',
+    ],
   ])('%s', (_, fields, what, direction, text) => {
     expect(summaryOf(numbered([fields])[0]!)).toEqual({ what, direction, text });
   });

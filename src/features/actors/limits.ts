@@ -1,0 +1,21 @@
+/** Limits of the feature `actors`. Names end with their unit. */
+import { KIB, MIB } from '../../base/limits.ts';
+
+export const limits = {
+  /** Result of a call. */
+  actor_result_bytes_max: 3 * MIB,
+  /** Time for a call of `svc actor`. */
+  actor_wait_ms: 15_000,
+  /** Dependencies of a step that a call can name. */
+  actor_needs_max: 2_048,
+  /** Longest error text of a call. */
+  actor_error_chars_max: 64 * KIB,
+  /** Messages that `inbox` returns. */
+  actor_inbox_items_max: 40,
+  /** How long one call of `receive` waits on the plane. */
+  actor_receive_ms: 5_000,
+  /** Attempts of a call. */
+  actor_tries: 3,
+  /** Wait between attempts. */
+  actor_retry_ms: 500,
+} as const;

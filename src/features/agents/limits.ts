@@ -1,0 +1,58 @@
+/** Limits of the feature `agents`. Names end with their unit. */
+import { KIB } from '../../base/limits.ts';
+
+export const limits = {
+  /** Agents of the same name that a warning lists. */
+  warned_ids_max: 10,
+  /** Longest command. */
+  command_chars_max: 64 * KIB,
+  /** Arguments of a command. */
+  argv_items_max: 1_024,
+  /** Labels of an agent. */
+  label_items_max: 64,
+  /** Agents in a list without pages. */
+  plain_list_items_max: 1_000,
+  /** How long one request can wait for an agent. */
+  agent_wait_s_max: 60,
+  /** Requests that wait for agents at the same time. */
+  agent_waiters_max: 1_000,
+  /** How long a kept stop waits for the end of the session. */
+  settle_ms: 60_000,
+  /** First wait of the restart policy. */
+  restart_backoff_ms: 10_000,
+  /** Longest wait of the restart policy. */
+  restart_backoff_ms_max: 300_000,
+  /** After this time without output, an agent is shown as quiet. */
+  quiet_after_ms: 600_000,
+  /** Sessions whose secrets are kept in memory. */
+  redactions_cached_max: 1_000,
+  /** Longest time between SIGTERM and SIGKILL. */
+  stop_grace_ms_max: 60_000,
+  /** Interval at which a request checks whether the node is lost. */
+  node_answer_look_ms: 300,
+  /** Agents of an unreachable node that one transaction marks. */
+  stale_agents_per_write: 100,
+  /** Events that `svc logs -n` reads beyond the requested lines. */
+  cli_tail_spare_events: 64,
+  /** Factor by which it reads more if the lines were too few. */
+  cli_tail_growth: 8,
+  /** Events that it reads at most. */
+  cli_tail_events_max: 40_000,
+  /** Longest prompt in a table. */
+  cli_cell_chars: 80,
+  /** Failed connections in a row after which `svc logs` stops. */
+  cli_fruitless_max: 3,
+  /** Text that one request of `svc agents input` sends. */
+  cli_input_chars: 128 * KIB,
+  /** Patches that are sent. Each holds its bytes in memory until its last one is sent. */
+  patches_sent: {
+    running: 6,
+    running_per_owner: 2,
+    running_per_place: 2,
+    waiting: 1_000,
+    waiting_per_owner: 50,
+    waiting_per_place: 50,
+  },
+  /** Time to read a patch. */
+  patch_send_ms: 5 * 60 * 1000,
+} as const;

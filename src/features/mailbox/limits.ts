@@ -1,0 +1,35 @@
+/** Limits of the feature `mailbox`. Names end with their unit. */
+import { KIB } from '../../base/limits.ts';
+
+export const limits = {
+  /** Payload of a message. */
+  mail_payload_bytes_max: 64 * KIB,
+  /** Messages of a run. */
+  mails_per_run_max: 10_000,
+  /** Messages in a chain of answers, so that two agents cannot loop. */
+  mail_hops_max: 32,
+  /** Messages that an inbox returns. */
+  mail_inbox_items: 50,
+  /** Unacknowledged messages that a prompt names. */
+  mail_named_max: 20,
+  /** Part of a payload that a prompt shows. */
+  mail_named_chars: 2_000,
+  /** After this time, a run reports unacknowledged mail. */
+  mail_unacknowledged_ms: 10 * 60 * 1000,
+  /** Wait before mail is offered again to a member that is between two prompts. */
+  mail_look_ms: 1_000,
+  /** How long one request can wait for mail. */
+  mail_wait_s_max: 60,
+  /** Requests that wait for mail at the same time. */
+  mail_waiters_max: 1_000,
+  /** Time triggers of a run. */
+  triggers_per_run_max: 100,
+  /** Shortest interval of a trigger. */
+  trigger_every_s_min: 10,
+  /** Longest interval of a trigger. */
+  trigger_every_s_max: 366 * 24 * 60 * 60,
+  /** Longest cron pattern. */
+  trigger_cron_chars_max: 256,
+  /** Longest name of a time zone. */
+  trigger_zone_chars_max: 64,
+} as const;

@@ -1,0 +1,28 @@
+/** Limits of the feature `nodes`. Names end with their unit. */
+
+export const limits = {
+  /** Interval at which the silence of links is checked. */
+  link_look_ms: 1_000,
+  /** First wait before a link is opened again. */
+  link_retry_ms: 500,
+  /** Longest wait before a link is opened again. */
+  link_retry_ms_max: 10_000,
+  /** Interval at which the certificate of a linked node is checked. */
+  node_care_ms: 60 * 60 * 1000,
+  /** Nine missed heartbeats: the node is shown as unreachable. */
+  node_unreachable_ms: 45_000,
+  /** Lifetime of a bootstrap token. */
+  bootstrap_token_ms: 60 * 60_000,
+  /** A token that ends sooner is replaced before it is shown. */
+  bootstrap_token_spare_ms: 5 * 60_000,
+  /** Time for one step of the connection test. */
+  health_step_ms: 10_000,
+  /** Difference of clocks that the connection test accepts. */
+  clock_skew_ms: 30_000,
+  /** How long `svc nodes register` waits for the connection. */
+  cli_register_wait_ms: 60_000,
+  /** Interval at which it checks. */
+  cli_register_look_ms: 500,
+  /** How long `svc stop` waits for the plane. */
+  cli_stop_wait_ms: 30_000,
+} as const;

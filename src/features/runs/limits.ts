@@ -1,0 +1,35 @@
+/** Limits of the feature `runs`. Names end with their unit. */
+import { KIB, MIB } from '../../base/limits.ts';
+
+export const limits = {
+  /** Shorter lists of dependencies are parsed each time instead of being cached. */
+  step_needs_kept_min: 64,
+  /** Lists of dependencies that are cached. */
+  step_needs_cached_max: 64,
+  /** Steps of members without ACP that a run executes at the same time. */
+  run_plain_steps_max: 16,
+  /** Definitions of runs that are kept in memory. */
+  run_specs_cached_max: 32,
+  /** Input of one step. */
+  step_input_bytes_max: 3 * MIB,
+  /** Outputs up to this size are kept without summing those of the run, which takes time. */
+  step_output_small_bytes: 8 * KIB,
+  /** Outputs of a run together. */
+  run_outputs_bytes_max: 32 * MIB,
+  /** End of stdout that becomes a step's output. */
+  step_stdout_bytes: 64 * KIB,
+  /** Longest error of a step. */
+  step_error_chars_max: 4 * KIB,
+  /** Input that a prompt contains. */
+  step_prompt_input_chars: 64 * KIB,
+  /** Output of one earlier step that a prompt contains. */
+  step_prompt_output_chars: 16 * KIB,
+  /** Outputs of all earlier steps that a prompt contains. */
+  step_prompt_outputs_chars: 256 * KIB,
+  /** Shortest time between two drawings of `svc runs watch`. */
+  cli_redraw_ms: 100,
+  /** Interval at which it updates the times. */
+  cli_tick_ms: 1_000,
+  /** Interval at which it looks for reviews. */
+  cli_review_look_ms: 2_000,
+} as const;

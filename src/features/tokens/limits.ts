@@ -1,0 +1,16 @@
+/** Limits of the feature `tokens`. Names end with their unit. */
+
+export const limits = {
+  /** A sign-in ends after this time without use. */
+  token_idle_ms: 12 * 60 * 60 * 1000,
+  /** A sign-in ends after this time. */
+  token_absolute_ms: 7 * 24 * 60 * 60 * 1000,
+  /** The last use of a token is recorded at most this often. */
+  token_touch_ms: 60_000,
+  /** Tokens that are kept in memory. */
+  tokens_cached_max: 10_000,
+  /** Tokens of one user. */
+  tokens_per_user: 1_000,
+  /** How long an entered password allows sensitive changes. */
+  password_recent_ms: 10 * 60_000,
+} as const;

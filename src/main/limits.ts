@@ -1,0 +1,16 @@
+/** Limits of the module `main`. Names end with their unit. */
+
+export const limits = {
+  /** Interval at which expired records are deleted. */
+  housekeeping_ms: 300_000,
+  /** Time for a shutdown. */
+  plane_stop_ms: 10_000,
+  /** Time of a shutdown in which requests can finish. */
+  requests_finish_ms: 7_000,
+  /** How long a start waits for the lock on the data directory. */
+  lock_wait_ms: 500,
+  /** Interval at which the holder of the lock is looked for. */
+  lock_look_ms: 20,
+  /** Attempts to read the holder of the lock. */
+  lock_looks: 25,
+} as const;

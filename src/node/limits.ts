@@ -1,0 +1,119 @@
+/** Limits of the module `node`. Names end with their unit. */
+import { GIB, KIB, MIB } from '../base/limits.ts';
+
+export const limits = {
+  /** Longest name of a file or folder. */
+  path_segment_bytes_max: 255,
+  /** Longest name of a git reference. */
+  ref_chars_max: 1_024,
+  /** Output on disk that is kept although the plane has committed it. */
+  spool_keep_bytes: 64 * MIB,
+  /** Grace period for processes that remain after the main process. */
+  leftover_grace_ms: 2_000,
+  /** Interval at which a node checks its sessions. */
+  sweep_ms: 250,
+  /** How long the end of a session waits for its last output. */
+  drain_ms: 10_000,
+  /** How long a start waits until the process runs. */
+  start_wait_ms: 2_000,
+  /** How long a stop waits after SIGKILL. */
+  kill_wait_ms: 3_000,
+  /** How long the init process of a sandbox may take to end. */
+  init_end_ms: 3_000,
+  /** Time in which the helper processes of every session are checked once. */
+  helper_check_ms: 5_000,
+  /** Sessions whose helpers are checked in one sweep, at most. */
+  helper_checks_per_sweep: 25,
+  /** Shortest interval between two looks at the process tree. */
+  tree_look_ms: 2_000,
+  /** The launcher ends after this time without work. */
+  launcher_idle_ms: 5_000,
+  /** Attempts to start the launcher. */
+  launcher_tries: 3,
+  /** Time for an answer of the launcher. */
+  launcher_answer_ms: 30_000,
+  /** Largest file in a session folder. */
+  session_file_bytes_max: 4 * MIB,
+  /** Warnings of one session that are recorded. */
+  session_warnings_max: 1_000,
+  /** Disk space is freed in steps of this size. */
+  spool_punch_bytes: 16 * MIB,
+  /** Open spool files. */
+  spools_open_max: 512,
+  /** Sessions that are adopted at the same time. */
+  adopt_parallel: 32,
+  /** Interval of the disk check of output while there is much free space. */
+  guard_far_s: 1,
+  /** Interval of the disk check of output while there is little free space. */
+  guard_near_s: 0.1,
+  /** Below this free space, output is held back. */
+  disk_pause_bytes: 1 * GIB,
+  /** The same as a share of the disk, for small disks. */
+  disk_pause_share: 0.02,
+  /** Disks whose pause threshold is below this size get output in small pieces. */
+  careful_below_bytes: 128 * MIB,
+  /** Size of these pieces. */
+  careful_piece_bytes: 64 * KIB,
+  /** Programs that one probe asks for. */
+  probe_programs_max: 64,
+  /** Variables and files of one program in a probe. */
+  probe_items_max: 32,
+  /** Programs that are asked for their version at the same time. */
+  probe_parallel: 4,
+  /** Time for a program to print its version. */
+  probe_version_ms: 10_000,
+  /** Output of a program that is asked for its version. */
+  probe_output_bytes_max: 4 * KIB,
+  /** How long the output of an ended command is read. */
+  exec_drain_ms: 2_000,
+  /** Jobs that look at folders: changes, patches, files. */
+  folder_views: {
+    running: 6,
+    running_per_owner: 3,
+    running_per_place: 2,
+    waiting: 1_000,
+    waiting_per_owner: 200,
+    waiting_per_place: 64,
+  },
+  /** Jobs that create and remove folders. They wait for no view. */
+  folder_work: {
+    running: 6,
+    running_per_owner: 3,
+    running_per_place: 2,
+    waiting: 5_000,
+    waiting_per_owner: 1_000,
+    waiting_per_place: 1_000,
+  },
+  /** Entries of a git folder that are checked. */
+  git_folder_entries_max: 500,
+  /** Largest file of a git folder that is read. */
+  git_short_file_bytes_max: 1 * MIB,
+  /** Files that are searched for FIFOs and devices. */
+  special_files_entries_max: 50_000,
+  /** Largest sign-in file that is copied into a sandbox. */
+  sign_in_bytes_max: 1 * MIB,
+  /** Time for one job of a folder worker. */
+  folder_job_ms: 15 * 60 * 1000,
+  /** Interval at which a folder worker is checked for having been stopped by a signal. */
+  folder_worker_look_ms: 2_000,
+  /** Answer of a folder worker. */
+  folder_answer_bytes_max: 16 * MIB,
+  /** Time for a git command. */
+  git_timeout_ms: 30_000,
+  /** Time for a git command that only looks something up. */
+  git_lookup_timeout_ms: 10_000,
+  /** After this time, an incomplete worktree is removed. */
+  incomplete_worktree_ms: 60_000,
+  /** Output of a git command. */
+  git_output_bytes_max: 8 * MIB,
+  /** Largest index of a worktree. */
+  git_index_bytes_max: 64 * MIB,
+  /** Diff of one file. */
+  diff_bytes_max: 1 * MIB,
+  /** File searches that one job of a folder worker answers. */
+  found_questions_max: 64,
+  /** Largest new file that a diff shows. */
+  untracked_file_bytes_max: 4 * MIB,
+  /** New files that are counted line by line. */
+  untracked_bytes_max: 64 * MIB,
+} as const;

@@ -1,0 +1,33 @@
+/** Limits of the module `server`. Names end with their unit. */
+import { KIB, MIB } from '../base/limits.ts';
+
+export const limits = {
+  /** Longest list of allowed folders in a header. */
+  allowed_paths_chars_max: 4_096,
+  /** Size of all request headers. */
+  header_bytes_max: 16 * KIB,
+  /** Time to receive the headers. */
+  headers_timeout_ms: 10_000,
+  /** Time to receive a request. */
+  request_timeout_ms: 30_000,
+  /** Interval at which slow connections are looked for. */
+  connections_check_ms: 5_000,
+  /** An idle connection is closed after this time. */
+  keep_alive_ms: 72_000,
+  /** A response that makes no progress for this time is ended. */
+  response_stall_ms: 30_000,
+  /** Bytes of a refused body that are read, so that the client sees the answer. */
+  refused_body_bytes_max: 1 * MIB,
+  /** Time in which they are read. */
+  refused_body_ms: 2_000,
+  /** Callers whose rate is counted. */
+  rate_buckets_max: 10_000,
+  /** A stream whose client reads nothing for this time is closed. */
+  stream_stall_ms: 30_000,
+  /** Interval at which a stream checks its token. */
+  stream_recheck_ms: 10_000,
+  /** Interval at which a shutdown closes idle connections. */
+  drain_look_ms: 50,
+  /** When a shutdown ends open requests. */
+  requests_cut_ms: 8_000,
+} as const;
