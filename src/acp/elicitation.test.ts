@@ -8,8 +8,8 @@ import {
 } from './elicitation.ts';
 import { limits } from './limits.ts';
 
-const asking = { number: 1, id: 1 };
-const ask = (params: unknown) => elicitationRequest('elicitation/create', asking, params)!;
+const request = { number: 1, id: 1 };
+const ask = (params: unknown) => elicitationRequest('elicitation/create', request, params)!;
 const form = (properties: unknown, more: object = {}) =>
   ask({ mode: 'form', message: 'Which?', requestedSchema: { type: 'object', properties, ...more } });
 const fieldsOf = (event: ReturnType<typeof ask>) =>
@@ -55,7 +55,7 @@ test('a form becomes a list of fields in the order of the schema', () => {
   });
   expect(event).toEqual({
     kind: 'input_requested',
-    asking,
+    request,
     elicitation: {
       mode: 'form',
       message: 'Which?',
@@ -152,7 +152,7 @@ test.each<[what: string, event: ReturnType<typeof ask>, reason: RegExp]>([
     /too large/,
   ],
 ])('rejects %s', (_what, event, reason) => {
-  expect(event).toEqual({ kind: 'input_unreadable', asking, reason: expect.stringMatching(reason) });
+  expect(event).toEqual({ kind: 'input_unreadable', request, reason: expect.stringMatching(reason) });
 });
 
 test.each([
@@ -188,7 +188,7 @@ test.each([
 });
 
 test('ignores other methods', () => {
-  expect(elicitationRequest('elicitation/made_up', asking, {})).toBeNull();
+  expect(elicitationRequest('elicitation/made_up', request, {})).toBeNull();
   expect(elicitationCompletion('elicitation/complete', { elicitationId: 'e1' })).toEqual([
     { kind: 'input_completed', acp_id: 'e1' },
   ]);

@@ -56,22 +56,22 @@ export interface Elicitation {
 }
 
 export type ElicitationEvent =
-  | { kind: 'input_requested'; asking: ReceivedRequest; elicitation: Elicitation }
-  | { kind: 'input_unreadable'; asking: ReceivedRequest; reason: string }
+  | { kind: 'input_requested'; request: ReceivedRequest; elicitation: Elicitation }
+  | { kind: 'input_unreadable'; request: ReceivedRequest; reason: string }
   | { kind: 'input_completed'; acp_id: string };
 
 /** Parses a request; null for any other method. */
 export function elicitationRequest(
   method: string,
-  asking: ReceivedRequest,
+  request: ReceivedRequest,
   params: unknown,
 ): ElicitationEvent | null {
   if (method !== CLIENT_METHODS.elicitation_create) return null;
   try {
-    return { kind: 'input_requested', asking, elicitation: readElicitation(params) };
+    return { kind: 'input_requested', request, elicitation: readElicitation(params) };
   } catch (error) {
     if (!(error instanceof Unreadable)) throw error;
-    return { kind: 'input_unreadable', asking, reason: error.message };
+    return { kind: 'input_unreadable', request, reason: error.message };
   }
 }
 

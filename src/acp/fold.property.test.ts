@@ -59,8 +59,8 @@ test('updates of other sessions and of sub-agents do not change the state of the
     subagents: [{ ...announced, status: 'running', stop_reason: null }],
   };
   fc.assert(
-    fc.property(anyUpdate, foreign, (told, { sessionId, mark }) => {
-      const update = mark === undefined ? told : { ...told, _meta: mark };
+    fc.property(anyUpdate, foreign, (reported, { sessionId, mark }) => {
+      const update = mark === undefined ? reported : { ...reported, _meta: mark };
       const params = { sessionId, update };
       const folded = foldFrame(state, 'from_agent', {
         kind: 'notification',

@@ -59,7 +59,7 @@ const signIn = { code: AUTH_REQUIRED, message: 'sign in' };
 const begun = () => new Talk().ask(AGENT_METHODS.initialize).answers(hello);
 const ready = () => begun().ask(AGENT_METHODS.session_new).answers({ sessionId: 's' });
 const prompted = () => ready().ask(AGENT_METHODS.session_prompt, {}, 'prm_1');
-const asking = (talk: Talk, id: RequestId = 1) =>
+const askPermission = (talk: Talk, id: RequestId = 1) =>
   talk.asks(CLIENT_METHODS.session_request_permission, { options: [] }, id);
 
 test("initialize reports the agent's name and capabilities", () => {
@@ -209,45 +209,47 @@ test('a response without a request changes nothing', () => {
 });
 
 test('requests of the agent are numbered, whatever their ids', () => {
-  const talk = asking(asking(prompted()));
+  const talk = askPermission(askPermission(prompted()));
   expect(talk.state).toMatchObject({
-    asking_count: 2,
-    asking: [
+    received_count: 2,
+    received: [
       { number: 1, id: 1 },
       { number: 2, id: 1 },
     ],
   });
   expect(talk.events).toMatchObject([
-    { kind: 'permission_requested', asking: { number: 2 }, permission: { options: [] } },
+    { kind: 'permission_requested', request: { number: 2 }, permission: { options: [] } },
   ]);
-  expect(talk.respond().state.asking).toMatchObject([{ number: 2 }]);
-  expect(talk.respond('1').state.asking).toHaveLength(1);
-  expect(talk.respond().respond().state.asking).toEqual([]);
+  expect(talk.respond().state.received).toMatchObject([{ number: 2 }]);
+  expect(talk.respond('1').state.received).toHaveLength(1);
+  expect(talk.respond().respond().state.received).toEqual([]);
 });
 
 test('an unreadable permission request is reported; unknown and excess requests are rejected', () => {
   const talk = prompted().asks(CLIENT_METHODS.session_request_permission, { options: 1 });
-  expect(talk.events).toMatchObject([{ kind: 'permission_unreadable', asking: { number: 1, id: 1 } }]);
+  expect(talk.events).toMatchObject([{ kind: 'permission_unreadable', request: { number: 1, id: 1 } }]);
   const other = prompted().asks(CLIENT_METHODS.fs_read_text_file, {}, 'x');
   expect(other.events).toMatchObject([
-    { kind: 'refused', asking: { id: 'x' }, error: rpcErrors.methodNotFound },
+    { kind: 'refused', request: { id: 'x' }, error: rpcErrors.methodNotFound },
   ]);
   const many = prompted();
-  for (let n = 1; n <= limits.acp_open_requests_max; n++) asking(many, n);
+  for (let n = 1; n <= limits.acp_open_requests_max; n++) askPermission(many, n);
   expect(many.events[0]).toMatchObject({ kind: 'permission_requested' });
-  expect(asking(many, 'late').events).toMatchObject([{ kind: 'refused', error: rpcErrors.tooManyRequests }]);
-  expect(many.respond('late').state.asking).toHaveLength(limits.acp_open_requests_max);
+  expect(askPermission(many, 'late').events).toMatchObject([
+    { kind: 'refused', error: rpcErrors.tooManyRequests },
+  ]);
+  expect(many.respond('late').state.received).toHaveLength(limits.acp_open_requests_max);
 });
 
 test('requests are withdrawn by id', () => {
-  const talk = asking(asking(prompted(), 'x'), 'y');
+  const talk = askPermission(askPermission(prompted(), 'x'), 'y');
   talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'x' });
-  expect(talk.events).toMatchObject([{ kind: 'withdrawn', id: 'x', asking: [{ number: 1 }] }]);
+  expect(talk.events).toMatchObject([{ kind: 'withdrawn', id: 'x', requests: [{ number: 1 }] }]);
   for (const params of [null, {}, { requestId: {} }, 7]) {
     expect(talk.tells(PROTOCOL_METHODS.cancel_request, params).events).toEqual([]);
   }
   talk.tells(PROTOCOL_METHODS.cancel_request, { requestId: 'never' });
-  expect(talk.events).toEqual([{ kind: 'withdrawn', id: 'never', asking: [] }]);
+  expect(talk.events).toEqual([{ kind: 'withdrawn', id: 'never', requests: [] }]);
 });
 
 test('updates set the plan, commands, mode, options, title and usage', () => {
@@ -378,16 +380,16 @@ test('a mode change, however it is reported, restarts the observation', () => {
 test('an elicitation counts as a request and leaves the state once it is answered', () => {
   const params = { mode: 'form', message: 'Which?', requestedSchema: { type: 'object' } };
   const talk = prompted().asks(CLIENT_METHODS.elicitation_create, params, 'e');
-  const asking = { number: 1, id: 'e' };
-  expect(talk.state).toMatchObject({ asking_count: 1, asking: [asking] });
-  expect(talk.events).toMatchObject([{ kind: 'input_requested', asking, elicitation: { mode: 'form' } }]);
+  const request = { number: 1, id: 'e' };
+  expect(talk.state).toMatchObject({ received_count: 1, received: [request] });
+  expect(talk.events).toMatchObject([{ kind: 'input_requested', request, elicitation: { mode: 'form' } }]);
   talk.asks(CLIENT_METHODS.elicitation_create, { ...params, mode: 'voice' }, 'f');
-  expect(talk.events).toMatchObject([{ kind: 'input_unreadable', asking: { number: 2, id: 'f' } }]);
+  expect(talk.events).toMatchObject([{ kind: 'input_unreadable', request: { number: 2, id: 'f' } }]);
   talk.tells(CLIENT_METHODS.elicitation_complete, { elicitationId: 'x' });
   expect(talk.events).toEqual([{ kind: 'input_completed', acp_id: 'x' }]);
-  const { asking: _, asking_count: __, ...rest } = talk.respond('e').respond('f').state;
+  const { received: _, received_count: __, ...rest } = talk.respond('e').respond('f').state;
   expect(prompted().state).toMatchObject(rest);
-  expect(talk.state.asking).toEqual([]);
+  expect(talk.state.received).toEqual([]);
 });
 
 const announced = () =>

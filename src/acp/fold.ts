@@ -47,14 +47,14 @@ export type AcpEvent =
   | { kind: 'authenticated' }
   | { kind: 'failed'; code: string; message: string }
   | { kind: 'turn_ended'; prompt_id: string; stop_reason: string | null; error: RpcError | null }
-  | { kind: 'permission_requested'; asking: ReceivedRequest; permission: Permission; asker: Asker | null }
-  | { kind: 'permission_unreadable'; asking: ReceivedRequest }
+  | { kind: 'permission_requested'; request: ReceivedRequest; permission: Permission; asker: Asker | null }
+  | { kind: 'permission_unreadable'; request: ReceivedRequest }
   | ElicitationEvent
   /** The agent is idle after work that no prompt started. */
   | { kind: 'idle' }
-  | { kind: 'refused'; asking: ReceivedRequest; error: RpcError }
-  /** `asking`: the withdrawn requests that have no answer yet. */
-  | { kind: 'withdrawn'; id: RequestId; asking: ReceivedRequest[] }
+  | { kind: 'refused'; request: ReceivedRequest; error: RpcError }
+  /** `requests`: the withdrawn requests that have no answer yet. */
+  | { kind: 'withdrawn'; id: RequestId; requests: ReceivedRequest[] }
   | { kind: 'answered'; asked: SentRequest; error: RpcError | null };
 
 export interface Folded {
@@ -97,11 +97,11 @@ function foldSent(state: AcpState, message: Message): Step {
 }
 
 function sendResponse(before: AcpState, { id, result }: Message & { kind: 'response' }): AcpState {
-  const at = before.asking.findIndex((one) => one.id === id);
+  const at = before.received.findIndex((one) => one.id === id);
   if (at < 0) return before;
-  const state = { ...before, asking: before.asking.toSpliced(at, 1) };
+  const state = { ...before, received: before.received.toSpliced(at, 1) };
   const chosen = readOutcome(result).option_id;
-  const always = chosen !== null && before.asking[at]!.always?.includes(chosen);
+  const always = chosen !== null && before.received[at]!.always?.includes(chosen);
   return always ? { ...state, acting: { ...state.acting, allowed_always: true } } : state;
 }
 
@@ -150,32 +150,32 @@ function foldReceived(state: AcpState, message: Message, source: Source): Step {
 }
 
 function receiveRequest(before: AcpState, message: Message & { kind: 'request' }, source: Source): Step {
-  const asking: ReceivedRequest = { number: before.asking_count + 1, id: message.id };
-  const state = { ...before, asking_count: asking.number, asking: [...before.asking, asking] };
-  if (before.asking.length >= limits.acp_open_requests_max) {
-    return { state, events: [{ kind: 'refused', asking, error: rpcErrors.tooManyRequests }] };
+  const request: ReceivedRequest = { number: before.received_count + 1, id: message.id };
+  const state = { ...before, received_count: request.number, received: [...before.received, request] };
+  if (before.received.length >= limits.acp_open_requests_max) {
+    return { state, events: [{ kind: 'refused', request, error: rpcErrors.tooManyRequests }] };
   }
   if (message.method === CLIENT_METHODS.session_request_permission) {
     const permission = readPermission(message.params);
-    if (permission === null) return { state, events: [{ kind: 'permission_unreadable', asking }] };
+    if (permission === null) return { state, events: [{ kind: 'permission_unreadable', request }] };
     const always = permission.options.flatMap((one) => (one.kind === 'allow_always' ? one.option_id : []));
-    if (always.length > 0) asking.always = always;
+    if (always.length > 0) request.always = always;
     const acting = seeRequest(state.acting, scopedCall(source, permission.tool_call));
     const subagents = seeSubagents(state, source, permission.tool_call);
     const asker = askerOf({ ...state, subagents }, source);
-    const events: AcpEvent[] = [{ kind: 'permission_requested', asking, permission, asker }];
+    const events: AcpEvent[] = [{ kind: 'permission_requested', request, permission, asker }];
     return { state: { ...state, acting, subagents }, events };
   }
-  const elicitation = elicitationRequest(message.method, asking, message.params);
+  const elicitation = elicitationRequest(message.method, request, message.params);
   if (elicitation !== null) return { state, events: [elicitation] };
-  return { state, events: [{ kind: 'refused', asking, error: rpcErrors.methodNotFound }] };
+  return { state, events: [{ kind: 'refused', request, error: rpcErrors.methodNotFound }] };
 }
 
 function withdraw(state: AcpState, params: unknown): Step {
   const id = fieldsOf(params).requestId;
   if (!isId(id)) return { state };
-  const asking = state.asking.filter((one) => one.id === id);
-  return { state, events: [{ kind: 'withdrawn', id, asking }] };
+  const requests = state.received.filter((one) => one.id === id);
+  return { state, events: [{ kind: 'withdrawn', id, requests }] };
 }
 
 function receiveResponse(before: AcpState, message: Message & { kind: 'response' }): Step {

@@ -70,11 +70,12 @@ export interface AcpState {
   phase: Phase;
   /** Number of requests from the service so far. */
   asked_count: number;
-  /** Without answer; stored under this name, like `asking`. */
+  /** Those of them that the agent has not answered. */
   asked: SentRequest[];
   /** Number of requests from the agent so far. */
-  asking_count: number;
-  asking: ReceivedRequest[];
+  received_count: number;
+  /** Those of them that have no answer yet. */
+  received: ReceivedRequest[];
   /** The negotiated version of ACP; null until the agent has chosen one. */
   protocol_version: number | null;
   agent: { name: string; title: string | null; version: string | null } | null;
@@ -121,8 +122,8 @@ export const beginning: AcpState = {
   phase: 'starting',
   asked_count: 0,
   asked: [],
-  asking_count: 0,
-  asking: [],
+  received_count: 0,
+  received: [],
   protocol_version: null,
   agent: null,
   capabilities: { load: false, resume: false, image: false, audio: false, embedded_context: false },

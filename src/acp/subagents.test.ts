@@ -11,8 +11,8 @@ const announce = (id: unknown, more: object = {}) => ({
 const child: Source = { id: 'child', by: 'session' };
 
 /** The sub-agents after these updates, each with its source. */
-function seen(...told: [Source, object][]): Subagent[] {
-  return told.reduce<Subagent[]>(
+function seen(...updates: [Source, object][]): Subagent[] {
+  return updates.reduce<Subagent[]>(
     (subagents, [source, update]) => seeSubagents({ ...open, subagents }, source, update),
     [],
   );
@@ -20,12 +20,12 @@ function seen(...told: [Source, object][]): Subagent[] {
 
 describe('a sub-agent with a session', () => {
   test('is announced with its name, description and state', () => {
-    const told = announce('child', {
+    const announcement = announce('child', {
       title: 'explorer',
       description: 'Find the test',
       state: { state: 'running' },
     });
-    expect(seen([null, told])).toEqual([
+    expect(seen([null, announcement])).toEqual([
       {
         ...{
           id: 'child',
@@ -178,21 +178,21 @@ test('scopes tool calls to their session', () => {
 
 test('keeps a bounded number: the first that is not working makes room for a new one', () => {
   const running = { state: { state: 'running' } };
-  const told = Array.from({ length: limits.subagents_max }, (_, n): [Source, object] => [
+  const updates = Array.from({ length: limits.subagents_max }, (_, n): [Source, object] => [
     null,
     announce(`s${n}`, n === 7 ? { state: { state: 'idle' } } : running),
   ]);
-  const many = seen(...told, [null, announce('a', running)], [null, announce('b', running)]);
+  const many = seen(...updates, [null, announce('a', running)], [null, announce('b', running)]);
   expect(many).toHaveLength(limits.subagents_max);
   expect(many.map(({ id }) => id)).toEqual(expect.arrayContaining(['s1', 'a', 'b']));
   expect(many.some(({ id }) => id === 's7' || id === 's0')).toBe(false);
 });
 
 test('returns the same list if nothing changed, and bounds texts', () => {
-  const told = announce('child', { title: 'x'.repeat(9_999), description: 'x'.repeat(9_999) });
-  const subagents = seen([null, told]);
+  const announcement = announce('child', { title: 'x'.repeat(9_999), description: 'x'.repeat(9_999) });
+  const subagents = seen([null, announcement]);
   expect(subagents[0]!.name).toHaveLength(limits.subagent_text_chars_max);
   expect(subagents[0]!.description).toHaveLength(limits.subagent_text_chars_max);
-  expect(seeSubagents({ ...open, subagents }, null, told)).toBe(subagents);
+  expect(seeSubagents({ ...open, subagents }, null, announcement)).toBe(subagents);
   expect(seeSubagents({ ...open, subagents }, child, { sessionUpdate: 'plan' })).toBe(subagents);
 });

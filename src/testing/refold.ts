@@ -1,6 +1,6 @@
 /**
- * An oracle for conversations in ACP: what an agent's log tells of a session, folded from its beginning, has to be the state
- * that is stored; and every question, answer and prompt of it stands in its row, and once in the log.
+ * An oracle for ACP conversations. Folding the log of a session from its beginning must give the stored state, and every
+ * request, answer and prompt of the session must be in its row and once in the log.
  */
 import assert from 'node:assert/strict';
 import { type Message, readMessage } from '../acp/message.ts';
@@ -13,7 +13,7 @@ import { listElicitations } from '../features/elicitations/queries.ts';
 import { listReviews } from '../features/reviews/queries.ts';
 import type { Reader } from '../store/store.ts';
 
-/** The log of an agent, whole. */
+/** The complete log of an agent. */
 export type Log = readonly EventRecord[];
 
 interface Talked {
@@ -21,11 +21,11 @@ interface Talked {
   said: Message[];
 }
 
-/** A frame's JSON. The text itself says more than what it was read as: a number may be larger than any. */
+/** A frame's JSON text. Parsing it can lose information, because a number may be too large for JavaScript. */
 type TextOf = (event: EventRecord) => string;
 const usualText: TextOf = (event) => JSON.stringify(event.payload);
 
-/** Throws where the log does not hold the whole conversation. */
+/** Folds a session's log. Throws if the log does not contain the whole conversation. */
 export function refold(log: Log, session_id: string, textOf = usualText): Talked {
   const stdout: Buffer[] = [];
   let state = beginning;
@@ -37,22 +37,22 @@ export function refold(log: Log, session_id: string, textOf = usualText): Talked
     }
     if (event.type !== 'acp_event') continue;
     const direction = event.direction as 'from_agent' | 'to_agent';
-    // The bytes of one that is too large came right before it, as output.
+    // The bytes of a message that is too large precede its event as output.
     const line = event.truncated
       ? Buffer.concat(stdout).subarray(-Number(event.size)).toString().trim()
       : textOf(event);
     const message = readMessage(line);
     if (!message || (event.truncated && direction === 'to_agent'))
-      throw new Error(`event ${event.seq} is no message`);
+      throw new Error(`event ${event.seq} is not a message`);
     const { source, ...after } = foldFrame(state, direction, message);
-    assert.equal(event.subagent, source?.id, `event ${event.seq} is of another sub-agent`);
+    assert.equal(event.subagent, source?.id, `event ${event.seq} is from another sub-agent`);
     state = after.state;
     if (direction === 'to_agent') said.push(message);
   }
   return { state: stored(state), said };
 }
 
-/** Throws where rows and log of a session do not tell the same. */
+/** Throws if the rows and the log of a session disagree. */
 export function expectTrue(reader: Reader, log: Log, session_id: string, textOf = usualText): void {
   const session = findSession(reader, session_id)!;
   const { spilling, ...state } = stored(loadAcpState(reader, session.num));
@@ -91,25 +91,25 @@ function expectQuestions(
   rows: readonly QuestionRow[],
   log: Log,
   field: 'review_id' | 'elicitation_id',
-  { asking }: AcpState,
+  { received }: AcpState,
 ): void {
-  const told = log.filter((event) => event.direction !== undefined && event[field] !== undefined);
+  const about = log.filter((event) => event.direction !== undefined && event[field] !== undefined);
   const of = (direction: string) =>
-    told.filter((event) => event.direction === direction).map((event) => event[field]);
+    about.filter((event) => event.direction === direction).map((event) => event[field]);
   const [asked, answered] = [of('from_agent'), of('to_agent')];
   assert.deepEqual(asked.toSorted(), rows.map(({ id }) => id).toSorted());
-  // Nobody is answered twice; who is not answered waits still, or withdrew, or is gone.
+  // No request has two answers. One without an answer is pending, withdrawn, or its session has ended.
   assert.equal(new Set(answered).size, answered.length);
   for (const row of rows) {
     const waits = row.status === 'pending';
     if (!waits && row.status !== 'cancelled') assert.ok(answered.includes(row.id), row.id);
     if (!waits) continue;
     assert.ok(!answered.includes(row.id), row.id);
-    assert.ok(asking.map(({ id }) => JSON.stringify(id)).includes(row.request_id), row.request_id);
+    assert.ok(received.map(({ id }) => JSON.stringify(id)).includes(row.request_id), row.request_id);
   }
 }
 
-/** As it comes out of the database. */
+/** The state after a round trip through the database. */
 function stored(state: AcpState): AcpState {
   return JSON.parse(JSON.stringify(state)) as AcpState;
 }

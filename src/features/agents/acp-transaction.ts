@@ -127,8 +127,8 @@ export class AcpTransaction {
       ...(source?.by === 'unknown' && { unknown_session: true }),
       ...(accepted && { accepted }),
       ...(state.protocol_version === PREVIEW && turnEnd(events)),
-      ...(asks && { review_id: this.reviewId(asks.asking.number) }),
-      ...(input && { elicitation_id: this.elicitationId(input.asking.number) }),
+      ...(asks && { review_id: this.reviewId(asks.request.number) }),
+      ...(input && { elicitation_id: this.elicitationId(input.request.number) }),
     });
     return events;
   }

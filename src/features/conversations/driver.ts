@@ -111,26 +111,26 @@ const reactions: Reactions = {
     core.timers.clear(tx, 'turn_cancel', session.id);
     sendNext(transaction);
   },
-  permission_requested: (transaction, { asking, permission, asker }, options) =>
-    openReview(transaction, { asking, permission, asker }, options.review_timeout_ms(), options.routing),
-  permission_unreadable: (transaction, { asking }) => {
+  permission_requested: (transaction, { request, permission, asker }, options) =>
+    openReview(transaction, { request, permission, asker }, options.review_timeout_ms(), options.routing),
+  permission_unreadable: (transaction, { request }) => {
     const message = 'the agent asked for a permission in a form that is not valid ACP';
     transaction.error('permission_unreadable', message);
-    transaction.respond(asking.id, { error: rpcErrors.invalidParams });
+    transaction.respond(request.id, { error: rpcErrors.invalidParams });
   },
-  input_requested: (transaction, { asking, elicitation }, options) =>
-    openElicitation(transaction, asking, elicitation, options.review_timeout_ms()),
-  input_unreadable: (transaction, { asking, reason }) => {
+  input_requested: (transaction, { request, elicitation }, options) =>
+    openElicitation(transaction, request, elicitation, options.review_timeout_ms()),
+  input_unreadable: (transaction, { request, reason }) => {
     transaction.error('elicitation_unreadable', `the agent's request for input was refused: ${reason}`);
     const { code, message } = rpcErrors.invalidParams;
-    transaction.respond(asking.id, { error: { code, message: `${message}: ${reason}` } });
+    transaction.respond(request.id, { error: { code, message: `${message}: ${reason}` } });
   },
   input_completed: (transaction, { acp_id }) => completeElicitations(transaction, acp_id),
-  refused: (transaction, { asking, error }) => transaction.respond(asking.id, { error }),
-  withdrawn: (transaction, { id, asking }) => {
+  refused: (transaction, { request, error }) => transaction.respond(request.id, { error }),
+  withdrawn: (transaction, { id, requests }) => {
     withdrawReviews(transaction, id);
     withdrawElicitations(transaction, id);
-    for (const one of asking) transaction.respond(one.id, { error: rpcErrors.requestCancelled });
+    for (const one of requests) transaction.respond(one.id, { error: rpcErrors.requestCancelled });
   },
   answered: (transaction, { asked, error }, options) => {
     transaction.tx.afterCommit(() => options.answered(asked.id, error));

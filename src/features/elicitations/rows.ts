@@ -19,18 +19,18 @@ import {
 /** `timeout_ms`: null for no limit. */
 export function openElicitation(
   transaction: AcpTransaction,
-  asking: ReceivedRequest,
+  request: ReceivedRequest,
   { message, form, ...asked }: Elicitation,
   timeout_ms: number | null,
 ): void {
   const { tx, agent, session, now, core } = transaction;
-  const id = transaction.elicitationId(asking.number);
+  const id = transaction.elicitationId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
   insertElicitation(tx, {
     id,
     agent_num: agent.num,
     session_num: session.num,
-    request_id: JSON.stringify(asking.id),
+    request_id: JSON.stringify(request.id),
     ...asked,
     message: transaction.redact(message),
     form: form && JSON.stringify(redacted(form, (text) => transaction.redact(text))),
@@ -48,17 +48,17 @@ export function openElicitation(
  * Names and values go back to the agent, and a URL is opened, so they are not redacted, like the ids of a review's options.
  * A default that would have to be redacted is dropped: nobody should send the redacted value.
  */
-function redacted(form: Form, told: (text: string) => string): Form {
+function redacted(form: Form, redact: (text: string) => string): Form {
   const words = <T extends { title: string | null; description: string | null }>(one: T): T => ({
     ...one,
-    title: one.title && told(one.title),
-    description: one.description && told(one.description),
+    title: one.title && redact(one.title),
+    description: one.description && redact(one.description),
   });
   const fields = form.fields.map((field) => ({
     ...words(field),
     choices: field.choices.map(words),
     default:
-      field.type === 'text' && typeof field.default === 'string' && told(field.default) !== field.default
+      field.type === 'text' && typeof field.default === 'string' && redact(field.default) !== field.default
         ? null
         : field.default,
   }));

@@ -19,20 +19,20 @@ import { awaitLeader, firstRoute, type ReviewRouting } from './routing.ts';
 
 export function openReview(
   transaction: AcpTransaction,
-  { asking, permission, asker }: { asking: ReceivedRequest; permission: Permission; asker: Asker | null },
+  { request, permission, asker }: { request: ReceivedRequest; permission: Permission; asker: Asker | null },
   timeout_ms: number | null,
   routing: ReviewRouting,
 ): void {
   const { tx, agent, session, now, core } = transaction;
   const { tool_call, options } = permission;
-  const id = transaction.reviewId(asking.number);
+  const id = transaction.reviewId(request.number);
   const expires_at = timeout_ms === null ? null : now + timeout_ms;
   const first = firstRoute(routing.participants(tx, agent), agent);
   insertReview(tx, {
     id,
     agent_num: agent.num,
     session_num: session.num,
-    request_id: JSON.stringify(asking.id),
+    request_id: JSON.stringify(request.id),
     subagent: asker && transaction.redactJson(JSON.stringify(asker)),
     tool_call: transaction.redactJson(JSON.stringify(tool_call)),
     // Not redacted, because their ids are sent back to the agent unchanged.

@@ -13,12 +13,28 @@ const keep = built((sql, session_num: number, state: string) =>
     .onConflict((conflict) => conflict.column('session_num').doUpdateSet({ state })),
 );
 
-/** The initial state if none is stored. Fields that an earlier release did not store have their initial values. */
+/** The keys under which earlier versions stored fields, with the present names. */
+const renamed = [
+  ['asking_count', 'received_count'],
+  ['asking', 'received'],
+] as const;
+
+/** The initial state if none is stored. Fields that an earlier version did not store have their initial values. */
 export function loadAcpState(reader: Reader, session_num: number): AcpState {
   const row = reader.get(stateOf(reader, session_num));
-  return row ? { ...beginning, ...(JSON.parse(row.state) as Partial<AcpState>) } : beginning;
+  return row ? { ...beginning, ...parseState(row.state) } : beginning;
 }
 
 export function storeAcpState(tx: Tx, session_num: number, state: AcpState): void {
   tx.run(keep(tx, session_num, JSON.stringify(state)));
+}
+
+function parseState(text: string): Partial<AcpState> {
+  const stored = JSON.parse(text) as Record<string, unknown>;
+  for (const [before, after] of renamed) {
+    if (!(before in stored)) continue;
+    stored[after] = stored[before];
+    delete stored[before];
+  }
+  return stored;
 }
