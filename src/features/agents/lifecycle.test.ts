@@ -1,4 +1,4 @@
-/** Lives of agents on a node that does what a test tells it: the moments that real processes are too quick for. */
+/** Lifecycle of agents on a scripted node, in moments for which real processes are too fast. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { limits } from '../../base/limits.ts';
 import { problems } from '../../core/problem.ts';
@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 afterEach(() => room.end());
 
-test('a preset fills in what is left open; what the request says itself wins', async () => {
+test('a preset supplies defaults, which the request can override', async () => {
   const open = { command: null, protocol: 'plain' as const };
   const codex = await room.create({ ...open, preset: 'codex', env: { MINE: '1' } });
   const argv = ['codex-acp'];
@@ -42,7 +42,7 @@ test('a preset fills in what is left open; what the request says itself wins', a
   });
 });
 
-test('a preset that is unknown is refused, as is one without a command that needs one', async () => {
+test('rejects an unknown preset, and a preset without the command that it requires', async () => {
   const unknown = room.create({ command: null, preset: 'chess' });
   await expect(unknown).rejects.toMatchObject({ kind: 'invalid', message: 'unknown preset: chess' });
   for (const preset of ['plain', 'acp']) {
@@ -50,9 +50,9 @@ test('a preset that is unknown is refused, as is one without a command that need
   }
 });
 
-test('a start that is carried out again never settles a process that runs, though its folder is gone since', async () => {
+test('a repeated start does not end a running session whose folder has been removed', async () => {
   const agent = await room.create();
-  // The node has the session, and the plane dies before it hears of it.
+  // The node has the session, and the plane ends before it receives the response.
   const { start } = node;
   node.start = (launch) => {
     node.know(launch);
@@ -73,7 +73,7 @@ test('a start that is carried out again never settles a process that runs, thoug
   expect(await room.until(agent.id, 'running')).toMatchObject({ session_id, reason: null });
 });
 
-test('a stop that comes before its start reached the node ends the session', async () => {
+test('a stop ends a session whose start has not reached the node', async () => {
   const agent = await room.create();
   const sent = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<never>();
@@ -96,7 +96,7 @@ test('a stop that comes before its start reached the node ends the session', asy
   expect(stopped).toMatchObject({ status: 'cancelled', pending: null });
 });
 
-test('a stop behind a start that is refused is answered', async () => {
+test('a stop is answered if the start before it is rejected', async () => {
   const agent = await room.create();
   let refuse = (_error: Error) => {};
   node.folders.resolve = () =>
@@ -115,7 +115,7 @@ test('a stop behind a start that is refused is answered', async () => {
   expect((await stopping).status).toBe('cancelled');
 });
 
-test('a stop of an agent that is still starting answers when the session is over', async () => {
+test('a restart of an agent that is still starting waits for the end of its session', async () => {
   const agent = await room.create();
   const { start } = node;
   node.start = async (launch) => {
@@ -136,7 +136,7 @@ test('a stop of an agent that is still starting answers when the session is over
   await starting;
 });
 
-test('input that waits while its session ends is refused, not left waiting', async () => {
+test('rejects queued input when the session ends', async () => {
   const agent = await room.create({ stdin: true, start: true });
   let go = () => {};
   const taken = new Promise<void>((done) => {
@@ -161,7 +161,7 @@ test('input that waits while its session ends is refused, not left waiting', asy
   expect(await Promise.all(words)).toEqual(['completed', 'agent is not running']);
 });
 
-test('restart and a forced delete do what they should for an agent that ends on the way', async () => {
+test('restart and forced delete succeed if the agent ends in the meantime', async () => {
   const agent = await room.create({ start: true });
   const { stop } = node;
   const endFirst = async () => {
@@ -187,7 +187,7 @@ test('restart and a forced delete do what they should for an agent that ends on 
   await expect(room.get(agent.id)).rejects.toThrow('agent not found');
 });
 
-test('a key that is older than a day stands for a new request', async () => {
+test('an idempotency key can be reused after a day', async () => {
   const agent = await room.create({ name: 'old' }, 'key');
   expect((await room.create({ name: 'old' }, 'key')).id).toBe(agent.id);
   await room.agents.start(ANA, agent.id, 'start');
@@ -204,7 +204,7 @@ test('a key that is older than a day stands for a new request', async () => {
   });
 });
 
-test('a key whose session was followed by others starts nothing again', async () => {
+test('a start repeated with its key starts nothing, even after later sessions', async () => {
   const agent = await room.create();
   await room.agents.start(ANA, agent.id, 'key');
   await room.agents.stop(ANA, agent.id, 0);
@@ -216,7 +216,7 @@ test('a key whose session was followed by others starts nothing again', async ()
   });
 });
 
-test('the same start asked for again while it is under way waits for it', async () => {
+test('a repeated start waits for the first one', async () => {
   const agent = await room.create();
   node.start = async (launch) => {
     node.know(launch);
@@ -229,7 +229,7 @@ test('the same start asked for again while it is under way waits for it', async 
   expect((await first).status).toBe('running');
 });
 
-test('a restart that the policy asks for is tried again after the node refused it', async () => {
+test('retries an automatic restart that the node rejected', async () => {
   const agent = await room.create({ restart_policy: 'on_failure', start: true });
   const { start } = node;
   let refused = 0;
@@ -258,7 +258,7 @@ test('a restart that the policy asks for is tried again after the node refused i
   expect(await room.until(agent.id, 'running')).toMatchObject({ session_count: 2 });
 });
 
-test('a session directory that cannot be removed does not keep the plane from starting', async () => {
+test('the plane starts even if a session directory cannot be removed', async () => {
   const agent = await room.create({ start: true });
   const { forget } = node;
   node.forget = () => Promise.reject(new Error('EBUSY'));
@@ -272,7 +272,7 @@ test('a session directory that cannot be removed does not keep the plane from st
   node.forget = forget;
 });
 
-test('an agent deleted while its node is out of reach does not come back as a recovered one', async () => {
+test('an agent that was deleted while its node was unreachable is not recovered later', async () => {
   const agent = await room.create({ start: true });
   const { forget } = node;
   node.forget = () => Promise.reject(problems.nodeUnreachable());
@@ -289,7 +289,7 @@ test('an agent deleted while its node is out of reach does not come back as a re
   expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
 });
 
-test('an agent that is being deleted is not started by its restart policy', async () => {
+test('deleting an agent cancels its automatic restart first', async () => {
   const agent = await room.create({
     restart_policy: 'on_failure',
     worktree_mode: 'create_worktree',
@@ -307,7 +307,7 @@ test('an agent that is being deleted is not started by its restart policy', asyn
   expect(owed).toEqual([]);
 });
 
-test('input with a key is sent once, whenever the service ends', async () => {
+test('sends input with an idempotency key once, even if the service restarts', async () => {
   const agent = await room.create({ stdin: true, start: true });
   const request = new Uint8Array(32);
   const sent: string[] = [];
@@ -326,18 +326,18 @@ test('input with a key is sent once, whenever the service ends', async () => {
     return input(id, offset, data);
   };
   await room.open();
-  // The first answer was lost: the same request comes again.
+  // The first response was lost, so the client repeats the request.
   const again = await room.idempotency.begin(ANA, 'key', request);
   expect(again).toMatchObject({ stored: { status: 200, body: { id: agent.id } } });
   await vi.waitFor(() => expect(sent).toEqual(['0 once']), SOON);
 });
 
-test('a stop whose session ends by itself on the way is answered as done', async () => {
+test('a stop succeeds if the session ends while the link breaks', async () => {
   const agent = await room.create({ start: true });
   node.stop = async (session_id) => {
     node.tell(session_id, ended(0));
     await room.until(agent.id, 'cancelled');
-    // What a link says that breaks just then.
+    // The error of a link that breaks at this moment.
     throw problems.nodeUnreachable();
   };
   expect((await room.agents.stop(ANA, agent.id, 0)).status).toBe('cancelled');

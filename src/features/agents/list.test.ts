@@ -1,4 +1,4 @@
-/** Which agents a list holds: what callers may see, filters, pages and the bound of a plain list. */
+/** Lists of agents: access, filters, pages, and the limit of a plain list. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { addAgent } from '../../store/testing.ts';
 import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
@@ -13,7 +13,7 @@ beforeEach(async () => {
 });
 afterEach(() => room.end());
 
-/** An agent with some columns of its own. */
+/** Adds an agent with these columns. */
 async function agent(id: string, columns: Record<string, string> = {}): Promise<void> {
   const num = await addAgent(room.store, id);
   const owned = { owner_id: ANA.user_id, ...columns };
@@ -23,7 +23,7 @@ async function agent(id: string, columns: Record<string, string> = {}): Promise<
 const listed = async (filter: AgentListFilter, caller = ANA) =>
   (await room.agents.list(caller, filter, {})).items.map(({ id }) => id);
 
-test('filters select by labels, owner, repository and words, and an agent must match all', async () => {
+test('filters by labels, owner, repository and text; an agent must match all filters', async () => {
   await agent('agt_1', { labels: '{"env":"prod","tier":"a=b"}', worktree_repo: '/src/one' });
   await agent('agt_2', {
     labels: '{"env":"prod","it\'s":"1"}',
@@ -51,7 +51,7 @@ test('filters select by labels, owner, repository and words, and an agent must m
   expect(await listed({ q: 'prod', label: ['env=prod'], owner: ANA.username })).toEqual(['agt_1']);
 });
 
-test('agents of one team are selected by its id', async () => {
+test('filters by team id', async () => {
   const team = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
   await agent('agt_1');
   await agent('agt_2');
@@ -60,7 +60,7 @@ test('agents of one team are selected by its id', async () => {
   expect(await listed({ team_id: 'team_y' })).toEqual([]);
 });
 
-test('no filter shows what the caller may not see', async () => {
+test('no filter reveals agents that the caller may not see', async () => {
   await agent('agt_1', { labels: '{"a":"b"}', worktree_repo: '/r' });
   const filters = [{ owner: ANA.username }, { label: ['a=b'] }, { repo: '/r' }, { q: 'agt_1' }];
   for (const filter of filters) {
@@ -69,7 +69,7 @@ test('no filter shows what the caller may not see', async () => {
   }
 });
 
-test('a plain list holds the newest, and the cursor of the rest', async () => {
+test('a plain list has the newest agents and a cursor for the rest', async () => {
   const count = limits.plain_list_items_max + 2;
   await Promise.all(Array.from({ length: count }, (_, at) => addAgent(room.store, `agt_${at}`)));
   const plain = await room.agents.list(ANA, {}, {});

@@ -1,4 +1,4 @@
-/** Agents of the same name: what is said of them, and what a new one may replace. */
+/** Agents of the same name: how they are listed, and which of them a new agent may replace. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
@@ -15,7 +15,7 @@ const replace = (more: Partial<CreateAgent> = {}, key: string | null = null) =>
   room.create(more, key, ANA, { replace: true });
 const ids = async () => (await room.agents.list(ANA, {}, {})).items.map(({ id }) => id);
 
-test('other agents of the owner with the same name are known, and nobody else’s', async () => {
+test('lists other agents of the same name, but only those of the same owner', async () => {
   const first = await room.create();
   await room.create({ name: 'b' });
   const foreign = await room.create({}, null, BEN);
@@ -24,7 +24,7 @@ test('other agents of the owner with the same name are known, and nobody else’
   expect(await room.agents.namesakes(foreign)).toEqual([]);
 });
 
-test('a replacement deletes what has the name, and neither other names nor other owners', async () => {
+test('a replacement deletes the owner’s agents of the same name and no others', async () => {
   const [ended, other, foreign] = [
     await room.create(),
     await room.create({ name: 'b' }),
@@ -37,14 +37,14 @@ test('a replacement deletes what has the name, and neither other names nor other
   await expect(room.get(ended.id)).rejects.toThrow('agent not found');
 });
 
-test('while an agent of the name runs nothing is replaced', async () => {
+test('a replacement is rejected while an agent of the same name is running', async () => {
   const ended = await room.create();
   const running = await room.create({ start: true });
   await expect(replace()).rejects.toMatchObject({ kind: 'conflict', message: 'agent is running' });
   expect(await ids()).toEqual([running.id, ended.id]);
 });
 
-test('a replacement that cannot be made leaves what was there', async () => {
+test('a replacement that fails deletes nothing', async () => {
   const before = await room.create();
   room.node.folders.resolve = async () => {
     throw problems.workdirMissing();
@@ -53,7 +53,7 @@ test('a replacement that cannot be made leaves what was there', async () => {
   expect(await ids()).toEqual([before.id]);
 });
 
-test('what a team’s run made is not replaced', async () => {
+test('a replacement does not delete agents of a team’s run', async () => {
   const rows = await addTeam(room.store, 'x', specOf(['hand']), { created_by: ANA.user_id });
   const member = await room.create();
   await joinTeam(room.store, member.id, rows, 'hand');
@@ -62,7 +62,7 @@ test('what a team’s run made is not replaced', async () => {
   expect(await room.agents.namesakes(made)).toEqual([member.id]);
 });
 
-test('a replacement whose answer was lost is not made twice', async () => {
+test('a repeated replacement with the same key returns the first agent', async () => {
   const made = await replace({}, 'key');
   expect((await replace({}, 'key')).id).toBe(made.id);
   expect(await ids()).toEqual([made.id]);

@@ -1,4 +1,4 @@
-/** Requests for an agent whose node does not answer: the last one is carried out, once, when the node is back. */
+/** Requests for an agent whose node does not answer. The last one is carried out once, when the node is back. */
 import { afterEach, beforeEach, describe, expect, test, vi } from 'vitest';
 import { problems } from '../../core/problem.ts';
 import { ANA, BEN, LivesRoom, SOON } from '../../testing/lives.ts';
@@ -44,7 +44,7 @@ async function audited(): Promise<string[]> {
   return (await room.store.read(query)).map(({ event }) => event);
 }
 
-/** What becomes of an agent, whatever was asked before. */
+/** The result of the second request, whatever the first one was. */
 const outcomes = {
   created: {
     start: { status: 'running', session_count: 1 },
@@ -62,13 +62,13 @@ const outcomes = {
 const pairs = (['created', 'running'] as const).flatMap((state) =>
   pendingKinds.flatMap((first) =>
     ([...pendingKinds, 'withdraw'] as const).flatMap((second) =>
-      // A stop of an agent that does not run is no request that could be kept.
+      // A stop of an agent that is not running is rejected, not kept.
       state === 'created' && first === 'stop' ? [] : [{ state, first, second }],
     ),
   ),
 );
 
-test.each(pairs)('$second after $first of a $state agent wins', async ({ state, first, second }) => {
+test.each(pairs)('$second replaces a kept $first of a $state agent', async ({ state, first, second }) => {
   const agent = await room.create({ start: state === 'running' });
   leave();
   await expect(ask(first, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: first });
@@ -80,14 +80,14 @@ test.each(pairs)('$second after $first of a $state agent wins', async ({ state, 
     await expect(ask(second, agent.id)).rejects.toMatchObject({ ...UNREACHABLE, pending: second });
     expect(await room.get(agent.id)).toMatchObject({ status: state, pending: second });
   }
-  // The plane keeps it over an end of its own.
+  // The plane keeps the request across its own restart.
   await room.close();
   await room.open();
   comeBack();
   expect(await settled(agent.id)).toMatchObject(outcomes[state][second]);
 });
 
-test('the same request many times is kept and carried out once', async () => {
+test('a repeated request is kept and carried out once', async () => {
   const agent = await room.create({ start: true });
   leave();
   for (let n = 0; n < 20; n++) await expect(ask('restart', agent.id)).rejects.toMatchObject(UNREACHABLE);
@@ -96,7 +96,25 @@ test('the same request many times is kept and carried out once', async () => {
   expect((await audited()).filter((event) => event === 'agent_request_kept')).toHaveLength(1);
 });
 
-test('a request that its node answers takes the place of a kept one', async () => {
+test('a request that an earlier version kept is carried out for the user who made it', async () => {
+  const agent = await room.create({ start: true });
+  leave();
+  await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
+  await room.store.write((tx) => {
+    const { pending_request } = tx.get(tx.sql.selectFrom('agents').select('pending_request'))!;
+    const before = pending_request!.replace('"principal":', '"doer":');
+    expect(before).not.toBe(pending_request);
+    tx.run(tx.sql.updateTable('agents').set({ pending_request: before }));
+  });
+  comeBack();
+  expect(await settled(agent.id)).toMatchObject({ status: 'cancelled' });
+  const stopped = await room.store.read((reader) =>
+    reader.get(reader.sql.selectFrom('audit').select('user_id').where('event', '=', 'agent_stopped')),
+  );
+  expect(stopped).toEqual({ user_id: ANA.user_id });
+});
+
+test('a request that the node answers replaces the kept one', async () => {
   const agent = await room.create({ start: true });
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject(UNREACHABLE);
@@ -105,13 +123,13 @@ test('a request that its node answers takes the place of a kept one', async () =
   expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
 });
 
-test('a stop of an agent that neither runs nor has anything pending is refused as ever', async () => {
+test('rejects a stop if the agent is not running and has no pending request', async () => {
   const agent = await room.create();
   leave();
   await expect(ask('stop', agent.id)).rejects.toMatchObject({ code: 'agent_not_running' });
 });
 
-test('an agent that ended while its node was away is started by a kept restart, and left alone by a kept stop', async () => {
+test('if the agent ended while its node was away, a kept restart starts it and a kept stop does nothing', async () => {
   const [again, done] = [await room.create({ start: true }), await room.create({ start: true })];
   leave();
   await expect(ask('restart', again.id)).rejects.toMatchObject(UNREACHABLE);
@@ -122,7 +140,7 @@ test('an agent that ended while its node was away is started by a kept restart, 
   expect(await settled(again.id)).toMatchObject({ status: 'running', session_count: 2 });
 });
 
-test('a start whose answer was lost is not doubled', async () => {
+test('a start whose response was lost creates one session', async () => {
   const agent = await room.create();
   const { start } = node;
   node.start = async (launch) => {
@@ -139,7 +157,7 @@ test('a start whose answer was lost is not doubled', async () => {
   expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1, session_id });
 });
 
-test('a start whose answer was lost, and that fails on the node, is not made again', async () => {
+test('a start whose response was lost is not repeated if it failed on the node', async () => {
   const agent = await room.create();
   const { start } = node;
   node.start = async (launch) => {
@@ -156,7 +174,7 @@ test('a start whose answer was lost, and that fails on the node, is not made aga
 });
 
 test.each(['withdraw', 'stop'] as const)(
-  'a start that reached the node before a %s is ended there, and the agent is as it was',
+  'ends a start that reached the node before a %s, and restores the agent’s state',
   async (second) => {
     const agent = await room.create();
     const { start } = node;
@@ -178,7 +196,7 @@ test.each(['withdraw', 'stop'] as const)(
   },
 );
 
-test('a start takes back a stop whose connection broke', async () => {
+test('a start withdraws a stop whose connection broke', async () => {
   const agent = await room.create({ start: true });
   const { stop } = node;
   node.stop = async () => {
@@ -192,7 +210,7 @@ test('a start takes back a stop whose connection broke', async () => {
   expect(await settled(agent.id)).toMatchObject({ status: 'running', session_count: 1 });
 });
 
-test('a stop that its node falls silent over is answered, kept and carried out once', async () => {
+test('a stop during which the node disconnects is kept and carried out once', async () => {
   const agent = await room.create({ start: true });
   const { stop } = node;
   let stops = 0;
@@ -217,7 +235,7 @@ test('a stop that its node falls silent over is answered, kept and carried out o
   expect(stops).toBe(2);
 });
 
-test('input and delete are refused, and change nothing', async () => {
+test('input and delete are rejected and change nothing', async () => {
   const agent = await room.create({ stdin: true, start: true });
   leave();
   await expect(room.agents.input(ANA, agent.id, 'x', false, null)).rejects.toMatchObject(UNREACHABLE);
@@ -230,7 +248,7 @@ test('input and delete are refused, and change nothing', async () => {
 });
 
 describe('forgetting', () => {
-  test('lists what is left, and ends it when the node comes back', async () => {
+  test('lists the remaining sessions, and ends them when the node comes back', async () => {
     const agent = await room.create({ start: true });
     const session_id = agent.session_id!;
     leave();
@@ -249,7 +267,7 @@ describe('forgetting', () => {
     expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
   });
 
-  test('ends a session that only the node knows of, too', async () => {
+  test('also ends a session that only the node knows', async () => {
     const agent = await room.create();
     leave();
     await room.forgetting.forget(ANA, agent.id);
@@ -262,7 +280,7 @@ describe('forgetting', () => {
     expect((await room.agents.list(ANA, {}, {})).items).toEqual([]);
   });
 
-  test('is for root, and for nodes that are away', async () => {
+  test('requires root and an unreachable node', async () => {
     const agent = await room.create({}, null, BEN);
     await expect(room.forgetting.forget(ANA, agent.id)).rejects.toMatchObject({ code: 'agent_node_answers' });
     leave();

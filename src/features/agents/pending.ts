@@ -23,7 +23,7 @@ import type { PendingKind } from './rules.ts';
 export interface KeptRequest {
   kind: PendingKind;
   /** Who made the request. */
-  doer: Principal;
+  principal: Principal;
   /** 0 for a start. */
   grace_ms: number;
   /** Derived from an idempotency key. */
@@ -32,7 +32,7 @@ export interface KeptRequest {
 
 type Find = (reader: Reader) => AgentRow;
 
-/** What had been asked for when a request arrived. */
+/** The requests that were pending when another request arrived. */
 interface Earlier {
   pending_request: string | null;
   start: boolean;
@@ -135,7 +135,7 @@ export class Pending {
     });
     if (!outbox.waits(tx, row.id, 'pursue')) outbox.enqueue(tx, row.node_id, row.id, 'pursue', {});
     if (row.pending === kind) return;
-    this.#audit(tx, 'agent_request_kept', row, asked.doer, kind);
+    this.#audit(tx, 'agent_request_kept', row, asked.principal, kind);
     this.#core.records.publish(tx, row.id);
   }
 
@@ -170,21 +170,21 @@ export class Pending {
 
   /** Takes the first step of the kept request. Returns the intent to wait for if another step follows, else null. */
   #begin(tx: Tx, row: AgentRow): number | null {
-    const { kind, doer, grace_ms, session_id } = JSON.parse(row.pending_request!) as KeptRequest;
+    const { kind, principal, grace_ms, session_id } = parseRequest(row.pending_request!);
     const lives = isLive(row);
     if (lives && this.#lifecycle.isUnanswered(tx, row, 'stop')) {
       throw new Error(`the stop of ${row.session_id} has not been carried out yet`);
     }
     if (lives && kind === 'restart') {
-      const intent_id = this.#lifecycle.end(tx, row, doer, grace_ms);
+      const intent_id = this.#lifecycle.end(tx, row, principal, grace_ms);
       updateAgent(tx, row.num, { pending: kind, pending_request: row.pending_request });
       return intent_id;
     }
     updateAgent(tx, row.num, { ...nothingPending, updated_at: this.#core.clock.now() });
-    if (lives && kind === 'stop') this.#lifecycle.end(tx, row, doer, grace_ms);
+    if (lives && kind === 'stop') this.#lifecycle.end(tx, row, principal, grace_ms);
     if (!lives && kind !== 'stop') {
       const fresh = session_id !== undefined && !findSession(tx, session_id) ? session_id : undefined;
-      this.#lifecycle.begin(tx, row, doer, fresh);
+      this.#lifecycle.begin(tx, row, principal, fresh);
     }
     this.#core.records.publish(tx, row.id);
     return null;
@@ -212,4 +212,10 @@ export class Pending {
     const details = { request, node_id };
     this.#core.audit.record(tx, { event, agent_id: id, user_id, ip, workdir, details });
   }
+}
+
+/** Earlier versions stored the principal as `doer`. */
+function parseRequest(text: string): KeptRequest {
+  const stored = JSON.parse(text);
+  return { principal: stored.doer, ...stored };
 }

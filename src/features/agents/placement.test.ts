@@ -1,4 +1,4 @@
-/** Whose a folder is, on a node that has worktrees below `/trees`: asked when an agent is made, and again when it starts. */
+/** Who may use a folder: checked when an agent is created and each time it starts. The node has worktrees below `/trees`. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest';
 import { idFrom } from '../../base/ids.ts';
 import { problems } from '../../core/problem.ts';
@@ -47,7 +47,7 @@ const inFolder = (caller: typeof ANA, workdir: string, more: Partial<CreateAgent
 const remove = (caller: typeof ANA, id: string) =>
   room.agents.delete(caller, id, { force: false, delete_worktree: true });
 
-/** Of BEN's: it was given a worktree of BEN's that is ANA's now. */
+/** An agent of BEN. After `become`, ANA owns the worktree in which it was created. */
 async function squatter(more: Partial<CreateAgent> = {}) {
   const first = await inWorktree(BEN, '/trees/feature');
   const agent = await inFolder(BEN, '/trees/feature/', more);
@@ -69,7 +69,7 @@ async function expectRefused(agent_id: string, launched: number): Promise<void> 
   expect(sessionsOf(agent_id)).toHaveLength(launched);
 }
 
-test('the path of another agent’s worktree is refused before the node hears of it, even to root', async () => {
+test('rejects the path of another agent’s worktree before the node is called, even for root', async () => {
   await inWorktree(BEN, '/trees/feature');
   for (const workdir of ['/trees/feature', '/trees/feature/', '/link/feature']) {
     await expect(inWorktree(ANA, workdir), workdir).rejects.toMatchObject(REFUSED);
@@ -78,7 +78,7 @@ test('the path of another agent’s worktree is refused before the node hears of
   expect(made).toEqual(['/trees/feature']);
 });
 
-test('the node hears that the plane has recorded a worktree which another agent shares', async () => {
+test('reports to the node that the plane has recorded a shared worktree', async () => {
   await inWorktree(BEN, '/trees/feature');
   const asked: unknown[] = [];
   const { createWorktree } = node.folders;
@@ -95,7 +95,7 @@ test('the node hears that the plane has recorded a worktree which another agent 
   expect(asked).toEqual([true, false]);
 });
 
-test('while a worktree is made, nobody else gets one at its path; a request that failed leaves it free', async () => {
+test('reserves the path of a worktree during its creation, and releases it if the creation fails', async () => {
   let go = (_error?: Error) => {};
   const { createWorktree } = node.folders;
   node.folders.createWorktree = async (request) => {
@@ -115,7 +115,7 @@ test('while a worktree is made, nobody else gets one at its path; a request that
   expect(await inWorktree(ANA, '/trees/feature')).toMatchObject({ workdir: '/trees/feature' });
 });
 
-test('an agent whose workdir became another user’s worktree is not started, and shows nothing of it', async () => {
+test('an agent whose workdir is now another user’s worktree cannot start or show its files', async () => {
   const { agent, become } = await squatter();
   const { session_id } = await room.agents.start(BEN, agent.id, null);
   node.tell(session_id!, ended(0));
@@ -130,7 +130,7 @@ test('an agent whose workdir became another user’s worktree is not started, an
   await expect(room.agents.files(ANA, agent.id, '')).rejects.toMatchObject(REFUSED);
 });
 
-test('the restart that a policy promises asks for the folder again', async () => {
+test('an automatic restart checks the folder again', async () => {
   const { agent, become } = await squatter({ restart_policy: 'on_failure' });
   const { session_id } = await room.agents.start(BEN, agent.id, null);
   await become();
@@ -145,7 +145,7 @@ test('the restart that a policy promises asks for the folder again', async () =>
   await expectRefused(agent.id, 1);
 });
 
-test('a start that was kept until the node answers asks for the folder again', async () => {
+test('a start that was kept until the node answered checks the folder again', async () => {
   const first = await inWorktree(BEN, '/trees/feature');
   const agent = await inFolder(BEN, '/trees/feature');
   const { reach } = node;
@@ -159,7 +159,7 @@ test('a start that was kept until the node answers asks for the folder again', a
   await expectRefused(agent.id, 0);
 });
 
-test('a look that waited shows nothing of what became another user’s meanwhile', async () => {
+test('changes are withheld if the worktree gets another owner while they are read', async () => {
   const { agent, become } = await squatter();
   node.folders.changes = async () => {
     await become();
@@ -177,7 +177,7 @@ test('agents of one owner or one team may share a worktree', () => {
   }
 });
 
-test('a repeated request finds its agent, also one that an earlier release made', async () => {
+test('a repeated request returns its agent, even if an earlier release created it', async () => {
   const first = await room.create({}, 'key', BEN);
   expect((await room.create({}, 'key', BEN)).id).toBe(first.id);
   const predictable = idFrom('agt', BEN.user_id, 'create', 'old-key');
@@ -192,7 +192,7 @@ test('a repeated request finds its agent, also one that an earlier release made'
   );
 });
 
-test('a view that waited while its agent was deleted shows nothing of whoever has the worktree now', async () => {
+test('changes are withheld if the agent is deleted and its worktree reused while they are read', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
   const asked = Promise.withResolvers<void>();
   const answer = Promise.withResolvers<object>();
@@ -210,7 +210,7 @@ test('a view that waited while its agent was deleted shows nothing of whoever ha
   await expect(seen).rejects.toMatchObject({ code: 'agent_not_found' });
 });
 
-test('of several deletions at once, only one removes the worktree', async () => {
+test('only one of several concurrent deletions removes the worktree', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
   let removals = 0;
   const removed = Promise.withResolvers<object>();
@@ -228,7 +228,7 @@ test('of several deletions at once, only one removes the worktree', async () => 
   expect(removals).toBe(1);
 });
 
-test('an agent from a restored database leaves alone what is another agent’s by now', async () => {
+test('an agent from a restored database cannot use or remove a worktree that another agent has claimed since', async () => {
   const agent = await inWorktree(BEN, '/trees/feature');
   claims.set('/trees/feature', 'agt_of_another');
   await expect(room.agents.changes(BEN, agent.id)).rejects.toMatchObject(REFUSED);

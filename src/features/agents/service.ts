@@ -235,15 +235,15 @@ export class Agents {
   async start(caller: Caller, agent_id: string, idempotency_key: string | null): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'start', doer: principalOf(caller), grace_ms: 0, session_id } as const;
-    await this.#pending.request(find, asked, () => this.#lifecycle.start(find, asked.doer, session_id));
+    const asked = { kind: 'start', principal: principalOf(caller), grace_ms: 0, session_id } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.start(find, asked.principal, session_id));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
   async stop(caller: Caller, agent_id: string, grace_ms: number): Promise<Agent> {
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'stop', doer: principalOf(caller), grace_ms } as const;
-    await this.#pending.request(find, asked, () => this.#lifecycle.stop(find, asked.doer, grace_ms));
+    const asked = { kind: 'stop', principal: principalOf(caller), grace_ms } as const;
+    await this.#pending.request(find, asked, () => this.#lifecycle.stop(find, asked.principal, grace_ms));
     return this.#record(caller, 'agent.drive', agent_id);
   }
 
@@ -255,8 +255,8 @@ export class Agents {
   ): Promise<Agent> {
     const session_id = idempotency_key ? idFrom('ses', caller.user_id, agent_id, idempotency_key) : undefined;
     const find = this.#driven(caller, agent_id);
-    const asked = { kind: 'restart', doer: principalOf(caller), grace_ms, session_id } as const;
-    const carryOut = () => this.#lifecycle.restart(find, asked.doer, grace_ms, session_id);
+    const asked = { kind: 'restart', principal: principalOf(caller), grace_ms, session_id } as const;
+    const carryOut = () => this.#lifecycle.restart(find, asked.principal, grace_ms, session_id);
     await this.#pending.request(find, asked, carryOut);
     return this.#record(caller, 'agent.drive', agent_id);
   }

@@ -1,4 +1,4 @@
-/** Requests that wait for an agent. */
+/** Requests that wait until an agent reaches a state. */
 import { afterEach, beforeEach, expect, test } from 'vitest';
 import { ANA, BEN, LivesRoom } from '../../testing/lives.ts';
 import { startAcp } from '../../testing/scripted-acp.ts';
@@ -17,7 +17,7 @@ afterEach(() => room.end());
 
 const never = new AbortController().signal;
 
-test('an agent that speaks ACP is waited for until it asks, and until its turn is over', async () => {
+test('waits for an ACP agent’s permission request, and for the end of its turn', async () => {
   const { id, acp } = await startAcp(room, { prompt: 'go' });
   const needs_you = waits.until(ANA, id, 'needs_you', MINUTE_MS, never);
   const idle = waits.until(ANA, id, 'idle', MINUTE_MS, never);
@@ -31,7 +31,7 @@ test('an agent that speaks ACP is waited for until it asks, and until its turn i
   expect(await idle).toMatchObject({ id, activity: 'idle' });
 });
 
-test('a request that is given up is answered at once, and whoever may not read the agent waits for nothing', async () => {
+test('an aborted wait returns at once, and a user without access gets not found', async () => {
   const { id } = await room.create({ start: true });
   const gone = new AbortController();
   const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, gone.signal);
@@ -40,7 +40,7 @@ test('a request that is given up is answered at once, and whoever may not read t
   await expect(waits.until(BEN, id, 'ended', MINUTE_MS, never)).rejects.toThrow('agent not found');
 });
 
-test('an agent that is deleted while a request waits is not found', async () => {
+test('a wait for an agent that is deleted ends with not found', async () => {
   const { id } = await room.create();
   const waiting = waits.until(ANA, id, 'ended', MINUTE_MS, never);
   const refused = expect(waiting).rejects.toThrow('agent not found');
@@ -48,7 +48,7 @@ test('an agent that is deleted while a request waits is not found', async () => 
   await refused;
 });
 
-test('requests that wait are bounded, and those that are over make room', async () => {
+test('the number of waiting requests is limited, and finished ones free their places', async () => {
   const { id } = await room.create({ start: true });
   const gone = new AbortController();
   const many = Array.from({ length: limits.agent_waiters_max }, () =>

@@ -50,7 +50,7 @@ const prompt = (fields: Partial<Prompt>): Prompt => ({
 });
 
 describe('prompt', () => {
-  test('sends words or what stands in our stdin, and prints the id', async () => {
+  test('sends its arguments or standard input, and prints the prompt’s id', async () => {
     const bodies: unknown[] = [];
     await open({
       promptAgent: ({ body }) => {
@@ -145,7 +145,7 @@ describe('prompt', () => {
     expect(await wait(sent(5) + taken + rests('cancelled'))).toMatchObject({ code: 3 });
   });
 
-  test('--wait is exit 3 for every other end, and says which', async () => {
+  test('--wait exits with 3 for every other end, and prints the reason', async () => {
     const ends = async (frames: string) => {
       const { code, stderr } = await wait(frames);
       await server?.drain();
@@ -161,7 +161,7 @@ describe('prompt', () => {
     expect(await ends(sent(6) + frame(7, lost))).toBe(`3 ${note}${words('it is lost').slice(2)}`);
   });
 
-  test('--wait ends for a prompt that somebody took back, and when the time is up', async () => {
+  test('--wait ends when the prompt is removed, and after the timeout', async () => {
     const heartbeat = 'id: 4\nevent: heartbeat\ndata: {"type":"heartbeat","ts":1}\n\n';
     const gone = await wait(heartbeat, { listPrompts: () => [] });
     expect(gone).toMatchObject({ code: 3, stderr: expect.stringContaining('the prompt was removed') });
@@ -171,7 +171,7 @@ describe('prompt', () => {
   });
 });
 
-test('create gives an agent its protocol and its first prompt', async () => {
+test('create sets the protocol and the first prompt', async () => {
   let body: unknown;
   await open({
     createAgent: (call) => {
@@ -184,7 +184,7 @@ test('create gives an agent its protocol and its first prompt', async () => {
   expect(body).toMatchObject({ protocol: 'acp', prompt: 'do it', argv: ['my-agent'] });
 });
 
-test('prompts that wait are listed, put otherwise and taken back', async () => {
+test('lists, edits and removes queued prompts', async () => {
   const calls: unknown[] = [];
   await open({
     listPrompts: () => [prompt({}), prompt({ id: 'prm_2', state: 'queued', content: [{ type: 'image' }] })],
@@ -207,7 +207,7 @@ test('prompts that wait are listed, put otherwise and taken back', async () => {
   }
 });
 
-test('cancel ends a turn', async () => {
+test('cancel cancels the turn', async () => {
   await open({ cancelTurn: () => running });
   expect(await cli(['agents', 'cancel', 'one'])).toMatchObject({
     code: 0,
@@ -261,7 +261,7 @@ describe('config', () => {
     auth_methods: [{ id: 'key', name: 'A key', description: null, type: 'agent' }],
   } as AcpConfig;
 
-  test('is shown', async () => {
+  test('prints all settings and offers of the agent', async () => {
     await open({ getAgentConfig: () => config });
     expect((await cli(['agents', 'config', 'one'])).stdout).toBe(`phase     ready
 agent     Demo\\x1b  1
@@ -285,7 +285,7 @@ sign-in   key  A key
     expect((await cli(['agents', 'config', 'one'])).stdout).toContain('\nacp       2 (preview)\n');
   });
 
-  test('is set, each option in its own type', async () => {
+  test('sends each option in its own type', async () => {
     let body: unknown;
     await open({
       getAgentConfig: () => config,
@@ -302,7 +302,7 @@ sign-in   key  A key
     expect((await cli(['agents', 'config', 'one', '--set', 'nope'])).code).toBe(2);
   });
 
-  test('authenticate names the methods when it is given another one', async () => {
+  test('authenticate lists the methods if the given one is unknown', async () => {
     await open({
       getAgentConfig: () => config,
       authenticateAgent: ({ body }) => {

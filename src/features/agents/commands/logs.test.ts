@@ -25,7 +25,7 @@ const said = (seq: number, text: string) => {
   return frame(seq, { type: 'acp_event', direction: 'from_agent', method: 'session/update', payload });
 };
 
-/** Every connection gets what `pieces` says, the last one for ever. */
+/** Runs `svc logs`. Each connection gets the next of `pieces` and stays open. */
 async function logs(argv: string[], last_seq: number, pieces: string[], options: Partial<RunOptions> = {}) {
   plane = await openStream(
     agentRecord({ last_seq }),
@@ -35,7 +35,7 @@ async function logs(argv: string[], last_seq: number, pieces: string[], options:
   return { ...ran, asked: plane.asked.map(({ url }) => url!.split('?')[1]) };
 }
 
-test('what an agent says and what it writes begin on lines of their own', async () => {
+test('messages and output of an agent start on separate lines', async () => {
   const events = [
     said(1, 'I am '),
     output(2, 'a banner', { stream: 'stderr' }),
@@ -51,7 +51,7 @@ test('what an agent says and what it writes begin on lines of their own', async 
   });
 });
 
-test('--stream stderr shows no conversation, --events and --json one event a line', async () => {
+test('--stream stderr omits the conversation; --events and --json print one event per line', async () => {
   const events = said(1, 'words') + output(2, 'x\n', { stream: 'stderr' });
   expect((await logs(['--stream', 'stderr'], 2, [events])).stdout).toBe('x\n');
   await plane?.close();
@@ -62,7 +62,7 @@ test('--stream stderr shows no conversation, --events and --json one event a lin
   expect(JSON.parse(json[0]!)).toMatchObject({ seq: 1, payload: { method: 'session/update' } });
 });
 
-test('-n reads further back where the last lines took many events', async () => {
+test('-n reads more events if the last lines consist of many', async () => {
   const tail = 2 + limits.cli_tail_spare_events;
   const words = Array.from({ length: 100 }, (_, at) => said(at + 1, `word${at + 1} `));
   words[1] = said(2, 'two\nthree ');
@@ -74,7 +74,7 @@ test('-n reads further back where the last lines took many events', async () => 
   expect([lines[0], lines[1]!.slice(0, 12)]).toEqual(['word1 two', 'three word3 ']);
 });
 
-test('-n and -f go on from the last lines, in the line that is open', async () => {
+test('-n with -f continues after the last lines, within an unfinished line', async () => {
   const stop = new AbortController();
   const ran = await logs(['-n', '1', '-f'], 2, [said(1, 'one\ntwo') + said(2, ' goes'), said(3, ' on')], {
     signal: stop.signal,

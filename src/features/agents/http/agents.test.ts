@@ -2,7 +2,7 @@ import { Writable } from 'node:stream';
 import { expect, test } from 'vitest';
 import { agentHandlers } from './agents.ts';
 
-/** A client that never reads: what is sent to it stays in its buffer. */
+/** A client that never reads, so that everything sent to it stays in its buffer. */
 class Stuck extends Writable {
   setHeader(): void {}
   override _write(): void {}
@@ -26,7 +26,7 @@ function patches(patch_send_ms?: number) {
   return { ask, hijacked };
 }
 
-test('a client that takes a patch too slowly is let go', async () => {
+test('disconnects a client that reads a patch too slowly', async () => {
   const { ask } = patches(20);
   const response = new Stuck();
   response.on('error', () => {});
@@ -35,7 +35,7 @@ test('a client that takes a patch too slowly is let go', async () => {
   await closed;
 });
 
-test('clients of one user that do not read leave patches to other users', async () => {
+test('stalled clients of one user do not block patches for other users', async () => {
   const { ask, hijacked } = patches();
   const leave = new AbortController();
   const hers = Array.from({ length: 10 }, () => ask('usr_alice', new Stuck(), leave.signal));

@@ -10,7 +10,7 @@ import { logHandlers } from './log.ts';
 let server: HttpServer;
 afterEach(() => server.drain());
 
-test('an output that lost bytes while it was read breaks off instead of being waited for', async () => {
+test('closes the connection if output loses bytes while it is read', async () => {
   const agents = { get: async () => ({ id: 'agt_1', session_id: 'ses_1' }) };
   const output = {
     size_bytes: 10,
