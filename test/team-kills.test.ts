@@ -105,10 +105,10 @@ async function expectWhole(run: Begun): Promise<void> {
   const wrong = steps.filter(({ status }) => status !== 'completed');
   expect(wrong).toEqual([]);
   const needs = Object.fromEntries(LAST.map((key) => [key, of[key]!.output]));
-  const told = { run_input: { name: basename(folder) }, input: null, needs };
+  const last = { run_input: { name: basename(folder) }, input: null, needs };
   expect(await runOf(run)).toMatchObject({
     ...{ status: 'completed', error: null, attempt: 1 },
-    output: { last: told },
+    output: { last },
   });
   const byDemo = ['d1', 'd2'];
   const attempts = steps.flatMap(({ step_key, attempt }) =>
@@ -167,7 +167,14 @@ test(`${KILLS} kill -9 of the plane at any moment do no step of a run twice, and
   await expectWhole(run);
 });
 
-const PLACES = ['step_prepared', 'step_collected', 'step_heard', 'stdin_written', 'commit', 'committed'];
+const PLACES = [
+  'step_prepared',
+  'step_collected',
+  'step_message_collected',
+  'stdin_written',
+  'commit',
+  'committed',
+];
 
 /** Where each process of the plane is killed, one after another, counted from its start. */
 function places(): string[] {
@@ -176,7 +183,14 @@ function places(): string[] {
     const name = PLACES[Math.floor(next() * PLACES.length)]!;
     return `${name}@${1 + Math.floor(next() * (name.startsWith('commit') ? 60 : 4))}`;
   });
-  return ['step_prepared@1', 'committed@12', 'step_collected@1', 'commit@18', 'step_heard@1', ...more];
+  return [
+    'step_prepared@1',
+    'committed@12',
+    'step_collected@1',
+    'commit@18',
+    'step_message_collected@1',
+    ...more,
+  ];
 }
 
 test('a plane that is killed at each of its commits runs no step twice', {

@@ -299,7 +299,7 @@ async function livesOf(
   home: string,
   failpoint: string,
   kills: number,
-): Promise<{ told: unknown; killed: number }> {
+): Promise<{ result: unknown; killed: number }> {
   for (let life = 0; ; life++) {
     const env = { ...process.env, ...(life < kills && { SVC_FAILPOINT: failpoint }) };
     const child = spawn(process.execPath, [CHILD, home, AGENT], {
@@ -311,7 +311,7 @@ async function livesOf(
       text += part;
     });
     await once(child, 'close');
-    if (child.exitCode === 0) return { told: JSON.parse(text), killed: life };
+    if (child.exitCode === 0) return { result: JSON.parse(text), killed: life };
     expect(child.signalCode).toBe('SIGKILL');
   }
 }
@@ -323,17 +323,17 @@ const commits = Array.from({ length: KILLS }, (_, n) => [`committed:kill@${5 + n
 test.each([
   ['step_prepared', 20],
   ['step_collected', 20],
-  ['step_heard', 20],
+  ['step_message_collected', 20],
   ['ended', 1],
   ...commits,
 ] as const)(
-  'a plane that is killed at %s loses no step, and does none twice',
+  'a plane that is killed at %s loses and repeats no step',
   { timeout: 120_000 },
   async (at, kills) => {
     const home = await mkdtemp(join(tmpdir(), 'svc-runs-'));
     try {
-      const { told, killed } = await livesOf(home, at.includes(':') ? at : `${at}:kill`, kills);
-      // Of many places, some lie behind the end.
+      const { result, killed } = await livesOf(home, at.includes(':') ? at : `${at}:kill`, kills);
+      // With many kills, some are after the end of the run.
       if (KILLS <= 3) expect(killed).toBeGreaterThan(0);
       const plain = (key: string) => ({
         step_key: key,
@@ -348,7 +348,7 @@ test.each([
         output: '"1 2 3 "',
       });
       const steps = [plain('a'), plain('b'), plain('c'), spoken('d'), spoken('e'), plain('f')];
-      expect(told).toMatchObject({ status: 'completed', steps, prompts: ['ended', 'ended'] });
+      expect(result).toMatchObject({ status: 'completed', steps, prompts: ['ended', 'ended'] });
       const done = (await readFile(join(home, 'done'), 'utf8')).split('\n').slice(0, -1);
       expect(done.toSorted()).toEqual(['a', 'b', 'c', 'f']);
     } finally {

@@ -1,6 +1,6 @@
 /**
- * For `test/team-runs.test.ts`: a plane's rooms over a folder of before, with real processes. It begins the one run, or goes
- * on with it, and ends when that is over; a failpoint may end it sooner.
+ * For `test/team-runs.test.ts`: the services of a plane on an existing folder, with real processes. Begins the run or continues
+ * it, and exits when the run is over; a failpoint may end the process earlier.
  */
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
@@ -37,9 +37,9 @@ if (!(await found())) {
   });
 }
 while (!isRunOver((await found())!)) await sleep(20);
-// Agents of the run are stopped by it.
+// The run stops its agents.
 while (Object.values(await sessionsLive()).length > 0) await sleep(20);
-const told = await room.store.read((reader) => ({
+const result = await room.store.read((reader) => ({
   status: findRun(reader, RUN)!.status,
   steps: stepsOf(reader, findRun(reader, RUN)!.num).map(
     ({ step_key, status, attempt, output, error_text }) => ({
@@ -48,7 +48,7 @@ const told = await room.store.read((reader) => ({
   ),
   prompts: reader.all(reader.sql.selectFrom('prompts').select('state')).map(({ state }) => state),
 }));
-process.stdout.write(JSON.stringify(told));
+process.stdout.write(JSON.stringify(result));
 await room.close();
 await node.close();
 process.exit(0);

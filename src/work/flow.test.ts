@@ -87,7 +87,7 @@ function handlers(carryOut: (intent: Intent) => Promise<unknown>): IntentHandler
     pursue: carryOut,
     prepare: carryOut,
     collect: carryOut,
-    hear: carryOut,
+    collect_message: carryOut,
     push: carryOut,
     forget_owner: carryOut,
   };
@@ -129,6 +129,21 @@ test('carries out the intents that an earlier process left', async () => {
   await second.open(handlers(async (intent) => void seen.push(intent)));
   await vi.waitFor(() => expect(seen).toHaveLength(1), SOON);
   expect(seen[0]).toMatchObject({ lane: 'ses_a', kind: 'stop', payload: { grace_ms: 7 } });
+  second.close();
+});
+
+test('carries out an intent that an earlier version stored under an old name', async () => {
+  const first = new Outbox(common());
+  await store.write((tx) => {
+    first.enqueue(tx, 'main', 'ses_a', 'collect_message', { attempt_num: 1, prompt_id: 'prm_1' });
+    tx.run(tx.sql.updateTable('outbox').set({ kind: 'hear' }));
+  });
+  first.close();
+  const second = new Outbox(common());
+  const seen: Intent[] = [];
+  await second.open(handlers(async (intent) => void seen.push(intent)));
+  await vi.waitFor(() => expect(seen).toHaveLength(1), SOON);
+  expect(seen[0]).toMatchObject({ kind: 'collect_message', payload: { attempt_num: 1, prompt_id: 'prm_1' } });
   second.close();
 });
 

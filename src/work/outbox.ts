@@ -29,11 +29,14 @@ export interface IntentPayloads {
   /** Reads the step output that a session left for an attempt. */
   collect: { attempt_num: number };
   /** Reads an agent's last message of a turn. */
-  hear: { attempt_num: number; prompt_id: string };
+  collect_message: { attempt_num: number; prompt_id: string };
   /** Sends a device the messages that it has not been sent. The lane is the subscription's. */
   push: { message_num: number };
 }
 export type IntentKind = keyof IntentPayloads;
+
+/** The kinds that earlier versions stored, with the present names. */
+const renamed: ReadonlyMap<string, IntentKind> = new Map([['hear', 'collect_message']]);
 
 export interface Intent<K extends IntentKind = IntentKind> {
   id: number;
@@ -60,7 +63,7 @@ interface IntentAnswers {
   pursue: unknown;
   prepare: unknown;
   collect: unknown;
-  hear: unknown;
+  collect_message: unknown;
   push: unknown;
 }
 
@@ -100,7 +103,7 @@ export class Outbox {
         id: row.id,
         node_id: row.node_id,
         lane: row.lane,
-        kind: row.kind as IntentKind,
+        kind: renamed.get(row.kind) ?? (row.kind as IntentKind),
         payload: JSON.parse(row.payload),
       });
     }

@@ -18,7 +18,7 @@ export interface RunEngine {
   ended: SessionHooks['onExit'];
   facts: FactHandlers;
   timers: Pick<TimerHandlers, 'step_timeout'>;
-  intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'hear'>;
+  intents: Pick<IntentHandlers, 'prepare' | 'collect' | 'collect_message'>;
 }
 
 export function openRunEngine(core: AgentCore, lifecycle: Lifecycle): RunEngine {

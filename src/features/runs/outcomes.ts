@@ -88,7 +88,7 @@ export class Outcomes {
     this.#core.outbox.enqueue(tx, node_id, session_id, 'collect', payload);
   }
 
-  intents(): Pick<IntentHandlers, 'collect' | 'hear'> {
+  intents(): Pick<IntentHandlers, 'collect' | 'collect_message'> {
     return {
       collect: async ({ lane: session_id, node_id, payload: { attempt_num } }) => {
         await this.#complete(attempt_num, async ({ agent_id }) => {
@@ -97,10 +97,10 @@ export class Outcomes {
         });
         failpoint('step_collected');
       },
-      hear: async ({ payload: { attempt_num, prompt_id } }) => {
+      collect_message: async ({ payload: { attempt_num, prompt_id } }) => {
         const { events } = this.#core;
         await this.#complete(attempt_num, ({ agent_id }) => lastMessage(events, agent_id, prompt_id));
-        failpoint('step_heard');
+        failpoint('step_message_collected');
       },
     };
   }
@@ -194,7 +194,7 @@ export class Outcomes {
     if (stop_reason === 'end_turn') {
       const payload = { attempt_num: attempt.num, prompt_id };
       const node_id = findSession(tx, session_id)?.node_id ?? '';
-      this.#core.outbox.enqueue(tx, node_id, session_id, 'hear', payload);
+      this.#core.outbox.enqueue(tx, node_id, session_id, 'collect_message', payload);
       return;
     }
     const outcome: Outcome =
