@@ -53,9 +53,9 @@ async function ask(
   id: number,
   stream: StreamName,
   from = 0,
-  more: { max?: number; standing?: boolean } = {},
+  more: { max?: number; longPoll?: boolean } = {},
 ) {
-  const read = { id, sessionId: 'ses_a', stream, from: BigInt(from), max: 100, standing: true, ...more };
+  const read = { id, sessionId: 'ses_a', stream, from: BigInt(from), max: 100, longPoll: true, ...more };
   plane_side.enqueue(create(PullRequestSchema, { reads: [read] }));
   await turns();
 }
@@ -85,7 +85,7 @@ test('a long-poll read is answered as its stream grows, until its limit', async 
   grown('ses_a');
   expect(await answered()).toEqual(['1 thr.']);
   expect(grown('ses_a')).toBe(false);
-  await ask(2, 'stdout', 9, { standing: false });
+  await ask(2, 'stdout', 9, { longPoll: false });
   expect(await answered()).toEqual(['2 eefour.']);
 });
 
@@ -93,7 +93,7 @@ test('existing bytes are sent at once, and a normal read ends at the end of the 
   streams!.stdout = 'abc';
   await ask(1, 'stdout');
   expect(await answered()).toEqual(['1 abc']);
-  await ask(2, 'stderr', 0, { standing: false });
+  await ask(2, 'stderr', 0, { longPoll: false });
   expect(await answered()).toEqual(['2 .']);
 });
 

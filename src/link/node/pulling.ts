@@ -163,7 +163,7 @@ function readingOf(read: Read): Reading | null {
   const known = streamNames.find((name) => name === stream);
   if (!known) return null;
   const range = { id, session_id: sessionId, stream: known, from: whole(from), left: max };
-  return { ...range, long_poll: read.standing, rests: false, again: false, replaced: false };
+  return { ...range, long_poll: read.longPoll, rests: false, again: false, replaced: false };
 }
 
 function isOver({ left, long_poll, replaced }: Reading, at_end: boolean): boolean {

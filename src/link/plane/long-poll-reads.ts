@@ -56,9 +56,8 @@ export class LongPollReads {
     const read = { id, session_id, stream, from, kept: [], left: max, dropped: false };
     this.#sessions.set(session_id, streams.set(stream, read));
     this.#reads.set(id, read);
-    const request = create(ReadSchema, { id, sessionId: session_id, stream, from: BigInt(from), max });
-    request.standing = true;
-    return request;
+    const range = { sessionId: session_id, stream, from: BigInt(from), max };
+    return create(ReadSchema, { id, ...range, longPoll: true });
   }
 
   /** Up to `max` buffered bytes from that offset. If the offset differs, drops the read and returns null. */

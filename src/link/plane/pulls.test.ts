@@ -58,7 +58,7 @@ async function longPoll(text = ''): Promise<Read> {
 
 test('a read at the end leaves a long-poll read open; its bytes wake the reader and are available at once', async () => {
   const long_poll = await longPoll('abc');
-  expect(long_poll).toMatchObject({ sessionId: 'ses_a', stream: 'stdout', from: 3n, standing: true });
+  expect(long_poll).toMatchObject({ sessionId: 'ses_a', stream: 'stdout', from: 3n, longPoll: true });
   expect(long_poll.max).toBe(limits.long_poll_bytes_max);
   expect(await read(3)).toBe('');
   await chunk(long_poll.id, 'one', false);
@@ -76,7 +76,7 @@ test('a read that was answered in full leaves none open', async () => {
   await chunk((await one()).id, 'abc', true);
   expect(await reading).toBe('abc');
   const next = read(3);
-  expect(await one()).toMatchObject({ from: 3n, standing: false });
+  expect(await one()).toMatchObject({ from: 3n, longPoll: false });
   pulls.end();
   await expect(next).rejects.toMatchObject({ code: 'node_unreachable' });
 });
@@ -89,10 +89,10 @@ test.each([undefined, new Uint8Array(limits.long_poll_bytes_max + 100)])(
     await chunk(long_poll.id, all, true);
     const reading = read(0, all.length + 100, into);
     const rest = await one();
-    expect(rest).toMatchObject({ from: BigInt(all.length), max: 100, standing: false });
+    expect(rest).toMatchObject({ from: BigInt(all.length), max: 100, longPoll: false });
     await chunk(rest.id, 'rest', true);
     expect(await reading).toBe(`${all}rest`);
-    expect(await one()).toMatchObject({ from: BigInt(all.length + 4), standing: true });
+    expect(await one()).toMatchObject({ from: BigInt(all.length + 4), longPoll: true });
   },
 );
 
@@ -102,20 +102,20 @@ test('two reads at one offset are both answered, and leave one open', async () =
   await chunk(first!.id, 'ab', true);
   await chunk(second!.id, 'ab', true);
   expect(await Promise.all(both)).toEqual(['ab', 'ab']);
-  expect(await one()).toMatchObject({ from: 2n, standing: true });
+  expect(await one()).toMatchObject({ from: 2n, longPoll: true });
 });
 
 test('a read at another offset sends a request; the earlier one still wakes, and its bytes are ignored', async () => {
   const before = await longPoll('abc');
   await chunk(before.id, 'def', false);
   const reading = read(1);
-  expect(await one()).toMatchObject({ from: 1n, standing: false });
+  expect(await one()).toMatchObject({ from: 1n, longPoll: false });
   await chunk(before.id, 'ghi', false);
   expect(woken).toHaveLength(2);
   await chunk(before.id + 1, 'bcdefghi', true);
   expect(await reading).toBe('bcdefghi');
   const long_poll = await one();
-  expect(long_poll).toMatchObject({ from: 9n, standing: true });
+  expect(long_poll).toMatchObject({ from: 9n, longPoll: true });
   await chunk(before.id, '', true);
   await chunk(long_poll.id, 'jkl', false);
   expect(await read(9)).toBe('jkl');
@@ -130,7 +130,7 @@ test('once a session’s end is known, every read asks the node', async () => {
   expect(await reading).toBe('def');
   await chunk(long_poll.id, 'f', false);
   const last = read(6);
-  expect(await one()).toMatchObject({ from: 6n, standing: false });
+  expect(await one()).toMatchObject({ from: 6n, longPoll: false });
   pulls.forget('ses_a');
   await answer({
     refused: [{ id: long_poll.id, refusal: { kind: 'not_found', code: 'session_not_found' } }],
@@ -156,7 +156,7 @@ test('a node without long-poll reads answers with nothing, and is not asked agai
   await chunk((await one()).id, 'def', true);
   expect(await reading).toBe('def');
   const next = read(6);
-  expect(await one()).toMatchObject({ from: 6n, standing: false });
+  expect(await one()).toMatchObject({ from: 6n, longPoll: false });
   pulls.end();
   await expect(next).rejects.toMatchObject({ code: 'node_unreachable' });
 });
@@ -193,7 +193,7 @@ test('limits open reads; a dropped one counts until the node has ended it', asyn
   await ends('ses_more');
   await answer({ refused: [{ id: ids[0]! }] });
   await ends('ses_more');
-  expect(await one()).toMatchObject({ sessionId: 'ses_more', standing: true });
+  expect(await one()).toMatchObject({ sessionId: 'ses_more', longPoll: true });
 });
 
 test('bytes are acknowledged in parts of a window, not per line', async () => {
