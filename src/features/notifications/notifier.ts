@@ -43,7 +43,7 @@ import {
 } from './queries.ts';
 import type { PushKind, PushMessage } from './rules.ts';
 
-interface Told {
+interface Notification {
   fact_id: number;
   /** The action that a notified user may take. */
   action: Action;
@@ -53,7 +53,7 @@ interface Told {
   words(device: { with_commands: boolean }): Words;
 }
 
-export class Telling {
+export class Notifier {
   readonly #clock: Clock;
   readonly #outbox: Outbox;
 
@@ -82,7 +82,7 @@ export class Telling {
     if (row?.status !== 'pending' || row.route !== 'human') return;
     const agent = findAgent(tx, row.agent_id)!;
     const review = { id: row.id, agent_name: agent.name, tool_call: JSON.parse(row.tool_call) };
-    this.#tell(tx, {
+    this.#notify(tx, {
       fact_id: id,
       action: 'review.answer',
       resource: reviewResource(tx, row),
@@ -95,7 +95,7 @@ export class Telling {
     const row = findElicitation(tx, payload.elicitation_id);
     if (row?.status !== 'pending') return;
     const { name } = findAgent(tx, row.agent_id)!;
-    this.#tell(tx, {
+    this.#notify(tx, {
       fact_id: id,
       action: 'review.answer',
       resource: reviewResource(tx, row),
@@ -127,7 +127,7 @@ export class Telling {
     if (!row || row.run_num !== null || row.session_id !== payload.session_id || row.status !== 'failed') {
       return;
     }
-    this.#tell(tx, {
+    this.#notify(tx, {
       fact_id: id,
       action: 'agent.read',
       resource: agentResource(tx, row),
@@ -140,7 +140,7 @@ export class Telling {
     const run = findRun(tx, payload.run_id);
     if (!run || run.status !== payload.status || run.attempt !== payload.attempt || !isRunOver(run)) return;
     const team = findTeam(tx, run.team_id)!;
-    this.#tell(tx, {
+    this.#notify(tx, {
       fact_id: id,
       action: 'team.read',
       resource: teamResource(tx, team),
@@ -149,19 +149,19 @@ export class Telling {
     });
   }
 
-  #tell(tx: Tx, { fact_id, action, resource, username, words }: Told): void {
+  #notify(tx: Tx, { fact_id, action, resource, username, words }: Notification): void {
     const people = [resource.owner_id, ...(resource.human_ids ?? [])];
     for (const device of subscriptionsOf(tx, people)) {
       if (username !== null && device.username !== username) continue;
       if (decide({ ...device, grant: null, ip: null }, action, resource) !== 'allow') continue;
       const said = words({ with_commands: device.with_commands === 1 });
       if (!isWanted(said, JSON.parse(device.kinds) as PushKind[])) continue;
-      if (said.kind === 'agent_failed' && this.#wasToldLately(tx, device, said.tag)) continue;
+      if (said.kind === 'agent_failed' && this.#wasSentRecently(tx, device, said.tag)) continue;
       this.#put(tx, device, fact_id, { ...said, waiting: waitingFor(tx, device) });
     }
   }
 
-  #wasToldLately(tx: Tx, device: { num: number }, tag: string): boolean {
+  #wasSentRecently(tx: Tx, device: { num: number }, tag: string): boolean {
     const before = messageOfTag(tx, device.num, tag);
     return before?.state === 'sent' && (before.sent_at ?? 0) > this.#clock.now() - limits.push_again_ms;
   }

@@ -140,16 +140,16 @@ describe('an elicitation', () => {
     const bens = await subscribe(BEN);
     const { id } = await elicit(form);
     await settled();
-    const told = {
+    const expected = {
       kind: 'review',
       tag: `elicitation-${id}`,
       path: `/approvals?elicitation=${id}`,
       waiting: 1,
     };
     expect(plain.messages).toMatchObject([
-      { ...told, title: 'fix-checkout needs you', body: 'form to fill in' },
+      { ...expected, title: 'fix-checkout needs you', body: 'form to fill in' },
     ]);
-    expect(wordy.messages).toMatchObject([{ ...told, body: 'form to fill in: Which ⟦U+202E⟧region?' }]);
+    expect(wordy.messages).toMatchObject([{ ...expected, body: 'form to fill in: Which ⟦U+202E⟧region?' }]);
     expect(bens.messages).toEqual([]);
   });
 
@@ -281,7 +281,7 @@ describe('a review', () => {
       await subscribe(ZOE),
     ];
     const review = await memberAsks(rows);
-    const told = {
+    const expected = {
       kind: 'review',
       tag: `review-${review.id}`,
       title: 'a needs you',
@@ -289,8 +289,8 @@ describe('a review', () => {
       path: `/approvals?review=${review.id}`,
       waiting: 1,
     };
-    expect(await anas.gets(1)).toEqual(told);
-    expect(await bens.gets(1)).toEqual(told);
+    expect(await anas.gets(1)).toEqual(expected);
+    expect(await bens.gets(1)).toEqual(expected);
     expect(anas.heads[0]).toMatchObject({ urgency: 'high', ttl: expect.any(Number) });
     await settled();
     for (const other of [eves, zoes]) expect(other.asked).toBe(0);
@@ -448,12 +448,12 @@ test('the end of a run notifies its team, whoever started it', async () => {
   await settled();
   expect(anas.asked).toBe(0);
   await changeRun(room.store, room.facts, run, { status: 'completed' });
-  const told = {
+  const expected = {
     ...{ kind: 'run_ended', tag: `run-${run.id}`, title: `${run.team_id}: run 1 completed` },
     path: `/teams/${run.team_id}/runs/${run.id}`,
   };
-  expect(await anas.gets(1)).toMatchObject(told);
-  expect(await bens.gets(1)).toMatchObject(told);
+  expect(await anas.gets(1)).toMatchObject(expected);
+  expect(await bens.gets(1)).toMatchObject(expected);
   await settled();
   expect(eves.asked).toBe(0);
 });

@@ -16,7 +16,7 @@ import { checkEndpoint } from './endpoint.ts';
 import { newPair, PushKeys } from './keys.ts';
 import { limits } from './limits.ts';
 import { testWords } from './messages.ts';
-import { Telling, waitingFor } from './notifier.ts';
+import { Notifier, waitingFor } from './notifier.ts';
 import {
   deleteOldMessages,
   deleteSubscription,
@@ -68,7 +68,7 @@ export class Push {
   readonly #keys: PushKeys;
   readonly #sender: Sender;
   readonly #delivery: Delivery;
-  readonly #telling: Telling;
+  readonly #notifier: Notifier;
   readonly #testing = new Set<string>();
 
   constructor(deps: PushDeps) {
@@ -76,11 +76,11 @@ export class Push {
     this.#keys = new PushKeys(deps);
     this.#sender = new Sender(deps);
     this.#delivery = new Delivery({ ...deps, keys: this.#keys, sender: this.#sender });
-    this.#telling = new Telling(deps);
+    this.#notifier = new Notifier(deps);
   }
 
   facts(): FactHandlers {
-    return this.#telling.facts();
+    return this.#notifier.facts();
   }
 
   intents(): ReturnType<Delivery['intents']> {
