@@ -66,7 +66,7 @@ export interface LogMaintenanceOptions {
   onDropped(agent_num: number): void;
 }
 
-interface Standing {
+interface LogState {
   id: string;
   first_seq: number;
   last_seq: number;
@@ -175,26 +175,26 @@ export class LogMaintenance {
 
   async #keep(num: number): Promise<void> {
     while (!this.#stop.signal.aborted) {
-      const standing = await this.#store.read((reader) => readStanding(reader, num));
-      if (!standing) return;
-      const excess = standing.bytes - this.#options.retention().bytes_per_agent;
+      const state = await this.#store.read((reader) => readLogState(reader, num));
+      if (!state) return;
+      const excess = state.bytes - this.#options.retention().bytes_per_agent;
       if (excess > 0) {
         if (!(await this.#dropOldest(num, excess))) return;
-      } else if (!(await this.#seal(num, standing))) return;
+      } else if (!(await this.#seal(num, state))) return;
     }
   }
 
   /** Seals one segment if there is enough for it; returns whether it did. */
-  async #seal(num: number, standing: Standing): Promise<boolean> {
+  async #seal(num: number, state: LogState): Promise<boolean> {
     const { sealing, clock, worker, folder } = this.#options;
-    const unsealed = standing.bytes - standing.sealed_bytes;
-    const idle = clock.now() - standing.newest_ts >= sealing.idle_ms;
+    const unsealed = state.bytes - state.sealed_bytes;
+    const idle = clock.now() - state.newest_ts >= sealing.idle_ms;
     const keep = idle ? 0 : sealing.keep_bytes;
     if (unsealed < (idle ? sealing.idle_from_bytes : sealing.from_bytes)) return false;
-    const after = Math.max(standing.sealed_seq, standing.first_seq - 1);
-    const rows = standing.last_seq - after;
-    const up_to = standing.last_seq - Math.ceil((rows * keep) / unsealed);
-    const sealed = await worker.call('seal', { folder, agent: { num, id: standing.id }, after, up_to });
+    const after = Math.max(state.sealed_seq, state.first_seq - 1);
+    const rows = state.last_seq - after;
+    const up_to = state.last_seq - Math.ceil((rows * keep) / unsealed);
+    const sealed = await worker.call('seal', { folder, agent: { num, id: state.id }, after, up_to });
     if (!sealed) return false;
     failpoint('seal_written');
     const id = await this.#record(num, sealed);
@@ -358,7 +358,7 @@ export class LogMaintenance {
   }
 }
 
-function readStanding(reader: Reader, num: number): Standing | null {
+function readLogState(reader: Reader, num: number): LogState | null {
   const head = headWithId(reader, num);
   if (!head) return null;
   const sealed = sealedOf(reader, num);

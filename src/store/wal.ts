@@ -29,8 +29,8 @@ export function inspectWal(database_path: string): WalReport | null {
     const sound = header && readHeader(header);
     if (!header || !sound) return { sound_frames: 0, committed_frames: index?.frames ?? null };
     const sound_frames = countFrames(wal, header, sound);
-    const told = index?.salt.equals(header.subarray(16, 24)) ? index.frames : null;
-    return { sound_frames, committed_frames: told };
+    const committed_frames = index?.salt.equals(header.subarray(16, 24)) ? index.frames : null;
+    return { sound_frames, committed_frames };
   } finally {
     closeSync(wal);
   }

@@ -1,28 +1,28 @@
-/** Links without a network, for tests of the registry: they remember what they were told and say what they are told to. */
+/** Links without a network, for tests of the registry. They record calls and report what a test sets. */
 
 import type { NodeRow } from '../features/nodes/queries.ts';
 import type { HealthReport } from '../features/nodes/rules.ts';
 import type { LinkState, Links } from '../features/nodes/service.ts';
 
 export class FakeLinks implements Links {
-  /** `open a`, `changed a`, `close a`, in order. */
-  readonly told: string[] = [];
+  /** In order, for example `open a`, `changed a`, `close a`. */
+  readonly calls: string[] = [];
   readonly rows = new Map<string, NodeRow>();
   readonly states = new Map<string, Partial<LinkState>>();
   report: (row: NodeRow) => Promise<HealthReport> = () => Promise.reject(new Error('not in this test'));
 
   open(row: NodeRow): void {
-    this.told.push(`open ${row.id}`);
+    this.calls.push(`open ${row.id}`);
     this.rows.set(row.id, row);
   }
 
   changed(row: NodeRow): void {
-    this.told.push(`changed ${row.id}`);
+    this.calls.push(`changed ${row.id}`);
     this.rows.set(row.id, row);
   }
 
   async close(node_id: string): Promise<void> {
-    this.told.push(`close ${node_id}`);
+    this.calls.push(`close ${node_id}`);
     this.rows.delete(node_id);
   }
 

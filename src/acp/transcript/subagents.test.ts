@@ -228,13 +228,13 @@ test('messages between agent and sub-agents name both; chunks and later versions
     of('s1', message({ content: undefined, recipientMessageId: 'x' })),
     of('s1', message({ messageId: 'm2', senderSessionId: 's1', recipientSessionId: 'main' })),
   );
-  const told = only(view, 'relayed').map(({ subagent, from, to, body }) => [
+  const messages = only(view, 'relayed').map(({ subagent, from, to, body }) => [
     subagent,
     from,
     to,
     textOf(body),
   ]);
-  expect(told).toEqual([
+  expect(messages).toEqual([
     [null, null, 'explorer', 'Please look.'],
     ['s1', null, 'explorer', 'b'],
     ['s1', 'explorer', null, 'Please look'],

@@ -70,7 +70,7 @@ export const ended = (status: string, more: Fields = {}): Fields => ({
   previous_status: 'running',
   ...more,
 });
-export const told = (code: string, more: Fields = {}): Fields => ({
+export const errorEvent = (code: string, more: Fields = {}): Fields => ({
   type: 'error',
   code,
   error: `${code} happened`,

@@ -16,6 +16,7 @@ import {
   changes,
   decides,
   ended,
+  errorEvent,
   fromAgent,
   numbered,
   only,
@@ -26,14 +27,13 @@ import {
   stops,
   thinks,
   toAgent,
-  told,
   update,
   viewOf,
   wants,
 } from './testing.ts';
 import { Transcript, type View } from './transcript.ts';
 
-/** Items in a word each. */
+/** A short text for each item. */
 function course({ items }: View): string[] {
   return items.map(word);
 }
@@ -180,7 +180,7 @@ describe('turns', () => {
     const view = viewOf(
       prompts('one'),
       answers({ error: { code: -32603, message: 'no' } }),
-      told('prompt_failed', { prompt_id: 'prm_1' }),
+      errorEvent('prompt_failed', { prompt_id: 'prm_1' }),
     );
     expect(course(view)).toEqual(['user_message one', 'notice']);
     expect(view.working).toBe(false);
@@ -191,7 +191,7 @@ describe('turns', () => {
     });
   });
 
-  test('the end of the process ends what goes on: the turn, its tools, the questions that wait', () => {
+  test('the end of the process ends the turn, its tools and pending questions', () => {
     const view = viewOf(
       prompts('one'),
       calls('c1'),
@@ -204,7 +204,7 @@ describe('turns', () => {
     expect(view.working).toBe(false);
   });
 
-  test('another session is another life: nothing of the one before goes on', () => {
+  test('a new session ends everything that the previous one left open', () => {
     const transcript = new Transcript();
     transcript.take(numbered([prompts('one'), calls('c1'), { ...says('new'), session_id: 'ses_2' }]));
     expect(transcript.view.sessions).toEqual([
@@ -223,7 +223,7 @@ describe('turns', () => {
 });
 
 describe('tools', () => {
-  test('a tool is one row, and an update changes what it tells and nothing else', () => {
+  test('a tool is one row, and an update changes only the fields that it contains', () => {
     const view = viewOf(
       calls('c1', { kind: 'edit', locations: [{ path: '/a', line: 3 }], rawInput: { x: 1 } }),
       changes('c1', { status: 'in_progress', title: 'Edit a' }),
@@ -244,7 +244,7 @@ describe('tools', () => {
     });
   });
 
-  test('an update of a tool that was never told is a row as well', () => {
+  test('an update of an unknown tool adds a row', () => {
     expect(course(viewOf(changes('c9', { status: 'completed' })))).toEqual(['tool c9 completed']);
   });
 
@@ -253,7 +253,7 @@ describe('tools', () => {
     expect(course(view)).toEqual(['tool c1 failed', 'tool c1 pending']);
   });
 
-  test('a diff tells how many lines it adds and removes, and one that is repeated stays the same object', () => {
+  test('a diff has the numbers of added and removed lines, and a repeated one stays the same object', () => {
     const content = [{ type: 'diff', path: '/a', oldText: 'one\ntwo\n', newText: 'one\r\n2\nthree' }];
     const before = viewOf(calls('c1', { content }));
     const after = viewOf(calls('c1', { content }), changes('c1', { status: 'completed', content }));
@@ -266,7 +266,7 @@ describe('tools', () => {
     expect(only(transcript.view, 'tool')[0]?.call.content[0]).toBe(first?.call.content[0]);
   });
 
-  test('content is text, diff or terminal; any other is kept as it is', () => {
+  test('content is text, diff or terminal; any other is kept unchanged', () => {
     const content = [
       { type: 'content', content: { type: 'text', text: 'out' } },
       { type: 'terminal', terminalId: 't1' },
@@ -281,7 +281,7 @@ describe('tools', () => {
     ]);
   });
 
-  test('a cancel marks unfinished tools at once, and an end that is told later still counts', () => {
+  test('a cancel marks unfinished tools at once, and a later end still counts', () => {
     const cancelled = [
       prompts('go'),
       calls('c1'),
@@ -296,7 +296,7 @@ describe('tools', () => {
     expect(course(late)[1]).toBe('tool c1 failed');
   });
 
-  test('a tool whose end is never told is unfinished once its turn is over', () => {
+  test('a tool without an end is unfinished once its turn is over', () => {
     const view = viewOf(prompts('go'), calls('c1', { status: 'in_progress' }), stops('end_turn'));
     expect(only(view, 'tool')[0]).toMatchObject({ status: 'unfinished', ended_ts: 3 });
   });
@@ -320,12 +320,12 @@ describe('questions', () => {
     });
   });
 
-  test('what a question does not say of its tool is known from the tool', () => {
+  test('a question takes missing details from its tool', () => {
     const view = viewOf(calls('c1', { title: 'Edit', kind: 'edit' }), wants('rev_1'));
     expect(only(view, 'permission')[0]?.call).toMatchObject({ title: 'Edit', tool_kind: 'edit' });
   });
 
-  test('an answer tells the option, who chose it and when', () => {
+  test('an answer has the option, who chose it, and when', () => {
     const view = viewOf(wants('rev_1'), decides('rev_1', { outcome: 'selected', optionId: 'y' }));
     expect(only(view, 'permission')[0]).toMatchObject({
       outcome: { type: 'selected', option_id: 'y', option: { name: 'Yes, do it' } },
@@ -351,7 +351,7 @@ describe('questions', () => {
     const view = viewOf(
       wants('rev_1'),
       decides('rev_1', { outcome: 'selected', optionId: 'y' }),
-      told('review_undeliverable', { review_id: 'rev_1' }),
+      errorEvent('review_undeliverable', { review_id: 'rev_1' }),
     );
     expect(only(view, 'permission')[0]).toMatchObject({ undeliverable: true });
   });
@@ -376,7 +376,7 @@ describe('what an agent says of itself', () => {
     expect(view.items).toEqual([]);
   });
 
-  test('modes, options, commands, usage and title are as they were told last', () => {
+  test('modes, options, commands, usage and title have the latest reported values', () => {
     const modes = { currentModeId: 'ask', availableModes: [{ id: 'ask', name: 'Ask' }, 'no mode'] };
     const option = { id: 'model', name: 'Model', type: 'select', currentValue: 'big', options: [] };
     const view = viewOf(
@@ -459,10 +459,10 @@ describe('a stream', () => {
     expect(transcript.view).toBe(view);
   });
 
-  test('after a reset the log goes on at its head, and no two items have one key', () => {
+  test('after a reset the log continues at its head, and keys stay unique', () => {
     const transcript = new Transcript();
     transcript.take(numbered([says('a'), calls('c1'), says('b')]));
-    transcript.take(numbered([{ ...told('reset', { head: 1 }), session_id: null }]));
+    transcript.take(numbered([{ ...errorEvent('reset', { head: 1 }), session_id: null }]));
     transcript.take(numbered([calls('c2'), says('c')], 2));
     expect(course(transcript.view).slice(-3)).toEqual(['notice', 'tool c2 pending', 'agent_message c']);
     expect(transcript.view.last_seq).toBe(3);

@@ -9,15 +9,15 @@ const MIB = 1024 * 1024;
 const none = () => null;
 const note = (text: string) => JSON.stringify({ jsonrpc: '2.0', method: 'say', params: { text } });
 
-/** The result of a stream, in order: frames by text, output by position; adjacent output is merged. */
-type Told =
+/** A part of a stream's result: a frame by its text, or output by its position. Adjacent output is merged. */
+type Result =
   | { frame: string | null; from: number; to: number }
   | { output: string; from: number; to: number }
   | { too_large: number };
 
 /** Collects a stream's pieces, and checks that every byte is in exactly one of them. */
 class Taker {
-  readonly told: Told[] = [];
+  readonly results: Result[] = [];
   at = 0;
 
   take({ bytes, pieces }: Frames): void {
@@ -28,8 +28,8 @@ class Taker {
   }
 
   #add(piece: Piece, bytes: Buffer, start: number): void {
-    const last = this.told.at(-1);
-    if (piece.kind === 'too_large') this.told.push({ too_large: this.at });
+    const last = this.results.at(-1);
+    if (piece.kind === 'too_large') this.results.push({ too_large: this.at });
     else if (piece.kind === 'frame') {
       const shown = piece.text !== null;
       const from = shown ? this.at : this.at - piece.size;
@@ -38,7 +38,7 @@ class Taker {
         const line = bytes.subarray(from - start, to - start).toString();
         expect(piece.text).toBe(line.trim().replaceAll('\r', ' '));
       }
-      this.told.push({ frame: piece.text, from, to });
+      this.results.push({ frame: piece.text, from, to });
       this.at = to;
     } else {
       expect(piece.bytes.length).toBeGreaterThan(0);
@@ -49,12 +49,12 @@ class Taker {
       if (last && 'output' in last) {
         last.output += output;
         last.to = this.at;
-      } else this.told.push({ output, from: this.at - output.length, to: this.at });
+      } else this.results.push({ output, from: this.at - output.length, to: this.at });
     }
   }
 }
 
-function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Told[] {
+function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Result[] {
   const cutter = new FrameCutter(false, none, sizes && { sizes });
   const taker = new Taker();
   for (const [n, chunk] of chunks.entries()) {
@@ -62,14 +62,14 @@ function taken(chunks: readonly Uint8Array[], sizes?: FrameSizes): Told[] {
     if (frames) taker.take(frames);
   }
   expect(cutter.waiting_bytes).toBe(0);
-  return taker.told;
+  return taker.results;
 }
 
 const texts = (...chunks: string[]) => chunks.map((chunk) => Buffer.from(chunk));
 
 test('JSON-RPC lines become frames and other lines output, in order', () => {
-  const told = taken(texts(`Loading\n${note('a')}\n[1]\n\n${note('b')}\n{"a":1}\n`));
-  expect(told).toMatchObject([
+  const results = taken(texts(`Loading\n${note('a')}\n[1]\n\n${note('b')}\n{"a":1}\n`));
+  expect(results).toMatchObject([
     { output: 'Loading\n' },
     { frame: note('a') },
     { output: '[1]\n\n' },
@@ -136,9 +136,9 @@ test('a line that is too long for a frame is reported once, and the next line is
     const chunks = Array.from({ length: Math.ceil(bytes.length / size) }, (_, n) =>
       bytes.subarray(n * size, (n + 1) * size),
     );
-    const told = taken(chunks);
-    expect(told.map((one) => Object.keys(one)[0])).toEqual(['frame', 'too_large', 'output', 'frame']);
-    expect((told[2] as { output: string }).output === `${lines[1]}\n`).toBe(true);
+    const results = taken(chunks);
+    expect(results.map((one) => Object.keys(one)[0])).toEqual(['frame', 'too_large', 'output', 'frame']);
+    expect((results[2] as { output: string }).output === `${lines[1]}\n`).toBe(true);
   }
 });
 
@@ -197,7 +197,7 @@ test('the result does not depend on chunks or on restarts, and has every byte on
           cutter = new FrameCutter(spilling, none, { sizes: small });
         }
       }
-      expect(taker.told).toEqual(taken([all], small));
+      expect(taker.results).toEqual(taken([all], small));
     }),
     { numRuns: 500 },
   );
@@ -213,7 +213,7 @@ test('redacts output however it is split, and leaves frames unchanged', () => {
     fc.string({ unit: fc.constantFrom('a', '-', '€'), maxLength: 30 }),
     fc.constantFrom('frame', WORD.value, 'a frame that is too large to be shown whole').map(note),
   );
-  const told = (chunks: readonly Uint8Array[]) => {
+  const redacted = (chunks: readonly Uint8Array[]) => {
     const cutter = new FrameCutter(false, redactor, {
       sizes: { frame_bytes_max: 200, payload_bytes_max: 70 },
     });
@@ -243,8 +243,8 @@ test('redacts output however it is split, and leaves frames unchanged', () => {
         for (let at = 0, n = 0; at < whole.length || n === 0; at += sizes[n++ % sizes.length]!) {
           chunks.push(whole.subarray(at, at + sizes[n % sizes.length]!));
         }
-        const seen = told(chunks);
-        expect(seen).toEqual(told([whole]));
+        const seen = redacted(chunks);
+        expect(seen).toEqual(redacted([whole]));
         const output = seen.filter((one) => one.startsWith('output ')).join('');
         expect(output).not.toContain(WORD.value);
         expect(output).not.toContain(PEM.value);
@@ -280,7 +280,7 @@ test('redacts the output of an oversized frame, however secrets are escaped', ()
   expect(output.join('')).toBe(`before [redacted:WORD]\n${note(`${'x'.repeat(50)} [redacted:WORD]`)}\n`);
 });
 
-test('lines that are dropped for their memory at any time are output, every byte once', () => {
+test('lines dropped to free memory become output, with every byte exactly once', () => {
   const secret = 'open-sesame';
   const line = fc.oneof(
     fc.integer({ min: 0, max: 90 }).map((size) => note('x'.repeat(size))),
@@ -296,7 +296,7 @@ test('lines that are dropped for their memory at any time are output, every byte
         const taker = new Taker();
         for (let n = 0; taker.at < stream.length; n++) {
           const { size, drops } = steps[n % steps.length]!;
-          // Not every time, or a read that is too short for its line would never get on.
+          // Not every time, or a read that is too short for its line would make no progress.
           if (drops && n % 3 === 0) cutter.drop();
           const from = taker.at + cutter.waiting_bytes;
           const chunk = stream.subarray(from, from + size);
@@ -304,7 +304,7 @@ test('lines that are dropped for their memory at any time are output, every byte
           if (frames) taker.take(frames);
         }
         expect(taker.at).toBe(stream.length);
-        const frames = taker.told.flatMap((one) => ('frame' in one ? [one.frame] : []));
+        const frames = taker.results.flatMap((one) => ('frame' in one ? [one.frame] : []));
         const whole = lines.filter((text) => text.startsWith('{'));
         for (const frame of frames) if (frame !== null) expect(whole).toContain(frame);
       },
@@ -313,7 +313,7 @@ test('lines that are dropped for their memory at any time are output, every byte
   );
 });
 
-test('of the owner whose lines take the most memory, the longest is dropped and no other', () => {
+test('drops only the longest line of the owner whose lines take the most memory', () => {
   const lines = new WaitingLines(4_000);
   const dropped: string[] = [];
   const open = (owner: string, name: string) => {
@@ -323,7 +323,7 @@ test('of the owner whose lines take the most memory, the longest is dropped and 
   const [one, two, bobs] = [open('alice', 'one'), open('alice', 'two'), open('bob', 'bobs')];
   one.take(Buffer.alloc(900, 'x'), { last: false });
   two.take(Buffer.alloc(1_200, 'x'), { last: false });
-  // The longest of all, but of somebody who takes less.
+  // The longest of all, but its owner takes less memory.
   bobs.take(Buffer.alloc(1_500, 'x'), { last: false });
   expect(dropped).toEqual([]);
   one.take(Buffer.alloc(100, 'x'), { last: false });

@@ -39,7 +39,7 @@ const usual: FrameSizes = {
   payload_bytes_max: sharedLimits.acp_payload_bytes_max,
 };
 
-/** Where a cutter's unfinished line counts, and who is told when it had to be dropped. */
+/** Where a cutter's unfinished line counts, and what is called when the line had to be dropped. */
 export interface WaitingPlace {
   lines: WaitingLines;
   owner: string;

@@ -229,10 +229,10 @@ test('the committed output does not depend on how a stream arrives or is read', 
   );
 });
 
-/** Sessions that speak ACP, whose stdout is what was written to it so far. */
+/** ACP sessions whose stdout is what a test has written so far. `committed`: the text of the committed pieces. */
 function conversations(owners: Record<string, string>, waiting_bytes_max: number) {
   const spools = new Map(Object.keys(owners).map((id) => [id, '']));
-  const told = new Map(Object.keys(owners).map((id) => [id, '']));
+  const committed = new Map(Object.keys(owners).map((id) => [id, '']));
   const kinds = new Map<string, Set<string>>(Object.keys(owners).map((id) => [id, new Set()]));
   const options: IngestOptions = {
     ...{ clock: systemClock, log: silentLog, waiting_bytes_max },
@@ -256,12 +256,12 @@ function conversations(owners: Record<string, string>, waiting_bytes_max: number
     settle: async () => {},
     async frames({ session_id, from, pieces }) {
       await nextTurn();
-      expect(from).toBe(told.get(session_id)!.length);
+      expect(from).toBe(committed.get(session_id)!.length);
       for (const piece of pieces) {
         kinds.get(session_id)!.add(piece.kind);
         if (piece.kind === 'too_large') continue;
         const text = piece.kind === 'frame' ? `${piece.text}\n` : Buffer.from(piece.bytes).toString();
-        told.set(session_id, told.get(session_id)! + text);
+        committed.set(session_id, committed.get(session_id)! + text);
       }
     },
     rebase: () => Promise.reject(new Error('nothing is lost')),
@@ -271,29 +271,29 @@ function conversations(owners: Record<string, string>, waiting_bytes_max: number
     spools.set(id, spools.get(id)! + text);
     ingest.follow(id);
   };
-  return { ingest, write, spools, told, kinds, options };
+  return { ingest, write, spools, committed, kinds, options };
 }
 
-test('lines that never end take bounded memory; the others lose nothing, and every byte is told once', async () => {
+test('lines that never end take bounded memory; the others lose nothing, and every byte is committed once', async () => {
   const owners = { a1: 'alice', a2: 'alice', a3: 'alice', a4: 'alice', b1: 'bob' };
-  const { ingest, write, spools, told, kinds } = conversations(owners, 1_500_000);
+  const { ingest, write, spools, committed, kinds } = conversations(owners, 1_500_000);
   const message = (size: number) => `{"jsonrpc":"2.0","method":"x","params":{"x":"${'y'.repeat(size)}"}}`;
   write('b1', message(300_000));
   for (const id of ['a1', 'a2', 'a3', 'a4']) write(id, message(700_000));
-  // What fits waits; the others' bytes become output although their agents say nothing more.
+  // Lines that fit wait; the bytes of the others become output even if their agents write nothing more.
   await expect.poll(() => [...kinds].filter(([, found]) => found.has('too_large')).length).toBeGreaterThan(1);
   expect([...kinds.get('b1')!]).toEqual([]);
   for (const id of Object.keys(owners)) write(id, '\n');
   await expect
-    .poll(() => [...told.values()].map((text) => text.length))
+    .poll(() => [...committed.values()].map((text) => text.length))
     .toEqual([...spools.values()].map((text) => text.length));
   expect([...kinds.get('b1')!]).toEqual(['frame']);
-  for (const id of Object.keys(owners)) expect(told.get(id) === spools.get(id)).toBe(true);
+  for (const id of Object.keys(owners)) expect(committed.get(id) === spools.get(id)).toBe(true);
   await ingest.close();
 });
 
 test('a session that ends while its line is dropped is still read to its last byte', async () => {
-  const { ingest, told, spools, options } = conversations({ a1: 'alice' }, 200_000);
+  const { ingest, committed, spools, options } = conversations({ a1: 'alice' }, 200_000);
   let over = () => {};
   const ended = new Promise<void>((resolve) => (over = resolve));
   options.settle = async (_id, fact) => {
@@ -304,6 +304,6 @@ test('a session that ends while its line is dropped is still read to its last by
   spools.set('a1', `{"jsonrpc":"2.0","x":"${'y'.repeat(600_000)}`);
   again.follow('a1', [{ ...end({ stdout: spools.get('a1')!.length, stderr: 0 }), session_id: 'a1' }]);
   await ended;
-  expect(told.get('a1') === spools.get('a1')).toBe(true);
+  expect(committed.get('a1') === spools.get('a1')).toBe(true);
   await again.close();
 });

@@ -46,8 +46,8 @@ describe('join', () => {
 
   it('rejects every request once root exists, before any other check', async () => {
     await room.joinRoot();
-    const nonsense = { token: '', pin: '', username: '', password: '' };
-    expect(await outcome(room.join.join(nonsense, here))).toBe('root already initialized');
+    const malformed = { token: '', pin: '', username: '', password: '' };
+    expect(await outcome(room.join.join(malformed, here))).toBe('root already initialized');
     expect(await outcome(room.join.requestChallenge(BASE_URL, null))).toBe('root already initialized');
     expect(await room.join.ensureChallenge(BASE_URL)).toBeNull();
   });

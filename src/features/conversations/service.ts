@@ -76,8 +76,8 @@ export class Conversations {
       turn_cancel: (tx, { ref, payload }) => {
         AcpTransaction.run(this.#core, tx, ref, (transaction) => {
           const { turn, work } = transaction.state;
-          const goes_on = turn !== null || work.busy;
-          if (!goes_on || (turn?.prompt_id ?? null) !== payload.prompt_id) return;
+          const continues = turn !== null || work.busy;
+          if (!continues || (turn?.prompt_id ?? null) !== payload.prompt_id) return;
           transaction.error('cancel_ignored', 'the turn was cancelled, but the agent continues it', payload);
         });
       },

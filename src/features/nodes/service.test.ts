@@ -108,7 +108,7 @@ describe('registering', () => {
       created_at: '2027-01-15T08:00:00.000Z',
       updated_at: '2027-01-15T08:00:00.000Z',
     });
-    expect(links.told).toEqual(['open box']);
+    expect(links.calls).toEqual(['open box']);
     expect(registry.find('box')?.grpc_target).toBe(box.grpc_target);
     expect(await audited()).toEqual([
       {
@@ -128,7 +128,7 @@ describe('registering', () => {
     expect(await outcome(registry.register(root, { ...box, id: 'main', name: 'x' }))).toBe(
       'agent node id is reserved',
     );
-    expect(links.told).toEqual(['open box']);
+    expect(links.calls).toEqual(['open box']);
     expect((await registry.list({})).items.map(({ id }) => id)).toEqual(['box']);
   });
 
@@ -153,7 +153,7 @@ describe('registering', () => {
     );
     expect(outcomes.filter((text) => text === 'ok')).toHaveLength(1);
     expect(new Set(outcomes)).toEqual(new Set(['ok', 'agent node id or name already exists']));
-    expect(links.told).toHaveLength(1);
+    expect(links.calls).toHaveLength(1);
   });
 });
 
@@ -176,7 +176,7 @@ describe('changing', () => {
     const made = await registry.register(root, box);
     clock.advance(1000);
     expect(await registry.update(root, 'box', { name: box.name })).toEqual(made);
-    expect(links.told).toEqual(['open box']);
+    expect(links.calls).toEqual(['open box']);
     expect(await audited()).toHaveLength(1);
   });
 
@@ -196,7 +196,7 @@ describe('deleting', () => {
   test('closes the link and is published; the id is free again', async () => {
     await registry.register(root, box);
     await registry.delete(root, 'box');
-    expect(links.told).toEqual(['open box', 'close box']);
+    expect(links.calls).toEqual(['open box', 'close box']);
     expect(await outcome(registry.get('box'))).toBe('agent node not found');
     expect(registry.find('box')).toBe(null);
     expect((await published()).at(-1)?.record).toMatchObject({ id: 'box', deleted: true });
@@ -209,7 +209,7 @@ describe('deleting', () => {
     await registry.register(root, box);
     await bind('box');
     expect(await outcome(registry.delete(root, 'box'))).toBe('agent node has active agents');
-    expect(links.told).toEqual(['open box']);
+    expect(links.calls).toEqual(['open box']);
     expect((await registry.get('box')).agents).toBe(1);
     expect((await registry.list({})).items[0]?.agents).toBe(1);
   });
@@ -243,7 +243,7 @@ describe('link states', () => {
     const fresh = new FakeLinks();
     const again = open(fresh);
     await again.open();
-    expect(fresh.told).toEqual(['open box']);
+    expect(fresh.calls).toEqual(['open box']);
     expect(await again.get('box')).toEqual({ ...record, status: 'connecting' });
   });
 

@@ -52,8 +52,8 @@ function open(entries: Partial<Record<ConfigKey, ConfigEntry>> = {}): Promise<Li
 
 test('a live change overrides file and default, notifies listeners, is audited, and survives a restart', async () => {
   const settings = await open({ 'retention.days': { value: 7, origin: 'file', source: 'c.toml:1' } });
-  const told: number[] = [];
-  const stop = settings.onChange('retention.days', (days) => told.push(days));
+  const notified: number[] = [];
+  const stop = settings.onChange('retention.days', (days) => notified.push(days));
   expect(settings.get('retention.days')).toBe(7);
   const list = await settings.change(root, { 'retention.days': 3 });
   expect(list.find(({ key }) => key === 'retention.days')).toMatchObject({
@@ -62,7 +62,7 @@ test('a live change overrides file and default, notifies listeners, is audited, 
     source: null,
     live: true,
   });
-  expect(told).toEqual([3]);
+  expect(notified).toEqual([3]);
   expect(audited).toEqual([
     {
       event: 'config_changed',
@@ -79,7 +79,7 @@ test('a live change overrides file and default, notifies listeners, is audited, 
   await settings.change(root, { 'retention.days': null });
   expect(settings.get('retention.days')).toBe(7);
   expect(settings.origin('retention.days')).toBe('file');
-  expect(told).toEqual([3]);
+  expect(notified).toEqual([3]);
   expect((await open()).get('retention.days')).toBe(30);
 });
 

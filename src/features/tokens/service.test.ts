@@ -103,11 +103,11 @@ describe('tokens', () => {
   it('leave the cache before the caller learns that they were revoked', async () => {
     for (let i = 0; i < 20; i++) {
       const { token, caller } = await room.login('root');
-      const asking = Array.from({ length: 10 }, () => isGood(token));
+      const checks = Array.from({ length: 10 }, () => isGood(token));
       await room.tokens.logout(caller);
       expect(await isGood(token)).toBe('invalid token');
       expect(await room.tokens.isLive(caller.token_id)).toBe(false);
-      for (const answer of await Promise.all(asking)) expect(['ok', 'invalid token']).toContain(answer);
+      for (const answer of await Promise.all(checks)) expect(['ok', 'invalid token']).toContain(answer);
       expect(await isGood(token)).toBe('invalid token');
     }
   });

@@ -134,15 +134,15 @@ export class TurnOutput {
       messageId,
       content: { type: 'text', text: part },
     });
-    let told = '';
+    let sent = '';
     try {
       for (const [word] of words.matchAll(/\S+\s*/g)) {
         await this.pause(this.rng.between(40, 80));
         await this.sendOnly(piece(word));
-        told += word;
+        sent += word;
       }
     } finally {
-      if (told !== '') await this.session.keep({ update: piece(told) });
+      if (sent !== '') await this.session.keep({ update: piece(sent) });
     }
   }
 }

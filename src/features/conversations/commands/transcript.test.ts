@@ -10,7 +10,7 @@ function event(direction: string, payload: unknown, more: Fields = {}): EventRec
   const base = { type: 'acp_event' as const, agent_id: 'agt_1', session_id: 'ses_1', seq: 1, ts: 1 };
   return { ...base, direction, payload, ...more };
 }
-const told = (method: string, params: Fields, id: unknown = 'prm_1', more: Fields = {}) =>
+const requests = (method: string, params: Fields, id: unknown = 'prm_1', more: Fields = {}) =>
   event('to_agent', { jsonrpc: '2.0', id, method, params }, { method, ...more });
 const update = (fields: Fields, more: Fields = {}) =>
   event('from_agent', { jsonrpc: '2.0', method: 'session/update', params: { update: fields } }, more);
@@ -18,7 +18,7 @@ const says = (text: string, more: Fields = {}) =>
   update({ sessionUpdate: 'agent_message_chunk', content: { type: 'text', text }, ...more });
 const thinks = (text: string) =>
   update({ sessionUpdate: 'agent_thought_chunk', content: { type: 'text', text } });
-const heard = (id: unknown, answer: Fields) => event('from_agent', { jsonrpc: '2.0', id, ...answer });
+const responds = (id: unknown, answer: Fields) => event('from_agent', { jsonrpc: '2.0', id, ...answer });
 const calls = (fields: Fields) => update({ sessionUpdate: 'tool_call', toolCallId: 'c1', ...fields });
 const changes = (fields: Fields) =>
   update({ sessionUpdate: 'tool_call_update', toolCallId: 'c1', ...fields });
@@ -53,9 +53,9 @@ test('a turn reads as a conversation', () => {
   };
   expect(
     text([
-      told('initialize', {}),
-      heard('prm_1', { result: { protocolVersion: 1 } }),
-      told('session/prompt', {
+      requests('initialize', {}),
+      responds('prm_1', { result: { protocolVersion: 1 } }),
+      requests('session/prompt', {
         prompt: [
           { type: 'text', text: 'do\nit' },
           { type: 'image', mimeType: 'image/png' },
@@ -77,7 +77,7 @@ test('a turn reads as a conversation', () => {
       plans(['first', 'completed'], ['second', 'in_progress'], ['third', 'pending']),
       update({ sessionUpdate: 'usage_update', used: 12, size: 100, cost: { amount: 0.5, currency: 'USD' } }),
       update({ sessionUpdate: 'usage_update', used: 12, size: 100, cost: { amount: 0.5, currency: 'USD' } }),
-      heard('prm_1', { result: { stopReason: 'end_turn' } }),
+      responds('prm_1', { result: { stopReason: 'end_turn' } }),
     ]),
   ).toBe(`> do
 > it
@@ -195,10 +195,10 @@ test('an agent’s state is shown when it changes, and unknown updates on one li
       }),
       update({ sessionUpdate: 'weather', temperature: 3 }),
       event('from_agent', { method: 'fs/read_text_file', id: 1, params: {} }),
-      told('session/set_mode', { modeId: 'ask' }, 's.1'),
-      heard('s.1', { error: { code: 1, message: 'no such\nmode' } }),
-      told('session/cancel', {}, undefined),
-      heard('prm_1', { result: { stopReason: 'cancelled' } }),
+      requests('session/set_mode', { modeId: 'ask' }, 's.1'),
+      responds('s.1', { error: { code: 1, message: 'no such\nmode' } }),
+      requests('session/cancel', {}, undefined),
+      responds('prm_1', { result: { stopReason: 'cancelled' } }),
       event('from_agent', null, { method: 'session/update', truncated: true, size: 9 }),
     ]),
   ).toBe(`┃ mode     plan
@@ -229,10 +229,13 @@ test('replayed messages are not shown again, and a new session starts from nothi
 });
 
 test('frames of the service are shown on request', () => {
-  const shown = text([told('session/new', { cwd: '/w' }), heard('prm_1', { result: { sessionId: 's' } })], {
-    colours: false,
-    plumbing: true,
-  });
+  const shown = text(
+    [requests('session/new', { cwd: '/w' }), responds('prm_1', { result: { sessionId: 's' } })],
+    {
+      colours: false,
+      plumbing: true,
+    },
+  );
   expect(shown).toBe(
     '┃ svc      -> session/new  {"cwd":"/w"}\n┃ svc      <- answer to session/new  {"sessionId":"s"}\n',
   );
@@ -292,8 +295,8 @@ test('shows frames of any form', () => {
 
 test('a request for input is shown with its command, its answer and its end', () => {
   const more = { elicitation_id: 'eli_1' };
-  const elicits = (params: Fields, told: Fields = more) =>
-    event('from_agent', { id: 9, method: 'elicitation/create', params }, told);
+  const elicits = (params: Fields, fields: Fields = more) =>
+    event('from_agent', { id: 9, method: 'elicitation/create', params }, fields);
   const answered = (result: Fields) =>
     event('to_agent', { id: 9, result }, { response_to: 9, answered_by: 'ana', ...more });
   const properties = { name: {}, 'x\u001b[2J': {} };
@@ -421,8 +424,8 @@ test('a turn in version 2 of ACP reads as one in version 1', () => {
   const data = Buffer.from('output').toString('base64');
   expect(
     text([
-      told('session/prompt', { prompt: [block('do it')] }),
-      heard('prm_1', { result: { messageId: 'u' } }),
+      requests('session/prompt', { prompt: [block('do it')] }),
+      responds('prm_1', { result: { messageId: 'u' } }),
       update({ sessionUpdate: 'user_message', messageId: 'u', content: [block('do it')] }),
       update({ sessionUpdate: 'state_update', state: 'running' }),
       update({ sessionUpdate: 'agent_thought', messageId: 't', content: [block('hm')] }),

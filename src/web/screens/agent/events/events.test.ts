@@ -2,12 +2,12 @@ import { describe, expect, test } from 'vitest';
 import {
   answers,
   ended,
+  errorEvent,
   fromAgent,
   numbered,
   printed,
   prompts,
   says,
-  told,
   wants,
 } from '../../../../acp/transcript/testing.ts';
 import { EVENTS_MAX, nothing, withNewer, withOlder } from './stretch.ts';
@@ -50,7 +50,7 @@ describe('an event in one line', () => {
       null,
       'before: running · exit 3 · exit',
     ],
-    ['an error', told('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
+    ['an error', errorEvent('turn_lost'), 'turn_lost', null, 'turn_lost happened'],
     ['a prompt', prompts('Fix it'), 'session/prompt', 'to_agent', 'Fix it'],
     ['a message', says('Hello'), 'agent_message_chunk', 'from_agent', 'Hello'],
     [

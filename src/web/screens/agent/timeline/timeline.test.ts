@@ -3,11 +3,11 @@ import {
   calls,
   changes,
   ended,
+  errorEvent,
   numbered,
   prompts,
   says,
   stops,
-  told,
   wants,
 } from '../../../../acp/transcript/testing.ts';
 import { Transcript } from '../../../../acp/transcript/transcript.ts';
@@ -15,11 +15,11 @@ import type { EventRecord } from '../../../../core/event.ts';
 import { type Entry, entriesOf } from './entries.ts';
 import { rowsOf, scaleOf } from './scale.ts';
 
-/** Each with its second. */
-function viewAt(...told_at: [number, Record<string, unknown>][]) {
+/** Each event with its time. */
+function viewAt(...timed: [number, Record<string, unknown>][]) {
   const transcript = new Transcript();
-  const events = numbered(told_at.map(([, fields]) => fields));
-  transcript.take(events.map((event, at): EventRecord => ({ ...event, ts: told_at[at]![0] })));
+  const events = numbered(timed.map(([, fields]) => fields));
+  transcript.take(events.map((event, at): EventRecord => ({ ...event, ts: timed[at]![0] })));
   return transcript.view;
 }
 
@@ -35,14 +35,14 @@ const entry = (lane: Entry['lane'], from: number, to: number): Entry => ({
 });
 
 describe('bars of a life', () => {
-  test('are its sessions, turns, tools, waits and troubles, each with the event that began it', () => {
+  test('are its sessions, turns, tools, waits and warnings, each with the event that began it', () => {
     const view = viewAt(
       [10, { type: 'status', status: 'running', previous_status: 'created' }],
       [20, prompts('Do it')],
       [21, calls('c1', { status: 'in_progress' })],
       [25, changes('c1', { status: 'failed' })],
       [26, wants('rev_1', { toolCallId: 'c2', title: 'Write' })],
-      [27, told('turn_lost')],
+      [27, errorEvent('turn_lost')],
       [30, stops('end_turn')],
       [40, ended('failed', { exit_code: 3 })],
     );
@@ -57,7 +57,7 @@ describe('bars of a life', () => {
     expect(entriesOf(view, 100)[0]?.label).toBe('Session 1 · failed, exit 3');
   });
 
-  test('last until now while they go on', () => {
+  test('last until now while they are open', () => {
     const view = viewAt([10, prompts('Do it')], [11, says('I am')]);
     const turn = entriesOf(view, 50).find(({ lane }) => lane === 'turns');
     expect(turn).toMatchObject({ from: 10, to: 50, open: true });
