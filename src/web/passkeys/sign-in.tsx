@@ -37,10 +37,10 @@ function ByPasskey() {
     onSuccess: session.begin,
     onError: show,
   });
-  const asking = sign_in.isPending;
+  const pending = sign_in.isPending;
   // The browser allows one request at a time, so the autofill stops while the button's request runs.
   useEffect(() => {
-    if (asking) return;
+    if (pending) return;
     let stop: (() => void) | null = null;
     let gone = false;
     void load().then(({ offerPasskeys, passkeyMessage }) => {
@@ -54,10 +54,10 @@ function ByPasskey() {
       gone = true;
       stop?.();
     };
-  }, [asking]);
+  }, [pending]);
   return (
     <>
-      <Button busy={asking} onClick={() => sign_in.mutate()}>
+      <Button busy={pending} onClick={() => sign_in.mutate()}>
         Use a passkey
       </Button>
       {message && (

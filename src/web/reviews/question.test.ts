@@ -55,14 +55,14 @@ test('a settled question says what was chosen, by whom, or that it is no longer 
   expect(says({ status: 'expired' })).toMatch(/^No longer needed/);
 });
 
-test('an end that either the log or the list tells is an end', () => {
+test('a question is settled if the log or the list says so', () => {
   const outcome = { type: 'selected', option_id: 'a', option: options[0]! } as const;
   const answered = { ...item, outcome, answered_by: 'leo', settled_ts: 9 };
   expect(questionIn(item, 'agt_1', undefined).settled).toBeNull();
   expect(questionIn(answered, 'agt_1', undefined).settled).toMatchObject({ option: 'Allow once', by: 'leo' });
   expect(questionIn(answered, 'agt_1', review()).settled).toMatchObject({ by: 'leo' });
-  const told = review({ status: 'answered', option_id: 'b', answered_by: 'ana' });
-  expect(questionIn(item, 'agt_1', told).settled).toMatchObject({ option: 'Always', by: 'ana' });
+  const listed = review({ status: 'answered', option_id: 'b', answered_by: 'ana' });
+  expect(questionIn(item, 'agt_1', listed).settled).toMatchObject({ option: 'Always', by: 'ana' });
   const gone = { ...item, outcome: { type: 'gone' } as const };
   expect(questionIn(gone, 'agt_1', undefined).settled).toEqual({ type: 'over', why: 'withdrawn' });
 });

@@ -33,11 +33,11 @@ type Sending = { command: RunCommand } & CommandInput;
 export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: number; ready: boolean }) {
   const queries = useQueryClient();
   const online = useOnline();
-  const [asking, setAsking] = useState<RunCommand | null>(null);
+  const [confirming, setConfirming] = useState<RunCommand | null>(null);
   const act = useAct(
     (sending: Sending, idempotency_key) => send(run, sending, idempotency_key),
     (record, { command }) => {
-      setAsking(null);
+      setConfirming(null);
       queries.setQueryData(keys.run(run.id), record);
       void queries.invalidateQueries({ queryKey: keys.steps(run.id) });
       void queries.invalidateQueries({ queryKey: keys.runs(run.team_id) });
@@ -50,12 +50,12 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
   const commands = ready ? runCommands(run, steps) : [];
   const press = (command: RunCommand) => {
     act.reset();
-    if (command === 'complete' || command === 'fail' || command === 'cancel') setAsking(command);
+    if (command === 'complete' || command === 'fail' || command === 'cancel') setConfirming(command);
     else act.mutate({ command });
   };
   return (
     <>
-      {act.error && asking === null && (
+      {act.error && confirming === null && (
         <span role="alert" className="text-failed text-sm">
           {errorMessage(act.error)}
         </span>
@@ -73,15 +73,15 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         </Button>
       ))}
       <Dialog
-        open={asking === 'cancel'}
-        onClose={() => setAsking(null)}
+        open={confirming === 'cancel'}
+        onClose={() => setConfirming(null)}
         title={`Cancel run ${run.number}?`}
         description="This stops its running steps. You can resume it later from the steps that are not completed."
       >
         <div className="flex flex-col gap-3">
           <Refused error={act.error} />
           <div className="flex justify-end gap-2">
-            <Button onClick={() => setAsking(null)}>Keep running</Button>
+            <Button onClick={() => setConfirming(null)}>Keep running</Button>
             <Button look="danger" busy={busy === 'cancel'} onClick={() => act.mutate({ command: 'cancel' })}>
               {busy === 'cancel' ? 'Cancelling…' : 'Cancel run'}
             </Button>
@@ -89,17 +89,17 @@ export function RunButtons({ run, steps, ready }: { run: RunRecord; steps: numbe
         </div>
       </Dialog>
       <Dialog
-        open={asking === 'complete' || asking === 'fail'}
-        onClose={() => setAsking(null)}
-        title={asking === 'fail' ? `Fail run ${run.number}` : `Complete run ${run.number}`}
+        open={confirming === 'complete' || confirming === 'fail'}
+        onClose={() => setConfirming(null)}
+        title={confirming === 'fail' ? `Fail run ${run.number}` : `Complete run ${run.number}`}
       >
         <CommandForm
-          key={asking}
-          command={asking === 'fail' ? 'fail' : 'complete'}
-          draft={`run-${asking}.${run.id}`}
+          key={confirming}
+          command={confirming === 'fail' ? 'fail' : 'complete'}
+          draft={`run-${confirming}.${run.id}`}
           busy={act.isPending}
           error={act.error}
-          onSend={(input) => act.mutateAsync({ command: asking!, ...input })}
+          onSend={(input) => act.mutateAsync({ command: confirming!, ...input })}
         />
       </Dialog>
     </>

@@ -20,7 +20,7 @@ const message = (id: number, more: Partial<MessageRecord> = {}): MessageRecord =
 });
 const ids = (messages: readonly MessageRecord[]) => messages.map(({ id }) => id);
 
-test('pages from the end and what was told since make one conversation, each message once', () => {
+test('merges pages and streamed messages into one conversation without duplicates', () => {
   const pages = [
     [message(9), message(7)],
     [message(4), message(2)],
@@ -28,18 +28,18 @@ test('pages from the end and what was told since make one conversation, each mes
   expect(ids(inOrder(pages, [message(7), message(12)]))).toEqual([2, 4, 7, 9, 12]);
 });
 
-test('that a run took a message is known, whichever was heard first', () => {
+test('a message shows the run that took it, in whatever order its versions arrive', () => {
   const waits = message(1);
   const taken = message(1, { run_id: 'run_1' });
   expect(inOrder([[waits]], [taken])).toEqual([taken]);
   expect(inOrder([[taken]], [waits])).toEqual([taken]);
 });
 
-test('a search shows nothing that it did not find, a thread nothing of others', () => {
-  const told = [message(3, { thread: 1 }), message(4)];
-  expect(ids(matchingShown(told, [], {}))).toEqual([3, 4]);
-  expect(ids(matchingShown(told, [], { thread: 1 }))).toEqual([3]);
-  expect(ids(matchingShown(told, [message(4)], { q: 'words' }))).toEqual([4]);
+test('a search shows only what it found, and a thread only its own messages', () => {
+  const received = [message(3, { thread: 1 }), message(4)];
+  expect(ids(matchingShown(received, [], {}))).toEqual([3, 4]);
+  expect(ids(matchingShown(received, [], { thread: 1 }))).toEqual([3]);
+  expect(ids(matchingShown(received, [message(4)], { q: 'words' }))).toEqual([4]);
 });
 
 test('actors go by the names that people know', () => {

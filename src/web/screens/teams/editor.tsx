@@ -47,7 +47,7 @@ export function Editor({
   const text = kept?.text ?? begun;
   const [wasKept] = useState(kept !== null);
   const [pane, setPane] = useState<'form' | 'json'>('form');
-  const [told, setTold] = useState<Fault | null>(null);
+  const [fault, setFault] = useState<Fault | null>(null);
   const [theirs, setTheirs] = useState<TeamRecord | null>(null);
   const [mine, setMine] = useState<string | null>(null);
   const json = useRef<HTMLTextAreaElement>(null);
@@ -59,7 +59,7 @@ export function Editor({
 
   const setText = (next: string, from = version) => {
     setHeld(JSON.stringify({ version: from, text: next } satisfies Saving));
-    setTold(null);
+    setFault(null);
   };
 
   const save = useAct(
@@ -77,25 +77,25 @@ export function Editor({
       onError: async (error) => {
         if (team && (error as { code?: string }).code === 'team_changed') {
           await call('getTeam', { params: { team_id: team.id } }).then(setTheirs, (failure) =>
-            setTold({ path: [], message: errorMessage(failure) }),
+            setFault({ path: [], message: errorMessage(failure) }),
           );
           return;
         }
         const { doc: sent } = parse(saving.text);
         const path = sent && placeOf(errorMessage(error), sent);
-        setTold({ path: path ?? [], message: errorMessage(error) });
+        setFault({ path: path ?? [], message: errorMessage(error) });
       },
     });
   };
 
   // Focus the field that the error is about.
   useEffect(() => {
-    if (told && told.path.length > 0) showPlace(told, json.current, setPane);
-  }, [told]);
+    if (fault && fault.path.length > 0) showPlace(fault, json.current, setPane);
+  }, [fault]);
 
   const shown = useDeferredValue(doc);
   const steps = drawable(shown);
-  const hint = told === null && parsed.doc ? faultIn(doc) : null;
+  const hint = fault === null && parsed.doc ? faultIn(doc) : null;
   const changed = held !== '' && text !== begun;
 
   return (
@@ -139,9 +139,9 @@ export function Editor({
             ))}
           </fieldset>
           <p aria-live="polite" className="min-w-0 flex-1 break-words text-sm">
-            {told ? (
+            {fault ? (
               <span role="alert" className="text-failed">
-                {told.message}
+                {fault.message}
               </span>
             ) : hint ? (
               <span className="text-muted">Not valid yet: {hint.message}</span>
@@ -196,7 +196,7 @@ export function Editor({
           <TeamForm
             doc={doc}
             disabled={parsed.doc === null}
-            fault={told ?? null}
+            fault={fault}
             onChange={(next) => setText(write(next))}
           />
         </div>

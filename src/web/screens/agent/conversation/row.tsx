@@ -70,10 +70,10 @@ function isMarked(row: Row, seq: number | null): boolean {
 function asks(row: Row): boolean {
   return row.type === 'subagent'
     ? row.rows.some(asks)
-    : row.type === 'item' && asking.includes(row.item.kind);
+    : row.type === 'item' && request_kinds.includes(row.item.kind);
 }
 
-const asking: readonly Item['kind'][] = ['permission', 'elicitation'];
+const request_kinds: readonly Item['kind'][] = ['permission', 'elicitation'];
 
 function RowView({ row, folder, agent, marked }: RowProps) {
   if (row.type === 'reads') return <ReadsRow reads={row.reads} folder={folder} />;

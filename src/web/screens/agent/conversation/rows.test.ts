@@ -143,8 +143,8 @@ test('every item is in exactly one place, however sub-agents are nested', () => 
       return row.type === 'reads' ? row.reads.map(({ seq }) => seq) : seqs(row.rows);
     });
   fc.assert(
-    fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (told, start) => {
-      const items = told.map((one, at) =>
+    fc.property(fc.array(item, { maxLength: 30 }), fc.nat(30), (parts, start) => {
+      const items = parts.map((one, at) =>
         'id' in one ? head(at, one.id, one.subagent) : { ...tool(at, 'edit'), subagent: one.subagent },
       );
       const wanted = items.slice(start).filter(({ kind }) => kind === 'tool');
