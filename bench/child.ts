@@ -1,4 +1,4 @@
-/** Helper programs of the bench, each in a process of its own, spoken to by messages and ended by their handle. */
+/** Helper programs of the bench, each in its own process. They exchange messages with the bench, which ends them. */
 import { type ChildProcess, fork } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -9,7 +9,7 @@ export class Child {
   readonly #name: string;
   readonly #process: ChildProcess;
   readonly #messages: unknown[] = [];
-  #hear: (() => void) | null = null;
+  #wake: (() => void) | null = null;
   #ended = false;
 
   constructor(name: string, args: object) {
@@ -20,12 +20,12 @@ export class Child {
     running.add(this);
     this.#process.on('message', (message) => {
       this.#messages.push(message);
-      this.#hear?.();
+      this.#wake?.();
     });
     this.#process.on('exit', () => {
       this.#ended = true;
       running.delete(this);
-      this.#hear?.();
+      this.#wake?.();
     });
   }
 
@@ -38,7 +38,7 @@ export class Child {
     while (this.#messages.length === 0) {
       if (this.#ended) throw new Error(`${this.#name} ended`);
       await new Promise<void>((resolve) => {
-        this.#hear = resolve;
+        this.#wake = resolve;
       });
     }
     return this.#messages.shift() as T;
@@ -61,7 +61,7 @@ export class Child {
   }
 }
 
-/** For the way out of a row that failed. */
+/** Ends the helpers that a failed row left behind. */
 export async function endChildren(): Promise<void> {
   await Promise.all([...running].map((child) => child.end()));
 }

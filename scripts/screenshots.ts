@@ -64,7 +64,7 @@ async function story(): Promise<Shot[]> {
       'n=0; while :; do n=$((n+1)); printf "\\033[32mok\\033[0m build %d in %d ms\\n" $n $((n * 7 % 90 + 40)); sleep 0.2; done',
   });
   await agent('api-docs', { preset: 'demo', prompt: '/sleep 600' });
-  const asking = await agent('fix-checkout', { preset: 'demo', prompt: 'Fix the flaky checkout test' });
+  const reviewed = await agent('fix-checkout', { preset: 'demo', prompt: 'Fix the flaky checkout test' });
 
   const example = JSON.parse(await readFile(join(root, 'examples/human.json'), 'utf8'));
   const team = await client.call('createTeam', { body: example });
@@ -85,7 +85,7 @@ async function story(): Promise<Shot[]> {
     { name: 'agents', path: '/agents', ready: (page) => title(page, 'Agents') },
     {
       name: 'conversation',
-      path: `/agents/${asking.id}/conversation`,
+      path: `/agents/${reviewed.id}/conversation`,
       colour_scheme: 'dark',
       ready: (page) =>
         page
@@ -113,7 +113,7 @@ async function story(): Promise<Shot[]> {
           .first()
           .waitFor(),
     },
-    { name: 'changes', path: `/agents/${asking.id}/changes`, ready: (page) => title(page, /fix-checkout/) },
+    { name: 'changes', path: `/agents/${reviewed.id}/changes`, ready: (page) => title(page, /fix-checkout/) },
     { name: 'agents-phone', path: '/agents', screen: 'phone', ready: (page) => title(page, 'Agents') },
     { name: 'new-agent', path: '/agents/new', ready: (page) => title(page, 'New agent') },
     { name: 'team', path: `/teams/${team.id}`, ready: (page) => title(page, 'human') },

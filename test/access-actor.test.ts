@@ -31,7 +31,7 @@ const settings: TokenSettings = {
   issuer: 'svc',
   audience: 'svc-internal',
 };
-const ASKING = [
+const ASKER = [
   process.execPath,
   fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
   'permission',
@@ -84,7 +84,7 @@ beforeAll(async () => {
       { member_id: 'lead', agent: lives },
       { member_id: 'hand', agent: lives },
       { member_id: 'brief', agent: brief },
-      { member_id: 'asker', agent: { argv: ASKING, protocol: 'acp', workdir } },
+      { member_id: 'asker', agent: { argv: ASKER, protocol: 'acp', workdir } },
       { member_id: 'guest' },
     ],
     steps: [
@@ -193,7 +193,7 @@ interface Row {
   params?: () => object;
   /** It says the run by itself. */
   runless?: true;
-  /** What those who may are told; absent: a result. */
+  /** The response for callers with the right; absent: a result. */
   passes?: string | ((as: Who) => string | null);
 }
 

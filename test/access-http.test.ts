@@ -161,15 +161,15 @@ const team = {} as {
 const light = {} as { id: string; over: string; again: string };
 const mails = new Map<string, string>();
 
-/** An agent that asks in its turn, and waits. */
-const ASKING = [
+/** An agent that requests permission in its turn, and waits. */
+const ASKER = [
   process.execPath,
   fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url)),
   'permission',
 ];
 
 /** An agent that asks for input in its turn, and waits. */
-const ELICITING = [...ASKING.slice(0, -1), 'elicits'];
+const ELICITING = [...ASKER.slice(0, -1), 'elicits'];
 
 async function makeThings(): Promise<void> {
   const { client } = user('olga');
@@ -178,7 +178,7 @@ async function makeThings(): Promise<void> {
     client.call('createAgent', { body: { name: 'own', workdir, ...more } }) as Promise<Agent>;
   solo.agent = await agent({ command: 'exec sleep 1000', start: true });
   solo.resting = await agent({ command: 'true' });
-  solo.asker = await agent({ argv: ASKING, protocol: 'acp', prompt: 'Ask.', start: true });
+  solo.asker = await agent({ argv: ASKER, protocol: 'acp', prompt: 'Ask.', start: true });
   solo.eliciter = await agent({ argv: ELICITING, protocol: 'acp', prompt: 'Ask.', start: true });
 
   const outside = { member_id: 'lead' };
@@ -193,7 +193,7 @@ async function makeThings(): Promise<void> {
           outside,
           member('hand', { command: 'exec sleep 1000' }),
           member('done', { command: 'true' }),
-          member('asker', { argv: ASKING, protocol: 'acp' }),
+          member('asker', { argv: ASKER, protocol: 'acp' }),
           member('eliciter', { argv: ELICITING, protocol: 'acp' }),
         ],
         steps: [
@@ -621,7 +621,7 @@ const rows: Record<OperationId, Row | Row[]> = {
   updateTeam: inTeam(problem(problems.teamChanged()), () => ({ body: { name: 'x', version: 999 } })),
   deleteTeam: {
     ...inTeam(problem(problems.teamHasRuns())),
-    // They see the team, so they are told that it is not theirs to delete.
+    // They see the team, so they learn that they may not delete it.
     refuses: (caller) => {
       const deletes = decide(caller, 'team.delete', ofTeam()) === 'allow';
       return sees(caller) && !deletes ? problems.notAllowed() : null;
@@ -854,7 +854,7 @@ const shown = (): { id: string; resource: Owned; list?: OperationId; streamed: b
   { id: light.over, resource: ofTeam(light.id), streamed: true },
 ];
 
-test('lists, and the stream of all changes, show what each may see and nothing else', async () => {
+test('lists and the stream of all changes show each caller only what they may see', async () => {
   let looked = 0;
   for (const { name, authorization, caller } of askers) {
     if (caller === null || decide(caller, 'agents.list') !== 'allow') continue;
@@ -862,14 +862,14 @@ test('lists, and the stream of all changes, show what each may see and nothing e
     const headers = { authorization: authorization! };
     const stream = await fetch(`${plane.url}/api/events?after=0`, { headers });
     const reader = stream.body!.pipeThrough(new TextDecoderStream()).getReader();
-    // Everything of before stands before the newest change.
+    // Earlier changes precede the newest one.
     const newest = await changeSomething(caller);
-    let told = '';
-    while (!told.includes(newest)) told += (await reader.read()).value;
+    let received = '';
+    while (!received.includes(newest)) received += (await reader.read()).value;
     await reader.cancel();
     for (const { id, resource, list, streamed } of shown()) {
       const seen = decide(caller, 'team.read', resource) === 'allow';
-      expect([name, id, told.includes(`"id":"${id}"`)]).toEqual([name, id, seen && streamed]);
+      expect([name, id, received.includes(`"id":"${id}"`)]).toEqual([name, id, seen && streamed]);
       if (list === undefined) continue;
       const response = await fetch(plane.url + routes[list].path, { headers });
       const ids = ((await response.json()) as { id: string }[]).map((item) => item.id);
@@ -879,7 +879,7 @@ test('lists, and the stream of all changes, show what each may see and nothing e
   expect(looked).toBeGreaterThan(12);
 });
 
-/** Changes what the caller sees; answers a word that the change tells of. */
+/** Changes something that the caller may see; returns a text that the change contains. */
 async function changeSomething({ username, grant }: Caller): Promise<string> {
   const word = `last-${made++}`;
   const { client } = user(username as Username);
@@ -893,7 +893,7 @@ async function changeSomething({ username, grant }: Caller): Promise<string> {
   return word;
 }
 
-test('what is no route is found by nobody, and told of to nobody without a token', async () => {
+test('an unknown route is not found with a valid token, and requires one', async () => {
   for (const { name, authorization, caller } of askers) {
     const refused = authorization === null ? problems.missingToken() : problems.invalidToken();
     for (const path of [

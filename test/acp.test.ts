@@ -37,7 +37,7 @@ async function begin(name: ScenarioName, argument?: string | number): Promise<Co
   return conversation;
 }
 
-test('a permission is asked for, and its answer is what the agent does', async () => {
+test('delivers the answer to a permission request to the agent', async () => {
   const talk = await begin('permission');
   const [review] = await talk.pending();
   expect((await talk.get()).activity).toBe('needs_you');
@@ -48,12 +48,12 @@ test('a permission is asked for, and its answer is what the agent does', async (
   expect((await talk.get()).activity).toBe('idle');
 });
 
-test('an agent that asks is shown as one that asks, and one that writes without asking as one that acts', async () => {
-  const asking = await begin('permission');
-  const [review] = await asking.pending();
-  expect((await asking.get()).asks).toBe('asks');
-  await asking.respond(review!.id, { decision: 'allow' });
-  await asking.silence();
+test('`asks` shows whether an agent asks first or acts without asking', async () => {
+  const asker = await begin('permission');
+  const [review] = await asker.pending();
+  expect((await asker.get()).asks).toBe('asks');
+  await asker.respond(review!.id, { decision: 'allow' });
+  await asker.silence();
   const acting = await begin('acts_alone');
   await acting.silence();
   expect(await acting.get()).toMatchObject({ asks: 'acts', permission_mode: 'ask', pending_reviews: 0 });
@@ -149,7 +149,7 @@ test('a turn lasts until it is cancelled, and the next prompt follows', async ()
   expect(talk.errors).toEqual([]);
 });
 
-test('a turn that nothing ends is told, and its agent can be stopped', async () => {
+test('a turn that ignores its cancellation is reported, and its agent can be stopped', async () => {
   const talk = await begin('ignores_cancel');
   await talk.event(({ method }) => method === 'session/update');
   await talk.cancel();
@@ -228,7 +228,7 @@ test('somebody signs in before the agent works', async () => {
   expect(talk.words).toBe('Hello.');
 });
 
-test('an agent that cannot load its conversation begins anew, and that is told', async () => {
+test('an agent that cannot load its conversation starts a new one, and the loss is reported', async () => {
   const talk = await begin('load_fails');
   await talk.silence();
   await talk.stop();
@@ -239,7 +239,7 @@ test('an agent that cannot load its conversation begins anew, and that is told',
   await talk.until('idle');
 });
 
-test('lines that are no frames are output, wherever they stand', async () => {
+test('lines that are not frames become output', async () => {
   const talk = await begin('banners');
   await talk.silence();
   expect(talk.words).toBe('one two');
@@ -249,33 +249,33 @@ test('lines that are no frames are output, wherever they stand', async () => {
   );
 });
 
-test('answers that nobody asked for change nothing', async () => {
+test('responses without a request change nothing', async () => {
   const talk = await begin('answers_nothing');
   await talk.silence();
   expect(talk.events.filter(({ response_to }) => response_to === 'nor-this')).toHaveLength(1);
   expect(talk.errors).toEqual([]);
 });
 
-test('what nobody knows is shown, and where it asks, refused', async () => {
+test('unknown messages are shown, and unknown requests rejected', async () => {
   const talk = await begin('unknown_kinds');
   await talk.silence();
   expect(talk.words).toBe('answered: error -32601, error -32601, error -32601');
   expect(talk.errors).toEqual([]);
 });
 
-test('payloads are what the agent wrote, byte for byte', async () => {
+test('payloads contain exactly the bytes that the agent wrote', async () => {
   const talk = await begin('numbers');
   await talk.silence();
   expect(await talk.payloads()).toEqual(expect.arrayContaining(oddFrames('session-1')));
 });
 
-test('a program that only says back what it hears is no agent', async () => {
+test('a program that echoes its input is reported as not an agent', async () => {
   const talk = await Conversation.start(plane, ['cat'], { prompt: 'Hello?' });
   open.push(talk);
   expect(await talk.error('acp_initialize_failed')).toMatchObject({ error: 'method not found' });
 });
 
-test('of fifty answers at once, by two people, one counts, and the others are told whose it was', async () => {
+test('of fifty concurrent answers by two people, one wins and the others get the name of its author', async () => {
   const credentials = { username: 'ben', password: 'staple battery correct' };
   await plane.client.call('createUser', { body: { ...credentials, role: 'user' } });
   const { token } = await plane.client.call('login', { body: credentials });

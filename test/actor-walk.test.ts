@@ -114,11 +114,11 @@ test.each(['mtls', 'tls'])(
     const { steps } = await does(hand, 'step-list');
     expect(steps.map(({ step_key }: Step) => step_key)).toEqual(['plan', 'work', 'ask', 'brief']);
 
-    const told = await does(lead, `send --to hand --payload '{"text": "How far?"}'`);
+    const sent = await does(lead, `send --to hand --payload '{"text": "How far?"}'`);
     expect(await does(hand, 'inbox')).toMatchObject({
-      messages: [{ id: told.id, from_actor_id: id('lead'), payload: { text: 'How far?' } }],
+      messages: [{ id: sent.id, from_actor_id: id('lead'), payload: { text: 'How far?' } }],
     });
-    expect(await does(hand, `ack --message-id ${told.id}`)).toMatchObject({ status: 'acknowledged' });
+    expect(await does(hand, `ack --message-id ${sent.id}`)).toMatchObject({ status: 'acknowledged' });
     expect(await does(hand, 'inbox')).toEqual({ messages: [] });
     const report = await does(hand, `send --to leader --payload '{"text": "Done."}'`);
     const { messages } = await does(lead, 'inbox');

@@ -301,13 +301,13 @@ test('a backup restored under living agents: numbers go on above all ever given,
     query: { type: 'error' as never },
   })) as { code?: unknown }[];
   expect(events.map(({ code }) => code)).toContain('log_gap');
-  // A follower hears of the hole once, by the event that stands behind it.
+  // A follower learns of the gap once, from the event after it.
   const frames = await plane.frames(agent.id, (seen) => Number(seen.at(-1)?.id) === after.last_seq);
-  const told = frames.flatMap(({ event, data }) => (event === 'error' ? [data.code] : []));
-  expect(told).toEqual(['log_gap']);
+  const codes = frames.flatMap(({ event, data }) => (event === 'error' ? [data.code] : []));
+  expect(codes).toEqual(['log_gap']);
 });
 
-test('an agent that was told more than a restored database knows is told nothing until it is restarted', async () => {
+test('rejects input and prompts for an agent that received more than a restored database knows, until it is restarted', async () => {
   plane = await TestPlane.open();
   const reader = await plane.agent('while read -r line; do echo "got $line"; done', { stdin: true });
   const params = { agent_id: reader.id };
@@ -346,7 +346,7 @@ test('an agent that was told more than a restored database knows is told nothing
   while ((await plane.get(speaker.id)).pending_reviews === 0) await sleep(20);
 });
 
-test('a session directory that vanishes is told as lost at the next start', async () => {
+test('a session whose directory was removed is reported as lost at the next start', async () => {
   plane = await TestPlane.open();
   const agent = await plane.agent('exec sleep 300');
   await plane.client.call('stopAgent', { params: { agent_id: agent.id }, body: { grace_seconds: 0 } });

@@ -69,7 +69,7 @@ const fact = (number: number, body: object | undefined, sessionId = own()) =>
   ({
     body: { case: 'fact', value: { sessionId, number: BigInt(number), atMs: 1n, ...(body && { body }) } },
   }) as never;
-const trouble = (details: object) => ({
+const warning = (details: object) => ({
   case: 'trouble',
   value: { code: 'output_paused', error: 'x', details: JSON.stringify(details) },
 });
@@ -80,7 +80,7 @@ async function* quiet(): Answers {
 
 test.each<[what: string, evil: Evil, words: RegExp]>([
   [
-    'shows sessions without end',
+    'sends a snapshot of endless sessions',
     {
       attach: async function* () {
         const argv = ['x'.repeat(1_000_000)];
@@ -109,7 +109,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /"node_id":"evil\d+".*a node is not linked/,
   ],
   [
-    'tells facts out of order',
+    'sends facts out of order',
     {
       attach: async function* () {
         yield page([session()]);
@@ -120,18 +120,18 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
     /fact 3 of ses_e+\d+ instead of 2/,
   ],
   [
-    'tells the facts of a session without end',
+    'sends endless facts of a session',
     {
       attach: async function* () {
         yield page([session()]);
         for (let n = 2; ; n++)
-          yield fact(n, trouble({ seq: 7, agent_id: 'agt_other', text: 'x'.repeat(100) }));
+          yield fact(n, warning({ seq: 7, agent_id: 'agt_other', text: 'x'.repeat(100) }));
       },
     },
     /too many facts of one session|"node_id":"evil\d+".*the link to a node is down/,
   ],
   [
-    'asks the plane without end and hears no answer',
+    'sends endless requests to the plane and reads no response',
     {
       attach: async function* () {
         yield page([]);
@@ -226,7 +226,7 @@ test.each<[what: string, evil: Evil, words: RegExp]>([
   },
 );
 
-test('an end that counts bytes which were never sent is told as an end, with the loss', async () => {
+test('an end whose byte counts were never sent ends the session and reports the loss', async () => {
   await openEvil({
     attach: async function* () {
       yield page([session()]);

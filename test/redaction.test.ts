@@ -103,7 +103,7 @@ test.each(['main', 'n1'])(
   },
 );
 
-/** Nothing of it is in what is kept of events: rows, sealed segments, the index for searching. */
+/** The secret is in no stored form of the events: rows, sealed segments and the search index. */
 async function expectNoTrace(is_sealed: boolean): Promise<void> {
   const log = join(plane.data_dir, 'log');
   const sealed = async () => (await readdir(log, { recursive: true })).some((name) => name.endsWith('.seg'));
@@ -111,18 +111,18 @@ async function expectNoTrace(is_sealed: boolean): Promise<void> {
   await plane.kill('SIGTERM');
   const database = new DatabaseSync(join(plane.data_dir, 'svc.db'), { readOnly: true });
   const found = database
-    .prepare('SELECT count(*) AS count, sum(instr(data, ?) > 0) AS told FROM events')
+    .prepare('SELECT count(*) AS count, sum(instr(data, ?) > 0) AS exposed FROM events')
     .get(Buffer.from(KEY));
-  expect(found).toMatchObject({ told: 0 });
+  expect(found).toMatchObject({ exposed: 0 });
   expect(Number(found!.count)).toBeGreaterThan(10);
   const segments = database.prepare('SELECT path, blocks FROM segments').all();
   database.close();
   for (const { path, blocks } of segments) {
     const segment = await readFile(join(log, String(path)));
     for (const { at, bytes } of parseBlocks(blocks as never)) {
-      const told = zstdDecompressSync(segment.subarray(at, at + bytes));
-      expect(told.includes('[redacted:KEY]')).toBe(true);
-      expect(told.includes(KEY)).toBe(false);
+      const text = zstdDecompressSync(segment.subarray(at, at + bytes));
+      expect(text.includes('[redacted:KEY]')).toBe(true);
+      expect(text.includes(KEY)).toBe(false);
     }
   }
   for (const name of await readdir(plane.data_dir)) {

@@ -135,14 +135,14 @@ test('a name that is used already is warned of; --replace deletes the ended agen
   await ask('DELETE', `/api/agents/${one.body.id}`);
 
   const argv = ['agents', 'create', 'twice', '-w', plane.work, '--json', '-c'];
-  const told = await plane.cli([...argv, 'sleep 1000', '--start']);
-  expect(told).toMatchObject({
+  const created = await plane.cli([...argv, 'sleep 1000', '--start']);
+  expect(created).toMatchObject({
     ...{
       code: 0,
       stderr: `svc: warning: the name is used by other agents of this owner: ${third.made.id}\n`,
     },
   });
-  const running = JSON.parse(told.stdout).id;
+  const running = JSON.parse(created.stdout).id;
   expect(await plane.cli([...argv, 'true', '--replace'])).toMatchObject({
     code: 1,
     stderr: 'svc: agent is running\n',

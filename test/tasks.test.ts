@@ -40,11 +40,11 @@ test('the status of a task follows its run, and its messages reach the run', asy
   await expect.poll(task, { timeout: 20_000 }).toBe('in_review');
 });
 
-test('a message with a key is sent once, and a stream continues at its position, although the plane is killed', async () => {
+test('sends a message with an idempotency key once and continues a stream, even if the plane is killed', async () => {
   plane = await TestPlane.open();
   const params = await makeTask();
   const stop = new AbortController();
-  const told: string[] = [];
+  const received: string[] = [];
   const following = (async () => {
     const following = plane.client.follow(
       'followMessages',
@@ -52,7 +52,7 @@ test('a message with a key is sent once, and a stream continues at its position,
       { backoff_ms: [50] },
     );
     for await (const { event, data } of following) {
-      if (event === 'message') told.push((data.record as Message).text!);
+      if (event === 'message') received.push((data.record as Message).text!);
     }
   })();
   const said = ['1', '2', '3', '4', '5', '6'];
@@ -63,7 +63,7 @@ test('a message with a key is sent once, and a stream continues at its position,
         body: { route: 'broadcast', text },
         idempotency_key: `said-${text}`,
       });
-    // Dies before, while or after it answers.
+    // Killed before, during or after the response.
     const first = say().catch(() => null);
     if (Number(text) % 2 === 0) await first;
     await plane.kill('SIGKILL');
@@ -75,7 +75,7 @@ test('a message with a key is sent once, and a stream continues at its position,
   const { client } = plane;
   const messages = (await client.call('listMessages', { params })) as Message[];
   expect(messages.map(({ text }) => text)).toEqual(said);
-  await expect.poll(() => told, { timeout: 20_000 }).toEqual(said);
+  await expect.poll(() => received, { timeout: 20_000 }).toEqual(said);
   stop.abort();
   await following;
 });

@@ -40,19 +40,19 @@ const alter = (page: Page, change: string) =>
   page.evaluate(
     `localStorage.setItem('${SESSION_KEY}', JSON.stringify({ ...JSON.parse(localStorage.getItem('${SESSION_KEY}')), ${change} }))`,
   );
-/** In pages opened from now on, what other tabs store is there a little later, as it may be between processes. */
+/** In pages opened from now on, changes by other tabs are visible with a delay, as between processes. */
 const delayStorage = (page: Page) =>
   page.addInitScript(`{
     const { getItem } = Storage.prototype;
-    let told;
+    let seen;
     let changed_at = null;
     Storage.prototype.getItem = function (key) {
       const now = getItem.call(this, key);
       if (key !== '${SESSION_KEY}') return now;
-      told ??= now;
-      if (now !== told) changed_at ??= performance.now();
-      if (changed_at !== null && performance.now() - changed_at > 200) [told, changed_at] = [now, null];
-      return told;
+      seen ??= now;
+      if (now !== seen) changed_at ??= performance.now();
+      if (changed_at !== null && performance.now() - changed_at > 200) [seen, changed_at] = [now, null];
+      return seen;
     };
   }`);
 const patience = { timeout: 30_000 };

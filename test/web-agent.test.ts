@@ -35,8 +35,8 @@ function scene(name: ScenarioName, argument?: unknown, prompt?: string): Promise
   return plane.agent(argv, { name: `${name}-agent`, protocol: 'acp', ...(prompt && { prompt }) });
 }
 
-/** An agent that tells these updates, a list for each turn. */
-const telling = (turns: Update[][], prompt?: string) => scene('tells', turns, prompt);
+/** An agent that sends these updates, one list per turn. */
+const scriptedAgent = (turns: Update[][], prompt?: string) => scene('tells', turns, prompt);
 
 function message(text: string, messageId = text): Update {
   return { sessionUpdate: 'agent_message_chunk', messageId, content: { type: 'text', text } };
@@ -73,7 +73,7 @@ browserTest(
       kind: 'execute',
       rawInput: { command: 'npm publish' },
     };
-    const agent = await telling([[{ sleep: 300 }, { toolCall, options }, message('Thank you.')]]);
+    const agent = await scriptedAgent([[{ sleep: 300 }, { toolCall, options }, message('Thank you.')]]);
     const { page, complaints } = await look(agent);
     await say(page, 'Go on.');
     await field(page).pressSequentially('1');
@@ -103,7 +103,7 @@ browserTest(
 browserTest(
   'what is written survives a reload; prompts wait in line, are changed and taken back',
   async () => {
-    const agent = await telling([[{ sleep: 600_000 }], [message('Second.')]], 'First');
+    const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
     const { page } = await look(agent);
     await field(page).fill('half a thought');
     await page.reload();
@@ -140,7 +140,7 @@ browserTest(
     const first = Array.from({ length: 80 }, (_, n) => message(`Old line ${n}`));
     const later = Array.from({ length: 120 }, (_, n) => message(`New line ${n}`));
     // Time enough to scroll away before they come.
-    const agent = await telling([first, [{ sleep: 3_000 }, ...later]], 'Begin');
+    const agent = await scriptedAgent([first, [{ sleep: 3_000 }, ...later]], 'Begin');
     const { page } = await look(agent);
     await log(page).getByText('Old line 79').waitFor();
     await log(page).getByText('Turn ended').waitFor();
@@ -168,7 +168,7 @@ browserTest('a long message grows without what stands before its end being touch
   const paragraph = (n: number) =>
     `Paragraph ${n} with *some* words, \`code\` and a [link](https://example.org/${n}).\n\n`;
   const chunks = Array.from({ length: 40 }, (_, n) => [message(paragraph(n), 'one'), { sleep: 5 }]).flat();
-  const agent = await telling([
+  const agent = await scriptedAgent([
     [...chunks.slice(0, 20), { sleep: 1_500 }, ...chunks.slice(20), message('The end.', 'one')],
   ]);
   const { page } = await look(agent);
@@ -195,7 +195,7 @@ browserTest(
       '[good](https://example.org/page)',
     ].join('\n\n');
     const svg = 'data:image/svg+xml,<svg onload="document.title=4"/>';
-    const agent = await telling([
+    const agent = await scriptedAgent([
       [
         message(evil, 'one'),
         {
@@ -248,7 +248,7 @@ browserTest(
       kind: 'execute',
       status,
     });
-    const agent = await telling([[tool('in_progress'), { sleep: 2_000 }, message('Too late.')]]);
+    const agent = await scriptedAgent([[tool('in_progress'), { sleep: 2_000 }, message('Too late.')]]);
     const { page } = await look(agent);
     await say(page, 'Test it');
     await log(page).getByText('npm test').waitFor();
@@ -271,7 +271,7 @@ browserTest(
 );
 
 browserTest('a link to an event opens the conversation there, and marks it', async () => {
-  const agent = await telling([Array.from({ length: 400 }, (_, n) => message(`Line ${n}.`))], 'Begin');
+  const agent = await scriptedAgent([Array.from({ length: 400 }, (_, n) => message(`Line ${n}.`))], 'Begin');
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const wanted = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
   const { page } = await look(agent, `/conversation#e${wanted}`);
@@ -292,7 +292,7 @@ browserTest('commands of the agent are offered while a slash is written, and cho
     { name: 'plan', description: 'Plans', input: { hint: 'what' } },
     { name: 'clear', description: 'Forgets' },
   ];
-  const agent = await telling(
+  const agent = await scriptedAgent(
     [[{ sessionUpdate: 'available_commands_update', availableCommands }, message('Hi.')]],
     'Hello',
   );
@@ -342,7 +342,7 @@ browserTest('n and p go from failure to failure, wherever one reads', async () =
   });
   const lines = (word: string) => Array.from({ length: 200 }, (_, n) => message(`${word} ${n}.`));
   const updates = [call('one', 'failed'), ...lines('Line'), call('two', 'failed'), ...lines('Next')];
-  const agent = await telling([updates], 'Begin');
+  const agent = await scriptedAgent([updates], 'Begin');
   await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const { page } = await look(agent);
   await log(page).getByText('Next 199.').waitFor();

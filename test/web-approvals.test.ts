@@ -30,7 +30,11 @@ const once = { optionId: 'once', name: 'Allow once', kind: 'allow_once' };
 const always = { optionId: 'always', name: 'Always allow', kind: 'allow_always' };
 const reject = { optionId: 'no', name: 'Reject', kind: 'reject_once' };
 
-async function asking(title: string, kind = 'execute', options = [once, always, reject]): Promise<Review> {
+async function requestReview(
+  title: string,
+  kind = 'execute',
+  options = [once, always, reject],
+): Promise<Review> {
   const toolCall = { toolCallId: title, title, kind };
   const argv = [process.execPath, scripted, 'tells', JSON.stringify([[{ toolCall, options }]])];
   const agent = await plane.agent(argv, { name: `asks ${title}`, protocol: 'acp', prompt: 'Go on' });
@@ -58,7 +62,7 @@ browserTest(
     const body = { username: 'leo', password: PASSWORD, role: 'root' as const };
     await plane.client.call('createUser', { body });
     const { token } = await plane.client.call('login', { body: { username: 'leo', password: PASSWORD } });
-    const review = await asking('npm publish');
+    const review = await requestReview('npm publish');
     const [ana, leo] = await Promise.all([look(), look('', { token })]);
     const buttons = [ana, leo].map((page) =>
       card(page, 'npm publish').getByRole('button', { name: 'Allow once' }),
@@ -88,8 +92,8 @@ browserTest(
 browserTest(
   'a link leads to its question with the focus on it; keys go from card to card and answer inside',
   async () => {
-    const first = await asking('first thing');
-    const second = await asking('second thing', 'edit');
+    const first = await requestReview('first thing');
+    const second = await requestReview('second thing', 'edit');
     const page = await look(`?review=${second.id}`);
     const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
     await expect.poll(focused, SOON).toBe(second.id);
@@ -108,7 +112,7 @@ browserTest(
 browserTest(
   'a question survives a reload and a restart of the service; when its agent is gone, it is no longer needed',
   async () => {
-    const review = await asking('rm -r build');
+    const review = await requestReview('rm -r build');
     const page = await look();
     await card(page, 'rm -r build').waitFor();
     await plane.kill();
@@ -130,7 +134,7 @@ browserTest(
 );
 
 browserTest('without a network a question can be read, and its buttons say why they wait', async () => {
-  await asking('npm test');
+  await requestReview('npm test');
   const page = await look('', { screen: 'phone' });
   const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
   await button.waitFor();
@@ -145,7 +149,11 @@ browserTest('without a network a question can be read, and its buttons say why t
 browserTest(
   'many questions are answered together by a one-time option that all have, and by no other',
   async () => {
-    const reviews = [await asking('one'), await asking('two', 'edit'), await asking('three')];
+    const reviews = [
+      await requestReview('one'),
+      await requestReview('two', 'edit'),
+      await requestReview('three'),
+    ];
     const page = await look();
     for (const title of ['one', 'two']) await page.getByRole('checkbox', { name: `Select ${title}` }).check();
     const many = page.getByRole('region', { name: 'Answer together' });
@@ -160,8 +168,8 @@ browserTest(
 );
 
 browserTest('filters are part of the address, and cancelling a turn tells the agent so', async () => {
-  const edit = await asking('an edit', 'edit');
-  await asking('a command');
+  const edit = await requestReview('an edit', 'edit');
+  await requestReview('a command');
   const page = await look('?kind=edit');
   await card(page, 'an edit').waitFor();
   expect(await waiting(page).getByRole('article').count()).toBe(1);
@@ -177,7 +185,7 @@ browserTest('filters are part of the address, and cancelling a turn tells the ag
 browserTest(
   'agents that act on their own are named, here and on their page, and so are those that ask',
   async () => {
-    await asking('a command');
+    await requestReview('a command');
     const argv = [process.execPath, scripted, 'acts_alone'];
     const { id } = await plane.agent(argv, { name: 'alone', protocol: 'acp', prompt: 'Go on' });
     await expect.poll(async () => (await plane.get(id)).asks, SOON).toBe('acts');

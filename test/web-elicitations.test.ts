@@ -31,8 +31,8 @@ async function elicits(asked?: object): Promise<Elicitation> {
   const agent = await plane.agent(argv, { name: 'deploys', protocol: 'acp', prompt: 'Go on' });
   await expect.poll(async () => (await plane.get(agent.id)).pending_elicitations, SOON).toBe(1);
   const query = { agent_id: agent.id };
-  const [asking] = (await plane.client.call('listElicitations', { query })) as never as [Elicitation];
-  return asking;
+  const [elicitation] = (await plane.client.call('listElicitations', { query })) as never as [Elicitation];
+  return elicitation;
 }
 
 async function look(path: string): Promise<Page> {

@@ -15,8 +15,8 @@ import { makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
 let browser: TestBrowser | undefined;
-/** What the plane of this test has, as the addresses of screens name it. */
-let ids: Record<'asking' | 'failed' | 'team' | 'run' | 'task', string>;
+/** Ids of this test's records, as the addresses of screens contain them. */
+let ids: Record<'reviewed' | 'failed' | 'team' | 'run' | 'task', string>;
 
 /** Each screen by its name, with its address. */
 const places: Record<string, () => string> = {
@@ -39,7 +39,7 @@ const places: Record<string, () => string> = {
   'Output of an agent that failed': () => `/agents/${ids.failed}/output`,
 };
 for (const tab of ['conversation', 'output', 'changes', 'events', 'timeline'])
-  places[`Agent: ${tab}`] = () => `/agents/${ids.asking}/${tab}`;
+  places[`Agent: ${tab}`] = () => `/agents/${ids.reviewed}/${tab}`;
 for (const tab of ['account', 'passkeys', 'tokens', 'devices'])
   places[`Settings: ${tab}`] = () => `/settings/${tab}`;
 for (const tab of ['notifications', 'appearance', 'shortcuts', 'config'])
@@ -49,7 +49,7 @@ beforeAll(async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const repo = makeRepository(join(plane.work, 'shop'), { 'cart.ts': 'export const total = 0;\n' });
   const { client } = plane;
-  const asking = await client.call('createAgent', {
+  const reviewed = await client.call('createAgent', {
     body: {
       name: 'asks',
       preset: 'demo',
@@ -77,10 +77,10 @@ beforeAll(async () => {
   const said = { params: { ...params, task_id: task.id }, body: { route: 'broadcast', text: 'Hello all' } };
   await client.call('sendMessage', said as never);
   const run = await client.call('createRun', { params, body: { input: { title: 'one' } } });
-  while ((await plane.get(asking.id)).pending_reviews === 0) await sleep(100);
+  while ((await plane.get(reviewed.id)).pending_reviews === 0) await sleep(100);
   const changed = '/** All. */\nexport const total: number = 1;\nexport const unit = "piece";\n';
-  await writeFile(join(asking.workdir, 'cart.ts'), changed);
-  ids = { asking: asking.id, failed: failed.id, team: team.id, run: run.id, task: task.id };
+  await writeFile(join(reviewed.workdir, 'cart.ts'), changed);
+  ids = { reviewed: reviewed.id, failed: failed.id, team: team.id, run: run.id, task: task.id };
 }, 120_000);
 afterAll(async () => {
   await browser?.close();

@@ -59,7 +59,7 @@ export const askedForm = {
   },
 };
 
-let told_turns = 0;
+let turns_sent = 0;
 
 export const scenarios = {
   permission: {
@@ -218,10 +218,10 @@ export const scenarios = {
     },
   },
   tells: {
-    does: 'tells the updates of [a list in JSON], a turn for each prompt; one with options is a question, one with sleep a pause',
+    does: 'sends the updates of [a list in JSON], one turn per prompt; an update with options is a permission request, one with sleep a pause',
     turn: async (wire, list = '[]') => {
       const turns = JSON.parse(list) as Json[][];
-      for (const one of turns[told_turns++ % turns.length] ?? []) {
+      for (const one of turns[turns_sent++ % turns.length] ?? []) {
         if (typeof one.sleep === 'number') await setTimeout(one.sleep);
         else if (one.options) await wire.request('session/request_permission', one);
         else wire.update(one);
@@ -246,8 +246,8 @@ export const scenarios = {
   subagents: {
     does: 'delegates to a sub-agent [explorer] with a session, which delegates too, asks for permission and is in a mode of its own',
     turn: async (wire, title = 'explorer') => {
-      const announce = (sessionId: string, told: Json, parent?: string) =>
-        wire.update({ sessionUpdate: 'subagent_update', sessionId, ...told }, parent);
+      const announce = (sessionId: string, fields: Json, parent?: string) =>
+        wire.update({ sessionUpdate: 'subagent_update', sessionId, ...fields }, parent);
       const work = { state: 'running' };
       announce('child-1', { title, description: 'Find the failing test', state: work });
       const message = { sessionUpdate: 'session_message', messageId: 'm1', recipientSessionId: 'child-1' };

@@ -1,4 +1,4 @@
-/** A plain command that is a shell for tests: what an agent does there, it does in its own session's environment. */
+/** A plain command that runs scripts for tests, in the environment of an agent's session. */
 import { readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { sleep } from '../base/async.ts';
@@ -20,15 +20,15 @@ export interface Said {
 
 export class AgentShell {
   readonly workdir: string;
-  #told = 0;
+  #count = 0;
 
   constructor(workdir: string) {
     this.workdir = workdir;
   }
 
-  /** Has the agent run a script. */
+  /** Runs a script in the agent's session and waits for it. */
   async tell(script: string): Promise<Said> {
-    const path = join(this.workdir, String(++this.#told));
+    const path = join(this.workdir, String(++this.#count));
     await writeFile(`${path}.new`, script);
     await rename(`${path}.new`, path);
     for (;;) {

@@ -46,7 +46,7 @@ export function ask(url: string, path: string, given: Given = {}): Promise<Asked
       for await (const part of response) said += part;
       resolve({
         status: response.statusCode ?? 0,
-        error: wordsOf(said),
+        error: errorOf(said),
         text: said,
         took_ms: performance.now() - sent_ms,
       });
@@ -62,7 +62,7 @@ export function ask(url: string, path: string, given: Given = {}): Promise<Asked
   });
 }
 
-function wordsOf(said: string): string {
+function errorOf(said: string): string {
   try {
     return String((JSON.parse(said) as { error?: unknown }).error ?? '');
   } catch {

@@ -34,19 +34,19 @@ export interface AwayAnswer {
 
 /** Ends everything it started, also when `signal` aborts it. Rejects with the error output. */
 export async function askAway(options: AwayOptions, signal?: AbortSignal): Promise<AwayAnswer[]> {
-  const child = fileURLToPath(new URL('./away-child.ts', import.meta.url));
-  const script = `exec "${process.execPath}" "${child}" '${JSON.stringify(options)}'`;
+  const path = fileURLToPath(new URL('./away-child.ts', import.meta.url));
+  const script = `exec "${process.execPath}" "${path}" '${JSON.stringify(options)}'`;
   // Nothing outlives the first process of a pid namespace.
   const [command, argv] = unshared(script, ['--pid', '--fork', '--kill-child', '--mount-proc']);
-  const asking = spawn(command, argv, {
+  const child = spawn(command, argv, {
     stdio: ['ignore', 'pipe', 'pipe'],
     ...(signal && { signal, killSignal: 'SIGKILL' }),
   });
-  const [[code], answers, trouble] = await Promise.all([
-    once(asking, 'close'),
-    text(asking.stdout),
-    text(asking.stderr),
+  const [[code], answers, stderr] = await Promise.all([
+    once(child, 'close'),
+    text(child.stdout),
+    text(child.stderr),
   ]);
-  if (code !== 0) throw new Error(trouble);
+  if (code !== 0) throw new Error(stderr);
   return JSON.parse(answers);
 }

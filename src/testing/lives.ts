@@ -1,6 +1,6 @@
 /**
- * The rooms in which agents live, wired as `main/plane.ts` does, on a real database and a scripted node: for the moments
- * that real processes are too quick for.
+ * The features of a plane for tests, wired as in `main/plane.ts`, with a real database and a scripted node. For moments for
+ * which real processes are too fast.
  */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -72,7 +72,7 @@ export const BEN: Caller = {
   ip: null,
 };
 
-/** For what happens soon, on however slow a machine. */
+/** A generous timeout for things that happen soon, even on a slow machine. */
 export const SOON = { timeout: 20_000 };
 
 export class LivesRoom {
@@ -86,9 +86,9 @@ export class LivesRoom {
   #served: Node | null = null;
   review_timeout_ms: number | null = null;
   acp_version = 1;
-  /** Of every session. */
+  /** The actor token of every session. */
   actor_token: string | null = null;
-  /** What leaders of teams were told. */
+  /** Notices to the leaders of teams. */
   readonly notices: ReviewNotice[] = [];
   agents!: Agents;
   forgetting!: Forgetting;
@@ -104,9 +104,9 @@ export class LivesRoom {
   triggers!: Triggers;
   facts!: Facts;
   push!: Push;
-  /** Of push services that tests made. */
+  /** Origins of push services that a test runs. */
   push_origins: string[] = [];
-  /** What a plane does when it ends; `open` is its next start. */
+  /** Shuts down like a plane; `open` starts it again. */
   close!: () => Promise<void>;
 
   private constructor(folder: string, store: Store) {
@@ -120,7 +120,7 @@ export class LivesRoom {
     this.feed = new Feed(common);
   }
 
-  /** `served`: a node that takes the place of the scripted one. `kept`: the folder of a room of before. */
+  /** `served`: a node that takes the place of the scripted one. `kept`: the folder of an earlier room. */
   static async make(served: Node | null = null, kept: string | null = null): Promise<LivesRoom> {
     const folder = kept ?? (await mkdtemp(join(tmpdir(), 'svc-lives-')));
     const room = new LivesRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
@@ -206,7 +206,7 @@ export class LivesRoom {
     };
   }
 
-  /** Ends everything, and deletes the folder. */
+  /** Closes everything and deletes the folder. */
   async end(): Promise<void> {
     await this.close();
     await this.feed.close();
@@ -243,14 +243,14 @@ export class LivesRoom {
     return this.log.page(agent_id, { after: 0, limit: 100_000 });
   }
 
-  /** Codes of the errors that its log tells, in order. */
+  /** Codes of the errors in an agent's log, in order. */
   async errors(agent_id: string): Promise<string[]> {
     return (await this.events(agent_id)).flatMap(({ type, code }) =>
       type === 'error' ? [String(code)] : [],
     );
   }
 
-  /** Expects every conversation with an agent to be what its log tells. */
+  /** Checks the stored state of every conversation with an agent against its log. */
   async expectTrue(agent_id: string): Promise<void> {
     const log = await this.events(agent_id);
     const sessions = new Set(
@@ -261,10 +261,10 @@ export class LivesRoom {
     });
   }
 
-  /** Time passes; what is due then happens. */
+  /** Advances the clock and runs the timers that are due. */
   async pass(ms: number): Promise<void> {
     this.clock.advance(ms);
-    // The scheduler sleeps by the real clock: the next start looks anew.
+    // The scheduler sleeps by the real clock, so only a restart checks the timers.
     await this.close();
     await this.open();
   }

@@ -32,7 +32,11 @@ const move = fc.record({
   what: fc.oneof(
     {
       weight: 12,
-      arbitrary: fc.record({ kind: fc.constant('told' as const), n, outcome: fc.constantFrom(...outcomes) }),
+      arbitrary: fc.record({
+        kind: fc.constant('report' as const),
+        n,
+        outcome: fc.constantFrom(...outcomes),
+      }),
     },
     {
       weight: 4,
@@ -99,7 +103,7 @@ export class Story {
   #given: Given[] = [];
   #live: Given[] = [];
   #rounds: number[] = [];
-  #asking: number | null = null;
+  #open_round: number | null = null;
   #added = 0;
 
   constructor(stage: Stage, plain_max: number) {
@@ -112,15 +116,15 @@ export class Story {
     const { graph } = this.#stage;
     const steps = graph.steps();
     switch (what.kind) {
-      case 'told': {
+      case 'report': {
         const given = pick(this.#given, what.n);
-        if (given) this.#tell(given, what.outcome);
+        if (given) this.#report(given, what.outcome);
         return;
       }
       case 'leader': {
         const round = pick(this.#rounds, what.n);
         if (round === undefined) return;
-        if (this.#asking === round) this.#asking = null;
+        if (this.#open_round === round) this.#open_round = null;
         this.#happen(
           what.clear ? { kind: 'round_ended', round } : { kind: 'round_unknown', round, reason: 'lost' },
         );
@@ -165,12 +169,12 @@ export class Story {
             (status === 'ready' && kind === 'outside') ||
             (status === 'running' && kind === 'outside'),
         );
-      if (live) this.#tell(live, 'step_completed');
+      if (live) this.#report(live, 'step_completed');
       else if (open)
         this.#happen({ kind: 'step_command', step_key: open.step_key, command: { kind: 'completeStep' } });
-      else if (this.#asking !== null) {
-        const round = this.#asking;
-        this.#asking = null;
+      else if (this.#open_round !== null) {
+        const round = this.#open_round;
+        this.#open_round = null;
         this.#happen({ kind: 'round_ended', round });
       } else if (graph.run().mode !== 'steps')
         this.#happen({ kind: 'run_command', command: { kind: 'completeRun' } });
@@ -182,7 +186,7 @@ export class Story {
     if (!isRunOver(graph.run())) this.#fault('the run never ends');
   }
 
-  #tell(given: Given, outcome: (typeof outcomes)[number]): void {
+  #report(given: Given, outcome: (typeof outcomes)[number]): void {
     if (outcome !== 'step_running') this.#live = this.#live.filter((one) => one !== given);
     const { step_key, attempt } = given;
     if (outcome === 'step_running' || outcome === 'step_completed')
@@ -240,17 +244,17 @@ export class Story {
       }
       case 'start_round':
         if (this.#rounds.includes(effect.round)) this.#fault(`round ${effect.round} was asked for twice`);
-        if (this.#asking !== null) this.#fault('the leader is asked twice at once');
+        if (this.#open_round !== null) this.#fault('the leader is asked twice at once');
         if (!graph.steps().every(isStepOver)) this.#fault('the leader was asked too early');
         this.#rounds.push(effect.round);
-        this.#asking = effect.round;
+        this.#open_round = effect.round;
         return;
       case 'end_round':
-        this.#asking = null;
+        this.#open_round = null;
         return;
       case 'run_ended':
         if (this.#live.length > 0) this.#fault('an attempt outlives the run');
-        if (this.#asking !== null) this.#fault('a round outlives the run');
+        if (this.#open_round !== null) this.#fault('a round outlives the run');
     }
   }
 
@@ -279,7 +283,7 @@ export class Story {
     if (status === 'skipped' && (done || step.when === 'always')) this.#fault(`${step_key} was skipped`);
     if (status !== 'ready' || step.launched) return;
     if (kind === 'plain' && plain < this.#plain_max) this.#fault(`${step_key} could go on`);
-    const leads = this.#asking !== null && step.member_id === 'a';
+    const leads = this.#open_round !== null && step.member_id === 'a';
     if (kind === 'acp' && !leads && !acp.includes(step.member_id)) this.#fault(`${step_key} could go on`);
   }
 

@@ -149,18 +149,18 @@ class PatientNode implements Node {
     }
   }
 
-  /** A snapshot is handed over once; what later ones add is told as it happens. */
+  /** Passes on one snapshot. New facts of later snapshots are passed on one by one. */
   #once(sink: NodeSink, fresh: boolean): NodeSink {
-    const fact = (told: SessionFact) => {
-      if (told.number <= (this.#facts.get(told.session_id) ?? 0)) return;
-      this.#facts.set(told.session_id, told.number);
-      sink.fact(told);
+    const deliver = (fact: SessionFact) => {
+      if (fact.number <= (this.#facts.get(fact.session_id) ?? 0)) return;
+      this.#facts.set(fact.session_id, fact.number);
+      sink.fact(fact);
     };
     return {
-      fact,
+      fact: deliver,
       wake: (session_id) => sink.wake(session_id),
       snapshot: async (views) => {
-        if (!fresh) return views.flatMap((view) => view.facts).forEach(fact);
+        if (!fresh) return views.flatMap((view) => view.facts).forEach(deliver);
         for (const view of views) this.#facts.set(view.session_id, view.facts.at(-1)?.number ?? 0);
         await sink.snapshot(views);
       },

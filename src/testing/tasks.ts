@@ -1,4 +1,4 @@
-/** The room of tasks and conversations on a real database: teams and runs are rows, mail is kept in a list. */
+/** Tasks and their messages for tests, on a real database. Teams and runs are rows; mail is collected in a list. */
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,11 +30,11 @@ import { Facts } from '../work/facts.ts';
 import { TestClock } from './accounts.ts';
 
 export const ROOT = caller('root', 'root');
-/** Made the team. */
+/** Created the team. */
 export const MIA = caller('mia');
-/** One of its humans. */
+/** A human member of the team. */
 export const JON = caller('jon');
-/** Has nothing to do with it. */
+/** Not related to the team. */
 export const EVE = caller('eve');
 
 function caller(username: string, role: Caller['role'] = 'user'): Caller {
@@ -57,7 +57,7 @@ export class TasksRoom {
   readonly messages: Messages;
   /** Mail, in the order of posting. */
   readonly posted: Post[] = [];
-  /** Runs that tasks were given, by their input. */
+  /** The inputs of the runs that tasks started. */
   readonly started: Record<string, unknown>[] = [];
   /** Thrown by the mailbox, when set. */
   refusal: Error | null = null;
@@ -70,9 +70,9 @@ export class TasksRoom {
     this.feed = new Feed({ store, clock });
     this.idempotency = new IdempotencyKeys({ store, clock, key: new Uint8Array(32) });
     const audit = new Audit({ store, clock, log: silentLog });
-    const rooms = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
+    const common = { store, clock, feed: this.feed, audit, idempotency: this.idempotency };
     this.tasks = new Tasks({
-      ...rooms,
+      ...common,
       createRun: (tx, { id, team, task_num, input, created_by }) => {
         this.started.push(input);
         this.#begin(tx, { id, team_num: team.num, task_num, spec: team.spec, created_by });
@@ -80,7 +80,7 @@ export class TasksRoom {
       },
     });
     this.messages = new Messages({
-      ...rooms,
+      ...common,
       logger: silentLog,
       post: (_tx, mail) => {
         if (this.refusal) throw this.refusal;
@@ -90,7 +90,7 @@ export class TasksRoom {
     this.#facts = this.#newFacts();
   }
 
-  /** One team with a leader and two workers, and its people. */
+  /** Creates a team with a leader and two workers, and its users. */
   static async make(): Promise<TasksRoom> {
     const folder = await mkdtemp(join(tmpdir(), 'svc-tasks-'));
     const room = new TasksRoom(folder, await openSqlite({ path: join(folder, 'svc.db'), log: silentLog }));
@@ -107,7 +107,7 @@ export class TasksRoom {
     await this.#facts.open({ tasks: this.tasks.facts(), messages: this.messages.facts() });
   }
 
-  /** What happens from now on is heard of at the next `openFacts`. */
+  /** Facts from now on are consumed after the next `openFacts`. */
   async closeFacts(): Promise<void> {
     await this.#facts.close();
     this.#facts = this.#newFacts();
@@ -138,7 +138,7 @@ export class TasksRoom {
     return this.tasks.create(MIA, TEAM, asked, null);
   }
 
-  /** A run of a task that has begun. */
+  /** Starts a run of a task. */
   run(task_id: string, changes: Partial<TeamSpec> = {}): Promise<Run> {
     const id = newId('run');
     return this.store.write((tx) => {
@@ -149,7 +149,7 @@ export class TasksRoom {
     });
   }
 
-  /** Puts a run into a status, and says so. */
+  /** Sets the status of a run and records the fact. */
   runIs(run_id: string, status: RunStatus): Promise<Run> {
     return this.store.write((tx) => toRun(this.#put(tx, run_id, status)));
   }

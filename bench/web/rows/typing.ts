@@ -1,4 +1,4 @@
-/** Whoever writes to an agent while it talks: each key has to be seen at once. */
+/** Typing a prompt while the agent writes: each key must be visible at once. */
 import { sleep } from '../../../src/base/async.ts';
 import { type Figure, median, type Row } from '../../figure.ts';
 import { at, drip, type Seen, type Stage, withStage } from '../stage.ts';
@@ -9,8 +9,8 @@ const WORDS = 'and when you have done that, please look at the tests as well';
 const FEW_WORDS = WORDS.slice(0, 20);
 const KEY_MS = 40;
 const BEFORE_MS = 1_000;
-/** What took less is not told by the browser. */
-const TOLD_MS_MIN = 16;
+/** The browser does not report shorter interactions. */
+const REPORTED_MS_MIN = 16;
 
 export const typing: Row = {
   name: 'typing',
@@ -91,10 +91,10 @@ async function typed(seen: Seen, words: string): Promise<number> {
   await seen.probe('forget');
   await seen.page.keyboard.type(words, { delay: KEY_MS });
   await seen.page.waitForFunction(`document.querySelector('textarea').value === ${JSON.stringify(words)}`);
-  // The browser tells of events after they are over.
+  // The browser reports events after they are over.
   await sleep(500);
   const worst = (await seen.probe('interactions')).sort((a, b) => b - a);
-  return worst[Math.floor(words.length / 50)] ?? TOLD_MS_MIN;
+  return worst[Math.floor(words.length / 50)] ?? REPORTED_MS_MIN;
 }
 
 /** As `/flood` says them, without end. */

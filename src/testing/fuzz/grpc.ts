@@ -1,7 +1,6 @@
 /**
- * The two entries of the internal surface, a node's and the plane's own for actors, with messages of their protocol that hold
- * whatever, with frames and HTTP/2 that are none, with a good token, a bad one and none. Whoever has no good token gets
- * nothing; nobody makes a fault.
+ * Fuzzes both internal gRPC listeners, a node's and the plane's for actors: random messages of the protocol, malformed frames
+ * and HTTP/2, with a valid token, an invalid one or none. No call without a valid token may succeed, and none may cause a fault.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import http2, { type ClientHttp2Session, type ClientHttp2Stream } from 'node:http2';
@@ -29,13 +28,13 @@ const ACTOR_CALLS = 100;
 const BROKEN_CONNECTIONS = 20;
 const AT_ONCE = 8;
 const ANSWER_MS = 30_000;
-/** How long a stream may stay silent that a plane would leave open. */
+/** How long to wait on a silent stream that a plane would leave open. */
 const OPEN_MS = 150;
 const BROKEN_MS = 300;
 const MIB = 1024 * 1024;
 const PLACE_MAX = 2 ** 53 - 1_000;
 
-/** The shared secret of the plane's making, and what its certificate is checked by. */
+/** The plane's shared secret, and the certificate authority of its certificate. */
 interface Trust {
   settings: TokenSettings;
   ca: string;
@@ -45,7 +44,7 @@ interface Call {
   path: string;
   headers: Record<string, string>;
   body: Buffer;
-  /** The entry has to refuse it whatever it says. */
+  /** The listener must reject the call, whatever it contains. */
   stranger: boolean;
   /** A stream that may stay open. */
   open: boolean;
@@ -62,10 +61,10 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
     id: 'fuzzed',
     env: { SVC_INTERNAL_GRPC_SECURITY_MODE: 'tls' },
   });
-  // From here on nobody but this speaks to it.
+  // From here on, only this process connects to it.
   await plane.client.call('deleteAgentNode', { params: { node_id: node.id } });
   const trust = await readTrust(plane);
-  const node_door = new Peer(node.port, trust.ca);
+  const node_peer = new Peer(node.port, trust.ca);
   const watches = [
     new Watch(plane, () => plane.client.call('getMe')),
     new Watch(node, async () => {
@@ -74,7 +73,7 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
         body: framed(Buffer.alloc(0)),
         open: false,
       };
-      const answer = await node_door.ask({ ...health, headers: await usual(trust), stranger: false });
+      const answer = await node_peer.ask({ ...health, headers: await usual(trust), stranger: false });
       if (answer.grpc !== '0') throw new Error(`the node says ${answer.grpc} of its health`);
     }),
   ];
@@ -82,7 +81,7 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
   const batch = async (seed: number) => {
     const rng = new Rng(seed);
     try {
-      await commands(rng, node, trust, node_door);
+      await commands(rng, node, trust, node_peer);
       await actorCalls(rng, plane, trust, actor_port);
       for (const port of [node.port, actor_port]) {
         const cases = Array.from({ length: BROKEN_CONNECTIONS }, () => brokenBytes(rng));
@@ -98,7 +97,7 @@ export async function openGrpcFuzz(plane: TestPlane, actor_port: number): Promis
     name: 'grpc',
     batch,
     close: async () => {
-      node_door.close();
+      node_peer.close();
       await node.close();
     },
   };
@@ -112,20 +111,20 @@ async function readTrust(plane: TestPlane): Promise<Trust> {
 
 // --- the node's entry ----------------------------------------------------------------------------------------------------
 
-/** Commands under a link that stands, then links that are none. */
+/** Commands while a link is open, then malformed links. */
 async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer): Promise<void> {
   const place = await nextPlace(node);
-  const standing = await attach(entry, node, trust, place);
+  const link = await attach(entry, node, trust, place);
   const plans = Array.from({ length: COMMANDS }, () => planOf(rng, node, place));
   await eachOf(plans, AT_ONCE, async (plan, i) => {
     const call = await plan(trust);
     expectFine(await entry.ask(call), call, i);
   });
-  standing.destroy();
+  link.destroy();
   for (let n = 1; n <= ATTACHES; n++) {
     const hello = helloBytes(node.id, { ...place, epoch: place.epoch + n });
     const later = Array.from({ length: rng.below(4) }, () =>
-      messageBytes(rng, AttachRequestSchema, wordsOf(node), 0.3),
+      messageBytes(rng, AttachRequestSchema, fieldWords(node), 0.3),
     );
     const body = Buffer.concat(
       [rng.chance(0.2) ? garbled(rng, hello) : hello, ...later].map((bytes) => framed(bytes)),
@@ -141,14 +140,14 @@ async function commands(rng: Rng, node: TestAgentNode, trust: Trust, entry: Peer
   }
 }
 
-/** A place in the order of links that is later than any before. */
+/** A link position that is later than all earlier ones. */
 async function nextPlace(node: TestAgentNode): Promise<LinkPosition> {
   const path = join(node.data_dir, 'node.json');
   const state = JSON.parse(await readFile(path, 'utf8')) as { latest: LinkPosition | null };
   const incarnation = (state.latest?.incarnation ?? 0) + 1;
   if (incarnation < PLACE_MAX && (state.latest?.epoch ?? 0) < PLACE_MAX)
     return { plane_id: 'pln_fuzz', incarnation, epoch: 1 };
-  // Garbled bytes took the last place that there is.
+  // Garbled bytes used the last possible position.
   await node.kill('SIGTERM');
   await writeFile(path, JSON.stringify({ ...state, latest: null }));
   await node.start();
@@ -168,7 +167,7 @@ function helloBytes(nodeId: string, { plane_id, incarnation, epoch }: LinkPositi
   );
 }
 
-/** A link as a plane has it, that takes whatever the node says. */
+/** Opens a link like a plane, and discards what the node sends. */
 async function attach(
   entry: Peer,
   node: TestAgentNode,
@@ -189,7 +188,7 @@ function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Tru
   const service = rng.chance(0.1) ? JoinService : NodeService;
   const method = rng.pick(service.methods.filter(({ name }) => name !== 'Attach'));
   const wrong = rng.pick([0, 0.05, 0.2, 0.5]);
-  const words = wordsOf(node);
+  const words = fieldWords(node);
   const count = method.methodKind === 'unary' ? (rng.chance(0.05) ? rng.below(3) : 1) : rng.below(5);
   const messages = Array.from({ length: count }, () => messageBytes(rng, method.input, words, wrong));
   let body = Buffer.concat(
@@ -220,8 +219,8 @@ function planOf(rng: Rng, node: TestAgentNode, place: LinkPosition): (trust: Tru
   });
 }
 
-/** What runs on the machine is never put together by chance. */
-function wordsOf(node: TestAgentNode): FieldWords {
+/** Field values that are never random, because they decide what runs on this machine. */
+function fieldWords(node: TestAgentNode): FieldWords {
   const session = (rng: Rng) => `ses_${String(rng.below(4)).repeat(16)}`;
   return (name, rng) => {
     switch (name) {
@@ -293,7 +292,7 @@ async function actorCalls(rng: Rng, plane: TestPlane, trust: Trust, port: number
       more: oddHeaders(rng, wrong),
     };
   });
-  // Of a connection only so many calls are taken at once.
+  // The number of concurrent calls per connection is limited.
   const lanes = Array.from({ length: AT_ONCE }, () => new Peer(port, trust.ca));
   try {
     await Promise.all(
@@ -324,7 +323,7 @@ const methods = Object.entries(actorMethods).map(([name, { params }]): [string, 
   name,
   shapeOf(params),
 ]);
-/** All but the one that waits where there is nothing to say. */
+/** All methods except the one that waits for messages. */
 const quick = methods.filter(([name]) => name !== 'receive');
 
 // --- the wire -------------------------------------------------------------------------------------------------------------
@@ -389,7 +388,7 @@ function oddFrame(rng: Rng, bytes: Buffer): Buffer {
   }
 }
 
-/** A connection over HTTP/2 that is made anew when the other side ended it. */
+/** An HTTP/2 connection that is opened again if the other side closes it. */
 class Peer {
   readonly #port: number;
   readonly #ca: string;
@@ -405,7 +404,7 @@ class Peer {
     return session.request({ ':method': 'POST', ':path': path, ...headers }).on('error', () => {});
   }
 
-  /** What came of a call; a stream that only stays open is ended after a moment. */
+  /** Returns the result of a call. A stream that stays open is cancelled after a moment. */
   async ask(call: Call): Promise<Answer> {
     const { path, headers, body, open } = call;
     const stream = await this.stream(path, headers);
@@ -427,7 +426,7 @@ class Peer {
       },
       open ? OPEN_MS : ANSWER_MS,
     );
-    // What is too large is answered before it was read: then the stream would stand until the other side loses its patience.
+    // A body that is too large is answered before it was read; the stream would stay open until the other side's timeout.
     await new Promise<void>((resolve) => stream.once('end', () => resolve()).once('close', () => resolve()));
     clearTimeout(patience);
     stream.close();
@@ -468,7 +467,7 @@ function show({ path, headers, body }: Call): string {
   return `${path} ${shown} ${body.subarray(0, 600).toString('base64')} (${body.length} bytes)`;
 }
 
-/** Bytes that are nearly HTTP/2, in TLS or not. */
+/** Bytes that resemble HTTP/2, in TLS or in plain text. */
 function brokenBytes(rng: Rng): { secure: boolean; bytes: Buffer } {
   const preface = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n');
   const frames = rng.some(20, () => {
@@ -485,7 +484,7 @@ function brokenBytes(rng: Rng): { secure: boolean; bytes: Buffer } {
   return { secure: rng.chance(0.8), bytes: rng.chance(0.3) ? garbled(rng, bytes) : bytes };
 }
 
-/** Says it, and goes when the entry ended the connection or after a moment. */
+/** Sends the bytes and disconnects after a moment, unless the listener does. */
 function breakIn(port: number, ca: string | null, bytes: Buffer): Promise<void> {
   const socket = ca
     ? tls.connect({

@@ -345,8 +345,8 @@ function faultOf(one: Case, { status, type, body }: Answer): string | null {
   if (status >= 500 && status !== 502 && status !== 503) return `a fault: ${said}`;
   if (body === null || one.method === 'HEAD' || one.method === 'OPTIONS') return null;
   if (status >= 400) {
-    const told = json(body) as { error?: unknown } | undefined;
-    const fine = typeof told?.error === 'string' && Object.keys(told).length === 1;
+    const parsed = json(body) as { error?: unknown } | undefined;
+    const fine = typeof parsed?.error === 'string' && Object.keys(parsed).length === 1;
     return fine ? null : `an error in no words: ${said}`;
   }
   const route: Route = routes[one.operation];
