@@ -5,33 +5,16 @@ import { join } from 'node:path';
 import { expect, test } from 'vitest';
 import { root, sourceFiles } from './source.ts';
 import { phrases, retiredNames } from './words.ts';
-import { known_words } from './words-known.ts';
 
 const files = ['src', 'test', 'scripts', 'bench']
   .flatMap((folder) => sourceFiles(folder))
   .filter(({ path, text }) => !text.includes('@generated') && !path.startsWith('test/architecture/'));
-const found = files.flatMap(({ path, text }) =>
-  retiredNames(path, text).map((one) => ({ ...one, path, place: placeOf(path) })),
-);
-
-/** The module or feature that a file belongs to. */
-function placeOf(path: string): string {
-  const depth = path.startsWith('src/features/') ? 3 : path.startsWith('src/') ? 2 : 1;
-  return path.split('/').slice(0, depth).join('/');
-}
 
 test('no name contains a retired word', () => {
-  const fresh = found.filter(({ place, parts }) => !known_words[place]?.includes(parts));
-  expect(fresh.map(({ path, name, instead }) => `${path}: ${name}; instead: ${instead}`)).toEqual([]);
-});
-
-test('every known word is still in use', () => {
-  const gone = Object.entries(known_words).flatMap(([place, words]) =>
-    words
-      .filter((parts) => !found.some((one) => one.place === place && one.parts === parts))
-      .map((word) => `${place}: ${word}`),
+  const found = files.flatMap(({ path, text }) =>
+    retiredNames(path, text).map(({ name, instead }) => `${path}: ${name}; instead: ${instead}`),
   );
-  expect(gone, 'remove these from words-known.ts').toEqual([]);
+  expect(found).toEqual([]);
 });
 
 test('the documentation contains no retired phrase', async () => {
