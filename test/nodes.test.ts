@@ -1,4 +1,4 @@
-/** Agents on a remote node, over HTTP and real processes: everything that a local agent does, in the contract's words. */
+/** Agents on a remote node, over HTTP and with real processes: they behave like local agents. */
 import { existsSync, mkdirSync, rmdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -10,8 +10,9 @@ import { TestPlane } from '../src/testing/plane.ts';
 import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
-/** Without a root for worktrees, and with one of the registry's. */
+/** Has no worktree root. */
 let bare: TestAgentNode;
+/** Has a worktree root from the registry. */
 let rooted: TestAgentNode;
 let repo: string;
 
@@ -41,7 +42,7 @@ const create = (body: Record<string, unknown>) =>
   http('POST', '/api/agents', { name: 'Far', command: 'true', node_id: 'bare', ...body });
 const refused = (status: number, error: string) => [status, { error }];
 
-test('an agent on a node is created, watched, stopped and started again as a local one is', async () => {
+test('an agent on a node is created, watched, stopped and restarted like a local one', async () => {
   const made = await bare.agent(
     'echo up; echo err >&2; trap "echo bye; exit 0" TERM; while :; do sleep 0.05; done',
     {
@@ -71,7 +72,7 @@ test('an agent on a node is created, watched, stopped and started again as a loc
   expect(await http('GET', `/api/agents/${made.id}`)).toEqual(refused(404, 'agent not found'));
 });
 
-test('a command that is missing, a signal and an exit code read as they do on the Main Node', async () => {
+test('missing commands, signals and exit codes are reported as on the main node', async () => {
   const ends = await Promise.all(
     ['exit 7', 'kill -9 $$', '/nonexistent/program'].map(async (command) => {
       const [there, here] = [await bare.agent(command), await plane.agent(command)];
@@ -108,7 +109,7 @@ test('the workdir of an agent is checked on its node', async () => {
   expect(await create({ workdir: 'here' })).toEqual(refused(400, 'workdir must be absolute'));
   const outside = refused(400, 'workdir path must be within allowed safe paths');
   expect(await create({ workdir: '/etc' })).toEqual(outside);
-  // Safe on the plane's machine is not safe there.
+  // A safe path of the plane is not one of the node.
   expect(await create({ workdir: plane.work })).toEqual(outside);
   const body = { name: 'Far', command: 'true', node_id: 'bare', workdir: plane.work };
   expect((await request('POST', '/api/agents', body)).headers.get('x-allowed-paths')).toBe(bare.work);
@@ -118,7 +119,7 @@ test('the workdir of an agent is checked on its node', async () => {
   );
 });
 
-test('a workdir that goes between creation and start is told by the node', async () => {
+test('the node reports a workdir that was removed between creation and start', async () => {
   mkdirSync(join(bare.work, 'going'));
   const agent = await bare.agent('true', { start: false, workdir: join(bare.work, 'going') });
   rmdirSync(join(bare.work, 'going'));
@@ -126,7 +127,7 @@ test('a workdir that goes between creation and start is told by the node', async
   expect(await plane.finished(agent.id)).toMatchObject({ status: 'failed', reason: 'workdir_refused' });
 });
 
-test('without a root a worktree needs a workdir that exists on the node', async () => {
+test('without a worktree root, a worktree needs an existing workdir on the node', async () => {
   const own = makeRepository(join(bare.work, 'repo'), { 'a.txt': 'one\n' });
   const tree = { worktree_mode: 'create_worktree', worktree_repo: own };
   expect(await create(tree)).toEqual(refused(400, 'workdir is required'));
@@ -141,7 +142,7 @@ test('without a root a worktree needs a workdir that exists on the node', async 
   expect(await create({ worktree_mode: 'create_worktree' })).toEqual(refused(400, 'workdir is required'));
 });
 
-test('a root of the registry holds the worktrees of a node, and what changed there is shown', async () => {
+test("a worktree root from the registry holds a node's worktrees, and their changes are shown", async () => {
   const tree = { node_id: 'rooted', worktree_mode: 'create_worktree', worktree_repo: repo };
   const [status, body] = await create({
     ...tree,
@@ -182,7 +183,7 @@ test('a root of the registry holds the worktrees of a node, and what changed the
   expect(roots).toEqual({ main: true, bare: false, rooted: true });
 });
 
-test('a repository of a node is refused as one of the Main Node is', async () => {
+test('repositories on a node are validated like those on the main node', async () => {
   const tree = { node_id: 'rooted', worktree_mode: 'create_worktree' };
   expect(await create({ ...tree, worktree_repo: '/etc' })).toEqual(
     refused(400, 'worktree_repo must be within allowed safe paths'),
@@ -196,7 +197,7 @@ test('a repository of a node is refused as one of the Main Node is', async () =>
   expect(git((made as Agent).workdir, 'log', '--format=%s')).toBe('first');
 });
 
-test('a node with any agent cannot be deleted, and one without can', async () => {
+test('a node can be deleted only when it has no agents', async () => {
   const agent = await rooted.agent('true');
   await plane.finished(agent.id);
   const path = '/api/admin/agent-nodes/rooted';

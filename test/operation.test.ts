@@ -1,4 +1,4 @@
-/** Running the service: stopping it, its log, its settings, what it says of itself. All against the real program. */
+/** Operating the real program: shutdown, log, settings, health and metrics. */
 import { mkdir, readFile, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterEach, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ async function text(response: Response): Promise<string> {
   try {
     for await (const chunk of response.body!) read += Buffer.from(chunk).toString();
   } catch {
-    // A stream that is cut has ended too.
+    // A stream that is cut off has ended too.
   }
   return read;
 }
@@ -26,15 +26,15 @@ async function until(holds: () => Promise<boolean>): Promise<void> {
   while (!(await holds())) await sleep(20);
 }
 
-test('SIGTERM ends the service in order, with streams open, a slow request under way and agents running', async () => {
+test('SIGTERM shuts the service down cleanly with open streams, a slow request and running agents', async () => {
   plane = await TestPlane.open();
   const calm = await plane.agent('while :; do echo calm; sleep 0.2; done');
   const stubborn = await plane.agent('trap "" TERM; while :; do echo here; sleep 0.2; done');
-  // It ignores the signal from its first word on.
+  // It ignores the signal once it has printed something.
   await until(async () => (await plane!.output(stubborn.id)).length > 0);
   const params = { agent_id: calm.id };
   const stream = text(await plane.client.open('followAgent', { params, query: {} }));
-  // This one takes longer than the service may: it says so.
+  // This request takes longer than the shutdown may, so it fails with `draining`.
   const slow = plane.client
     .call('stopAgent', { params: { agent_id: stubborn.id }, body: { grace_seconds: 12 } })
     .catch((error: Error) => error);
@@ -46,11 +46,11 @@ test('SIGTERM ends the service in order, with streams open, a slow request under
 
   await plane.start();
   expect(await plane.get(calm.id)).toMatchObject({ status: 'running', session_id: calm.session_id });
-  // The accepted stop was kept.
+  // The accepted stop was carried out.
   expect((await plane.finished(stubborn.id)).status).toBe('cancelled');
 });
 
-test('a fault that nobody foresaw is in the log, ends the service as a crash does, and costs no agent', async () => {
+test('an unhandled rejection is logged and ends the service like a crash, and agents keep running', async () => {
   plane = await TestPlane.prepare();
   const module = join(plane.folder, 'fault.mjs');
   const log = join(plane.folder, 'svc.log');
@@ -66,7 +66,7 @@ test('a fault that nobody foresaw is in the log, ends the service as a crash doe
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
 });
 
-test('stop --agents ends more agents than may be asked for at once; stop --kill is a crash', async () => {
+test('stop --agents stops more agents than the rate limit allows at once, and stop --kill is like a crash', async () => {
   plane = await TestPlane.open({
     env: { SVC_LIMITS_REQUESTS_PER_SECOND: '5', SVC_LIMITS_REQUESTS_BURST: '10' },
   });
@@ -93,7 +93,7 @@ test('stop --agents ends more agents than may be asked for at once; stop --kill 
   for (const id of agents) expect((await slowly(() => plane!.get(id))).status).toBe('cancelled');
 });
 
-test('the log file has one JSON record per line with all fields, and is opened again on SIGHUP', async () => {
+test('the log file has one JSON record per line with all fields, and is reopened on SIGHUP', async () => {
   plane = await TestPlane.prepare();
   const folder = join(plane.folder, 'log');
   const file = join(folder, 'svc.log');
@@ -129,7 +129,7 @@ test('the log file has one JSON record per line with all fields, and is opened a
   process.kill(plane.pid, 'SIGHUP');
   await writesTo(file);
 
-  // Where it cannot be opened again the old file goes on.
+  // If the file cannot be reopened, the service continues to write to the old one.
   await rename(folder, `${folder}.old`);
   await writeFile(folder, '');
   process.kill(plane.pid, 'SIGHUP');
@@ -142,7 +142,7 @@ test('the log file has one JSON record per line with all fields, and is opened a
 });
 
 test.runIf(process.platform === 'linux')(
-  'a log that cannot be written costs records, not the service',
+  'the service survives a log that it cannot write, but does not start with one that it cannot open',
   async () => {
     plane = await TestPlane.open({ env: { SVC_LOGGING_OUTPUT: '/dev/full', SVC_LOGGING_LEVEL: 'debug' } });
     const agent = await plane.agent('echo hello');
@@ -157,7 +157,7 @@ test.runIf(process.platform === 'linux')(
   },
 );
 
-test('the log is text when told so, and tells requests at level debug', async () => {
+test('the log can be text, and includes requests at level debug', async () => {
   plane = await TestPlane.open({ env: { SVC_LOGGING_FORMAT: 'text', SVC_LOGGING_LEVEL: 'debug' } });
   await plane.client.call('getMe');
   await until(async () => /debug request .*operation="getMe" .*status=200/.test(plane!.log));
@@ -165,7 +165,7 @@ test('the log is text when told so, and tells requests at level debug', async ()
   expect(plane.log).not.toContain(plane.token);
 });
 
-test('safe paths change while the service runs, and are kept', async () => {
+test('safe paths can be changed while the service runs, and the change survives a restart', async () => {
   plane = await TestPlane.prepare({ env: { SVC_SAFE_PATHS: '' } });
   await mkdir(join(plane.folder, 'config/svc'), { recursive: true });
   const file = join(plane.folder, 'config/svc/config.toml');
@@ -193,7 +193,7 @@ test('safe paths change while the service runs, and are kept', async () => {
   ]);
 });
 
-test('agents get the variables that the settings let through, their own, and never one of the service', async () => {
+test('agents get their own variables and those that the settings allow, but no others of the service', async () => {
   plane = await TestPlane.open({
     env: { SVC_AGENTS_ENV_ALLOW: 'PATH,HOME', OTHER: 'x', SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: 'y' },
   });
@@ -208,7 +208,7 @@ test('agents get the variables that the settings let through, their own, and nev
   expect(names.filter((name) => name === 'OTHER' || name.includes('SECRET'))).toEqual([]);
 });
 
-test('the root of derived worktrees changes while the service runs', async () => {
+test('the default worktree root can be changed while the service runs', async () => {
   plane = await TestPlane.open();
   const root = join(plane.folder, 'trees');
   await plane.client.call('updateConfig', { body: { 'worktree.default_root': root } });
@@ -220,7 +220,7 @@ test('the root of derived worktrees changes while the service runs', async () =>
   expect((await plane.output(agent.id)).toString()).toBe(`${agent.workdir}\n`);
 });
 
-test('pages have the size that the settings say where only a cursor is given', async () => {
+test('a request with only a cursor gets a page of the configured size', async () => {
   plane = await TestPlane.open();
   for (let i = 0; i < 6; i++) await plane.create({ command: 'true', name: `a${i}` });
   await plane.client.call('updateConfig', { body: { 'limits.page_items_default': 2 } });
@@ -266,7 +266,7 @@ test('health needs no token, and metrics need a token of root unless `metrics.op
   expect((await fetch(`${plane.url}/metrics`)).status).toBe(401);
 });
 
-test('a password that everybody chooses is refused wherever one is set', async () => {
+test('a common password is refused for new and existing users', async () => {
   plane = await TestPlane.open();
   const error = 'password is too common';
   const body = { username: 'bob', password: '1Qaz2wsx3edc' };
@@ -285,7 +285,7 @@ test('every 401 says how to authenticate', async () => {
 });
 
 test.runIf(process.platform === 'linux' && process.getuid?.() === 0)(
-  'a user for agents who cannot reach their worktrees is told at the start, and by doctor',
+  "the start and svc doctor warn if the agents' user cannot enter the worktree root",
   async () => {
     plane = await TestPlane.open({ env: { SVC_AGENTS_RUN_AS: 'nobody' } });
     expect(plane.log).toContain(

@@ -1,4 +1,4 @@
-/** Presets with real programs: what a plane and a node find of them, and agents that are made by their names. */
+/** Presets with real programs: detecting them on a plane and on a node, and creating agents from them. */
 import { mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -9,7 +9,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 
 let plane: TestPlane;
 let node: TestAgentNode;
-/** First on the PATH of both, below the plane's folder. */
+/** The first folder on the PATH of both, below the plane's folder. */
 let bin: string;
 
 beforeAll(async () => {
@@ -46,7 +46,7 @@ async function preset(id: string, query = ''): Promise<PresetRecord | undefined>
   return (list as PresetRecord[]).find((one) => one.id === id);
 }
 
-test('the plane and a node tell what is installed and signed in there', async () => {
+test('the plane and a node report which presets are installed and signed in', async () => {
   const found = { installed: true, path: join(bin, 'codex-acp'), version: 'codex-acp 9.8' };
   expect(await preset('codex')).toMatchObject({ ...found, signed_in: 'yes' });
   expect(await preset('codex', `?node_id=${node.id}`)).toMatchObject({ ...found, signed_in: 'yes' });
@@ -55,14 +55,14 @@ test('the plane and a node tell what is installed and signed in there', async ()
   }
 });
 
-test('a node is asked again when told to', async () => {
+test('presets are cached until a request asks for a refresh', async () => {
   expect(await preset('droid')).toMatchObject({ installed: false });
   await program('droid', 'echo 0.1');
   expect(await preset('droid')).toMatchObject({ installed: false });
   expect(await preset('droid', '?refresh=true')).toMatchObject({ installed: true, version: '0.1' });
 });
 
-test('a node that is unknown is not found, one that does not answer says so', async () => {
+test('presets of an unknown node get a 404, and those of an unreachable node a 502', async () => {
   expect(await http('/api/presets?node_id=nowhere')).toEqual([404, { error: 'agent node not found' }]);
   const away = { id: 'away', name: 'away', grpc_target: 'https://127.0.0.1:1' };
   expect((await http('/api/admin/agent-nodes', away))[0]).toBe(201);
@@ -70,7 +70,7 @@ test('a node that is unknown is not found, one that does not answer says so', as
   expect(await http('/api/presets?node_id=away')).toEqual(unreachable);
 });
 
-test('an agent that is made by a preset runs its program with its variables, here and there', async () => {
+test('an agent created from a preset runs its program with its variables, on the plane and on a node', async () => {
   await program('codex-acp', 'echo "$INITIAL_AGENT_MODE"');
   for (const place of [
     { node_id: 'main', workdir: plane.work },
@@ -85,11 +85,11 @@ test('an agent that is made by a preset runs its program with its variables, her
   }
 });
 
-test('a preset that is unknown, or that leaves the command open, is refused', async () => {
+test('an unknown preset, or one without a command, is refused', async () => {
   const body = { name: 'x', workdir: plane.work };
   const refused = (error: string) => [400, { error }];
-  const asked = (more: object) => http('/api/agents', { ...body, ...more });
-  expect(await asked({ preset: 'chess' })).toEqual(refused('unknown preset: chess'));
-  expect(await asked({ preset: 'plain' })).toEqual(refused('command is required'));
-  expect(await asked({})).toEqual(refused('command is required'));
+  const create = (more: object) => http('/api/agents', { ...body, ...more });
+  expect(await create({ preset: 'chess' })).toEqual(refused('unknown preset: chess'));
+  expect(await create({ preset: 'plain' })).toEqual(refused('command is required'));
+  expect(await create({})).toEqual(refused('command is required'));
 });

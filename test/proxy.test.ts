@@ -1,4 +1,4 @@
-/** The service behind a real nginx, configured with the very block that `docs/how-to/proxy.md` shows. */
+/** The service behind a real nginx, configured with the block from `docs/how-to/proxy.md`. */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -15,7 +15,7 @@ const nginx = (process.env.PATH ?? '')
   .map((folder) => join(folder, 'nginx'))
   .find((path) => existsSync(path));
 
-/** The documented block; only where it listens and where the service is differ, and TLS is left out. */
+/** The documented block, with another listen address and upstream, and without TLS. */
 function documentedServer(socket: string, upstream: string): string {
   const page = readFileSync(join(import.meta.dirname, '../docs/how-to/proxy.md'), 'utf8');
   const block = /```nginx\n([\s\S]*?)```/.exec(page)?.[1] ?? '';
@@ -53,12 +53,12 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
     proxy = spawn(nginx!, ['-p', prefix, '-e', 'stderr', '-c', join(prefix, 'nginx.conf')], {
       stdio: ['ignore', 'ignore', 'pipe'],
     });
-    let said = '';
+    let errors = '';
     proxy.stderr?.setEncoding('utf8').on('data', (text: string) => {
-      said += text;
+      errors += text;
     });
     while (!existsSync(socket)) {
-      if (proxy.exitCode !== null) throw new Error(`nginx ended: ${said}`);
+      if (proxy.exitCode !== null) throw new Error(`nginx ended: ${errors}`);
       await sleep(20);
     }
   });
@@ -89,7 +89,7 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
     return body;
   }
 
-  test('the service answers to its public name and to no other', async () => {
+  test('the service answers requests for its public name and for no other', async () => {
     const known = await through('/api/me');
     expect([known.statusCode, JSON.parse(await text(known)).username]).toEqual([200, 'ana']);
     const page = await through('/api/me', { origin: `https://${HOST}` });
@@ -99,7 +99,7 @@ describe.runIf(nginx !== undefined)('behind nginx', () => {
     expect([other.statusCode, JSON.parse(await text(other))]).toEqual([421, { error: 'unknown host' }]);
   });
 
-  test('a stream passes each line on before the next is written, and can be resumed', async () => {
+  test('a stream delivers each line before the next is written, and can be resumed', async () => {
     const agent = await plane.agent('cat', { stdin: true });
     const response = await through(`/api/agents/${agent.id}/events`);
     expect(response.statusCode).toBe(200);

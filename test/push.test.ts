@@ -1,4 +1,4 @@
-/** Notifications of the real program, over HTTP, to a push service on loopback: sealed, at the right people, through a crash. */
+/** Notifications from the real program to a push service on loopback: encryption, recipients, and delivery after a crash. */
 import { join } from 'node:path';
 import { afterAll, afterEach, beforeAll, expect, test } from 'vitest';
 import { Client } from '../src/client/client.ts';
@@ -41,7 +41,7 @@ async function subscribe(client: Client, more: { with_commands?: boolean } = {})
 
 const devicesOf = (client: Client) => client.call('listPushSubscriptions') as Promise<object[]>;
 
-test('a question reaches its owner’s devices and no other, says no command, and is replaced by its answer', async () => {
+test('a review notifies only its owner’s devices, without the command by default, and its answer closes the notification', async () => {
   const [phone, open, roots] = [
     await subscribe(ada),
     await subscribe(ada, { with_commands: true }),
@@ -59,7 +59,7 @@ test('a question reaches its owner’s devices and no other, says no command, an
   await talk.respond(review!.id, { decision: 'allow' });
   expect(await phone.gets(2)).toMatchObject({ kind: 'closed', body: `Answered by ${ROOT.username}`, path });
   await talk.close();
-  // Root's own device is in order: it was told nothing of the above.
+  // Root's own device works, but received none of the above.
   const failed = await plane.agent('exit 3', { name: 'breaks' });
   expect(await roots.gets(1)).toMatchObject({ title: 'breaks failed', path: `/agents/${failed.id}` });
   const spec = { members: [{ member_id: 'm' }], steps: [{ step_key: 'a' }] };
@@ -73,7 +73,7 @@ test('a question reaches its owner’s devices and no other, says no command, an
   expect(roots.asked).toBe(1);
 });
 
-test('a service that is killed while it tells a device tells it after its next start, once', async () => {
+test('a plane that is killed while it sends a notification sends it once after the restart', async () => {
   const device = await subscribe(plane.client);
   const { promise: held, resolve: release } = Promise.withResolvers<void>();
   device.answers.push({ status: 503, after: held });
@@ -87,7 +87,7 @@ test('a service that is killed while it tells a device tells it after its next s
   expect(device.messages.map(({ kind }) => kind)).toEqual(['agent_failed', 'test']);
 });
 
-test('a device is told nothing more once its sign-in has ended', async () => {
+test('a device gets no notifications after its sign-in ends', async () => {
   const client = await signedIn(ROOT.username, ROOT.password);
   const device = await subscribe(client);
   const others = (await devicesOf(plane.client)).length - 1;
@@ -99,7 +99,7 @@ test('a device is told nothing more once its sign-in has ended', async () => {
   expect(device.asked).toBe(0);
 });
 
-test('the private key is in no answer and no log; the audit log tells who did what', async () => {
+test('the private key is in no response, endpoints are not logged, and changes are audited', async () => {
   const { public_key } = await plane.client.call('rotatePushKeys');
   expect(await plane.client.call('getPushKey')).toEqual({ public_key });
   await expect(ada.call('rotatePushKeys')).rejects.toThrow('root required');

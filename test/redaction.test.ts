@@ -1,6 +1,6 @@
 /**
- * Secrets of an agent's own environment, from its processes to whatever is kept or shown of them: here and on a node, with
- * a plane that is killed in between. Every byte that is no secret arrives.
+ * Secrets in an agent's environment are redacted wherever its output is stored or shown, on the main node and on a remote
+ * one, even if the plane or the node is killed meanwhile. All other bytes arrive unchanged.
  */
 import { readdir, readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -16,7 +16,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 const KEY = 'whole-plane-k3y-42';
 const PEM = '-----BEGIN KEY-----\nMIIBVQIBADANBgkq\n-----END KEY-----';
 const env = { KEY, PEM, SHORT: 'short77' };
-/** Until it is told to stop, a line in two pieces with the secret across; then more than is kept as rows, and the rest. */
+/** Until `stop` exists, prints lines in two pieces that split the secret; then many whole lines and special cases. */
 const TALKER = `
 n=0
 while [ ! -e stop ]; do
@@ -45,10 +45,10 @@ afterAll(async () => {
 });
 
 test.each(['main', 'n1'])(
-  'on node %s no secret is kept or shown, whoever is killed, and nothing else is missing',
+  'on node %s no secret is stored or shown and no other output is lost, despite kills',
   async (where) => {
     const { work } = where === 'main' ? plane : node;
-    // Enough that some of it is sealed.
+    // On the main node, enough for some of it to be sealed.
     const count = where === 'main' ? 230_000 : 10_000;
     if (where === 'n1') await node.until('connected');
     const agent = await plane.client.call('createAgent', {
@@ -132,7 +132,7 @@ async function expectNoTrace(is_sealed: boolean): Promise<void> {
   await plane.start();
 }
 
-test('an agent whose program is missing does not tell a secret by that', async () => {
+test('the error for a missing program redacts secrets', async () => {
   const agent = await plane.agent([KEY], { env: { KEY } });
   await plane.finished(agent.id);
   const frames = await plane.frames(agent.id, (all) => all.some(({ data }) => data.status === 'failed'));
@@ -140,7 +140,7 @@ test('an agent whose program is missing does not tell a secret by that', async (
   expect(error?.data.error).toBe('[redacted:KEY]: not found');
 });
 
-test('the operator can have the values shown, and hidden again, while agents run', async () => {
+test('redaction can be turned off and on again while agents run', async () => {
   const set = (value: boolean) => plane.client.call('updateConfig', { body: { 'events.redact_env': value } });
   const agent = await plane.agent('while read -r _; do echo "$KEY"; done', { env: { KEY }, stdin: true });
   const say = () => plane.client.call('sendInput', { params: { agent_id: agent.id }, body: { data: 'x\n' } });

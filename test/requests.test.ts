@@ -1,4 +1,4 @@
-/** What the service does with what a request says beyond, beside or below what its route knows, on a real plane. */
+/** Requests to a real plane: unknown fields, updates without a change, filters, warnings, waiting and HEAD. */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { requesterOf } from '../src/testing/http.ts';
 import { TestPlane } from '../src/testing/plane.ts';
@@ -12,14 +12,14 @@ afterAll(() => plane.close());
 /** One request as root. */
 const ask = requesterOf(() => plane);
 
-/** How many records the audit log has; the newest id, since ids have no holes. */
+/** The number of audit records, which is the newest id, since ids have no gaps. */
 async function audited(): Promise<number> {
   return (await ask('GET', '/api/admin/audit?limit=1')).body.items[0].id;
 }
 
 const spec = { members: [{ member_id: 'hand' }] };
 
-test('an update without a known field, or with the present values, leaves no audit record', async () => {
+test('an update without known fields or with unchanged values leaves no audit record', async () => {
   const agent = await plane.create({ name: 'same', command: 'true', env: { A: '1' } });
   const team = (await ask('POST', '/api/teams', { name: 'same', spec })).body;
   const task = (await ask('POST', `/api/teams/${team.id}/tasks`, { title: 'same' })).body;
@@ -75,7 +75,7 @@ test('an update without a known field, or with the present values, leaves no aud
   }
 });
 
-test('agents are listed by filters, and the CLI has them too', async () => {
+test('agents can be filtered in the API and in the CLI', async () => {
   const made = await ask('POST', '/api/agents', {
     ...{ name: 'listed', command: 'true', workdir: plane.work, labels: { env: 'prod', tier: 'web' } },
   });
@@ -102,7 +102,7 @@ test('agents are listed by filters, and the CLI has them too', async () => {
   expect(await plane.cli(['agents', 'ls', '--label', 'env'])).toMatchObject({ code: 2 });
 });
 
-test('a name that is used already is warned of; --replace deletes the ended agent of that name', async () => {
+test('a duplicate name causes a warning, and --replace deletes agents of that name that are not running', async () => {
   const body = { name: 'twice', command: 'true', workdir: plane.work };
   const create = async (query = '') => {
     const { status, headers, body: made } = await ask('POST', `/api/agents${query}`, body);
@@ -120,7 +120,7 @@ test('a name that is used already is warned of; --replace deletes the ended agen
     third.made.id,
   ]);
 
-  // A replayed answer has the headers of the first.
+  // A replayed response has the headers of the first.
   const again = () => ask('POST', '/api/agents?x=1', { ...body, unknown: 1 }, { key: 'twice' });
   const headersOf = ({ headers }: Awaited<ReturnType<typeof again>>) =>
     ['x-warning', 'x-ignored-fields', 'location'].map((name) => headers.get(name));
@@ -152,7 +152,7 @@ test('a name that is used already is warned of; --replace deletes the ended agen
   expect((await ask('GET', '/api/agents?name=twice')).body).toHaveLength(1);
 });
 
-test('a refused path says which are allowed, and the CLI what to do', async () => {
+test('the error for a refused path lists the allowed ones, and the CLI says what to do', async () => {
   const refused = await ask('POST', '/api/agents', { name: 'out', command: 'true', workdir: '/' });
   expect([refused.status, refused.body]).toEqual([
     400,
@@ -172,7 +172,7 @@ test('a refused path says which are allowed, and the CLI what to do', async () =
   ]);
 });
 
-test('a request waits until an agent has ended, or answers with the record as it is when the time is up', async () => {
+test('a request can wait for an agent to end, and returns the current record after the timeout', async () => {
   const { id } = await plane.agent('read line; exit 3', { stdin: true });
   const wait = (query: string) => ask('GET', `/api/agents/${id}?${query}`);
   expect((await wait('wait=0&until=ended')).body).toMatchObject({ id, status: 'running' });
@@ -180,7 +180,7 @@ test('a request waits until an agent has ended, or answers with the record as it
   const waiting = wait('wait=60&until=ended');
   await ask('POST', `/api/agents/${id}/input`, { data: 'go\n' });
   expect((await waiting).body).toMatchObject({ id, status: 'failed', exit_code: 3 });
-  // What has ended becomes nothing else while nobody starts it.
+  // An ended agent stays ended until somebody starts it, so this returns at once.
   expect((await wait('wait=60&until=idle')).body).toMatchObject({ status: 'failed' });
 
   const refused = async (query: string) => (await wait(query)).body.error;
@@ -190,7 +190,7 @@ test('a request waits until an agent has ended, or answers with the record as it
   expect((await ask('GET', '/api/agents/agt_none?wait=60&until=ended')).status).toBe(404);
 });
 
-test('HEAD of an agent’s stream answers with the headers that are described, and without a body', async () => {
+test('HEAD on an agent’s stream returns the documented headers without a body', async () => {
   const { id } = await plane.create({ command: 'true' });
   const known = await ask('HEAD', `/api/agents/${id}/events`);
   const header = (name: string) => known.headers.get(name);
@@ -208,7 +208,7 @@ test('HEAD of an agent’s stream answers with the headers that are described, a
   expect([nobody.status, nobody.headers.get('x-error-code')]).toEqual([401, 'missing_authorization_token']);
 });
 
-test('the CLI warns of fields that the service does not know', async () => {
+test('the CLI warns about fields that the service ignores', async () => {
   const given = { name: 'typo', spec: { ...spec, leader: 'hand' } };
   const made = await plane.cli(['teams', 'create', '--file', '-'], { input: JSON.stringify(given) });
   expect(made).toMatchObject({

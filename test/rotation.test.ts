@@ -1,6 +1,6 @@
 /**
- * Secrets of the internal surface are changed while agents run on the plane's machine and on a node: the same processes
- * go on, no byte of theirs is lost or doubled, and what had gone is refused from then on. See `docs/how-to/rotation.md`.
+ * Rotates the secrets of the gRPC listeners while agents run on the plane's machine and on a node: the same processes keep
+ * running, none of their output is lost or duplicated, and old secrets are refused. See `docs/how-to/rotation.md`.
  */
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -23,7 +23,7 @@ import {
 let plane: TestPlane;
 let node: TestAgentNode;
 afterEach(async ({ task }) => {
-  // Most of what can go wrong here is told by nobody else.
+  // Most failures are visible only in the logs.
   if (task.result?.state === 'fail') console.error(`plane:\n${plane?.log}\nnode:\n${node?.log}`);
   await node?.close();
   await plane?.close();
@@ -36,7 +36,7 @@ const KINDS: readonly WriterKind[] = [
   ['steady', '5', '80'],
 ];
 
-/** Writers and a shell, here and on the node. */
+/** Writers and a shell on the plane's machine or on the node. */
 interface Working {
   home: WritersHome;
   writers: Writer[];
@@ -52,32 +52,32 @@ async function work(where: TestPlane | TestAgentNode): Promise<Working> {
   return { home, writers: await startWriters(plane, home, KINDS), shell: new AgentShell(workdir), agent };
 }
 
-/** Agents of before find the surface as it is now, by what they were given. */
-async function expectToSpeak({ shell, agent }: Working): Promise<void> {
+/** Agents that started before the rotation still reach the plane with what they were given. */
+async function expectReachable({ shell, agent }: Working): Promise<void> {
   const { said, exit } = await shell.tell('svc actor whoami');
   expect(exit, said).toBe(0);
   expect(JSON.parse(said)).toMatchObject({ agent_id: agent.id, session_id: agent.session_id });
 }
 
-/** All of it went on, and the link carries commands again. */
+/** Everything is still running, no output was lost, and the link carries commands again. */
 async function expectUnharmed(all: readonly Working[]): Promise<void> {
   for (const one of all) {
-    await expectToSpeak(one);
+    await expectReachable(one);
     await expectNothingLost(plane, one.home, one.writers);
     await plane.client.call('stopAgent', { params: { agent_id: one.agent.id }, body: { grace_seconds: 0 } });
     expect(await plane.get(one.agent.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
   }
 }
 
-const until = async (log: () => string, words: RegExp): Promise<void> => {
-  while (!words.test(log())) await sleep(20);
+const until = async (log: () => string, pattern: RegExp): Promise<void> => {
+  while (!pattern.test(log())) await sleep(20);
 };
 const since = (of: { log: string }): (() => string) => {
   const from = of.log.length;
   return () => of.log.slice(from);
 };
 
-test('what the plane made itself: the shared secret in its file, the bootstrap token, and the authority', {
+test('agents survive the rotation of the generated shared secret, bootstrap token and CA', {
   timeout: 240_000,
 }, async () => {
   plane = await TestPlane.open({ env: { ...WITH_NODES, ...IN_TLS } });
@@ -85,7 +85,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
   const all = [await work(plane), await work(node)];
   const dirOf = ({ data_dir }: { data_dir: string }) => join(data_dir, 'internal-grpc');
 
-  // A new secret on both sides, without a restart and without a break of the link.
+  // A new secret on both sides, without a restart or a link failure.
   const logs = [since(plane), since(node)] as const;
   const file = (side: TestPlane | TestAgentNode) => join(dirOf(side), 'auth_secret.txt');
   const text = await readFile(file(plane), 'utf8');
@@ -96,7 +96,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
   for (const log of logs) await until(log, /"message":"certificates reloaded"/);
   expect(await plane.cli(['nodes', 'test', node.id])).toMatchObject({ code: 0 });
 
-  // A token that was rotated away lets nobody join; the one that took its place does.
+  // A node cannot join with the old token, but with the new one.
   const late = await TestAgentNode.prepare(plane, { id: 'n2' });
   try {
     await late.start(await late.token());
@@ -111,7 +111,7 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
     await late.close();
   }
 
-  // Another authority. A token in the node's configuration changes nothing while the old certificate holds.
+  // A new CA. A token in the node's configuration has no effect while the old certificate is valid.
   const authority = await readFile(join(dirOf(plane), 'ca.pem'), 'utf8');
   const ofNode = () => readFile(join(dirOf(node), 'ca.pem'), 'utf8');
   await node.kill('SIGTERM');
@@ -130,17 +130,17 @@ test('what the plane made itself: the shared secret in its file, the bootstrap t
   expect(await ofNode()).toBe(fresh);
   await expectUnharmed(all);
 
-  // Who still comes with the old one gets nowhere.
+  // A plane with the old CA cannot link anymore.
   await plane.kill('SIGTERM');
   await rename(dirOf(plane), join(plane.data_dir, 'fresh'));
   await rename(aside, dirOf(plane));
-  const turned_away = since(plane);
+  const refused = since(plane);
   await plane.start();
-  await until(turned_away, /"node_id":"n1".*"message":"a node is not linked"/);
+  await until(refused, /"node_id":"n1".*"message":"a node is not linked"/);
   expect((await node.record()).status).not.toBe('connected');
 });
 
-test('what the operator made: the shared secret in the configuration, and certificates of another authority', {
+test('agents survive the rotation of a configured shared secret and of certificates to another CA', {
   timeout: 240_000,
 }, async () => {
   const secret = (word: string) => ({ SVC_INTERNAL_GRPC_AUTH_SHARED_SECRET: word.repeat(8) });
@@ -158,7 +158,7 @@ test('what the operator made: the shared secret in the configuration, and certif
       await writeFile(join(dir, `${name}.pem`), text);
   };
   const listen = { SVC_INTERNAL_GRPC_LISTEN: `127.0.0.1:${await freePort()}` };
-  // So the node wants the plane's certificate, and the token that comes with it must be good too.
+  // The node requires the plane's certificate, and a valid token as well.
   plane = await TestPlane.prepare({ env: { ...WITH_NODES, ...IN_TLS, ...listen } });
   await put(plane, old, old.cert);
   await plane.start(secret('first-'));
@@ -176,7 +176,7 @@ test('what the operator made: the shared secret in the configuration, and certif
   const asOperator = async (word: string) =>
     (await plane.cli(['actor', 'whoami', '--actor-id', 'user:ana'], { env: secret(word) })).code;
 
-  // The node believes both authorities before anybody comes with the new one.
+  // The node trusts both CAs before the plane uses the new one.
   await put(node, old, both);
   await again(node, 'first-');
   await node.linked();
@@ -186,10 +186,10 @@ test('what the operator made: the shared secret in the configuration, and certif
   await put(plane, fresh, both);
   await again(plane, 'second-');
   expect([await asOperator('first-'), await asOperator('second-')]).toEqual([4, 0]);
-  // Its certificate is good; its secret is not known yet: nobody gets in, and what agents write is kept.
+  // The plane's certificate is valid, but the node does not know the new secret yet: no link, and output is kept.
   await until(refused, /"reason":"signature verification failed"/);
   expect((await node.record()).status).not.toBe('connected');
-  await expectToSpeak(all[0]!);
+  await expectReachable(all[0]!);
 
   await put(node, fresh, fresh.cert);
   await again(node, 'second-');

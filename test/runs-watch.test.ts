@@ -42,13 +42,13 @@ function begin(argv: string[], options: Partial<RunOptions> = {}) {
 const params = (step_key: string) => ({ team_id: watched.team_id, run_id: watched.id, step_key });
 const start = (key: string) => plane.client.call('startStep', { params: params(key) });
 const complete = (key: string) => plane.client.call('completeStep', { params: params(key), body: {} });
-const words = (stdout: string) =>
+const rowsOf = (stdout: string) =>
   stdout
     .trimEnd()
     .split('\n')
     .map((line) => line.split('\t').slice(1).join(' '));
 
-test('prints each change once, also if the plane is killed meanwhile, and exits with 0 for a completed run', async () => {
+test('prints each change once, even if the plane is killed, and exits with 0 for a completed run', async () => {
   const watch = begin(['runs', 'watch', 'site#1']);
   await start('build');
   await watch.seen('step\tbuild\tdev\trunning');
@@ -58,7 +58,7 @@ test('prints each change once, also if the plane is killed meanwhile, and exits 
   await watch.seen('step\tship it\tops\tready');
   await complete('ship it');
   const { code, stdout, stderr } = await watch.ended;
-  expect(words(stdout)).toEqual([
+  expect(rowsOf(stdout)).toEqual([
     'step build dev ready 0 -',
     'step ship it ops pending 0 -',
     `run ${watched.id} - running 1 -`,
@@ -72,7 +72,7 @@ test('prints each change once, also if the plane is killed meanwhile, and exits 
   expect(code).toBe(0);
 });
 
-test('exits with 3 for a failed or cancelled run, but not for an end after which the run was resumed', async () => {
+test('exits with 3 for a failed or cancelled run, but not for a failure before a resume', async () => {
   const of_run = { team_id: watched.team_id, run_id: watched.id };
   await plane.client.call('failStep', { params: params('build'), body: { error_text: 'no\x1bway' } });
   const failed = await begin(['runs', 'watch', watched.id]).ended;
@@ -85,10 +85,10 @@ test('exits with 3 for a failed or cancelled run, but not for an end after which
   await plane.client.call('cancelRun', { params: of_run });
   const cancelled = await resumed.ended;
   expect(cancelled).toMatchObject({ code: 3, stderr: `svc: run ${watched.id} cancelled\n` });
-  expect(words(cancelled.stdout).at(-1)).toBe(`run ${watched.id} - cancelled 1 -`);
+  expect(rowsOf(cancelled.stdout).at(-1)).toBe(`run ${watched.id} - cancelled 1 -`);
 });
 
-test('exits with 124 at the time limit, and with 130 at Ctrl-C', async () => {
+test('exits with 124 at the time limit, and with 130 on Ctrl-C', async () => {
   const late = await begin(['runs', 'watch', watched.id, '--timeout', '300ms']).ended;
   expect(late).toMatchObject({ code: 124, stderr: `svc: run ${watched.id} is still running\n` });
   const stop = new AbortController();
@@ -110,7 +110,7 @@ test('--json prints the events of the run', async () => {
   expect(events.at(-1)).toMatchObject({ type: 'run', record: { id: watched.id, status: 'completed' } });
 });
 
-test('shows a table on a terminal, with commands that answer what waits, and continues', async () => {
+test('shows a live table on a terminal, with the command that resumes a waiting step', async () => {
   const env = { SVC_URL: plane.url, SVC_TOKEN: plane.token, NO_COLOR: '1' };
   const watch = begin(['runs', 'watch', 'site#1'], { tty: true, env });
   await watch.seen('waits for build');
@@ -128,7 +128,7 @@ test('shows a table on a terminal, with commands that answer what waits, and con
   expect(lines[0]).toMatch(new RegExp(`^site#1 {2}${watched.id} {2}completed`));
   expect(lines.slice(1, 3)).toEqual(['2 steps: 2 completed', 'STEP     MEMBER  STATUS     TRY  TIME  NOTE']);
   expect(stdout).toContain('which\\x1b[2Jone?');
-  // Nothing but drawing in place: up to the first line, clearing the rest of a line and of the screen.
+  // Only sequences that redraw in place: synchronized updates, cursor up, and clearing the rest of a line or the screen.
   expect(
     new Set(stdout.match(/\x1b\[[?\d]*[a-zA-Z]/g)?.map((found) => found.replace(/^\x1b\[\d+F/, 'F'))),
   ).toEqual(new Set(['\x1b[?2026h', '\x1b[K', '\x1b[J', '\x1b[?2026l', 'F']));

@@ -1,6 +1,6 @@
 /**
- * What agents in a sandbox have to be able to do, with the real programs: commit and fetch, install packages without a
- * network, keep a preset's state, and hold a conversation. Needs bubblewrap, and root for agents of another user.
+ * What agents can do in a sandbox, with real programs: commit and fetch, install packages without a network, keep a
+ * preset's state, and hold a conversation. Needs bubblewrap, and root for agents of another user.
  */
 import { execFileSync, spawnSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
@@ -17,7 +17,7 @@ import { commit, git, makeRepository } from '../src/testing/repository.ts';
 
 /** The interpreter itself, since `python3` on a PATH may be a script of a version manager. */
 const python = pythonOf();
-/** Homes are empty in a sandbox; an operator opens a Python that is installed in one. */
+/** Homes are empty in a sandbox, so an operator must make a Python in one readable. */
 const opened: Record<string, string> = python === null ? {} : { SVC_AGENTS_SANDBOX_READ: python.prefix };
 
 const modes = confinements.filter(({ sandbox, remote }) => sandbox && !remote);
@@ -68,7 +68,7 @@ describe.each(modes)('with $name', (mode) => {
   }
 
   sandboxed(
-    `an agent commits, fetches and rebases in its worktree, and its changes are a patch${note}`,
+    `an agent commits, fetches and rebases in its worktree, and its changes are available as a patch${note}`,
     async () => {
       const theirs = makeRepository(join(room.repos, 'upstream'), { 'theirs.txt': 'one\n' });
       const ours = join(room.repos, 'ours');
@@ -97,7 +97,7 @@ describe.each(modes)('with $name', (mode) => {
   );
 
   sandboxed(
-    `an agent keeps its branch when references are packed, and git says why it cannot delete one${note}`,
+    `an agent keeps its branch when refs are packed, and git reports why it cannot delete one${note}`,
     async () => {
       const repo = makeRepository(join(room.repos, 'packed'), { 'a.txt': 'one\n' });
       const theirs = join(room.repos, 'packed-upstream');
@@ -120,7 +120,7 @@ describe.each(modes)('with $name', (mode) => {
         expect(said).toMatch(/packed-refs\.lock': Read-only file system/);
       }
       await does(shell, 'git fetch --quiet origin && git branch new && git branch --force packed HEAD');
-      // As `git gc` does after a commit of the operator's.
+      // Like `git gc` after a commit by the operator.
       const before = await does(shell, 'git for-each-ref');
       git(repo, '-c', 'safe.directory=*', 'pack-refs', '--all');
       expect(await does(shell, 'git for-each-ref')).toBe(before);
@@ -134,11 +134,11 @@ describe.each(modes)('with $name', (mode) => {
     },
   );
 
-  sandboxed(`an agent starts threads, and programs in sandboxes that it makes${note}`, async () => {
+  sandboxed(`an agent can start threads, and programs in nested sandboxes${note}`, async () => {
     const threads = `const { Worker } = require("worker_threads");
       new Worker("require(\\"child_process\\").execSync(\\"echo from a thread\\", { stdio: \\"inherit\\" })", { eval: true })`;
     const namespaces = '--unshare-user --unshare-ipc --unshare-net --unshare-pid';
-    // The kernel maps user 0 for nobody who has no capabilities.
+    // The kernel does not map user 0 for a process without capabilities.
     const inner = mode.run_as ? `bwrap --ro-bind / / --dev /dev ${namespaces}` : '';
     const { printed } = await run(room.alice, {
       command: `'${process.execPath}' -e '${threads}'; ${inner} echo from a sandbox; perl -e 'print fork ? "" : "from a child\n"; wait'`,
@@ -148,7 +148,7 @@ describe.each(modes)('with $name', (mode) => {
 
   const npm = found('npm');
   test.skipIf(missing !== null || !npm)(
-    `an agent installs npm packages from its repository by the lock file${note}${npm ? '' : ' (needs npm)'}`,
+    `an agent installs npm packages from its repository with the lock file${note}${npm ? '' : ' (needs npm)'}`,
     async () => {
       const repo = makeRepository(join(room.repos, 'npm'));
       const dependencies = { greeting: 'file:greeting.tgz' };
@@ -178,7 +178,7 @@ describe.each(modes)('with $name', (mode) => {
     },
   );
 
-  // The Python of this machine may lie in a home that agents of another user cannot enter.
+  // The Python of this machine may be in a home that agents of another user cannot enter.
   if (!mode.run_as)
     sandboxed(`an agent builds and installs a Python package for its user${note}`, async ({ skip }) => {
       skip(
@@ -201,12 +201,12 @@ describe.each(modes)('with $name', (mode) => {
       await shell.stop();
     });
 
-  /** Agents of another user have that user's home: `nobody` has none. */
+  /** Agents of another user use that user's home, and `nobody` has none. */
   const persistent = (name: string, body: () => Promise<void>) => {
     if (!mode.run_as) sandboxed(name, body);
   };
 
-  persistent(`a preset's state lasts from session to session, for each user apart${note}`, async () => {
+  persistent(`a preset's state persists across sessions, separately for each user${note}`, async () => {
     const writes = { preset: 'claude', command: 'echo settings >"$HOME/.claude/x"' };
     const reads = { preset: 'claude', command: 'cat "$HOME/.claude/x"' };
     expect(await run(room.alice, writes)).toMatchObject({ exit_code: 0 });
@@ -217,7 +217,7 @@ describe.each(modes)('with $name', (mode) => {
   });
 
   persistent(
-    `the service's sign-in can be read by its preset and by no other, and changed by none${note}`,
+    `the service's sign-in can be read only by agents of its preset, and changed by none${note}`,
     async () => {
       const file = join(room.home, '.claude/.credentials.json');
       await mkdir(dirname(file));
@@ -235,7 +235,7 @@ describe.each(modes)('with $name', (mode) => {
     },
   );
 
-  sandboxed(`the demo preset talks, asks before it writes, and writes when it may${note}`, async () => {
+  sandboxed(`the demo preset asks before it writes, and writes once it is allowed to${note}`, async () => {
     const workdir = await room.folder('demo');
     const agent = await room.alice.call('createAgent', {
       body: {
@@ -285,7 +285,7 @@ function found(program: string): boolean {
   return spawnSync(program, ['--version']).status === 0;
 }
 
-/** Whether a user can, outside of a sandbox. */
+/** Whether a user can run pip outside of a sandbox. */
 function runsPip({ program }: Python, user: RunAs | null): boolean {
   const [first, ...args] = asUser(['/bin/sh', '-c', 'exec "$0" -m pip --version', program], user);
   return spawnSync(first, args, { cwd: '/' }).status === 0;

@@ -1,6 +1,6 @@
 /**
- * Agents in a sandbox, with the real programs: what they can do in their own folder, and what they cannot do outside of it.
- * Needs bubblewrap and a kernel that lets it make namespaces.
+ * Agents in a sandbox, with real programs: what they can do in their own folder, and what they cannot do outside of it.
+ * Needs bubblewrap and a kernel that lets it create namespaces.
  */
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { chmod, chown, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -60,7 +60,7 @@ async function inWorktree(name: string): Promise<Shell> {
   return { agent, shell: new AgentShell(agent.workdir) };
 }
 
-/** Expects a script to fail, and answers what it said. */
+/** Expects a script to fail, and returns what it printed. */
 async function fails({ shell }: Shell, script: string): Promise<string> {
   const { said, exit } = await shell.tell(script);
   expect(exit, `${script}: ${said}`).not.toBe(0);
@@ -77,7 +77,7 @@ const stop = ({ id }: Agent, grace_seconds = 0) =>
   plane.client.call('stopAgent', { params: { agent_id: id }, body: { grace_seconds } });
 
 sandboxed(
-  `an agent works in its folder, commits there and calls the plane, also one that came back${note}`,
+  `an agent works in its folder, commits there and calls the plane, even after a restart of the plane${note}`,
   async () => {
     const one = await inWorktree('worker');
     const who = '-c user.name=A -c user.email=a@example.com';
@@ -95,14 +95,14 @@ sandboxed(
     expect(await whoami()).toMatchObject({ agent_id: one.agent.id });
     await plane.kill();
     await start();
-    // It listens on another port now.
+    // The plane listens on another port now.
     expect(await whoami()).toMatchObject({ agent_id: one.agent.id });
     await stop(one.agent);
   },
 );
 
 sandboxed(
-  `an agent reads nothing of the service and of other agents, and writes nowhere else${note}`,
+  `an agent cannot read files of the service or of other agents, and cannot write elsewhere${note}`,
   async () => {
     const [one, other] = [await inWorktree('one'), await inWorktree('other')];
     const { data_dir } = plane;
@@ -125,7 +125,7 @@ sandboxed(
       join(HOME, FILE),
       join('/etc', FILE),
     ];
-    // Beneath a folder of its own, such as /tmp is, a write may succeed; here it changes nothing.
+    // A write below a private folder such as /tmp may succeed, but changes nothing outside of the sandbox.
     for (const path of outside) await one.shell.tell(`echo x >>'${path}'`);
     expect(outside.filter((path) => existsSync(path))).toEqual([]);
     await fails(one, `echo x >>'${SVC}'`);
@@ -133,13 +133,13 @@ sandboxed(
     await fails(one, 'git config core.hooksPath /tmp');
     await fails(one, 'mkdir /tmp/m && mount -t tmpfs none /tmp/m');
     await fails(one, `unshare --user --map-root-user --mount umount '${data_dir}'`);
-    // A safe path is everybody's.
+    // Safe paths are shared by all agents.
     await does(one, `echo x >'${join(plane.work, 'shared')}'`);
     await Promise.all([stop(one.agent), stop(other.agent)]);
   },
 );
 
-sandboxed(`a worktree goes with its agent, with unsaved work when that is asked for${note}`, async () => {
+sandboxed(`a worktree is deleted with its agent, including unsaved work on request${note}`, async () => {
   const [clean, dirty, broken] = [
     await inWorktree('clean'),
     await inWorktree('dirty'),
@@ -161,7 +161,7 @@ sandboxed(`a worktree goes with its agent, with unsaved work when that is asked 
   }
 });
 
-sandboxed(`a worktree's link that the agent wrote itself opens no repository${note}`, async () => {
+sandboxed(`a .git file that an agent forges gives no access to a repository${note}`, async () => {
   const theirs = await inWorktree('theirs');
   const own = (await readFile(join(theirs.agent.workdir, '.git'), 'utf8')).replace('gitdir: ', '').trim();
   const workdir = join(plane.work, 'forger');
@@ -173,48 +173,45 @@ sandboxed(`a worktree's link that the agent wrote itself opens no repository${no
   await Promise.all([stop(agent), stop(theirs.agent)]);
 });
 
-sandboxed(
-  `an agent ends as it does without a sandbox: its grace, its children, its exit code${note}`,
-  async () => {
-    const workdir = join(plane.work, 'ends');
-    await mkdir(workdir);
-    const agent = await plane.agent(
-      'trap "sleep 0.5; echo bye; exit 0" TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done',
-      { workdir },
+sandboxed(`grace periods, child processes and exit codes work as without a sandbox${note}`, async () => {
+  const workdir = join(plane.work, 'ends');
+  await mkdir(workdir);
+  const agent = await plane.agent(
+    'trap "sleep 0.5; echo bye; exit 0" TERM; setsid sleep 1000 & echo up; while :; do sleep 0.05; done',
+    { workdir },
+  );
+  await plane.frames(agent.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
+  await plane.kill();
+  await start();
+  expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
+  const stopped = await stop(agent, 30);
+  expect(stopped).toMatchObject({ status: 'cancelled', exit_code: 0, leftovers: [] });
+  expect((await plane.output(agent.id, { stream: 'stdout' })).toString()).toBe('up\nbye\n');
+  const codes = [];
+  for (const command of ['exit 7', 'kill -9 $$', '/nonexistent/program']) {
+    const { exit_code, exit_signal, reason } = await plane.finished(
+      (await plane.agent(command, { workdir })).id,
     );
-    await plane.frames(agent.id, (frames) => frames.some(({ data }) => data.data === 'up\n'));
-    await plane.kill();
-    await start();
-    expect(await plane.get(agent.id)).toMatchObject({ status: 'running', session_id: agent.session_id });
-    const stopped = await stop(agent, 30);
-    expect(stopped).toMatchObject({ status: 'cancelled', exit_code: 0, leftovers: [] });
-    expect((await plane.output(agent.id, { stream: 'stdout' })).toString()).toBe('up\nbye\n');
-    const codes = [];
-    for (const command of ['exit 7', 'kill -9 $$', '/nonexistent/program']) {
-      const { exit_code, exit_signal, reason } = await plane.finished(
-        (await plane.agent(command, { workdir })).id,
-      );
-      codes.push([exit_code, exit_signal, reason]);
-    }
-    // Who waits in the sandbox tells a signal by the exit code, as shells do.
-    expect(codes).toEqual([
-      [7, null, 'exit_code'],
-      [137, null, 'exit_code'],
-      [127, null, 'exit_code'],
-    ]);
-    // Nothing of it tells whose it is but the session that it is in.
-    const time = `1000.${process.pid}`;
-    const quiet = `env -i /bin/sh -c "touch ready; exec sleep ${time}" >/dev/null 2>&1 </dev/null &`;
-    await plane.finished(
-      (await plane.agent(`${quiet} while [ ! -e ready ]; do sleep 0.05; done`, { workdir })).id,
-    );
-    expect(commandLines().filter((line) => line === `sleep ${time}`)).toEqual([]);
-    const absent = await plane.finished((await plane.agent(['no-such-program'], { workdir })).id);
-    expect(absent).toMatchObject({ reason: 'spawn_failed' });
-  },
-);
+    codes.push([exit_code, exit_signal, reason]);
+  }
+  // The sandbox reports a signal by the exit code, as shells do.
+  expect(codes).toEqual([
+    [7, null, 'exit_code'],
+    [137, null, 'exit_code'],
+    [127, null, 'exit_code'],
+  ]);
+  // Only its process session shows which agent this process belongs to.
+  const time = `1000.${process.pid}`;
+  const quiet = `env -i /bin/sh -c "touch ready; exec sleep ${time}" >/dev/null 2>&1 </dev/null &`;
+  await plane.finished(
+    (await plane.agent(`${quiet} while [ ! -e ready ]; do sleep 0.05; done`, { workdir })).id,
+  );
+  expect(commandLines().filter((line) => line === `sleep ${time}`)).toEqual([]);
+  const absent = await plane.finished((await plane.agent(['no-such-program'], { workdir })).id);
+  expect(absent).toMatchObject({ reason: 'spawn_failed' });
+});
 
-sandboxed(`another user's agents are in a sandbox too${note}`, async () => {
+sandboxed(`agents of another user run in a sandbox too${note}`, async () => {
   const user = await findUser(directExec, 'nobody');
   const theirs = await TestPlane.prepare({
     env: {
@@ -243,7 +240,7 @@ sandboxed(`another user's agents are in a sandbox too${note}`, async () => {
   }
 });
 
-/** Of every process of this machine. */
+/** The command lines of all processes on this machine. */
 function commandLines(): string[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))

@@ -6,7 +6,7 @@ import { TestPlane } from '../src/testing/plane.ts';
 let plane: TestPlane;
 afterEach(() => plane?.close());
 
-/** A team of members without agents, and a task of it. */
+/** Creates a team of members without agents, and a task for it. */
 async function makeTask(): Promise<{ team_id: string; task_id: string }> {
   const members = [{ member_id: 'lead' }, { member_id: 'dev' }];
   const body = { name: 'shop', spec: { members, leader_member_id: 'lead' } };

@@ -86,70 +86,71 @@ function letter({ run_id }: Begun, to_actor_id: string, key: string) {
 }
 
 test.each([
-  ['is out of reach', async () => node.proxy!.hold('up', 'down'), async () => node.proxy!.release()],
+  ['becomes unreachable', async () => node.proxy!.hold('up', 'down'), async () => node.proxy!.release()],
   ['is killed', async () => void (await node.kill()), () => node.start()],
-])(
-  'a step whose node %s in its middle, while the plane is killed too, is done once',
-  async (_what, away, back) => {
-    const waits = 'echo $$ >>begun; while [ ! -e go ]; do sleep 0.05; done; rm go; echo done';
-    const before = await pids();
-    const run = await begin({
-      members: [{ member_id: 'far', agent: { command: waits, workdir: node.work, node_id: node.id } }],
-      steps: [
-        { step_key: 'a', max_attempts: 5 },
-        { step_key: 'b', depends_on: ['a'] },
-      ],
-    });
-    await untilStep(run, 'a', 'running');
-    await away();
-    node.proxy!.cut();
-    expect((await stepOf(run, 'a')).status).toBe('running');
-    await plane.kill();
-    // It ends while nobody looks.
-    await writeFile(join(node.work, 'go'), '');
-    await plane.start();
-    expect((await stepOf(run, 'a')).status).toBe('running');
-    await back();
-    await node.linked();
-    expect(await untilStep(run, 'a', 'completed')).toMatchObject({ attempt: 1, output: 'done\n' });
-    await untilStep(run, 'b', 'running');
-    await writeFile(join(node.work, 'go'), '');
-    expect(await untilOver(run)).toMatchObject({ status: 'completed', output: { b: 'done\n' } });
-    expect((await pids()) - before).toBe(2);
-  },
-);
+])('a step runs once even if its node %s and the plane is killed meanwhile', async (_what, away, back) => {
+  const waits = 'echo $$ >>begun; while [ ! -e go ]; do sleep 0.05; done; rm go; echo done';
+  const before = await pids();
+  const run = await begin({
+    members: [{ member_id: 'far', agent: { command: waits, workdir: node.work, node_id: node.id } }],
+    steps: [
+      { step_key: 'a', max_attempts: 5 },
+      { step_key: 'b', depends_on: ['a'] },
+    ],
+  });
+  await untilStep(run, 'a', 'running');
+  await away();
+  node.proxy!.cut();
+  expect((await stepOf(run, 'a')).status).toBe('running');
+  await plane.kill();
+  // The step ends while the plane is down.
+  await writeFile(join(node.work, 'go'), '');
+  await plane.start();
+  expect((await stepOf(run, 'a')).status).toBe('running');
+  await back();
+  await node.linked();
+  expect(await untilStep(run, 'a', 'completed')).toMatchObject({ attempt: 1, output: 'done\n' });
+  await untilStep(run, 'b', 'running');
+  await writeFile(join(node.work, 'go'), '');
+  expect(await untilOver(run)).toMatchObject({ status: 'completed', output: { b: 'done\n' } });
+  expect((await pids()) - before).toBe(2);
+});
 
 async function pids(): Promise<number> {
   const text = await readFile(join(node.work, 'begun'), 'utf8').catch(() => '');
   return text.split('\n').length - 1;
 }
 
-test('a message that is sent ten times because responses are lost is in the inbox once, and so is its acknowledgement', async () => {
+test('a message that is sent ten times because of lost responses arrives once and is acknowledged once', async () => {
   const run = await begin({ members: [outside] });
   const key = 'asked-again';
   const proxy = await FlakyProxy.open(Number(new URL(plane.url).port));
-  /** The request arrives, its answer does not. `path`: below `/api/actor/mailbox`. */
-  const unheard = async (path: string, body: object, arrived: () => Promise<boolean>) => {
+  /** Sends a request whose response is lost. `path`: below `/api/actor/mailbox`. */
+  const sendLosingResponse = async (path: string, body: object, arrived: () => Promise<boolean>) => {
     proxy.hold('down');
     const { host } = new URL(plane.url);
     const headers = { host, authorization: `Bearer ${plane.token}`, 'content-type': 'application/json' };
-    const asked = request(`http://127.0.0.1:${proxy.port}/api/actor/mailbox${path}`, {
+    const sent = request(`http://127.0.0.1:${proxy.port}/api/actor/mailbox${path}`, {
       method: 'POST',
       headers: { ...headers, 'idempotency-key': key },
     });
-    const heard: unknown[] = [];
-    asked.on('response', (response) => heard.push(response.statusCode)).on('error', () => {});
+    const statuses: unknown[] = [];
+    sent.on('response', (response) => statuses.push(response.statusCode)).on('error', () => {});
     const { promise: closed, resolve } = Promise.withResolvers<void>();
-    asked.on('close', resolve);
-    asked.end(JSON.stringify(body));
+    sent.on('close', resolve);
+    sent.end(JSON.stringify(body));
     while (!(await arrived())) await sleep(10);
     proxy.cut();
     await closed;
-    expect(heard).toEqual([]);
+    expect(statuses).toEqual([]);
     proxy.release();
   };
   try {
-    await unheard('/send', letter(run, 'outside', key), async () => (await mailOf(run)).length > 0);
+    await sendLosingResponse(
+      '/send',
+      letter(run, 'outside', key),
+      async () => (await mailOf(run)).length > 0,
+    );
     const again = await Promise.all(Array.from({ length: 9 }, () => send(run, 'outside', key)));
     expect(new Set(again.map(({ id }) => id)).size).toBe(1);
     await plane.kill();
@@ -157,7 +158,11 @@ test('a message that is sent ten times because responses are lost is in the inbo
     expect((await send(run, 'outside', key)).id).toBe(again[0]!.id);
     expect(await mailOf(run)).toHaveLength(1);
     const params = { message_id: String(again[0]!.id) };
-    await unheard(`/${again[0]!.id}/ack`, {}, async () => (await mailOf(run))[0]!.status === 'acknowledged');
+    await sendLosingResponse(
+      `/${again[0]!.id}/ack`,
+      {},
+      async () => (await mailOf(run))[0]!.status === 'acknowledged',
+    );
     const acked = await plane.client.call('ackMail', { params });
     expect(await plane.client.call('ackMail', { params })).toEqual(acked);
     const inbox = { params: { actor_id: `outside@${run.params.team_id}` }, query: {} };
@@ -167,7 +172,7 @@ test('a message that is sent ten times because responses are lost is in the inbo
   }
 });
 
-test('ten sends of an agent with one key are one message, and another payload is rejected', async () => {
+test('ten sends with one idempotency key create one message, and another payload is rejected', async () => {
   const key = 'svc actor send --to outside --idempotency-key k --payload';
   const ten = `for n in 1 2 3 4 5 6 7 8 9 10; do ${key} '{"n":1}' & done; wait; ${key} '{"n":2}' 2>refusal`;
   const run = await begin({
@@ -183,7 +188,7 @@ test('ten sends of an agent with one key are one message, and another payload is
   expect(refusal).toBe('svc: idempotency key reused with a different request\n');
 });
 
-test('a plane that is killed between a message and the prompt for it sends the prompt once, after its restart', async () => {
+test('a plane that is killed between a message and its prompt sends the prompt once after the restart', async () => {
   const run = await begin({
     members: [speaker('m', 'flood', '1'), outside],
     steps: [
@@ -215,7 +220,7 @@ test('a plane that is killed between a message and the prompt for it sends the p
   await plane.client.call('cancelRun', { params: run.params });
 });
 
-test('two agents that write to each other in every turn are stopped by the hop limit, and the run shows it', {
+test('the hop limit stops two agents that write to each other in every turn, and the run shows it', {
   timeout: 240_000,
 }, async () => {
   const writes = (to: string) => ['calls', `svc actor send --to ${to} --payload '{"text":"and you?"}'`];
@@ -245,7 +250,7 @@ test('two agents that write to each other in every turn are stopped by the hop l
   expect(attention).toMatch(/^message \d+ from p.ng@\S+ to p.ng@\S+ was not delivered: hop budget spent$/);
   const dead = (await mailOf(run)).filter((mail) => mail.status === 'dead_letter');
   for (const { reason } of dead) expect(reason).toBe('hop budget spent');
-  // Each of the two began a chain with its step.
+  // Each of the two agents starts a chain with its step.
   expect((await mailOf(run)).length).toBeLessThanOrEqual(2 * (mailboxLimits.mail_hops_max + 2));
   expect((await plane.client.call('cancelRun', { params: run.params })).status).toBe('cancelled');
 });
@@ -268,7 +273,7 @@ test('a trigger that is missed while the plane is down fires once', async () => 
   }
 });
 
-test('two hundred concurrent runs end, each with its own output', async () => {
+test('two hundred concurrent runs complete, each with its own output', async () => {
   const spec = { members: [outside], steps: [{ step_key: 'a' }, { step_key: 'b', depends_on: ['a'] }] };
   const { params } = await begin(spec);
   const runs = await Promise.all(
@@ -294,7 +299,7 @@ test('two hundred concurrent runs end, each with its own output', async () => {
   );
 });
 
-test('a run of 2,048 steps ends, with half of them in parallel and the others in a chain', async () => {
+test('a run of 2,048 steps completes, half of them in parallel and half in a chain', async () => {
   const half = limits.team_steps_max / 2;
   const chain = (n: number) => ({ step_key: `c${n}`, depends_on: n === 0 ? [] : [`c${n - 1}`] });
   const fan = (n: number) => ({ step_key: `f${n}`, depends_on: [`c${half - 1}`] });

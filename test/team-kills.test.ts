@@ -50,7 +50,7 @@ function spec(folder: string) {
       { ...plain('tidy', 'again'), when: 'always' as const },
       plain('g1', 'again'),
       plain('g2', 'again'),
-      // An agent that calls while there is no plane refuses.
+      // The demo agent ends its turn with a refusal while it cannot reach the plane.
       { step_key: 'd1', member_id: 'demo', depends_on: ['begin'], max_attempts: 100 },
       { step_key: 'd2', member_id: 'demo', depends_on: ['d1'], max_attempts: 100 },
       { step_key: 'last', member_id: 'tells', depends_on: LAST },
@@ -66,7 +66,7 @@ interface Begun {
   folder: string;
   run_id: string;
   params: { team_id: string; run_id: string };
-  /** Messages that were sent, each twice. */
+  /** The number of messages sent so far, each of them twice. */
   sent: number;
 }
 
@@ -97,7 +97,7 @@ async function over(run: Begun): Promise<void> {
   while (!isRunOver(await runOf(run))) await sleep(50);
 }
 
-/** Checks the result of such a run, which must not depend on the kills. */
+/** Checks the result of a run, which must not depend on the kills. */
 async function expectWhole(run: Begun): Promise<void> {
   const { params, folder, run_id } = run;
   const steps = (await plane.client.call('listSteps', { params })) as Step[];
@@ -127,7 +127,7 @@ async function expectWhole(run: Begun): Promise<void> {
   const mail = (await plane.client.call('listMail', { params: { actor_id }, query })) as Mail[];
   const said = mail.filter(({ from_actor_id }) => from_actor_id === 'user:ana');
   expect(said.map(({ payload }) => payload.n)).toEqual(Array.from({ length: run.sent }, (_, n) => n));
-  // One attempt sends one report; one that was refused may have sent it before.
+  // An attempt sends one report; one that ended with a refusal may have sent it before.
   for (const key of byDemo) {
     const reports = mail.filter(({ payload }) => String(payload.text).startsWith(`${key}: `));
     expect(reports.length).toBeGreaterThan(0);
@@ -146,7 +146,7 @@ async function promptsTo(agent_id: string): Promise<string[]> {
     .map((text) => text.replaceAll('\\"', '"'));
 }
 
-test(`${KILLS} kill -9 of the plane at any moment do no step of a run twice, and leave none out`, {
+test(`a plane that is killed ${KILLS} times at random moments neither repeats nor skips a step`, {
   timeout: 60_000 + KILLS * 15_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -193,7 +193,7 @@ function places(): string[] {
   ];
 }
 
-test('a plane that is killed at each of its commits runs no step twice', {
+test('a plane that is killed at commits and other failpoints runs no step twice', {
   timeout: 60_000 + KILLS * 15_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -204,7 +204,7 @@ test('a plane that is killed at each of its commits runs no step twice', {
     for (; !is_enough || !plane.isRunning; await sleep(5)) {
       if (plane.isRunning) continue;
       const [name, n] = (is_enough ? undefined : left.shift())?.split('@') ?? [];
-      // It may die while it starts.
+      // The plane may be killed while it starts.
       await plane.start(name === undefined ? {} : { SVC_FAILPOINT: `${name}:kill@${n}` }).catch(() => {});
     }
   })();
@@ -217,7 +217,7 @@ test('a plane that is killed at each of its commits runs no step twice', {
   } while (left.length > 0);
   is_enough = true;
   await living;
-  // The last life may still have a place to die at.
+  // The last process may still have a failpoint.
   await plane.kill();
   await plane.start();
   for (const run of runs) await expectWhole(run);

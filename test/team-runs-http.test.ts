@@ -8,7 +8,7 @@ import { TestAgentNode, WITH_NODES } from '../src/testing/agent-node.ts';
 import { steadily } from '../src/testing/conversation.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
-test('a run on two nodes executes each step once, although the plane is killed', {
+test('a run on two nodes executes each step once, even if the plane is killed', {
   timeout: 120_000,
 }, async () => {
   const plane = await TestPlane.open({ env: WITH_NODES });

@@ -50,7 +50,7 @@ const lines = (name: string) =>
     () => [],
   );
 
-test('a chain passes outputs on, as JSON if they parse', { timeout: 60_000 }, async () => {
+test('a chain passes outputs to later steps, as JSON if they parse', { timeout: 60_000 }, async () => {
   const run_id = await beginRun(room, {
     members: [
       plainMember('first', 'printf \'{"n": 1}\' >"$SVC_STEP_OUTPUT"; echo noise'),
@@ -77,7 +77,7 @@ test('a chain passes outputs on, as JSON if they parse', { timeout: 60_000 }, as
 });
 
 test('independent steps run in parallel', { timeout: 60_000 }, async () => {
-  // Each ends only when all have begun.
+  // Each step ends only after all have started.
   const meet = 'touch "in-$SVC_STEP_KEY"; while [ "$(ls | grep -c "^in-")" -lt 4 ]; do sleep 0.02; done';
   const run_id = await beginRun(room, {
     members: [plainMember('m', meet)],
@@ -194,10 +194,10 @@ test('an attempt that ignores its timeout is killed before the retry', { timeout
   expect((await stepsOfRun(room, run_id)).a).toMatchObject({ attempt: 2, output: 'done\n' });
 });
 
-test('a restart stops every process first, and discards earlier outcomes', {
+test('a restart stops every process first, and discards earlier outputs', {
   timeout: 60_000,
 }, async () => {
-  // Beside another one of the same step it would say so.
+  // Reports an earlier process of the same step that is still alive.
   const alone =
     'at="at-$SVC_STEP_KEY"; if [ -e "$at" ] && read -r before <"$at" && kill -0 "$before" 2>/dev/null; ' +
     'then echo "$SVC_STEP_KEY" >>beside; fi; echo $$ >"$at"';
@@ -265,7 +265,7 @@ test('a chain of 64 steps runs one process after another', { timeout: 100_000 },
   expect(await lines('done')).toEqual(keys);
 });
 
-test('an agent that speaks ACP takes two steps, and its permission requests are answered', {
+test('an agent that speaks ACP runs two steps, and its permission reviews are answered', {
   timeout: 60_000,
 }, async () => {
   const argv = EXAMPLE_AGENT;
@@ -327,7 +327,7 @@ test.each([
   ['ended', 1],
   ...commits,
 ] as const)(
-  'a plane that is killed at %s loses and repeats no step',
+  'a plane that is killed at %s neither loses nor repeats a step',
   { timeout: 120_000 },
   async (at, kills) => {
     const home = await mkdtemp(join(tmpdir(), 'svc-runs-'));

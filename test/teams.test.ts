@@ -58,46 +58,58 @@ describe('a definition', () => {
   const steps = (...all: object[]) => ({ members, steps: all });
   const s = (step_key: string, ...depends_on: unknown[]) => ({ step_key, depends_on });
   test.each<[string, unknown, string]>([
-    ['no object', [], 'spec must be an object'],
-    ['nothing', undefined, 'spec must be an object'],
-    ['another version', { spec_version: 2, members }, 'spec.spec_version is not supported'],
-    ['another entry', { entrypoint: { type: 'cron' }, members }, 'spec.entrypoint.type is not supported'],
+    ['an array as its spec', [], 'spec must be an object'],
+    ['no spec', undefined, 'spec must be an object'],
+    ['an unsupported version', { spec_version: 2, members }, 'spec.spec_version is not supported'],
+    [
+      'an unsupported entrypoint',
+      { entrypoint: { type: 'cron' }, members },
+      'spec.entrypoint.type is not supported',
+    ],
     ['no members', {}, 'spec.members must be an array'],
-    ['members by name', { members: {} }, 'spec.members must be an array'],
-    ['an empty team', { members: [] }, 'spec.members must not be empty'],
-    ['a member without id', { members: [{}] }, 'spec.members[].member_id is required'],
+    ['members in an object', { members: {} }, 'spec.members must be an array'],
+    ['an empty list of members', { members: [] }, 'spec.members must not be empty'],
+    ['a member without an id', { members: [{}] }, 'spec.members[].member_id is required'],
     ['a member with an empty id', { members: [{ member_id: '' }] }, 'spec.members[].member_id is required'],
-    ['two of one id', { members: [member, member] }, 'spec.members[].member_id must be unique'],
+    [
+      'two members with the same id',
+      { members: [member, member] },
+      'spec.members[].member_id must be unique',
+    ],
     [
       'a member called user',
       { members: [{ member_id: 'user' }] },
       'spec.members[].member_id must not be user',
     ],
     [
-      'a restart policy',
+      'a restart policy for a member',
       { members: [{ member_id: 'm', agent: { command: 'true', restart_policy: 'on_failure' } }] },
       'spec.members[].agent.restart_policy is not allowed for members of teams',
     ],
     [
-      'an agent that runs nothing',
+      'an agent without a command',
       { members: [{ member_id: 'm', agent: {} }] },
       'spec.members[].agent needs command, argv or a preset that runs one',
     ],
     [
-      'a leader from elsewhere',
+      'a leader that is not a member',
       { members, leader_member_id: 'x' },
       'spec.leader_member_id must reference a defined member',
     ],
-    ['steps by name', { members, steps: {} }, 'spec.steps must be an array'],
-    ['a step without key', steps({}), 'step_key is required'],
-    ['two steps of one key', steps(s('a'), s('a')), 'spec.steps[].step_key must be unique'],
-    ['empty needs', steps(s('a', '')), 'spec.steps[].depends_on entries must be non-empty strings'],
-    ['needs that are no text', steps(s('a', 1)), 'spec.steps[].depends_on entries must be non-empty strings'],
-    ['unknown needs', steps(s('a', 'b')), 'spec.steps[].depends_on must reference a defined step'],
-    ['a cycle', steps(s('a', 'b'), s('b', 'a')), 'spec.steps must not contain a dependency cycle'],
-    ['a step on itself', steps(s('a', 'a')), 'spec.steps must not contain a dependency cycle'],
+    ['steps in an object', { members, steps: {} }, 'spec.steps must be an array'],
+    ['a step without a key', steps({}), 'step_key is required'],
+    ['two steps with the same key', steps(s('a'), s('a')), 'spec.steps[].step_key must be unique'],
+    ['an empty dependency', steps(s('a', '')), 'spec.steps[].depends_on entries must be non-empty strings'],
     [
-      'an unknown doer',
+      'a dependency that is not a string',
+      steps(s('a', 1)),
+      'spec.steps[].depends_on entries must be non-empty strings',
+    ],
+    ['an unknown dependency', steps(s('a', 'b')), 'spec.steps[].depends_on must reference a defined step'],
+    ['a dependency cycle', steps(s('a', 'b'), s('b', 'a')), 'spec.steps must not contain a dependency cycle'],
+    ['a step that depends on itself', steps(s('a', 'a')), 'spec.steps must not contain a dependency cycle'],
+    [
+      'a step for an unknown member',
       steps({ step_key: 'a', member_id: 'x' }),
       'spec.steps[].member_id must reference a defined member',
     ],
@@ -115,7 +127,7 @@ describe('a definition', () => {
     expect(await answer('POST', '/api/teams', { name: 'x', spec })).toBe(`400 ${message}`);
   });
 
-  test('with several errors reports an error of the name first', async () => {
+  test('with several errors reports the error in the name first', async () => {
     for (const name of [undefined, '', ' '])
       expect(await answer('POST', '/api/teams', { name, spec: [] })).toBe('400 team name is required');
   });
@@ -151,7 +163,7 @@ describe('a team', () => {
     expect((await root.call('getTeam', { params: { team_id: team.id } })).version).toBe(3);
   });
 
-  test('cannot be deleted during a run, and a run keeps the definition with which it started', async () => {
+  test('cannot be deleted during a run, and a run keeps the definition that it started with', async () => {
     const { team, run, at } = await begin([{ step_key: 'a' }]);
     expect(await answer('DELETE', `/api/teams/${team.id}`)).toBe('409 team has active runs');
     const spec = { members: [{ member_id: 'other' }] };
@@ -164,7 +176,7 @@ describe('a team', () => {
     expect(await answer('GET', `/api/teams/runs/${run.id}`)).toBe('404 run not found');
   });
 
-  test("is its creator's, its humans' and root's; only the creator and root delete it", async () => {
+  test('is accessible to its creator, its human members and root, and can be deleted only by the creator and root', async () => {
     const { team, run, at } = await begin([{ step_key: 'a' }], ada);
     const params = { team_id: team.id };
     expect(await outcome(bob.call('getTeam', { params }))).toBe('team not found');
@@ -195,7 +207,7 @@ describe('a team', () => {
 });
 
 describe('a run', () => {
-  test('with unknown ids is rejected with the message of the unknown part', async () => {
+  test('rejects unknown ids and invalid fields with a message that names them', async () => {
     const { team, run } = await begin([{ step_key: 'a' }]);
     const path = `/api/teams/${team.id}/runs/${run.id}`;
     expect(await answer('POST', '/api/teams/team_x/runs', {})).toBe('404 team not found');
@@ -220,7 +232,7 @@ describe('a run', () => {
     expect(await answer('POST', `${path}/resume`)).toBe('409 run is running');
   });
 
-  test('takes its steps in order, and its output has those of the last steps', async () => {
+  test('runs its steps in order, and its output contains those of the last steps', async () => {
     const { at } = await begin([
       { step_key: 'c', depends_on: ['a', 'b'] },
       { step_key: 'a' },
@@ -250,7 +262,7 @@ describe('a run', () => {
     ]);
   });
 
-  test('that failed has skipped the dependents of the failure, and one of two concurrent resumes succeeds', async () => {
+  test('skips the dependents of a failed step, and one of two concurrent resumes succeeds', async () => {
     const { at } = await begin([
       { step_key: 'a' },
       { step_key: 'b', depends_on: ['a'] },
@@ -275,7 +287,7 @@ describe('a run', () => {
     expect(await outcome(root.call('cancelRun', { params: at }))).toBe('run is completed');
   });
 
-  test('lists its members, with the first one as the leader if there is none', async () => {
+  test('lists its members, with the first one as the leader if none is defined', async () => {
     const team = await ada.call('createTeam', {
       body: { name: unnamed(), spec: { members: [member] }, human_members: ['bob'] },
     });
@@ -321,7 +333,7 @@ describe('the events of a run', () => {
     expect(reset).toMatchObject({ id: whole.at(-1)!.id, data: { type: 'error', code: 'reset' } });
   });
 
-  test('continue after a restart of the service, and reach the humans of the team in the fleet stream', async () => {
+  test('continue after a restart of the plane, and reach the human members of the team in the fleet stream', async () => {
     const { at, team } = await begin([{ step_key: 'a' }], ada);
     await ada.call('updateTeam', {
       params: { team_id: team.id },
@@ -332,7 +344,7 @@ describe('the events of a run', () => {
     await plane.start();
     const stop = new AbortController();
     const seen = (async () => {
-      // From the beginning: whether the stream or the change is there first is nobody's promise.
+      // From the beginning, because the change may come before the stream is open.
       for await (const { data } of bob.follow('followAll', { query: { after: 0 }, signal: stop.signal })) {
         const { record } = data as { record?: { id?: string; status?: string } };
         if (record?.id === at.run_id && record.status === 'cancelled') return record;

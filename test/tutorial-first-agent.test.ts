@@ -24,7 +24,7 @@ async function open() {
   plane = await TestPlane.prepare();
   const repo = makeRepository(join(plane.folder, 'repo'), { 'a.txt': 'one\n' });
   const { env } = plane;
-  // The second is where the demo agent keeps its sessions.
+  // The demo agent keeps its sessions below XDG_STATE_HOME.
   Object.assign(env, { SVC_WORKTREE_REPO_ROOTS: repo, XDG_STATE_HOME: join(plane.folder, 'state') });
   await plane.start(env);
   const run = async (script: string) => {

@@ -1,8 +1,7 @@
 /**
- * The tutorial on remote nodes, line by line, against the real program: two hosts that are network namespaces, a
- * cable that is pulled. What a test cannot do as a person does is written otherwise: the terminals, Ctrl-C, where the
- * node's files lie, and how long a minute is. All of it happens in namespaces of the test's own, so the host's addresses
- * and names stay as they are.
+ * The tutorial on remote nodes, line by line, against the real program, with network namespaces as hosts. Only what a test
+ * cannot do is replaced: the terminals, Ctrl-C, the location of the node's files, and the length of a minute. The test has
+ * its own namespaces, so the addresses and names of the host do not change.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -19,7 +18,7 @@ import { put, tutorialBlocks } from '../src/testing/tutorials.ts';
 const MINUTE_S = Number(process.env.SVC_TEST_MINUTE_S ?? 6);
 const TICKS = MINUTE_S + 10;
 
-/** A folder and namespaces, with everything that was started there. */
+/** A folder and namespaces, with the processes that were started there. */
 class Site {
   readonly folder: string;
   readonly #started = new Set<ChildProcess>();
@@ -65,7 +64,7 @@ class Site {
     return { stdout, stderr };
   }
 
-  /** `exec`s a service and waits for a word of its log. */
+  /** Starts a service with `exec` and waits for a text in its log. */
   async serve(script: string, up: string): Promise<void> {
     const child = this.begin(`exec ${script.trim()} 2>&1`);
     let log = '';
@@ -99,7 +98,7 @@ afterEach(async () => {
 });
 
 test.runIf(hasNamespaces()).each(['mtls', 'tls'])(
-  'the tutorial on remote nodes works as written in %s (where ip netns does)',
+  'the tutorial on remote nodes works as written in %s (needs ip netns)',
   async (mode) => {
     site = await Site.open();
     const [home, far] = site.data_dirs as [string, string];

@@ -1,7 +1,6 @@
 /**
- * The tutorial on teams, line by line, against the real program, with the teams of `examples/`. What a test cannot do
- * as a person does is written otherwise: the terminals, Ctrl-C, and how fast the demo agent is. In the middle of the second
- * run the plane is killed.
+ * The tutorial on teams, line by line, against the real program, with the teams of `examples/`. Only what a test cannot do
+ * is replaced: the terminals, Ctrl-C, and the speed of the demo agent. The plane is killed during the second run.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -30,13 +29,13 @@ afterEach(async () => {
 
 interface Terminal {
   child: ChildProcess;
-  /** All that stands in it so far. */
+  /** Its output so far. */
   text: string;
   /** Its exit code. */
   ended: Promise<number | null>;
 }
 
-/** A terminal in the repository. */
+/** Runs a script in a terminal in the repository. */
 function begin(script: string): Terminal {
   const { url, token, env } = plane;
   const PATH = `${dirname(SVC)}:${env.PATH}`;
@@ -62,23 +61,23 @@ async function run(script: string): Promise<string> {
   return terminal.text;
 }
 
-async function sees(terminal: Terminal, words: string): Promise<void> {
-  while (!terminal.text.includes(words)) {
-    if (terminal.child.exitCode !== null) throw new Error(`${words}: ${terminal.text}`);
+async function sees(terminal: Terminal, text: string): Promise<void> {
+  while (!terminal.text.includes(text)) {
+    if (terminal.child.exitCode !== null) throw new Error(`${text}: ${terminal.text}`);
     await sleep(20);
   }
 }
 
-/** Watches until there are these words, and presses Ctrl-C. */
-async function watch(command: string, words: string): Promise<void> {
+/** Watches until this text appears, and presses Ctrl-C. */
+async function watch(command: string, text: string): Promise<void> {
   const terminal = begin(put(command, { 'svc runs watch': 'exec svc runs watch' }));
-  await sees(terminal, words);
+  await sees(terminal, text);
   terminal.child.kill('SIGINT');
   expect(await terminal.ended).toBe(130);
 }
 
-/** Who wrote to whom in the only run of a team, and what became of it. */
-async function waysOfMail(team: string): Promise<string[]> {
+/** Sender, recipient and status of each message in the only run of a team. */
+async function mailRoutes(team: string): Promise<string[]> {
   const { client } = plane;
   let team_id = '';
   for await (const { id, name } of client.all('listTeams')) if (name === team) team_id = id;
@@ -97,7 +96,7 @@ async function waysOfMail(team: string): Promise<string[]> {
   return ways.sort();
 }
 
-/** A repository that has the examples, with a demo agent that is faster still. */
+/** Makes a repository with the examples, and speeds up their demo agent. */
 async function makeExamples(): Promise<void> {
   const files: Record<string, string> = {};
   for (const name of await readdir(EXAMPLES)) {
@@ -107,7 +106,9 @@ async function makeExamples(): Promise<void> {
   repo = makeRepository(join(plane.folder, 'repo'), files);
 }
 
-test('the tutorial on teams works as written, and over a killed plane', { timeout: 240_000 }, async () => {
+test('the tutorial on teams works as written, even if the plane is killed', {
+  timeout: 240_000,
+}, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   await makeExamples();
   const [start, pipeline, demo, human, answer, end, ...more] = await tutorialBlocks('first-team');
@@ -135,7 +136,7 @@ test('the tutorial on teams works as written, and over a killed plane', { timeou
   }
   expect(team.text).toMatch(/^status +completed\n.*\noutput +2 of 2 steps completed, 2 messages came in\./m);
 
-  expect(await waysOfMail('demo-team')).toEqual([
+  expect(await mailRoutes('demo-team')).toEqual([
     'blue to lead: acknowledged',
     'lead to blue: acknowledged',
     'lead to red: acknowledged',

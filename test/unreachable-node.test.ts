@@ -1,6 +1,7 @@
 /**
- * Requests for agents whose node is unreachable, on the real program: each is answered, however often it is asked and
- * whatever keeps the node away; the last one is carried out once, when the node is back. How fast: `npm run faults -- 49`.
+ * Requests for agents whose node is unreachable, with the real program: each is answered, however often it is repeated and
+ * whatever makes the node unreachable, and the last one is carried out once when the node is back. `npm run faults -- 49`
+ * measures the response times.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,7 +30,7 @@ async function open(id: string, proxied = false): Promise<TestAgentNode> {
   return node;
 }
 
-/** Nobody waits so long for an answer that is promised within 2 s, not on the slowest machine. */
+/** An answer is promised within 2 s; this allows for the slowest machine. */
 const within_ms = 20_000;
 const request = requesterOf(() => plane);
 
@@ -54,7 +55,7 @@ async function expectUnreachable(request: Request, id: string): Promise<void> {
   expect(pending).toBe(request === 'input' || request === 'delete' ? null : request);
 }
 
-/** Writes its pid here, and lasts until it is ended. It does not poll: so many loops would use up a core. */
+/** Writes its pid to a file, and runs until it is ended. It does not poll, since so many loops would use up a core. */
 const LASTING = 'echo $$ >>pids-$SVC_AGENT_ID; exec sleep 3600';
 
 async function pidsOf(node: TestAgentNode, { id }: Agent): Promise<number[]> {
@@ -70,7 +71,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-async function settled({ id }: Agent): Promise<Agent> {
+async function untilNotPending({ id }: Agent): Promise<Agent> {
   for (;;) {
     const agent = await plane.get(id);
     if (agent.pending === null) return agent;
@@ -87,7 +88,7 @@ interface Place {
 const setTarget = (node: TestAgentNode, grpc_target: string) =>
   plane.client.call('updateAgentNode', { params: { node_id: node.id }, body: { grpc_target } });
 
-test('a hundred requests for nodes in every state are answered in time, and only the last of each agent is carried out', {
+test('a hundred requests for unreachable nodes are answered in time, and only the last one for each agent is carried out', {
   timeout: 240_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -133,7 +134,7 @@ test('a hundred requests for nodes in every state are answered in time, and only
   );
   await suspect.until('connected');
   for (const { leave } of places.filter(({ node }) => node !== suspect)) await leave();
-  // The others are asked while this one falls silent.
+  // Meanwhile, requests for the other nodes are sent.
   const silent = places.find(({ node }) => node === suspect)!.leave();
   const before = await Promise.all(agents.map(({ withdrawn }) => plane.get(withdrawn.id)));
 
@@ -162,7 +163,7 @@ test('a hundred requests for nodes in every state are answered in time, and only
         ['stop', withdrawn],
       ];
       for (const [request, { id }] of asked) await expectUnreachable(request, id);
-      // At once, while a restart waits.
+      // Concurrent requests, while other ones are pending.
       const many = [expectUnreachable('restart', restarted.id), expectUnreachable('stop', stopped.id)];
       await Promise.all(many);
       expect((await http('DELETE', `/api/agents/${withdrawn.id}/pending`)).status).toBe(204);
@@ -176,18 +177,18 @@ test('a hundred requests for nodes in every state are answered in time, and only
     expect(await plane.get(withdrawn.id)).toMatchObject({ status, session_id, pending: null });
   }
 
-  // What is kept outlives the plane.
+  // Pending requests survive a restart of the plane.
   await plane.kill();
   await plane.start();
-  // Links that were never made are as good as those that broke.
+  // A link that was never established behaves like a broken one.
   await Promise.all(agents.map(({ restarted }) => expectUnreachable('restart', restarted.id)));
   for (const { comeBack } of places) await comeBack();
   for (const [at, { node }] of places.entries()) {
     const { restarted, stopped, started, withdrawn } = agents[at]!;
-    expect(await settled(restarted)).toMatchObject({ session_count: 2 });
+    expect(await untilNotPending(restarted)).toMatchObject({ session_count: 2 });
     await plane.until(restarted.id, ['running']);
     expect((await plane.finished(stopped.id)).status).toBe('cancelled');
-    await settled(started);
+    await untilNotPending(started);
     expect(await plane.until(started.id, ['running'])).toMatchObject({ session_count: 1 });
     expect(await plane.get(withdrawn.id)).toMatchObject({ status: 'running', session_count: 1 });
     const counts: [Agent, number, number][] = [
@@ -205,7 +206,7 @@ test('a hundred requests for nodes in every state are answered in time, and only
 });
 
 test.runIf(hasNamespaces())(
-  'every stop, restart and deletion for a node that is stopped, killed, cut off or was never there is answered',
+  'stops, restarts and deletions for a node that is suspended, killed, cut off or was never there are answered',
   { timeout: 120_000 },
   async ({ signal }) => {
     const answers = await askAway({ n: 6, phases: ['connected', 'suspect'], within_ms }, signal);
@@ -217,7 +218,7 @@ test.runIf(hasNamespaces())(
   },
 );
 
-test('a node that falls silent in the middle of a stop leaves nobody waiting, and the stop is carried out', {
+test('a stop is answered if the node stops responding meanwhile, and is carried out later', {
   timeout: 120_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -231,10 +232,10 @@ test('a node that falls silent in the middle of a stop leaves nobody waiting, an
   await expectUnreachable('stop', deaf.id);
   node.proxy!.release();
   expect(await plane.finished(deaf.id)).toMatchObject({ status: 'cancelled', session_count: 1 });
-  expect(await settled(deaf)).toMatchObject({ session_count: 1 });
+  expect(await untilNotPending(deaf)).toMatchObject({ session_count: 1 });
 });
 
-test('the command line says that a request is kept, and takes it back', { timeout: 60_000 }, async () => {
+test('the CLI reports that a request is pending, and can withdraw it', { timeout: 60_000 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('box');
   const agent = await node.agent(LASTING, { name: 'looper' });
@@ -258,7 +259,7 @@ test('the command line says that a request is kept, and takes it back', { timeou
   expect(await plane.get(agent.id)).toMatchObject({ status: 'running', pending: null });
 });
 
-test('a command for several agents goes on after one whose node is away, and reports each', {
+test('a command for several agents continues after one on an unreachable node, and reports each', {
   timeout: 60_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
@@ -276,7 +277,7 @@ test('a command for several agents goes on after one whose node is away, and rep
     stderr: `${kept}\nsvc: far: to withdraw it: svc agents withdraw far\n`,
   });
   expect(await plane.get(far.id)).toMatchObject({ pending: 'stop' });
-  // What failed for good counts more than what is kept.
+  // A permanent failure determines the exit code, rather than a pending request.
   const restart = await plane.cli(['agents', 'restart', 'far', 'nobody', 'a']);
   expect(restart.code).toBe(1);
   expect(restart.stderr).toContain('svc: nobody: ');
@@ -297,7 +298,9 @@ const audit = async (event: string) => {
   return body as AuditRecord[];
 };
 
-test('what is forgotten is listed, and is ended when its node comes back', { timeout: 120_000 }, async () => {
+test('sessions of forgotten agents are listed, and ended when their node comes back', {
+  timeout: 120_000,
+}, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });
   const node = await open('gone');
   const one = await node.agent(LASTING, { name: 'one' });
@@ -334,7 +337,7 @@ test('what is forgotten is listed, and is ended when its node comes back', { tim
   expect((await http('GET', '/api/agents')).body).toEqual([]);
 });
 
-test('a root for worktrees that the node does not allow is named when it is set, and when it is used', {
+test('a worktree root that the node does not allow is reported when it is set and when it is used', {
   timeout: 60_000,
 }, async () => {
   plane = await TestPlane.open({ env: WITH_NODES });

@@ -17,7 +17,7 @@ afterAll(async () => {
 });
 
 browserTest(
-  'a turn is shown, its question answered, and its end seen, as in version 1',
+  'a turn, its permission review and its end are shown as in version 1',
   async () => {
     const agent = await plane.agent([process.execPath, speaks_v2], { protocol: 'acp', prompt: 'change' });
     browser = await openBrowser();

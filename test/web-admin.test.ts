@@ -1,6 +1,6 @@
 /**
- * What root and every person look after, in a real browser: users, the audit log, one's own tokens and devices, live
- * settings, a session that lasts, and the API explorer. Refusals are the server's own words, in place.
+ * Administration and account pages in a real browser: users, the audit log, tokens, devices, live settings, renewal of the
+ * session, and the API explorer. Errors of the service appear next to the field or action that they are about.
  */
 import { readFile } from 'node:fs/promises';
 import type { Page } from 'playwright-core';
@@ -25,7 +25,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-/** A page of somebody who signed in with a sign-in of its own. */
+/** A page of a user, with its own sign-in. */
 async function pageOf({ username, password } = ROOT): Promise<{ page: Page; token: string }> {
   const { token } = await new Client({ url: plane.url }).call('login', { body: { username, password } });
   const { page } = await browser.open(plane);
@@ -57,7 +57,7 @@ const delayStorage = (page: Page) =>
   }`);
 const patience = { timeout: 30_000 };
 
-browserTest('root makes users, changes them, and reads refusals beside what they are about', async () => {
+browserTest('root creates and changes users, and errors appear next to their fields', async () => {
   const { page } = await pageOf();
   await page.goto(`${plane.url}/users`);
   await page.getByRole('button', { name: 'New user' }).click();
@@ -100,12 +100,12 @@ browserTest('root makes users, changes them, and reads refusals beside what they
   await act('ana', 'Make an ordinary user');
   await dialog.getByRole('button', { name: 'Make ordinary user' }).click();
   await dialog.getByText('the last root user can be neither deleted nor demoted').waitFor();
-  // Still who she was, and still signed in.
+  // Her role and her sign-in are unchanged.
   await dialog.getByRole('button', { name: 'Cancel' }).click();
   await page.getByRole('row', { name: /^ana.* root/ }).waitFor();
 });
 
-browserTest('what is root’s is neither offered to others nor shown at its address', async () => {
+browserTest('pages for root are neither linked nor shown for other users', async () => {
   const body = { username: 'mia', password: 'mia has a password', role: 'user' as const };
   await plane.client.call('createUser', { body });
   const { page } = await pageOf(body);
@@ -119,7 +119,7 @@ browserTest('what is root’s is neither offered to others nor shown at its addr
 });
 
 browserTest(
-  'the audit log is filtered by its address, grows by itself, and is saved as it is filtered',
+  'the audit log takes its filter from the URL, updates live, and exports the filtered records',
   async () => {
     const agents = [];
     for (let at = 0; at < 230; at++)
@@ -132,11 +132,11 @@ browserTest(
     await list.getByText(`name quiet-229`, { exact: false }).waitFor();
     expect(await list.getByText('user_created').count()).toBe(0);
 
-    // New ones come at the top without a reload.
+    // New records appear at the top without a reload.
     await plane.create({ name: 'newcomer', command: 'true', start: false });
     await list.getByText('name newcomer', { exact: false }).waitFor();
 
-    // The oldest of 231 is found by scrolling, and never are all of them drawn.
+    // Scrolling reaches the oldest of 231 records, and they are never all rendered at once.
     const oldest = list.getByText(`${agents[0]!.id} `, { exact: false });
     await expect
       .poll(async () => {
@@ -168,7 +168,7 @@ browserTest(
   },
 );
 
-browserTest('root has the audit log verified, and sees the records that it may count on', async () => {
+browserTest('root can verify the audit log, and sees which record breaks the chain', async () => {
   const { page } = await pageOf();
   await page.goto(`${plane.url}/audit`);
   await page.getByRole('button', { name: 'Verify' }).click();
@@ -185,39 +185,44 @@ browserTest('root has the audit log verified, and sees the records that it may c
     .waitFor();
 });
 
-browserTest('an API token is shown once, has the chosen scopes, and ends when it is deleted', async () => {
-  const { page } = await pageOf();
-  await page.goto(`${plane.url}/settings/tokens`);
-  await page.getByRole('button', { name: 'New token' }).click();
-  const dialog = page.getByRole('dialog');
-  await dialog.getByLabel('Name').fill('backup');
-  expect(await dialog.getByLabel('admin').isChecked()).toBe(false);
-  for (const scope of ['operate', 'manage', 'metrics']) await dialog.getByLabel(scope).uncheck();
-  await dialog.getByRole('button', { name: 'Create token' }).click();
-  const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
-  const token = (await shown.locator('code').textContent())!;
-  const program = new Client({ url: plane.url, token });
-  expect((await program.call('getMe')).username).toBe(ROOT.username);
-  const body = { name: 'made', workdir: plane.work, command: 'true' };
-  await expect(program.call('createAgent', { body })).rejects.toThrow('token lacks scope manage');
-  const agent = await plane.create({ command: 'true' });
-  const narrow = await plane.client.call('createToken', { body: { name: 'narrow', agent_ids: [agent.id] } });
-  await page.reload();
-  await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · created').waitFor();
-  await page
-    .getByRole('listitem')
-    .filter({ hasText: 'narrow' })
-    .getByText(`limited to agent ${agent.name}`)
-    .waitFor();
-  await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
-  expect(await page.content()).not.toContain(token);
-  await page.getByRole('button', { name: 'Delete backup' }).click();
-  await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
-  await page.getByText('No API tokens yet.').waitFor();
-  await expect(program.call('getMe')).rejects.toThrow('invalid token');
-});
+browserTest(
+  'an API token is shown once, has the chosen scopes, and stops working when it is deleted',
+  async () => {
+    const { page } = await pageOf();
+    await page.goto(`${plane.url}/settings/tokens`);
+    await page.getByRole('button', { name: 'New token' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByLabel('Name').fill('backup');
+    expect(await dialog.getByLabel('admin').isChecked()).toBe(false);
+    for (const scope of ['operate', 'manage', 'metrics']) await dialog.getByLabel(scope).uncheck();
+    await dialog.getByRole('button', { name: 'Create token' }).click();
+    const shown = page.getByRole('status').filter({ hasText: 'never shown again' });
+    const token = (await shown.locator('code').textContent())!;
+    const program = new Client({ url: plane.url, token });
+    expect((await program.call('getMe')).username).toBe(ROOT.username);
+    const body = { name: 'made', workdir: plane.work, command: 'true' };
+    await expect(program.call('createAgent', { body })).rejects.toThrow('token lacks scope manage');
+    const agent = await plane.create({ command: 'true' });
+    const narrow = await plane.client.call('createToken', {
+      body: { name: 'narrow', agent_ids: [agent.id] },
+    });
+    await page.reload();
+    await page.getByRole('listitem').filter({ hasText: 'backup' }).getByText('read · created').waitFor();
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: 'narrow' })
+      .getByText(`limited to agent ${agent.name}`)
+      .waitFor();
+    await plane.client.call('deleteToken', { params: { token_id: narrow.id } });
+    expect(await page.content()).not.toContain(token);
+    await page.getByRole('button', { name: 'Delete backup' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete token' }).click();
+    await page.getByText('No API tokens yet.').waitFor();
+    await expect(program.call('getMe')).rejects.toThrow('invalid token');
+  },
+);
 
-browserTest('an API token is limited to the agents and teams that are picked', async () => {
+browserTest('an API token can be limited to selected agents and teams', async () => {
   const picked = await plane.create({ name: 'picked', command: 'true' });
   const other = await plane.create({ name: 'other', command: 'true' });
   const team = await plane.client.call('createTeam', {
@@ -230,7 +235,7 @@ browserTest('an API token is limited to the agents and teams that are picked', a
   await dialog.getByLabel('Name').fill('limited');
   await dialog.getByLabel('metrics').waitFor();
   await dialog.getByLabel('Only certain agents or teams').check();
-  // Scopes that only root may grant are about no agent.
+  // Scopes that only root may grant do not apply to agents.
   expect(await dialog.getByLabel('metrics').count()).toBe(0);
   await dialog.getByRole('button', { name: 'Create token' }).click();
   await dialog.getByText('Choose at least one agent or team.').waitFor();
@@ -252,7 +257,7 @@ browserTest('an API token is limited to the agents and teams that are picked', a
   await page.getByText('No API tokens yet.').waitFor();
 });
 
-browserTest('signing out everywhere else leaves this device', async () => {
+browserTest('signing out everywhere else keeps this device signed in', async () => {
   const noa = { username: 'noa', password: 'noa has a password' };
   await plane.client.call('createUser', { body: noa });
   const elsewhere = await pageOf(noa);
@@ -270,7 +275,7 @@ browserTest('signing out everywhere else leaves this device', async () => {
 });
 
 browserTest(
-  'a wrong current password is said in place and ends nothing; signing out ends the token',
+  'a wrong current password shows an error and ends no session, and signing out ends the token',
   async () => {
     const { page, token } = await pageOf();
     await page.goto(`${plane.url}/settings/account`);
@@ -285,55 +290,55 @@ browserTest(
   },
 );
 
-browserTest('a live setting is changed in place, refused in the server’s words, and taken back', async () => {
-  const { page } = await pageOf();
-  await page.goto(`${plane.url}/settings/config`);
-  const setting = page.getByRole('listitem').filter({ hasText: 'auth.min_password_length' });
-  await setting.getByText('default').waitFor();
-  await setting.getByRole('button', { name: /^Edit/ }).click();
-  await setting.getByLabel(/New value/).fill('many');
-  await setting.getByRole('button', { name: 'Save' }).click();
-  await setting.getByText(/auth\.min_password_length must be an integer/).waitFor();
-  await setting.getByLabel(/New value/).fill('14');
-  await setting.getByRole('button', { name: 'Save' }).click();
-  await setting.getByText('live', { exact: true }).waitFor();
-  const value = async () =>
-    (await plane.client.call('getConfig')).find(({ key }) => key === 'auth.min_password_length')?.value;
-  expect(await value()).toBe(14);
-  await setting.getByRole('button', { name: /^Edit/ }).click();
-  await setting.getByRole('button', { name: 'Reset' }).click();
-  await setting.getByText('default', { exact: true }).waitFor();
-  expect(await value()).toBe(12);
-  const fixed = page.getByRole('listitem').filter({ hasText: 'data_dir' }).first();
-  expect(await fixed.getByRole('button').count()).toBe(0);
-});
-
 browserTest(
-  'a token of which half the time is over is renewed once for all tabs, and all go on',
+  'a live setting can be changed and reset, and an invalid value shows the service’s error',
   async () => {
-    const { page, token } = await pageOf();
-    await alter(page, 'since: Date.now() - 8 * 3600_000, expires_at: Date.now() + 4 * 3600_000');
-    const second = await page.context().newPage();
-    await delayStorage(second);
-    const renewals: string[] = [];
-    page.context().on('response', (response) => {
-      if (response.url().endsWith('/api/token/refresh')) renewals.push(String(response.status()));
-    });
-    await Promise.all([page.goto(`${plane.url}/users`), second.goto(`${plane.url}/settings/devices`)]);
-    await expect.poll(() => storedToken(page), patience).not.toBe(token);
-    for (const each of [page, second]) {
-      await each.getByRole('link', { name: 'API', exact: true }).click();
-      await each.getByRole('link', { name: /^Create a user/ }).waitFor();
-    }
-    expect(renewals).toEqual(['200']);
-    await expect(new Client({ url: plane.url, token }).call('getMe')).rejects.toThrow('invalid token');
-    await page.reload();
-    await page.getByRole('link', { name: /^Create a user/ }).waitFor();
+    const { page } = await pageOf();
+    await page.goto(`${plane.url}/settings/config`);
+    const setting = page.getByRole('listitem').filter({ hasText: 'auth.min_password_length' });
+    await setting.getByText('default').waitFor();
+    await setting.getByRole('button', { name: /^Edit/ }).click();
+    await setting.getByLabel(/New value/).fill('many');
+    await setting.getByRole('button', { name: 'Save' }).click();
+    await setting.getByText(/auth\.min_password_length must be an integer/).waitFor();
+    await setting.getByLabel(/New value/).fill('14');
+    await setting.getByRole('button', { name: 'Save' }).click();
+    await setting.getByText('live', { exact: true }).waitFor();
+    const value = async () =>
+      (await plane.client.call('getConfig')).find(({ key }) => key === 'auth.min_password_length')?.value;
+    expect(await value()).toBe(14);
+    await setting.getByRole('button', { name: /^Edit/ }).click();
+    await setting.getByRole('button', { name: 'Reset' }).click();
+    await setting.getByText('default', { exact: true }).waitFor();
+    expect(await value()).toBe(12);
+    const fixed = page.getByRole('listitem').filter({ hasText: 'data_dir' }).first();
+    expect(await fixed.getByRole('button').count()).toBe(0);
   },
 );
 
+browserTest('a token is renewed after half of its lifetime, once for all tabs', async () => {
+  const { page, token } = await pageOf();
+  await alter(page, 'since: Date.now() - 8 * 3600_000, expires_at: Date.now() + 4 * 3600_000');
+  const second = await page.context().newPage();
+  await delayStorage(second);
+  const renewals: string[] = [];
+  page.context().on('response', (response) => {
+    if (response.url().endsWith('/api/token/refresh')) renewals.push(String(response.status()));
+  });
+  await Promise.all([page.goto(`${plane.url}/users`), second.goto(`${plane.url}/settings/devices`)]);
+  await expect.poll(() => storedToken(page), patience).not.toBe(token);
+  for (const each of [page, second]) {
+    await each.getByRole('link', { name: 'API', exact: true }).click();
+    await each.getByRole('link', { name: /^Create a user/ }).waitFor();
+  }
+  expect(renewals).toEqual(['200']);
+  await expect(new Client({ url: plane.url, token }).call('getMe')).rejects.toThrow('invalid token');
+  await page.reload();
+  await page.getByRole('link', { name: /^Create a user/ }).waitFor();
+});
+
 browserTest(
-  'before the last end of a session the password is asked for over the page, which stays',
+  'before a session finally expires, a dialog asks for the password without leaving the page',
   async () => {
     const { page, token } = await pageOf();
     await alter(page, 'last: true, since: Date.now() - 3600_000, expires_at: Date.now() + 5 * 60_000');
@@ -351,7 +356,7 @@ browserTest(
 );
 
 browserTest(
-  'the API explorer calls with the session’s token, shows a stream as it arrives, and stops it',
+  'the API explorer sends requests with the session’s token, and shows a stream live until it is stopped',
   async () => {
     const { page } = await pageOf();
     await page.goto(`${plane.url}/docs?operation=createAgent`);

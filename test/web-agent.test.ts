@@ -1,4 +1,4 @@
-/** An agent's page in a real browser, with real agents: nothing that is read, written or asked is lost, stolen or faked. */
+/** An agent's page in a real browser, with real agents: conversation, prompts, permission reviews and sub-agents. */
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
@@ -12,7 +12,7 @@ import { makeRepository } from '../src/testing/repository.ts';
 
 type Update = Record<string, unknown>;
 
-/** For what needs no more than a slow machine's time. */
+/** Generous, for slow machines. */
 const SOON = { timeout: 30_000 };
 const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 let plane: TestPlane;
@@ -59,7 +59,7 @@ async function say(page: Page, text: string): Promise<void> {
 }
 
 browserTest(
-  'a question is asked in the agent’s words and order, takes no focus, and digits answer only inside it',
+  'a review shows the agent’s options in their order, takes no focus, and accepts digits only when focused',
   async () => {
     const options = [
       { optionId: 'z', name: 'Ja, klar', kind: 'allow_once' },
@@ -100,46 +100,43 @@ browserTest(
   },
 );
 
-browserTest(
-  'what is written survives a reload; prompts wait in line, are changed and taken back',
-  async () => {
-    const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
-    const { page } = await look(agent);
-    await field(page).fill('half a thought');
-    await page.reload();
-    await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
-    await say(page, 'also run lint');
-    const waiting = page.getByRole('list', { name: 'Queued prompts' });
-    await waiting.getByText('also run lint').waitFor();
-    await expect.poll(() => field(page).inputValue(), SOON).toBe('');
-    await waiting.getByRole('button', { name: 'Edit prompt' }).click();
-    await waiting.getByRole('textbox').fill('also run the tests');
-    await waiting.getByRole('button', { name: 'Save' }).click();
-    await waiting.getByText('also run the tests').waitFor();
-    await say(page, 'and this');
-    await waiting.getByText('and this').waitFor();
-    await waiting
-      .getByRole('listitem')
-      .filter({ hasText: 'and this' })
-      .getByRole('button', { name: 'Remove prompt' })
-      .click();
-    await waiting.getByText('and this').waitFor({ state: 'detached' });
-    const stop = page.getByRole('button', { name: 'Cancel turn' });
-    await stop.click();
-    await log(page).getByText('Turn cancelled').waitFor();
-    await log(page).getByText('also run the tests').waitFor();
-    await log(page).getByText('Second.').waitFor();
-    await waiting.waitFor({ state: 'detached' });
-    await page.context().close();
-  },
-);
+browserTest('a draft survives a reload, and queued prompts can be edited and removed', async () => {
+  const agent = await scriptedAgent([[{ sleep: 600_000 }], [message('Second.')]], 'First');
+  const { page } = await look(agent);
+  await field(page).fill('half a thought');
+  await page.reload();
+  await expect.poll(() => field(page).inputValue(), SOON).toBe('half a thought');
+  await say(page, 'also run lint');
+  const waiting = page.getByRole('list', { name: 'Queued prompts' });
+  await waiting.getByText('also run lint').waitFor();
+  await expect.poll(() => field(page).inputValue(), SOON).toBe('');
+  await waiting.getByRole('button', { name: 'Edit prompt' }).click();
+  await waiting.getByRole('textbox').fill('also run the tests');
+  await waiting.getByRole('button', { name: 'Save' }).click();
+  await waiting.getByText('also run the tests').waitFor();
+  await say(page, 'and this');
+  await waiting.getByText('and this').waitFor();
+  await waiting
+    .getByRole('listitem')
+    .filter({ hasText: 'and this' })
+    .getByRole('button', { name: 'Remove prompt' })
+    .click();
+  await waiting.getByText('and this').waitFor({ state: 'detached' });
+  const stop = page.getByRole('button', { name: 'Cancel turn' });
+  await stop.click();
+  await log(page).getByText('Turn cancelled').waitFor();
+  await log(page).getByText('also run the tests').waitFor();
+  await log(page).getByText('Second.').waitFor();
+  await waiting.waitFor({ state: 'detached' });
+  await page.context().close();
+});
 
 browserTest(
-  'who reads further up is not moved by what comes; it is counted, and End leads to it',
+  'new messages are counted without moving a reader who scrolled up, and End jumps to them',
   async () => {
     const first = Array.from({ length: 80 }, (_, n) => message(`Old line ${n}`));
     const later = Array.from({ length: 120 }, (_, n) => message(`New line ${n}`));
-    // Time enough to scroll away before they come.
+    // Enough time to scroll up before they arrive.
     const agent = await scriptedAgent([first, [{ sleep: 3_000 }, ...later]], 'Begin');
     const { page } = await look(agent);
     await log(page).getByText('Old line 79').waitFor();
@@ -164,7 +161,7 @@ browserTest(
   },
 );
 
-browserTest('a long message grows without what stands before its end being touched', async () => {
+browserTest('a growing message leaves its earlier paragraphs in the page untouched', async () => {
   const paragraph = (n: number) =>
     `Paragraph ${n} with *some* words, \`code\` and a [link](https://example.org/${n}).\n\n`;
   const chunks = Array.from({ length: 40 }, (_, n) => [message(paragraph(n), 'one'), { sleep: 5 }]).flat();
@@ -186,60 +183,55 @@ browserTest('a long message grows without what stands before its end being touch
   await page.context().close();
 });
 
-browserTest(
-  'hostile words stay words: nothing runs, nothing is loaded, and no link leads out of the web',
-  async () => {
-    const evil = [
-      '<img src="https://evil.example/a.png" onerror="document.title=1"> <script>document.title=2</script>',
-      '![picture](https://evil.example/b.png) [bad](javascript:document.title=3) [data](data:text/html,x)',
-      '[good](https://example.org/page)',
-    ].join('\n\n');
-    const svg = 'data:image/svg+xml,<svg onload="document.title=4"/>';
-    const agent = await scriptedAgent([
-      [
-        message(evil, 'one'),
-        {
-          sessionUpdate: 'agent_message_chunk',
-          messageId: 'two',
-          content: { type: 'resource_link', uri: svg, name: 'x' },
-        },
-        {
-          sessionUpdate: 'tool_call',
-          toolCallId: 't',
-          title: '<b onmouseover=alert(1)>\u001b[31mred\u202e',
-          kind: 'execute',
-          status: 'failed',
-          content: [{ type: 'content', content: { type: 'text', text: evil } }],
-        },
-        { sessionUpdate: 'of_another_world', html: '<img src=x onerror=alert(1)>' },
-        message('Done.'),
-      ],
-    ]);
-    const { page, complaints, elsewhere } = await look(agent);
-    await say(page, 'Go on <img src=x onerror=alert(1)>');
-    await log(page).getByText('Done.').waitFor();
-    await log(page).getByText('unrecognised update: of_another_world').click();
-    await log(page).getByText('onerror=alert(1)').first().waitFor();
-    const links = await log(page)
-      .locator('a:not([href^="#"])')
-      .evaluateAll((all) =>
-        all.map((a) => [a.getAttribute('href')!, a.getAttribute('rel'), a.getAttribute('target')].join(' ')),
-      );
-    for (const link of links)
-      expect(link).toMatch(
-        /^https:\/\/(evil\.example\/b\.png|example\.org\/page) noreferrer noopener _blank$/,
-      );
-    expect(links.length).toBeGreaterThan(2);
-    expect(await log(page).locator('img, script, iframe, b').count()).toBe(0);
-    await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
-    expect(await page.title()).toContain('tells-agent');
-    expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
-    await page.context().close();
-  },
-);
+browserTest('hostile text runs nothing, loads nothing, and links only to web pages', async () => {
+  const evil = [
+    '<img src="https://evil.example/a.png" onerror="document.title=1"> <script>document.title=2</script>',
+    '![picture](https://evil.example/b.png) [bad](javascript:document.title=3) [data](data:text/html,x)',
+    '[good](https://example.org/page)',
+  ].join('\n\n');
+  const svg = 'data:image/svg+xml,<svg onload="document.title=4"/>';
+  const agent = await scriptedAgent([
+    [
+      message(evil, 'one'),
+      {
+        sessionUpdate: 'agent_message_chunk',
+        messageId: 'two',
+        content: { type: 'resource_link', uri: svg, name: 'x' },
+      },
+      {
+        sessionUpdate: 'tool_call',
+        toolCallId: 't',
+        title: '<b onmouseover=alert(1)>\u001b[31mred\u202e',
+        kind: 'execute',
+        status: 'failed',
+        content: [{ type: 'content', content: { type: 'text', text: evil } }],
+      },
+      { sessionUpdate: 'of_another_world', html: '<img src=x onerror=alert(1)>' },
+      message('Done.'),
+    ],
+  ]);
+  const { page, complaints, elsewhere } = await look(agent);
+  await say(page, 'Go on <img src=x onerror=alert(1)>');
+  await log(page).getByText('Done.').waitFor();
+  await log(page).getByText('unrecognised update: of_another_world').click();
+  await log(page).getByText('onerror=alert(1)').first().waitFor();
+  const links = await log(page)
+    .locator('a:not([href^="#"])')
+    .evaluateAll((all) =>
+      all.map((a) => [a.getAttribute('href')!, a.getAttribute('rel'), a.getAttribute('target')].join(' ')),
+    );
+  for (const link of links)
+    expect(link).toMatch(/^https:\/\/(evil\.example\/b\.png|example\.org\/page) noreferrer noopener _blank$/);
+  expect(links.length).toBeGreaterThan(2);
+  expect(await log(page).locator('img, script, iframe, b').count()).toBe(0);
+  await log(page).getByText('<b onmouseover=alert(1)>⟦U+001B⟧[31mred⟦U+202E⟧').waitFor();
+  expect(await page.title()).toContain('tells-agent');
+  expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
+  await page.context().close();
+});
 
 browserTest(
-  'a cancelled turn shows it at once; its tools are cancelled, and late messages are shown',
+  'a cancelled turn is marked at once, its tool calls are cancelled, and late messages are shown',
   async () => {
     const tool = (status: string) => ({
       sessionUpdate: 'tool_call',
@@ -253,7 +245,7 @@ browserTest(
     await say(page, 'Test it');
     await log(page).getByText('npm test').waitFor();
     await page.getByRole('button', { name: 'Cancel turn' }).waitFor();
-    // Whatever the network does.
+    // Delays the request until the button shows that it is in progress.
     await page.route('**/cancel', async (route) => {
       await page.getByRole('button', { name: 'Cancelling…' }).waitFor();
       await route.continue();
@@ -270,7 +262,7 @@ browserTest(
   },
 );
 
-browserTest('a link to an event opens the conversation there, and marks it', async () => {
+browserTest('a link to an event opens the conversation there and highlights the event', async () => {
   const agent = await scriptedAgent([Array.from({ length: 400 }, (_, n) => message(`Line ${n}.`))], 'Begin');
   const frames = await plane.frames(agent.id, (all) => JSON.stringify(all.at(-1)).includes('stopReason'));
   const wanted = frames.find(({ data }) => JSON.stringify(data).includes('Line 30.'))!.id;
@@ -287,7 +279,7 @@ browserTest('a link to an event opens the conversation there, and marks it', asy
   await page.context().close();
 });
 
-browserTest('commands of the agent are offered while a slash is written, and chosen by keys', async () => {
+browserTest('typing a slash offers the agent’s commands, which can be chosen with keys', async () => {
   const availableCommands = [
     { name: 'plan', description: 'Plans', input: { hint: 'what' } },
     { name: 'clear', description: 'Forgets' },
@@ -308,7 +300,7 @@ browserTest('commands of the agent are offered while a slash is written, and cho
 });
 
 browserTest(
-  'files are offered while an @ is written, and stand in the prompt as agents read them',
+  'typing @ offers files, which are inserted into the prompt in the form that agents read',
   async () => {
     const files = { 'src/cart.ts': '', 'src/cart.test.ts': '', 'a la carte.md': '', 'other.ts': '' };
     const workdir = makeRepository(join(plane.work, 'shop'), files);
@@ -336,7 +328,7 @@ browserTest(
   },
 );
 
-browserTest('n and p go from failure to failure, wherever one reads', async () => {
+browserTest('n and p jump between failures from any position', async () => {
   const call = (toolCallId: string, status: string): Update => ({
     ...{ sessionUpdate: 'tool_call', toolCallId, title: `call ${toolCallId}`, kind: 'execute', status },
   });
@@ -361,37 +353,46 @@ browserTest('n and p go from failure to failure, wherever one reads', async () =
   await page.context().close();
 });
 
-browserTest('an agent that has failed says how, what it said last, and starts again from there', async () => {
-  const agent = await plane.agent('echo "no such model" >&2; exit 3', { name: 'broken', protocol: 'acp' });
-  await plane.finished(agent.id);
-  const { page } = await look(agent);
-  const failure = page.getByRole('region', { name: 'Failure' });
-  await failure.getByText('broken failed: exit 3').waitFor();
-  await failure.getByText('no such model').waitFor();
-  await field(page).fill('still here?');
-  expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
-  await page.getByText('broken is not running.').waitFor();
-  await failure.getByRole('button', { name: 'Restart' }).click();
-  await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
-  await page.context().close();
-});
+browserTest(
+  'a failed agent shows its exit code and last output, and can be restarted from there',
+  async () => {
+    const agent = await plane.agent('echo "no such model" >&2; exit 3', { name: 'broken', protocol: 'acp' });
+    await plane.finished(agent.id);
+    const { page } = await look(agent);
+    const failure = page.getByRole('region', { name: 'Failure' });
+    await failure.getByText('broken failed: exit 3').waitFor();
+    await failure.getByText('no such model').waitFor();
+    await field(page).fill('still here?');
+    expect(await page.getByRole('button', { name: 'Send', exact: true }).isDisabled()).toBe(true);
+    await page.getByText('broken is not running.').waitFor();
+    await failure.getByRole('button', { name: 'Restart' }).click();
+    await expect.poll(async () => (await plane.get(agent.id)).session_count, SOON).toBe(2);
+    await page.context().close();
+  },
+);
 
-browserTest('an agent whose start is refused is there, says why, and starts from its page', async () => {
-  browser ??= await openBrowser();
-  const { page } = await browser.open(plane);
-  await signIn(page, plane);
-  const refusal = { error: 'not enough disk space to start an agent' };
-  await page.route('**/start', (route) => route.fulfill({ status: 503, json: refusal }), { times: 1 });
-  await page.goto(`${plane.url}/agents/new`);
-  await page.getByRole('group', { name: 'Agent', exact: true }).getByText('Command', { exact: true }).click();
-  await page.getByRole('textbox', { name: 'Command' }).fill('echo at last');
-  await page.getByRole('radio', { name: /Empty folder/ }).check();
-  await page.getByRole('button', { name: 'Start agent' }).click();
-  await page.getByText(refusal.error).waitFor();
-  await page.getByRole('button', { name: 'Start', exact: true }).click();
-  await page.getByRole('region', { name: 'Output' }).getByText('at last').waitFor();
-  await page.context().close();
-});
+browserTest(
+  'an agent whose start is refused shows the reason, and can be started from its page',
+  async () => {
+    browser ??= await openBrowser();
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    const refusal = { error: 'not enough disk space to start an agent' };
+    await page.route('**/start', (route) => route.fulfill({ status: 503, json: refusal }), { times: 1 });
+    await page.goto(`${plane.url}/agents/new`);
+    await page
+      .getByRole('group', { name: 'Agent', exact: true })
+      .getByText('Command', { exact: true })
+      .click();
+    await page.getByRole('textbox', { name: 'Command' }).fill('echo at last');
+    await page.getByRole('radio', { name: /Empty folder/ }).check();
+    await page.getByRole('button', { name: 'Start agent' }).click();
+    await page.getByText(refusal.error).waitFor();
+    await page.getByRole('button', { name: 'Start', exact: true }).click();
+    await page.getByRole('region', { name: 'Output' }).getByText('at last').waitFor();
+    await page.context().close();
+  },
+);
 
 browserTest('a refused path shows the allowed folders for workdirs and repositories', async () => {
   browser ??= await openBrowser();
@@ -412,7 +413,7 @@ browserTest('a refused path shows the allowed folders for workdirs and repositor
   await page.context().close();
 });
 
-browserTest('an agent that wants a sign-in offers its own ways, and goes on after it', async () => {
+browserTest('an agent that needs a sign-in offers its own methods, and continues afterwards', async () => {
   const agent = await scene('auth', undefined, 'Hello?');
   const { page } = await look(agent);
   const card = page.getByRole('region', { name: 'Sign in' });
@@ -422,7 +423,7 @@ browserTest('an agent that wants a sign-in offers its own ways, and goes on afte
   await page.context().close();
 });
 
-browserTest('a phone has the answers at the thumb, in the agent’s order, each 48 px high', async () => {
+browserTest('a phone shows the options of a review at least 48 px high, grouped by kind', async () => {
   const agent = await scene('two_always', undefined, 'Ask');
   const { page } = await look(agent, '', { screen: 'phone' });
   const buttons = page.getByRole('article').locator('button:has(bdi)');
@@ -430,14 +431,14 @@ browserTest('a phone has the answers at the thumb, in the agent’s order, each 
   const boxes = await buttons.evaluateAll((all) => all.map((one) => one.getBoundingClientRect().toJSON()));
   expect(boxes.map(({ height }) => height >= 48)).toEqual([true, true, true, true]);
   const [within, apart] = boxes.slice(1).map(({ top }, at) => Number(top - boxes[at].bottom));
-  // Within a kind they stand close, between lasting ones and others there is a gap.
+  // Options of one kind are close together, with a larger gap between one-time and lasting ones.
   expect(apart).toBeGreaterThan(within!);
   expect(await page.evaluate('document.documentElement.scrollWidth - innerWidth')).toBe(0);
   await page.context().close();
 });
 
 browserTest(
-  'an agent is deleted with word of its worktree, and a plain one opens at its output',
+  'a plain agent opens at its output, and deleting it says what happens to its folder',
   async () => {
     const agent = await plane.agent('echo hello', { name: 'plain' });
     await plane.finished(agent.id);
@@ -455,7 +456,7 @@ browserTest(
 );
 
 browserTest(
-  'a sub-agent is one line until somebody opens it; what it asks is seen all the same, and says whose it is',
+  'a sub-agent is collapsed until it is opened, but its reviews are shown with its name',
   async () => {
     const agent = await scene('subagents', 'explo\u202erer', 'Go');
     const { page, complaints } = await look(agent);
@@ -483,7 +484,7 @@ browserTest(
     await log(page).getByRole('button', { name: 'Unknown session unknown-1' }).waitFor();
     expect(await log(page).getByText('Nobody announced me.').count()).toBe(0);
 
-    // An address that names what a sub-agent said opens the sub-agent, and the one that it is in.
+    // A link to a message of a nested sub-agent opens it and the sub-agent around it.
     const { items } = (await plane.client.call('getLog', {
       params: { agent_id: agent.id },
       query: { limit: 200 },
@@ -501,7 +502,7 @@ browserTest(
   },
 );
 
-browserTest('what a sub-agent does within the agent’s session is below its row too', async () => {
+browserTest('actions of a sub-agent within the agent’s session are below its row too', async () => {
   const agent = await scene('subagent_calls', undefined, 'Go');
   const { page } = await look(agent);
   const card = log(page).getByRole('article');

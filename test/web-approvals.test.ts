@@ -1,4 +1,4 @@
-/** Approvals in real browsers: a question is there for everybody who may answer, and is answered once. */
+/** Approvals in real browsers: a review is shown to everybody who may answer it, and is answered once. */
 import { fileURLToPath } from 'node:url';
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, expect } from 'vitest';
@@ -7,7 +7,7 @@ import type { Review } from '../src/features/reviews/rules.ts';
 import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { TestPlane } from '../src/testing/plane.ts';
 
-/** For what needs no more than a slow machine's time. */
+/** Generous, for slow machines. */
 const SOON = { timeout: 30_000 };
 const scripted = fileURLToPath(new URL('../src/testing/acp-agent.ts', import.meta.url));
 const PASSWORD = 'another correct horse';
@@ -57,7 +57,7 @@ const card = (page: Page, title: string) => waiting(page).getByRole('article').f
 const get = (review: Review) => plane.client.call('getReview', { params: { review_id: review.id } });
 
 browserTest(
-  'two people answer at the same time: one wins, the other sees who, and neither sees an error',
+  'of two people who answer at the same time, one wins and the other sees who, without an error',
   async () => {
     const body = { username: 'leo', password: PASSWORD, role: 'root' as const };
     await plane.client.call('createUser', { body });
@@ -68,7 +68,7 @@ browserTest(
       card(page, 'npm publish').getByRole('button', { name: 'Allow once' }),
     );
     for (const button of buttons) await button.waitFor();
-    // Neither answer is on its way before both are given.
+    // Both answers are given before either is sent.
     const given = Promise.withResolvers<void>();
     let answers = 0;
     for (const page of [ana, leo]) {
@@ -89,28 +89,25 @@ browserTest(
   },
 );
 
-browserTest(
-  'a link leads to its question with the focus on it; keys go from card to card and answer inside',
-  async () => {
-    const first = await requestReview('first thing');
-    const second = await requestReview('second thing', 'edit');
-    const page = await look(`?review=${second.id}`);
-    const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
-    await expect.poll(focused, SOON).toBe(second.id);
-    await page.keyboard.press('k');
-    await expect.poll(focused).toBe(first.id);
-    await page.keyboard.press('j');
-    await expect.poll(focused).toBe(second.id);
-    await page.keyboard.press('3');
-    await card(page, 'Reject · ana').waitFor();
-    expect((await get(second)).option_id).toBe('no');
-    expect((await get(first)).status).toBe('pending');
-    await page.context().close();
-  },
-);
+browserTest('a link focuses its review, and keys move between reviews and answer them', async () => {
+  const first = await requestReview('first thing');
+  const second = await requestReview('second thing', 'edit');
+  const page = await look(`?review=${second.id}`);
+  const focused = () => page.evaluate('document.activeElement.dataset.review ?? null');
+  await expect.poll(focused, SOON).toBe(second.id);
+  await page.keyboard.press('k');
+  await expect.poll(focused).toBe(first.id);
+  await page.keyboard.press('j');
+  await expect.poll(focused).toBe(second.id);
+  await page.keyboard.press('3');
+  await card(page, 'Reject · ana').waitFor();
+  expect((await get(second)).option_id).toBe('no');
+  expect((await get(first)).status).toBe('pending');
+  await page.context().close();
+});
 
 browserTest(
-  'a question survives a reload and a restart of the service; when its agent is gone, it is no longer needed',
+  'a review survives a reload and a restart of the plane, and is closed when its agent stops',
   async () => {
     const review = await requestReview('rm -r build');
     const page = await look();
@@ -133,7 +130,7 @@ browserTest(
   },
 );
 
-browserTest('without a network a question can be read, and its buttons say why they wait', async () => {
+browserTest('a review can be read while offline, with disabled buttons and the reason', async () => {
   await requestReview('npm test');
   const page = await look('', { screen: 'phone' });
   const button = card(page, 'npm test').getByRole('button', { name: 'Allow once' });
@@ -147,7 +144,7 @@ browserTest('without a network a question can be read, and its buttons say why t
 });
 
 browserTest(
-  'many questions are answered together by a one-time option that all have, and by no other',
+  'several reviews can be answered together, but only with one-time options that all of them have',
   async () => {
     const reviews = [
       await requestReview('one'),
@@ -167,7 +164,7 @@ browserTest(
   },
 );
 
-browserTest('filters are part of the address, and cancelling a turn tells the agent so', async () => {
+browserTest('filters are part of the URL, and cancelling the turn cancels its review', async () => {
   const edit = await requestReview('an edit', 'edit');
   await requestReview('a command');
   const page = await look('?kind=edit');
@@ -183,7 +180,7 @@ browserTest('filters are part of the address, and cancelling a turn tells the ag
 });
 
 browserTest(
-  'agents that act on their own are named, here and on their page, and so are those that ask',
+  'agents that act without asking are marked on Approvals and on their page, and so are those that ask',
   async () => {
     await requestReview('a command');
     const argv = [process.execPath, scripted, 'acts_alone'];

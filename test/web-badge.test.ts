@@ -1,4 +1,4 @@
-/** The badge speaks the contract's words in each of its five states, over a network that is held, cut and gone. */
+/** The connection badge in each of its five states, over a network that stalls, breaks and disappears. */
 import { afterAll, beforeAll, expect } from 'vitest';
 import { browserTest, openBrowser, signIn, type TestBrowser } from '../src/testing/browser.ts';
 import { FlakyProxy } from '../src/testing/flaky-proxy.ts';
@@ -20,7 +20,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-browserTest('the badge says in the exact words whether the page is live', async () => {
+browserTest('the badge shows each state of the connection with its exact text', async () => {
   const agent = await plane.agent('echo hello; exec sleep 600', { name: 'watched' });
   browser ??= await openBrowser();
   const { page } = await browser.open(plane);
@@ -31,7 +31,7 @@ browserTest('the badge says in the exact words whether the page is live', async 
   await says('Online · SSE idle');
   expect(await badge.getAttribute('role')).toBe('status');
 
-  // Once, so that every part of the page is there before the network is held.
+  // Loads every part of the page before the network stalls.
   const link = page.getByRole('link', { name: agent.name }).locator('visible=true');
   await link.click();
   await says('Online · SSE connected');
@@ -59,7 +59,7 @@ browserTest('the badge says in the exact words whether the page is live', async 
 });
 
 browserTest(
-  'twenty cuts in ten thousand lines leave no gap and no repeat',
+  'twenty lost connections within ten thousand lines leave no gap and no duplicate',
   { timeout: 180_000 },
   async () => {
     const LINES = 10_000;
@@ -78,7 +78,7 @@ browserTest(
     }
     await plane.finished(agent.id);
     await page.getByText(`${LINES.toLocaleString('en')} lines`).waitFor();
-    // What the page holds, not what it would load.
+    // Copies what the page already holds.
     await page.evaluate(`location.hash = '#L1-L${LINES}'`);
     await page.getByRole('button', { name: 'Copy lines' }).click();
     await page.getByText('Copied').waitFor();

@@ -1,4 +1,4 @@
-/** How the web UI gets into the folder that it is served from: made when needed, whole at every moment, by one at a time. */
+/** Building the web UI into the folder that it is served from: only when needed, atomically, by one process at a time. */
 import { cp, mkdir, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -31,13 +31,13 @@ const link = () => symlink(join(root, 'node_modules'), join(folder, 'node_module
 const build = (...args: string[]) => run(['node', join(folder, 'scripts/build-web.ts'), ...args], folder);
 const served = (name: string) => readFile(join(folder, 'dist/web', name), 'utf8').catch(() => null);
 
-/** The script that the page names now; null without a page. */
+/** The script that the page refers to now; null without a page. */
 async function scriptOf(): Promise<string | null> {
   const html = await served('index.html');
   return html === null ? null : /src="\/(assets\/[^"]+)"/.exec(html)![1]!;
 }
 
-test('it is built where it is missing or something has changed, and not otherwise', async () => {
+test('the web UI is built only if it is missing or a source has changed', async () => {
   await link();
   const first = await build('--if-needed');
   expect([first.ok, first.output]).toEqual([true, expect.stringMatching(/^built the web UI in [\d.]+ s\n$/)]);
@@ -61,7 +61,7 @@ test('it is built where it is missing or something has changed, and not otherwis
   expect(await readdir(join(folder, 'dist'))).toEqual(['.web.lock', 'web']);
 });
 
-test('a place has a page of its own that names the scripts of its screen', async () => {
+test('each place has its own HTML page that preloads the scripts of its screen', async () => {
   await link();
   await write('main.ts', `import('./far.ts'); ${page('first')}`);
   await write('far.ts', page('far'));
@@ -81,7 +81,7 @@ test('a place has a page of its own that names the scripts of its screen', async
   expect(await served('pages/far.away.html')).toContain(far);
 });
 
-test('what the page names is there at every moment, whoever builds at once', async () => {
+test('the scripts of the page are available at any time, even during concurrent builds', async () => {
   await link();
   await build();
   const before = await scriptOf();
@@ -94,7 +94,7 @@ test('what the page names is there at every moment, whoever builds at once', asy
   for (; !over; await sleep(1)) {
     const script = await scriptOf();
     const there = script !== null && (await served(script)) !== null;
-    // A page that has been exchanged between the two looks says nothing.
+    // Ignores a page that was replaced between the two reads.
     if (!there && (await scriptOf()) === script) missing.push(String(script));
   }
   const outcomes = await builds;
@@ -104,7 +104,7 @@ test('what the page names is there at every moment, whoever builds at once', asy
   expect((await build('--if-needed')).output).toBe('');
 });
 
-test('a build that fails says why and leaves what was there', async () => {
+test('a failed build reports the reason and keeps the previous one', async () => {
   await link();
   await build();
   const script = await scriptOf();
@@ -115,7 +115,7 @@ test('a build that fails says why and leaves what was there', async () => {
   expect(await readdir(join(folder, 'dist'))).toEqual(['.web.lock', 'web']);
 });
 
-test('without its tools the service starts all the same, and it is said why there is no web UI', async () => {
+test('--if-needed succeeds without the build tools, and reports why there is no web UI', async () => {
   const { ok, output } = await build('--if-needed');
   expect([ok, output]).toEqual([true, expect.stringContaining('the web UI is not built: its tools are not')]);
   expect((await build()).ok).toBe(false);

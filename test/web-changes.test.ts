@@ -1,4 +1,4 @@
-/** What an agent changed, in a real browser: its files and lines, and comments on them that become one prompt. */
+/** The changes of an agent in a real browser: files, lines, and comments on lines that become one prompt. */
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -23,7 +23,7 @@ afterAll(async () => {
 
 const patience = { timeout: 30_000 };
 
-browserTest('comments on lines wait through a reload, and go to the agent as one prompt', async () => {
+browserTest('comments on lines survive a reload, and are sent to the agent as one prompt', async () => {
   const { id: agent_id, workdir } = await plane.client.call('createAgent', {
     body: {
       name: 'edits',
@@ -94,29 +94,32 @@ browserTest('comments on lines wait through a reload, and go to the agent as one
   await page.context().close();
 });
 
-browserTest('a folder without git, one without changes, and an agent that hears nothing say so', async () => {
-  const plain = await plane.agent('true');
-  const { page } = await browser.open(plane);
-  await signIn(page, plane);
-  await page.goto(`${plane.url}/agents/${plain.id}/changes`);
-  await page.getByText('This folder is not a git repository').waitFor(patience);
-  const { id, workdir } = await plane.client.call('createAgent', {
-    body: {
-      name: 'tidy',
-      command: 'sleep 1000',
-      worktree_mode: 'create_worktree',
-      worktree_repo: repo,
-      start: true,
-    },
-  });
-  await page.goto(`${plane.url}/agents/${id}/changes`);
-  await page.getByText('No changes yet.').waitFor(patience);
-  await writeFile(join(workdir, 'new.ts'), 'one\n');
-  await page.getByRole('button', { name: 'Refresh' }).click();
-  await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
-  await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('No.');
-  await page.getByRole('button', { name: 'Add comment' }).click();
-  await page.getByText('This agent does not speak ACP').waitFor();
-  expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
-  await page.context().close();
-});
+browserTest(
+  'the page reports a folder without git, a folder without changes, and an agent that takes no prompts',
+  async () => {
+    const plain = await plane.agent('true');
+    const { page } = await browser.open(plane);
+    await signIn(page, plane);
+    await page.goto(`${plane.url}/agents/${plain.id}/changes`);
+    await page.getByText('This folder is not a git repository').waitFor(patience);
+    const { id, workdir } = await plane.client.call('createAgent', {
+      body: {
+        name: 'tidy',
+        command: 'sleep 1000',
+        worktree_mode: 'create_worktree',
+        worktree_repo: repo,
+        start: true,
+      },
+    });
+    await page.goto(`${plane.url}/agents/${id}/changes`);
+    await page.getByText('No changes yet.').waitFor(patience);
+    await writeFile(join(workdir, 'new.ts'), 'one\n');
+    await page.getByRole('button', { name: 'Refresh' }).click();
+    await page.getByRole('button', { name: 'Comment on line 1', exact: true }).click();
+    await page.getByRole('textbox', { name: 'Comment on line 1' }).fill('No.');
+    await page.getByRole('button', { name: 'Add comment' }).click();
+    await page.getByText('This agent does not speak ACP').waitFor();
+    expect(await page.getByRole('button', { name: 'Send to agent' }).isDisabled()).toBe(true);
+    await page.context().close();
+  },
+);

@@ -47,7 +47,7 @@ const get = ({ id: elicitation_id }: Elicitation) =>
   plane.client.call('getElicitation', { params: { elicitation_id } });
 const link = (url: string) => ({ mode: 'url', elicitationId: 'e', message: 'Sign in to the registry', url });
 
-/** Rules of WCAG that axe finds broken. */
+/** The WCAG violations that axe finds. */
 async function violations(page: Page): Promise<unknown[]> {
   await page.evaluate(axe.source);
   const runOnly = JSON.stringify(['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa']);
@@ -58,7 +58,7 @@ async function violations(page: Page): Promise<unknown[]> {
 }
 
 browserTest(
-  'a form is found by its notification, filled in by keyboard, corrected where it is wrong, and sent',
+  'a form is opened from its notification, filled in with the keyboard, corrected and sent',
   async () => {
     const asked = await elicits();
     const page = await look(`/approvals?elicitation=${asked.id}`);
@@ -109,7 +109,7 @@ browserTest(
 );
 
 browserTest(
-  'a URL is shown with its real host in the conversation, opens apart from this page, and is done when the agent says so',
+  'a URL is shown with its real host, opens in an isolated page, and is done when the agent says so',
   async () => {
     const asked = await elicits(link('https://p\u0430ypal.example/login?x=1'));
     const page = await look(`/agents/${asked.agent_id}`);
@@ -119,7 +119,7 @@ browserTest(
     const open = card.getByRole('link', { name: /^Open/ });
     expect(await open.getAttribute('rel')).toBe('noopener noreferrer');
     expect(await violations(page)).toEqual([]);
-    // Nothing was fetched, and nothing was answered, by showing it.
+    // Showing the URL neither fetches nor answers it.
     expect((await get(asked)).status).toBe('pending');
     await page
       .context()

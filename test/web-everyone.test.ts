@@ -1,6 +1,6 @@
 /**
- * Everyone can use every screen: axe finds nothing wrong in either theme, on the narrowest phone and on a desk; nothing
- * scrolls sideways; and a list, a person's first run and an answer need no mouse.
+ * Accessibility of every screen: axe finds no problem in either theme, on the narrowest phone and on a desktop, and nothing
+ * scrolls horizontally.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -15,10 +15,10 @@ import { makeRepository } from '../src/testing/repository.ts';
 
 let plane: TestPlane;
 let browser: TestBrowser | undefined;
-/** Ids of this test's records, as the addresses of screens contain them. */
+/** Ids of this test's records, for the URLs of screens. */
 let ids: Record<'reviewed' | 'failed' | 'team' | 'run' | 'task', string>;
 
-/** Each screen by its name, with its address. */
+/** The path of each screen, by the screen's name. */
 const places: Record<string, () => string> = {
   Agents: () => '/agents',
   'Agents as cards': () => '/agents?view=cards&group=node',
@@ -36,7 +36,7 @@ const places: Record<string, () => string> = {
   Users: () => '/users',
   Audit: () => '/audit',
   ApiDocs: () => '/docs',
-  'Output of an agent that failed': () => `/agents/${ids.failed}/output`,
+  'Output of a failed agent': () => `/agents/${ids.failed}/output`,
 };
 for (const tab of ['conversation', 'output', 'changes', 'events', 'timeline'])
   places[`Agent: ${tab}`] = () => `/agents/${ids.reviewed}/${tab}`;
@@ -93,10 +93,10 @@ interface Finding {
 }
 
 const RULES = ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa'];
-/** All that depends on nothing but colours. */
+/** Rules that depend only on colours. */
 const COLOUR_RULES = ['color-contrast', 'link-in-text-block'];
 
-/** What axe finds, each in a line. */
+/** The violations that axe finds, one per line. */
 async function findings(page: Page, runOnly: string[]): Promise<string[]> {
   const options = JSON.stringify({ runOnly, resultTypes: ['violations'] });
   const { violations } = (await page.evaluate(`axe.run(document, ${options})`)) as { violations: Finding[] };
@@ -107,7 +107,7 @@ async function findings(page: Page, runOnly: string[]): Promise<string[]> {
   );
 }
 
-/** Themes change colours alone, so the second one of a width is asked about no more than those. */
+/** Themes differ only in colours, so the second theme of a width is checked only for those. */
 const looks = [
   { colorScheme: 'light', width: 1280, rules: RULES },
   { colorScheme: 'dark', width: 1280, rules: COLOUR_RULES },
@@ -115,15 +115,15 @@ const looks = [
   { colorScheme: 'light', width: 320, rules: COLOUR_RULES },
 ] as const;
 
-/** Colours change at once: one that is on its way from one theme to the other is neither's. */
+/** Makes colours change at once, because a colour in transition belongs to neither theme. */
 const WITHOUT_TRANSITIONS = `{
   const sheet = new CSSStyleSheet();
   sheet.replaceSync('* { transition: none !important; }');
   document.adoptedStyleSheets.push(sheet);
 }`;
 
-/** What is wrong with a page in each of its looks, by the look. */
-async function wrongWith(page: Page): Promise<Record<string, string[]>> {
+/** The problems of a page, by look. */
+async function problemsOf(page: Page): Promise<Record<string, string[]>> {
   await page.evaluate(axe.source);
   await page.evaluate(WITHOUT_TRANSITIONS);
   const wrong: Record<string, string[]> = {};
@@ -139,9 +139,9 @@ async function wrongWith(page: Page): Promise<Record<string, string[]>> {
   return wrong;
 }
 
-describe('axe finds nothing, light and dark, narrow and wide, on', () => {
+describe('axe finds no problem, light and dark, narrow and wide, on', () => {
   let watched: Watched | undefined;
-  /** What comes late on a screen. */
+  /** Content that appears late on a screen. */
   const late: Record<string, string> = { 'Agent: changes': '.token.keyword' };
   for (const [name, path] of Object.entries(places))
     browserTest(name, async () => {
@@ -156,7 +156,7 @@ describe('axe finds nothing, light and dark, narrow and wide, on', () => {
       await page.getByRole('heading', { level: 1 }).first().waitFor();
       await expect.poll(() => page.getByLabel('Loading').count(), { timeout: 30_000 }).toBe(0);
       if (late[name] !== undefined) await page.locator(late[name]).first().waitFor();
-      expect(await wrongWith(page)).toEqual({});
+      expect(await problemsOf(page)).toEqual({});
       expect(complaints.splice(0)).toEqual([]);
     });
 });
@@ -167,7 +167,7 @@ browserTest('axe finds no problem on the sign-in and join pages', async () => {
     const { page } = await browser.open(plane);
     await page.goto(plane.url + path);
     await page.getByRole('heading', { level: 1 }).waitFor();
-    expect(await wrongWith(page), path).toEqual({});
+    expect(await problemsOf(page), path).toEqual({});
     await page.context().close();
   }
 });

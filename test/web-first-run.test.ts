@@ -1,6 +1,6 @@
 /**
- * The first minute, as a newcomer has it: the printed link and PIN, the first agent, its question answered, what it
- * changed. On the screen of a desk, on a phone, and by the keyboard alone; and what happens when the link is no good.
+ * The first run of a new user: the printed link and PIN, the first agent, its permission review and its changes, on a
+ * desktop, on a phone and with the keyboard only; and errors of the link and the PIN.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,12 +34,12 @@ async function fillJoin(page: Page, pin: string): Promise<void> {
 }
 
 browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
-  'from the printed link to the answered question and its diff, on the screen of a %s',
+  'a new user gets from the printed link to the diff of the first agent, on the screen of a %s',
   async (screen) => {
     const { url, pin } = await challenge();
     const { page, complaints, elsewhere } = await browser!.open(plane, { screen });
     await page.goto(url);
-    // The link's secret does not stay in the address.
+    // The link's secret does not stay in the URL.
     await page.waitForURL(`${plane.url}/join`);
     await fillJoin(page, pin);
     await page.getByRole('button', { name: 'Create root user' }).click();
@@ -63,7 +63,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   },
 );
 
-browserTest('a link without its secret, a wrong PIN and a used link say what to do', async () => {
+browserTest('a link without its secret, a wrong PIN and a used link explain what to do', async () => {
   const { url, pin } = await challenge();
   const { page } = await browser!.open(plane);
   await page.goto(`${plane.url}/join`);
@@ -85,7 +85,7 @@ browserTest('a link without its secret, a wrong PIN and a used link say what to 
   await page.locator(':focus', { hasText: 'Sign in' }).waitFor();
 });
 
-browserTest('who is led to a page without being signed in comes to it after signing in', async () => {
+browserTest('a user who is not signed in gets to the requested page after signing in', async () => {
   await plane.join();
   const { page } = await browser!.open(plane);
   await page.goto(`${plane.url}/agents?show=failed&group=node`);
@@ -98,17 +98,17 @@ browserTest('who is led to a page without being signed in comes to it after sign
   await page.waitForURL(`${plane.url}/agents?show=failed&group=node`);
   await page.getByRole('heading', { name: 'Agents' }).waitFor();
 
-  // A link that would lead elsewhere after signing in leads nowhere.
+  // A sign-in link cannot lead to another site.
   await page.context().clearCookies();
   await page.goto(`${plane.url}/login?to=${encodeURIComponent('//evil.example/x')}`);
   await page.waitForURL(`${plane.url}/agents`);
 });
 
-browserTest('the whole first run goes by the keyboard alone', async () => {
+browserTest('the whole first run works with the keyboard only', async () => {
   const { url, pin } = await challenge();
   const { page } = await browser!.open(plane);
   const keys = page.keyboard;
-  /** Tab by Tab, until the focus is on or inside of it. */
+  /** Presses Tab until the focus is on or inside of an element. */
   const tabTo = async (selector: string) => {
     const there = `document.activeElement.closest(${JSON.stringify(selector)}) !== null`;
     for (let tabs = 0; tabs < 80 && !(await page.evaluate(there)); tabs++) await keys.press('Tab');

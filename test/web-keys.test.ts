@@ -1,4 +1,4 @@
-/** Keys in a real browser: the palette from everywhere, single keys only when nobody types, and none where they are off. */
+/** Keyboard shortcuts in a real browser: the palette everywhere, single keys only outside of text fields and when turned on. */
 import type { Page } from 'playwright-core';
 import { afterAll, afterEach, beforeAll, beforeEach, expect } from 'vitest';
 import { browserTest, openBrowser, signIn, type TestBrowser, type Watched } from '../src/testing/browser.ts';
@@ -41,7 +41,7 @@ const palette = () => page.getByRole('combobox', { name: 'Search and commands' }
 const focused = () => page.evaluate('document.activeElement.textContent') as Promise<string>;
 
 browserTest(
-  'the palette opens from everywhere, finds an agent by parts of its name, and goes there',
+  'the palette opens from everywhere, finds an agent by parts of its name, and opens it',
   async () => {
     await go('/settings/account', 'Settings');
     await page.getByLabel('Current password').focus();
@@ -59,7 +59,7 @@ browserTest(
   },
 );
 
-browserTest('the palette does what it names, and gives the focus back when it is left', async () => {
+browserTest('the palette runs the chosen command, and returns the focus when it closes', async () => {
   await go('/settings/appearance', 'Settings');
   const box = page.getByRole('checkbox');
   await box.focus();
@@ -73,7 +73,7 @@ browserTest('the palette does what it names, and gives the focus back when it is
   await becomes('document.activeElement.type', 'checkbox');
 });
 
-browserTest('the palette starts the demo agent, which needs nothing', async () => {
+browserTest('the palette starts the demo agent without further input', async () => {
   await go('/users', 'Users');
   await page.keyboard.press('Control+k');
   await palette().waitFor();
@@ -84,38 +84,41 @@ browserTest('the palette starts the demo agent, which needs nothing', async () =
   expect([agent.preset, agent.protocol, agent.status]).toEqual(['demo', 'acp', 'running']);
 });
 
-browserTest('g and a letter goes to a screen, c to a new agent, ? shows all keys', async () => {
-  // In the list of users `k` alone is "up": not after a `g`, even while the list is still on the screen.
-  await go('/users', 'Users');
-  await page.keyboard.press('j');
-  await page.keyboard.press('g');
-  await page.keyboard.press('k');
-  await page.waitForURL(`${plane.url}/tasks`);
-  for (const [letter, to] of Object.entries({
-    i: '/approvals',
-    a: '/agents',
-    t: '/teams',
-    r: '/runs',
-    k: '/tasks',
-    n: '/nodes',
-  })) {
+browserTest(
+  'g and a letter open a screen, c opens the form for a new agent, and ? shows all shortcuts',
+  async () => {
+    // In the list of users, `k` alone means "up", but not after `g`, even while the list is still on the screen.
+    await go('/users', 'Users');
+    await page.keyboard.press('j');
     await page.keyboard.press('g');
-    await page.keyboard.press(letter);
-    await page.waitForURL(`${plane.url}${to}`);
-  }
-  await page.keyboard.press('?');
-  const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
-  await sheet.getByText('New agent').waitFor();
-  // The sheet is open over the page: what lies below hears no keys.
-  await page.keyboard.press('c');
-  await page.keyboard.press('Escape');
-  await sheet.waitFor({ state: 'detached' });
-  expect(path()).toBe('/nodes');
-  await page.keyboard.press('c');
-  await page.waitForURL(/\/agents\/new/);
-});
+    await page.keyboard.press('k');
+    await page.waitForURL(`${plane.url}/tasks`);
+    for (const [letter, to] of Object.entries({
+      i: '/approvals',
+      a: '/agents',
+      t: '/teams',
+      r: '/runs',
+      k: '/tasks',
+      n: '/nodes',
+    })) {
+      await page.keyboard.press('g');
+      await page.keyboard.press(letter);
+      await page.waitForURL(`${plane.url}${to}`);
+    }
+    await page.keyboard.press('?');
+    const sheet = page.getByRole('dialog', { name: 'Keyboard shortcuts' });
+    await sheet.getByText('New agent').waitFor();
+    // While the sheet is open, the page below it ignores keys.
+    await page.keyboard.press('c');
+    await page.keyboard.press('Escape');
+    await sheet.waitFor({ state: 'detached' });
+    expect(path()).toBe('/nodes');
+    await page.keyboard.press('c');
+    await page.waitForURL(/\/agents\/new/);
+  },
+);
 
-browserTest('a key in a text field is a letter and nothing else', async () => {
+browserTest('keys in a text field only enter text', async () => {
   await go('/docs', /^API/);
   const filter = page.getByRole('searchbox', { name: 'Find an operation' });
   await filter.waitFor();
@@ -126,19 +129,19 @@ browserTest('a key in a text field is a letter and nothing else', async () => {
   expect([path(), await page.getByRole('dialog').count()]).toEqual(['/docs', 0]);
 });
 
-browserTest('with a modifier a key is not ours', async () => {
+browserTest('single-key shortcuts ignore keys with a modifier', async () => {
   await go('/users', 'Users');
   const visited: string[] = [];
   page.on('framenavigated', () => visited.push(path()));
   for (const key of ['Control+c', 'Alt+c', 'Meta+c']) await page.keyboard.press(key);
-  // What comes after these shows that they were heard before.
+  // These keys come last, so their effect shows that the others were processed.
   await page.keyboard.press('g');
   await page.keyboard.press('t');
   await page.waitForURL(`${plane.url}/teams`);
   expect(visited).toEqual(['/teams']);
 });
 
-browserTest('j and k move through a list, Enter opens, Esc leaves', async () => {
+browserTest('j and k move through a list, Enter opens an item, and Esc leaves the list', async () => {
   await go('/docs?q=token', /^API/);
   await page.getByRole('link', { name: /Create a named API token/ }).waitFor();
   await page.keyboard.press('j');
@@ -156,7 +159,7 @@ browserTest('j and k move through a list, Enter opens, Esc leaves', async () => 
 });
 
 browserTest(
-  'turned off, single keys do nothing; the palette stays, and they can be turned on again',
+  'single-key shortcuts can be turned off and on again, and the palette works in both cases',
   async () => {
     await go('/settings/shortcuts', 'Settings');
     const single = page.getByRole('checkbox', { name: /single-key shortcuts/ });

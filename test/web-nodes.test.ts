@@ -1,6 +1,6 @@
 /**
- * Nodes in the web UI, with a real one: it joins by the token that the page shows, is registered by the form, tested step by
- * step, and stays for as long as agents are bound to it.
+ * Nodes in the web UI, with a real node: it joins with the token from the page, is registered with the form, is tested step
+ * by step, and cannot be deleted while it has agents.
  */
 import type { Page } from 'playwright-core';
 import { parse } from 'smol-toml';
@@ -32,7 +32,7 @@ async function open(path: string, token = plane.token): Promise<Watched> {
 }
 
 const row = (page: Page, id: string) => page.getByRole('row').filter({ hasText: id });
-/** Each step of the connection test, as it is read out. */
+/** Each step of the connection test with its result, as a screen reader reads it. */
 const steps = async (page: Page) => {
   const test = page.getByRole('region', { name: 'Test connection' });
   await test.getByRole('button', { name: 'Test again' }).waitFor();
@@ -49,7 +49,7 @@ browserTest('only root sees nodes', async () => {
   await page.context().close();
 });
 
-browserTest('a token is hidden until asked for, and ends when it is rotated', async () => {
+browserTest('the token is hidden until it is revealed, and is replaced when it is rotated', async () => {
   const { page, complaints } = await open('/nodes');
   await page.getByText('No other nodes.').waitFor();
   await row(page, 'main').getByText('connected').waitFor();
@@ -75,7 +75,7 @@ browserTest('a token is hidden until asked for, and ends when it is rotated', as
 });
 
 browserTest(
-  'a node joins with the token of the page, is registered, tested, and not deleted under agents',
+  'a node joins with the token from the page, is registered and tested, and cannot be deleted while it has agents',
   async () => {
     const { page } = await open('/nodes');
     await page.getByRole('button', { name: 'Join node with token' }).click();
@@ -83,7 +83,7 @@ browserTest(
     const token = await page.getByLabel('Token', { exact: true }).inputValue();
     await page.keyboard.press('Escape');
 
-    // What is refused says so at its field, and what was typed outlives a reload.
+    // Errors appear at their fields, and the input survives a reload.
     await page.getByRole('button', { name: 'Register node', exact: true }).click();
     const dialog = page.getByRole('dialog');
     const submit = dialog.getByRole('button', { name: 'Register node', exact: true });
@@ -102,7 +102,7 @@ browserTest(
     await dialog.getByLabel('Worktree root').fill('/nowhere/at/all');
     await submit.click();
 
-    // Nothing runs there yet: the test says which step fails, and what to look at.
+    // Nothing runs there yet, so the test reports which step fails and what to check.
     await page.getByRole('heading', { name: 'Test connection' }).waitFor();
     await dialog.getByText('failed to connect to remote node').waitFor();
     await dialog.getByText('nothing answers there: is svc running on the node').waitFor();
@@ -113,7 +113,7 @@ browserTest(
     await node.start({ SVC_INTERNAL_GRPC_BOOTSTRAP_TOKEN: token });
     await node.linked();
     await dialog.getByRole('button', { name: 'Test again' }).click();
-    // One press mends what the test found.
+    // One click fixes what the test found.
     await dialog.getByRole('button', { name: 'Use the root configured on the node' }).click();
     const all = ['DNS fine', 'TCP fine', 'TLS fine', 'Auth fine', 'Version fine'];
     await expect.poll(() => steps(page), { timeout: 20_000 }).toEqual(all);
@@ -140,7 +140,7 @@ browserTest(
 );
 
 browserTest(
-  'what an agent is asked while its node is away can be withdrawn, and both can be forgotten',
+  'a stop for an agent on an unreachable node can be withdrawn, and agent and node can be forgotten',
   async () => {
     await node.register();
     await node.until('connected');

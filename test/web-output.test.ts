@@ -1,6 +1,6 @@
 /**
- * What an agent printed, in a real browser: a hundred thousand lines of which few exist, a find that sees all of them, an
- * address for every line, copies that are exact, and nothing that a program prints does more than stand there.
+ * The output of an agent in a real browser: a hundred thousand lines of which few are rendered, a search in all of them, a
+ * URL for every line, exact copies, and hostile output that stays text.
  */
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -43,7 +43,7 @@ const scroller = (page: Page) => page.getByRole('region', { name: 'Output' });
 const line = (page: Page, n: number) => page.locator(`[data-line="${n}"]`);
 const nodes = (page: Page) => page.evaluate('document.querySelectorAll("*").length');
 
-browserTest('all of a hundred thousand lines are found, and few of them exist', async () => {
+browserTest('a search covers all of a hundred thousand lines, of which few are rendered', async () => {
   const { page, complaints } = await opened(`/agents/${long}/output`);
   await page.getByText('100,000 lines').waitFor(patience);
   await line(page, 100_000).waitFor();
@@ -71,7 +71,7 @@ browserTest('all of a hundred thousand lines are found, and few of them exist', 
   await page.context().close();
 });
 
-browserTest('a range of lines has an address, which a fresh tab opens, and its copy is exact', async () => {
+browserTest('a range of lines has a URL that opens in a new tab, and is copied exactly', async () => {
   const { page } = await opened(`/agents/${long}/output#L200-L240`);
   await page.context().grantPermissions(['clipboard-read', 'clipboard-write'], { origin: plane.url });
   await line(page, 200).waitFor(patience);
@@ -92,7 +92,7 @@ browserTest('a range of lines has an address, which a fresh tab opens, and its c
   await page.context().close();
 });
 
-browserTest('what a program prints does nothing but stand there', async () => {
+browserTest('hostile output stays text', async () => {
   const hostile = [
     '<img src=http://198.51.100.1/x onerror=document.title="owned">',
     '\x1b]0;owned\x07\x1b]52;c;b3duZWQ=\x07\x1b[2J\x1b[Hafter escapes',
@@ -117,7 +117,7 @@ browserTest('what a program prints does nothing but stand there', async () => {
   await page.context().close();
 });
 
-browserTest('nobody who reads is moved by new lines, and End goes back to them', async () => {
+browserTest('new lines do not move a reader who scrolled up, and End jumps to them', async () => {
   const { id } = await plane.agent('cat', { stdin: true });
   const print = (from: number, to: number) =>
     plane.client.call('sendInput', {
@@ -142,7 +142,7 @@ browserTest('nobody who reads is moved by new lines, and End goes back to them',
   await page.getByLabel('Standard input').fill('a line of mine');
   await page.getByRole('button', { name: 'Send' }).click();
   await line(page, 801).getByText('a line of mine').waitFor(patience);
-  // What was written may be seen before it is known that it arrived.
+  // The line may appear before the response to its request.
   await expect.poll(() => page.getByLabel('Standard input').inputValue()).toBe('');
   await page.getByRole('button', { name: 'Close input' }).click();
   await page.getByText('exit 0').waitFor(patience);
@@ -150,7 +150,7 @@ browserTest('nobody who reads is moved by new lines, and End goes back to them',
   await page.context().close();
 });
 
-browserTest('an event has an address, also where a search found it', async () => {
+browserTest('an event has a URL, which search results and the timeline link to', async () => {
   const { page, complaints } = await opened(`/agents/${long}/events#e5`);
   const marked = page.locator('[data-marked]');
   await marked.waitFor(patience);

@@ -1,6 +1,6 @@
 /**
- * The web UI as the real program serves it to a real browser: it runs within the policy, asks nobody else, and every
- * address of it can be opened directly and loaded again.
+ * The web UI as the real program serves it to a real browser: it complies with its Content-Security-Policy, sends requests
+ * only to the service, and every URL can be opened directly and reloaded.
  */
 import { afterAll, beforeAll, expect, test } from 'vitest';
 import { browserTest, openBrowser, screens, signIn, type TestBrowser } from '../src/testing/browser.ts';
@@ -16,7 +16,7 @@ afterAll(async () => {
   await plane.close();
 });
 
-test('everything that the page names is served, compressed and for ever', async () => {
+test('every asset of the page is served compressed and cached permanently', async () => {
   const page = await (await fetch(plane.url)).text();
   const names = [...page.matchAll(/(?:src|href)="(\/assets\/[^"]+)"/g)].map(([, name]) => name!);
   expect(names.length).toBeGreaterThan(1);
@@ -29,14 +29,14 @@ test('everything that the page names is served, compressed and for ever', async 
   }
 });
 
-test('what the build leaves beside the UI for itself is not served', async () => {
+test('internal files of the build are not served', async () => {
   for (const path of ['/.stamp', '/.vite/manifest.json', '/manifest.json', '/index.html']) {
     expect((await fetch(plane.url + path)).status, path).toBe(404);
   }
 });
 
 browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
-  'who is not signed in is asked to, on the screen of a %s',
+  'a user who is not signed in is asked to sign in, on the screen of a %s',
   async (screen) => {
     browser ??= await openBrowser();
     const { page, complaints, elsewhere } = await browser.open(plane, { screen });
@@ -48,7 +48,7 @@ browserTest.for(Object.keys(screens) as (keyof typeof screens)[])(
   },
 );
 
-browserTest('who has signed in before opens any address, and loads it again', async () => {
+browserTest('a signed-in user can open any URL and reload it', async () => {
   browser ??= await openBrowser();
   const { page, complaints, elsewhere } = await browser.open(plane);
   await signIn(page, plane);
@@ -62,7 +62,7 @@ browserTest('who has signed in before opens any address, and loads it again', as
   await page.context().close();
 });
 
-browserTest('each place names all scripts that it loads, so that none is learned of late', async () => {
+browserTest('the HTML of each place names all scripts that it loads', async () => {
   browser ??= await openBrowser();
   const { page } = await browser.open(plane);
   const late = async (path: string, heading: string) => {
@@ -71,7 +71,7 @@ browserTest('each place names all scripts that it loads, so that none is learned
     const loaded = (await page.evaluate(
       "performance.getEntriesByType('resource').map(({ name }) => new URL(name).pathname)",
     )) as string[];
-    // The palette is fetched ahead, once the page has nothing else to do.
+    // The palette is prefetched once the page is idle.
     const scripts = loaded.filter((name) => /^\/assets\/(?!worker-|palette-dialog-).*\.js$/.test(name));
     expect(scripts.length).toBeGreaterThan(1);
     return scripts.filter((name) => !html.includes(`"${name}"`));
@@ -96,7 +96,7 @@ browserTest('each place names all scripts that it loads, so that none is learned
 });
 
 browserTest(
-  'an installed page never shows an old shell: without the service it says so, and then goes on',
+  'an installed page shows no stale content while the service is down, and works again afterwards',
   async () => {
     browser ??= await openBrowser();
     const { page } = await browser.open(plane, { service_worker: true });

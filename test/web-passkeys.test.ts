@@ -1,6 +1,6 @@
 /**
- * Passkeys in a real browser with an authenticator of its own: from the offer after the first password to a sign-in with
- * one click or none, renamed and removed; and where there can be none, the page says where to go.
+ * Passkeys in a real browser with a virtual authenticator: the offer after joining, signing in with one click or none,
+ * renaming and removing; and a link to where passkeys work.
  */
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
@@ -29,7 +29,7 @@ afterAll(async () => {
 
 const joinFile = () => join(plane.data_dir, 'join.json');
 
-/** Of root, who joins where nobody has yet. */
+/** A token of root, who joins first if necessary. */
 async function passwordToken(): Promise<string> {
   if (existsSync(joinFile())) await plane.join();
   return (await new Client({ url: plane.url }).call('login', { body: ROOT })).token;
@@ -41,14 +41,14 @@ async function open(): Promise<Watched> {
   return watched;
 }
 
-/** The same service by the name that passkeys can have. */
+/** The same service under a host name for which passkeys work. */
 const named = () => plane.url.replace('127.0.0.1', 'localhost');
 
 interface Key {
   credentials(): Promise<unknown[]>;
 }
 
-/** Plugs in an authenticator whose owner is there, is verified and says yes. */
+/** Adds an authenticator whose user is present and verified, and consents. */
 async function plugIn(page: Page): Promise<Key> {
   const cdp = await page.context().newCDPSession(page);
   await cdp.send('WebAuthn.enable');
@@ -66,7 +66,7 @@ async function plugIn(page: Page): Promise<Key> {
   };
 }
 
-const NOTHING_IN_THE_FORM = `PublicKeyCredential.isConditionalMediationAvailable = async () => false`;
+const WITHOUT_AUTOFILL = `PublicKeyCredential.isConditionalMediationAvailable = async () => false`;
 
 async function signOut(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Sign out' }).first().click();
@@ -75,11 +75,11 @@ async function signOut(page: Page): Promise<void> {
 }
 
 browserTest(
-  'a passkey is offered after joining, signs in with one click, is renamed and removed',
+  'a passkey is offered after joining, signs in with one click, and can be renamed and removed',
   async () => {
     const { url, pin } = JSON.parse(await readFile(joinFile(), 'utf8'));
     const { page, complaints } = await open();
-    await page.addInitScript(NOTHING_IN_THE_FORM);
+    await page.addInitScript(WITHOUT_AUTOFILL);
     const key = await plugIn(page);
     await page.goto(url.replace('127.0.0.1', 'localhost'));
     await page.getByLabel('PIN from the terminal').fill(pin);
@@ -96,7 +96,7 @@ browserTest(
     await page.getByText('never used').waitFor();
     await signOut(page);
     await page.getByRole('button', { name: 'Use a passkey' }).click();
-    // Where the person was before.
+    // The page from before the sign-out.
     await page.waitForURL(`${named()}/settings/passkeys`);
     await page.getByText(/· used /).waitFor();
 
@@ -106,7 +106,7 @@ browserTest(
     await dialog.getByRole('button', { name: 'Rename' }).click();
     await dialog.waitFor({ state: 'detached' });
     await page.getByRole('button', { name: 'Remove Laptop' }).click();
-    // This sign-in has never shown the password.
+    // This sign-in did not use the password.
     await dialog.getByRole('button', { name: 'Remove passkey' }).click();
     await dialog.getByLabel('Current password').fill('not it, sorry');
     await dialog.getByRole('button', { name: 'Remove passkey' }).click();
@@ -115,7 +115,7 @@ browserTest(
     await dialog.getByRole('button', { name: 'Remove passkey' }).click();
     await page.getByText('No passkeys yet.').waitFor();
 
-    // The device still has it; the service knows it no more.
+    // The device still has the passkey, but the service does not know it anymore.
     await signOut(page);
     await page.getByRole('button', { name: 'Use a passkey' }).click();
     await page.getByText('passkey was not accepted', { exact: true }).waitFor();
@@ -123,7 +123,7 @@ browserTest(
   },
 );
 
-browserTest('a passkey that was added in the settings signs in from the form, without a click', async () => {
+browserTest('a passkey that was added in the settings signs in from the form without a click', async () => {
   const token = await passwordToken();
   const { page } = await open();
   await plugIn(page);
@@ -134,7 +134,7 @@ browserTest('a passkey that was added in the settings signs in from the form, wi
   await dialog.getByLabel('Name').fill('Security key');
   await dialog.getByRole('button', { name: 'Add passkey' }).click();
   await page.getByText('Security key', { exact: true }).waitFor();
-  // The same device makes no second one.
+  // The same device does not create a second passkey.
   await page.getByRole('button', { name: 'Add a passkey' }).click();
   await dialog.getByRole('button', { name: 'Add passkey' }).click();
   await dialog.getByText('This device already has a passkey for your account.').waitFor();
@@ -146,7 +146,7 @@ browserTest('a passkey that was added in the settings signs in from the form, wi
 });
 
 browserTest(
-  'where there can be no passkeys the page says where they work, and the password signs in',
+  'where passkeys cannot work, the page links to where they do, and the password signs in',
   async () => {
     await passwordToken();
     const { page } = await open();

@@ -1,7 +1,7 @@
 /**
- * Notifications in a real browser, from the first click to the last: turned on in the settings, an agent's question as a
- * push service gets it and the service worker shows it, a tap on it, and the answer. Browsers of tests reach no push
- * service, so theirs is the tests' own: `subscribe` answers a device of it, and what it gets is handed to the worker.
+ * Notifications in a real browser, from start to finish: turning them on in the settings, a review as the push service
+ * receives it and the service worker shows it, a tap on it, and the answer. Browsers in tests cannot reach a push service,
+ * so the tests have their own: `subscribe` returns one of its devices, and its messages are handed to the service worker.
  */
 import { join } from 'node:path';
 import type { CDPSession, Page, Worker } from 'playwright-core';
@@ -32,7 +32,7 @@ afterAll(async () => {
   await service.close();
 });
 
-/** Each subscribing takes the next of these devices, for the key that the page gave. */
+/** Each call of `subscribe` uses the next of these devices, with the key from the page. */
 const SUBSCRIBES = `
   const all = DEVICES;
   const bytes = (text) => Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (c) => c.charCodeAt(0)).buffer;
@@ -57,7 +57,7 @@ interface Phone {
   devices: TestDevice[];
 }
 
-/** Somebody's phone, signed in, at the settings of its notifications. */
+/** A signed-in phone at the notification settings. */
 async function phone(token = plane.token): Promise<Phone> {
   const devices = [service.device(), service.device()];
   const { page } = await browser.open(plane, { service_worker: true });
@@ -78,7 +78,7 @@ async function turnOn({ page, devices }: Phone): Promise<TestDevice> {
   return devices[0]!;
 }
 
-/** Hands what its push service got to the page's service worker. */
+/** Hands a message of the push service to the page's service worker. */
 async function deliver(cdp: CDPSession, message: PushMessage): Promise<void> {
   const found = new Promise<string>((resolve) => {
     cdp.on('ServiceWorker.workerRegistrationUpdated', ({ registrations }) => {
@@ -95,14 +95,14 @@ async function deliver(cdp: CDPSession, message: PushMessage): Promise<void> {
   await cdp.send('ServiceWorker.disable');
 }
 
-/** What is on the screen, as the worker knows it. */
+/** The notifications on the screen, as the service worker knows them. */
 const shown = (worker: Worker) =>
   worker.evaluate(`registration.getNotifications().then((all) =>
     all.map(({ title, body, tag, silent, data }) => ({ title, body, tag, silent, path: data.path })))`) as Promise<
     { title: string; body: string; tag: string; path: string; silent: boolean }[]
   >;
 
-/** A person's tap. Events of scripts keep no worker alive, so what it waits for is waited for here. */
+/** Taps a notification. Events from scripts do not keep a worker alive, so this waits for what the handler waits for. */
 const tap = (worker: Worker, tag: string) =>
   worker.evaluate(`registration.getNotifications({ tag: '${tag}' }).then(async ([notification]) => {
     const event = new NotificationEvent('notificationclick', { notification });
@@ -122,7 +122,7 @@ function asks(): Promise<Conversation> {
   return Conversation.start(plane, argv, { prompt: 'Write a note' });
 }
 
-browserTest('a question goes from the agent to the phone, and a tap on it leads to its answer', async () => {
+browserTest('a review of an agent appears on the phone, and a tap opens it', async () => {
   const mine = await phone();
   const { page } = mine;
   const device = await turnOn(mine);
@@ -154,7 +154,7 @@ browserTest('a question goes from the agent to the phone, and a tap on it leads 
   await talk.close();
 });
 
-browserTest('an answer elsewhere takes the place of the question on the screen, in silence', async () => {
+browserTest('an answer from elsewhere replaces the notification silently', async () => {
   const mine = await phone();
   const { page } = mine;
   const device = await turnOn(mine);
@@ -162,7 +162,7 @@ browserTest('an answer elsewhere takes the place of the question on the screen, 
   const cdp = await page.context().newCDPSession(page);
   const talk = await asks();
   const message = await device.gets(1);
-  // Nobody looks at a page of the service.
+  // No page of the service is open.
   await page.goto('about:blank');
   await deliver(cdp, message);
   await expect.poll(() => shown(worker), SOON).toMatchObject([{ body: message.body }]);
@@ -174,39 +174,36 @@ browserTest('an answer elsewhere takes the place of the question on the screen, 
   await talk.close();
 });
 
-browserTest(
-  'what a device is told is chosen there, and after new keys it subscribes again by itself',
-  async () => {
-    const mine = await phone();
-    const { page, devices } = mine;
-    const first = await turnOn(mine);
-    const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
-    const here = async () =>
-      (await list()).find((one) =>
-        devices.some((each) => each.fingerprint === (one as TestDevice).fingerprint),
-      );
-    await page.getByLabel('An agent failed').uncheck();
-    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
-    await page.getByLabel('Include what the agent wants to do').check();
-    await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
+browserTest('a device chooses its notifications, and subscribes again after a key rotation', async () => {
+  const mine = await phone();
+  const { page, devices } = mine;
+  const first = await turnOn(mine);
+  const list = () => plane.client.call('listPushSubscriptions') as Promise<object[]>;
+  const here = async () =>
+    (await list()).find((one) =>
+      devices.some((each) => each.fingerprint === (one as TestDevice).fingerprint),
+    );
+  await page.getByLabel('An agent failed').uncheck();
+  await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: false });
+  await page.getByLabel('Include what the agent wants to do').check();
+  await expect.poll(here, SOON).toMatchObject({ kinds: ['review', 'run_ended'], with_commands: true });
 
-    await page.getByRole('button', { name: 'Rotate keys…' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click();
-    await page.getByText('Keys rotated.').waitFor();
-    expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
-    await page.goto(`${plane.url}/agents`);
-    await expect.poll(here, SOON).toMatchObject({
-      ...{ fingerprint: devices[1]!.fingerprint, status: 'active' },
-      ...{ kinds: ['review', 'run_ended'], with_commands: true },
-    });
-    devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
-    await plane.client.call('testPush', { body: {} });
-    await devices[1]!.gets(1);
-    expect(first.messages).toEqual([]);
-  },
-);
+  await page.getByRole('button', { name: 'Rotate keys…' }).click();
+  await page.getByRole('dialog').getByRole('button', { name: 'Rotate keys' }).click();
+  await page.getByText('Keys rotated.').waitFor();
+  expect(await here()).toMatchObject({ fingerprint: first.fingerprint, status: 'expired' });
+  await page.goto(`${plane.url}/agents`);
+  await expect.poll(here, SOON).toMatchObject({
+    ...{ fingerprint: devices[1]!.fingerprint, status: 'active' },
+    ...{ kinds: ['review', 'run_ended'], with_commands: true },
+  });
+  devices[1]!.public_key = (await plane.client.call('getPushKey')).public_key;
+  await plane.client.call('testPush', { body: {} });
+  await devices[1]!.gets(1);
+  expect(first.messages).toEqual([]);
+});
 
-browserTest('signing out takes the device along, here and at the service', async () => {
+browserTest('signing out removes the subscription from the browser and from the service', async () => {
   const { token } = await plane.client.call('login', { body: ROOT });
   const mine = await phone(token);
   const { page } = mine;
@@ -223,7 +220,7 @@ browserTest('signing out takes the device along, here and at the service', async
   await expect.poll(known).toBe(false);
 });
 
-browserTest('a device that cannot be told anything says why, and what to do', async () => {
+browserTest('a device that cannot get notifications shows the reason and what to do', async () => {
   const cases: [script: string, said: string][] = [
     [
       "Object.defineProperty(window, 'isSecureContext', { value: false })",

@@ -1,6 +1,6 @@
 /**
- * Tasks in the web UI: cards that move by keys and menu, with conflicts told; conversations that begin at their end, follow
- * what is said and never move what somebody reads; and words that are neither lost nor said twice.
+ * Tasks in the web UI: moving cards with keys and the menu, conflicts, task threads that open at their end and do not move a
+ * reader, and messages that are neither lost nor sent twice.
  */
 import type { Page } from 'playwright-core';
 import { afterAll, beforeAll, expect } from 'vitest';
@@ -45,12 +45,12 @@ async function open(path: string, screen: 'desk' | 'phone' = 'desk'): Promise<Wa
   return watched;
 }
 const column = (page: Page, label: string) => page.getByRole('region', { name: new RegExp(`^${label}, `) });
-/** Two slow cores take their time. */
+/** Polls with a timeout for slow machines. */
 const soon = <T>(read: () => Promise<T>) => expect.poll(read, { timeout: 20_000 });
 const log = (page: Page) => page.getByRole('log', { name: 'Task thread' });
 const texts = (page: Page) => log(page).locator('li p.text-prose').allTextContents();
 
-browserTest('a card moves by keys and by its menu, and keeps the focus', async () => {
+browserTest('a card can be moved with keys and with its menu, and keeps the focus', async () => {
   const id = await create('Moved by hand');
   const { page, complaints } = await open(`/tasks?team=${team_id}`);
   const card = page.getByRole('link', { name: 'Moved by hand' });
@@ -76,11 +76,11 @@ browserTest('a card moves by keys and by its menu, and keeps the focus', async (
 });
 
 browserTest(
-  'who moves a card that somebody else has just moved is told, and may move it anyway',
+  'moving a card that somebody else has just moved shows a conflict, and can be forced',
   async () => {
     const id = await create('Wanted by two');
     const { page } = await open(`/tasks?team=${team_id}`);
-    // Somebody else is quicker, by less than this page can know.
+    // Somebody else moves the card first, too late for this page to notice.
     await page.route(
       `**/tasks/${id}`,
       async (route) => {
@@ -101,37 +101,34 @@ browserTest(
   },
 );
 
-browserTest(
-  'a card that is being moved stays where it was put, whatever is told of it meanwhile',
-  async () => {
-    const id = await create('On its way');
-    const { page } = await open(`/tasks?team=${team_id}`);
-    const answered = Promise.withResolvers<void>();
-    await page.route(
-      `**/tasks/${id}`,
-      async (route) => {
-        await answered.promise;
-        await route.continue();
-      },
-      { times: 1 },
-    );
-    await page.getByRole('link', { name: 'On its way' }).focus();
-    await page.keyboard.press('Shift+ArrowRight');
-    await column(page, 'Doing').getByRole('link', { name: 'On its way' }).waitFor();
-    const { version } = await get(id);
-    await plane.client.call('updateTask', {
-      params: { team_id, task_id: id },
-      body: { version, title: 'On its long way' },
-    });
-    await column(page, 'Doing').getByRole('link', { name: 'On its long way' }).waitFor();
-    answered.resolve();
-    const card = column(page, 'To do').locator('li', { hasText: 'On its long way' });
-    await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
-    await page.context().close();
-  },
-);
+browserTest('a card that is being moved stays in its new column while other changes arrive', async () => {
+  const id = await create('On its way');
+  const { page } = await open(`/tasks?team=${team_id}`);
+  const answered = Promise.withResolvers<void>();
+  await page.route(
+    `**/tasks/${id}`,
+    async (route) => {
+      await answered.promise;
+      await route.continue();
+    },
+    { times: 1 },
+  );
+  await page.getByRole('link', { name: 'On its way' }).focus();
+  await page.keyboard.press('Shift+ArrowRight');
+  await column(page, 'Doing').getByRole('link', { name: 'On its way' }).waitFor();
+  const { version } = await get(id);
+  await plane.client.call('updateTask', {
+    params: { team_id, task_id: id },
+    body: { version, title: 'On its long way' },
+  });
+  await column(page, 'Doing').getByRole('link', { name: 'On its long way' }).waitFor();
+  answered.resolve();
+  const card = column(page, 'To do').locator('li', { hasText: 'On its long way' });
+  await card.getByRole('alert').getByText('task changed concurrently; reload and retry').waitFor();
+  await page.context().close();
+});
 
-browserTest('what somebody else does to tasks shows without a reload', async () => {
+browserTest('changes to tasks by somebody else appear without a reload', async () => {
   const { page } = await open(`/tasks?team=${team_id}`);
   await page.getByRole('heading', { level: 1, name: 'Tasks' }).waitFor();
   await column(page, 'To do').waitFor();
@@ -143,7 +140,7 @@ browserTest('what somebody else does to tasks shows without a reload', async () 
 });
 
 browserTest(
-  'a new task is refused beside its field, outlives a reload, and opens as a conversation',
+  'the form for a new task shows errors at its fields, survives a reload, and opens the task thread',
   async () => {
     const { page } = await open(`/tasks?team=${team_id}`);
     await page.getByRole('button', { name: 'New task' }).click();
@@ -162,14 +159,14 @@ browserTest(
     expect(await get(task_id)).toMatchObject({ description: 'With gift wrap', assignee_member_id: 'dev' });
     await page.getByText('No messages yet.').waitFor();
 
-    // Once it is made, nothing of it is left in the form.
+    // The form is empty after the task was created.
     await page.getByRole('button', { name: 'New task' }).click();
     expect(await page.getByLabel('Title').inputValue()).toBe('');
     await page.context().close();
   },
 );
 
-browserTest('an edit that somebody else was quicker with shows both, and loses neither', async () => {
+browserTest('a conflicting edit shows both versions and loses neither', async () => {
   const id = await create('Paint it red');
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
   await page.getByRole('button', { name: 'Edit task' }).click();
@@ -189,35 +186,32 @@ browserTest('an edit that somebody else was quicker with shows both, and loses n
   await page.context().close();
 });
 
-browserTest(
-  "a message goes where it is routed; the server's words stand beside what they are about",
-  async () => {
-    const body = { name: 'flat', spec: { members: [{ member_id: 'one' }, { member_id: 'two' }] } };
-    const { id: flat } = await plane.client.call('createTeam', { body });
-    const task_id = await create('Without a leader', flat);
-    const { page } = await open(`/tasks?team=${flat}&task=${task_id}`);
-    const message = page.getByRole('textbox', { name: 'Message' });
-    await page.getByText('Leader', { exact: true }).click();
-    await message.fill('Who leads?');
-    await page.keyboard.press('Control+Enter');
-    await page.getByText('route=to_leader requires a leader member in spec.members').waitFor();
-    await page.getByText('Member', { exact: true }).click();
-    await page.keyboard.press('Tab');
-    await message.press('Control+Enter');
-    await page.getByText('to_actor_id is required when route=to_member').waitFor();
-    await page.getByLabel('Member', { exact: true }).last().selectOption('two');
-    await message.press('Control+Enter');
-    await log(page).getByText('Who leads?').waitFor();
-    await soon(() => message.inputValue()).toBe('');
-    const [sent] = (await plane.client.call('listMessages', {
-      params: { team_id: flat, task_id },
-    })) as unknown[];
-    expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
-    await page.context().close();
-  },
-);
+browserTest('a message follows its route, and errors of the service appear at their fields', async () => {
+  const body = { name: 'flat', spec: { members: [{ member_id: 'one' }, { member_id: 'two' }] } };
+  const { id: flat } = await plane.client.call('createTeam', { body });
+  const task_id = await create('Without a leader', flat);
+  const { page } = await open(`/tasks?team=${flat}&task=${task_id}`);
+  const message = page.getByRole('textbox', { name: 'Message' });
+  await page.getByText('Leader', { exact: true }).click();
+  await message.fill('Who leads?');
+  await page.keyboard.press('Control+Enter');
+  await page.getByText('route=to_leader requires a leader member in spec.members').waitFor();
+  await page.getByText('Member', { exact: true }).click();
+  await page.keyboard.press('Tab');
+  await message.press('Control+Enter');
+  await page.getByText('to_actor_id is required when route=to_member').waitFor();
+  await page.getByLabel('Member', { exact: true }).last().selectOption('two');
+  await message.press('Control+Enter');
+  await log(page).getByText('Who leads?').waitFor();
+  await soon(() => message.inputValue()).toBe('');
+  const [sent] = (await plane.client.call('listMessages', {
+    params: { team_id: flat, task_id },
+  })) as unknown[];
+  expect(sent).toMatchObject({ route: 'to_member', to_actor_id: `two@${flat}`, text: 'Who leads?' });
+  await page.context().close();
+});
 
-browserTest('a draft outlives a reload; an answer that got lost does not say it twice', async () => {
+browserTest('a draft survives a reload, and a lost response does not send the message twice', async () => {
   const id = await create('Say it once');
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`);
   const message = page.getByRole('textbox', { name: 'Message' });
@@ -239,7 +233,7 @@ browserTest('a draft outlives a reload; an answer that got lost does not say it 
   await soon(() => message.inputValue()).toBe('');
   expect(await said(id)).toEqual(['only once']);
   expect(await texts(page)).toEqual(['only once']);
-  // The same words again are another message.
+  // Sending the same text again creates another message.
   await message.fill('only once');
   await message.press('Control+Enter');
   await soon(() => texts(page)).toEqual(['only once', 'only once']);
@@ -248,7 +242,7 @@ browserTest('a draft outlives a reload; an answer that got lost does not say it 
 });
 
 browserTest(
-  'a long conversation begins at its end, goes back to its beginning, and reading is never moved',
+  'a long task thread opens at its end, loads back to its beginning, and does not move a reader',
   async () => {
     const id = await create('Long talk');
     const all: string[] = [];
@@ -267,7 +261,7 @@ browserTest(
     await log(page).getByText('and one more').waitFor();
     await soon(isAtEnd).toBe(true);
 
-    // A message stays under the eye of whoever scrolled up to it, whatever comes above or below.
+    // A message that somebody scrolled up to keeps its position, whatever is added above or below.
     const eye = log(page).getByText('message 84', { exact: true });
     await eye.scrollIntoViewIfNeeded();
     await log(page).getByText('message 31', { exact: true }).waitFor({ state: 'attached' });
@@ -290,7 +284,7 @@ browserTest(
   },
 );
 
-browserTest('a search finds words of a conversation, a thread shows what belongs together', async () => {
+browserTest('a search finds messages, and a thread shows a message with its replies', async () => {
   const id = await create('Found again');
   const first = await say(id, 'the chimney smokes');
   await say(id, 'the door creaks');
@@ -311,7 +305,7 @@ browserTest('a search finds words of a conversation, a thread shows what belongs
   await page.context().close();
 });
 
-browserTest('a run begins from its task, and card and conversation say how it is', async () => {
+browserTest('a run can be started from its task, and its status is shown on the card', async () => {
   const id = await create('Run it');
   const { page } = await open(`/tasks?team=${team_id}&task=${id}`, 'phone');
   await page.getByRole('button', { name: 'Start run' }).click();
@@ -326,7 +320,7 @@ browserTest('a run begins from its task, and card and conversation say how it is
   await page.context().close();
 });
 
-browserTest('what members say is text, and only addresses of the web are links', async () => {
+browserTest('messages are shown as text, and only web URLs become links', async () => {
   const id = await create('Hostile words');
   await say(id, '<img src=x onerror="window.hit=1"> javascript:alert(1) https://example.org/pr?n=1');
   const { page, complaints, elsewhere } = await open(`/tasks?team=${team_id}&task=${id}`);

@@ -1,6 +1,6 @@
 /**
- * Teams and their runs in a browser: from a template to the result, everything that a run asks of a person, what two people
- * do to one definition, definitions that are no good, words that would like to be more than words, and large runs.
+ * Teams and their runs in a browser: from a template to the result, everything that a run needs from people, concurrent
+ * changes of a definition, invalid definitions, hostile text, and large runs.
  */
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -36,13 +36,13 @@ async function open(screen: 'desk' | 'phone' = 'desk'): Promise<Watched> {
 
 const team = (name: string, spec: object) =>
   plane.client.call('createTeam', { body: { name, spec } as never });
-/** Where the cursor is. */
+/** Waits until the field at a path of the definition has the focus. */
 const untilAt = (page: Page, path: string) =>
   page.waitForFunction(`document.activeElement?.dataset.path === '${path}'`);
-const inSteps = (page: Page, words: string) =>
-  page.getByRole('region', { name: 'Steps' }).getByRole('button', { name: words, exact: true });
+const inSteps = (page: Page, name: string) =>
+  page.getByRole('region', { name: 'Steps' }).getByRole('button', { name, exact: true });
 
-browserTest('who has no team makes one of a template, runs it and reads its result', async () => {
+browserTest('a user creates the first team from a template, runs it and sees its result', async () => {
   const { page, complaints, elsewhere } = await open('phone');
   await page.goto(`${plane.url}/teams`);
   await page.getByRole('button', { name: /^Pipeline/ }).click();
@@ -58,7 +58,7 @@ browserTest('who has no team makes one of a template, runs it and reads its resu
 });
 
 browserTest(
-  'everything that a run asks of people is given on its page, and its result stands there',
+  'everything that a run needs from people can be given on its page, which also shows the result',
   async () => {
     const { page, complaints, elsewhere } = await open();
     const text = await readFile(new URL('../examples/human.json', import.meta.url), 'utf8');
@@ -71,23 +71,23 @@ browserTest(
       .last()
       .click();
 
-    // Its question, where the run is.
+    // The permission review, on the page of the run.
     await inSteps(page, 'draft running writer').waitFor();
     const question = page.locator('[data-review]');
     await question.getByRole('button', { name: /Allow/ }).first().click();
     await question.waitFor({ state: 'detached' });
 
-    // What a step waits for: it was chosen for the person who chose none.
+    // The input that a step waits for. The page selects this step, because the user has selected none.
     await inSteps(page, 'title input required editor').waitFor();
     await page.getByText('Which title shall it have?').first().waitFor();
     await page.getByRole('textbox', { name: 'Answer' }).fill('Rain in the hills');
-    // What was written is there after a reload.
+    // The draft survives a reload.
     await page.reload();
     expect(await page.getByRole('textbox', { name: 'Answer' }).inputValue()).toBe('Rain in the hills');
     await page.getByRole('textbox', { name: 'Answer' }).press('Control+Enter');
     await inSteps(page, 'title completed editor').waitFor();
 
-    // A step that a person takes.
+    // A step that a person carries out.
     await inSteps(page, 'print ready press').click();
     await page.waitForURL(/step=print/);
     await page.getByRole('button', { name: 'Start step' }).click();
@@ -110,7 +110,7 @@ browserTest(
 );
 
 browserTest(
-  'a run without steps shows its members; who leads from outside says what came of it',
+  'a run without steps shows its members, and a person can fail, resume and cancel it',
   async () => {
     const { page } = await open();
     const { id: team_id } = await team('led', { leader_member_id: 'ann', members: [{ member_id: 'ann' }] });
@@ -132,7 +132,7 @@ browserTest(
   },
 );
 
-browserTest('a person adds a step to a run that goes on', async () => {
+browserTest('a person can add steps to a run in progress', async () => {
   const { page, elsewhere } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
   const { id: team_id } = await team('grows', { members });
@@ -157,7 +157,7 @@ browserTest('a person adds a step to a run that goes on', async () => {
   await dialog.getByLabel('Prompt').fill('Say what you saw');
   await add.click();
   await dialog.getByText('step already exists for run', { exact: true }).waitFor();
-  // What was written is there after a reload.
+  // The draft survives a reload.
   await page.reload();
   await adding.click();
   expect(await dialog.getByLabel('Prompt').inputValue()).toBe('Say what you saw');
@@ -181,7 +181,7 @@ browserTest('a person adds a step to a run that goes on', async () => {
   expect(elsewhere).toEqual([]);
 });
 
-browserTest("a person writes into a run's mail, answers what came, and acknowledges it", async () => {
+browserTest("a person can send, answer and acknowledge mail in a run's mailbox", async () => {
   const { page, complaints, elsewhere } = await open();
   const members = [{ member_id: 'ann' }, { member_id: 'bob' }];
   const { id: team_id } = await team('writes', { leader_member_id: 'ann', members });
@@ -219,7 +219,7 @@ browserTest("a person writes into a run's mail, answers what came, and acknowled
   await theirs.getByText('acknowledged').waitFor();
   expect(await inbox(me)).toEqual([]);
 
-  // A member without an agent is spoken for.
+  // A person can write on behalf of a member without an agent.
   await mailbox.getByLabel('From').selectOption('bob');
   await mailbox.getByLabel('To', { exact: true }).selectOption('ann');
   await message.fill('From me as well');
@@ -230,7 +230,7 @@ browserTest("a person writes into a run's mail, answers what came, and acknowled
   expect({ complaints, elsewhere }).toEqual({ complaints: [], elsewhere: [] });
 });
 
-browserTest('two people change one team: both versions are shown, and nothing typed is lost', async () => {
+browserTest('a conflicting change of a team shows both versions, and nothing typed is lost', async () => {
   const { page } = await open();
   const made = await team('shared', { members: [{ member_id: 'a' }], steps: [{ step_key: 'one' }] });
   const params = { team_id: made.id };
@@ -264,42 +264,45 @@ browserTest('two people change one team: both versions are shown, and nothing ty
   });
 });
 
-browserTest('the editor shows names of variables and no values, and saving keeps the values', async () => {
-  const { page } = await open();
-  const agent = { command: 'printenv KEY > kept', workdir: plane.work, env: { KEY: 'kept-out-of-sight' } };
-  const made = await team('with variables', {
-    members: [{ member_id: 'a', agent }],
-    steps: [{ step_key: 'one' }],
-  });
-  const params = { team_id: made.id };
-  await page.goto(`${plane.url}/teams/${made.id}/edit`);
-  const json = page.getByLabel('Definition (JSON)');
-  await page.getByText('Values of variables are not shown.').waitFor();
-  expect(JSON.parse(await json.inputValue()).spec.members[0].agent.env_keys).toEqual(['KEY']);
-  expect(await page.content()).not.toContain('kept-out-of-sight');
-  await page.getByLabel('Member', { exact: true }).first().fill('renamed');
-  await page.getByRole('button', { name: 'Save' }).click();
-  await page.waitForURL(`${plane.url}/teams/${made.id}`);
-  const { id: run_id } = await plane.client.call('createRun', { params, body: {} });
-  await expect
-    .poll(async () => (await plane.client.call('findRun', { params: { run_id } })).status)
-    .toBe('completed');
-  expect(await readFile(join(plane.work, 'kept'), 'utf8')).toBe('kept-out-of-sight\n');
-});
+browserTest(
+  'the editor shows the names of variables but no values, and saving keeps the values',
+  async () => {
+    const { page } = await open();
+    const agent = { command: 'printenv KEY > kept', workdir: plane.work, env: { KEY: 'kept-out-of-sight' } };
+    const made = await team('with variables', {
+      members: [{ member_id: 'a', agent }],
+      steps: [{ step_key: 'one' }],
+    });
+    const params = { team_id: made.id };
+    await page.goto(`${plane.url}/teams/${made.id}/edit`);
+    const json = page.getByLabel('Definition (JSON)');
+    await page.getByText('Values of variables are not shown.').waitFor();
+    expect(JSON.parse(await json.inputValue()).spec.members[0].agent.env_keys).toEqual(['KEY']);
+    expect(await page.content()).not.toContain('kept-out-of-sight');
+    await page.getByLabel('Member', { exact: true }).first().fill('renamed');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.waitForURL(`${plane.url}/teams/${made.id}`);
+    const { id: run_id } = await plane.client.call('createRun', { params, body: {} });
+    await expect
+      .poll(async () => (await plane.client.call('findRun', { params: { run_id } })).status)
+      .toBe('completed');
+    expect(await readFile(join(plane.work, 'kept'), 'utf8')).toBe('kept-out-of-sight\n');
+  },
+);
 
-browserTest('form and JSON are one text; the service points at the field that it refuses', async () => {
+browserTest('the form and the JSON edit one definition, and an error focuses its field', async () => {
   const { page } = await open();
   await page.goto(`${plane.url}/teams/new?template=writer-reviewer`);
   const json = page.getByLabel('Definition (JSON)');
   const name = page.getByLabel('Name', { exact: true });
   await name.fill('checked');
   expect(JSON.parse(await json.inputValue()).name).toBe('checked');
-  // Another name for a member reaches its steps, and the graph.
+  // Renaming a member updates its steps and the graph.
   await page.getByLabel('Member', { exact: true }).first().fill('author');
   expect(JSON.parse(await json.inputValue()).spec.steps[0].member_id).toBe('author');
   await page.getByRole('application', { name: 'Graph of the steps' }).getByText('author').waitFor();
 
-  // What is no JSON stays as it was typed, and the form waits.
+  // Invalid JSON stays as typed, and disables the form.
   const good = await json.inputValue();
   await json.fill(`${good.trimEnd()},`);
   await page.getByText('The JSON is invalid.').waitFor();
@@ -309,14 +312,14 @@ browserTest('form and JSON are one text; the service points at the field that it
   await json.fill(good);
   expect(await name.isEnabled()).toBe(true);
 
-  // While somebody types: the service's own words, before it is asked.
+  // While somebody types, the service's error appears before the definition is sent.
   const key = page.getByLabel('Step', { exact: true }).nth(1);
   await key.fill('write');
   await page.getByText('Not valid yet: spec.steps[].step_key must be unique').waitFor();
   await key.fill('review');
   const second = page.getByRole('group', { name: 'review', exact: true });
 
-  // Refused by the service: in its words, beside the field, and the cursor is there.
+  // An error of the service appears at its field, which gets the focus.
   const attempts = second.getByLabel('Attempts');
   await second.locator('summary').click();
   await attempts.fill('0');
@@ -329,7 +332,7 @@ browserTest('form and JSON are one text; the service points at the field that it
   await page.getByRole('button', { name: 'Create team' }).click();
   await page.getByRole('heading', { level: 1, name: 'checked' }).waitFor();
 
-  // A name that is taken.
+  // A name that is already taken.
   await page.goto(`${plane.url}/teams/new?template=pipeline`);
   await name.fill('checked');
   await page.getByRole('button', { name: 'Create team' }).click();
@@ -337,7 +340,7 @@ browserTest('form and JSON are one text; the service points at the field that it
   await untilAt(page, 'name');
 });
 
-browserTest('a team is deleted once nothing of it runs', async () => {
+browserTest('a team can be deleted once it has no active runs', async () => {
   const { page } = await open();
   const { id: team_id } = await team('doomed', {
     members: [{ member_id: 'a' }],
@@ -356,7 +359,7 @@ browserTest('a team is deleted once nothing of it runs', async () => {
   await page.getByRole('link', { name: 'doomed' }).waitFor({ state: 'detached' });
 });
 
-browserTest('words that would be more are words: names, inputs, mail and results do nothing', async () => {
+browserTest('hostile names, inputs, mail and results are shown as text', async () => {
   const evil = '<img src=http://elsewhere.example/x onerror="window.owned=1">';
   const turned = 'a\u202egnp.exe';
   const { page, complaints, elsewhere } = await open();
@@ -406,7 +409,7 @@ browserTest('words that would be more are words: names, inputs, mail and results
 });
 
 browserTest(
-  'a run of 2,048 steps is a table of the rows in sight, and any of them is one link away',
+  'a run of 2,048 steps is a table that renders only visible rows, and a link opens any step',
   async () => {
     const steps = Array.from({ length: 2048 }, (_, n) => ({
       step_key: `s${n}`,

@@ -1,4 +1,4 @@
-/** Folders of agents over HTTP, with real git: worktrees made, shown, kept and removed; workdirs refused in the contract's words. */
+/** Folders of agents over HTTP, with real git: creating, showing, keeping and removing worktrees, and refusing workdirs. */
 import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterAll, beforeAll, expect, test } from 'vitest';
@@ -36,7 +36,7 @@ async function worktree(body: Record<string, unknown> = {}): Promise<Made> {
   return made.body as Made;
 }
 
-test('an agent works in a worktree of its own, and its changes are shown against where it began', async () => {
+test('an agent works in its own worktree, and its changes are shown against the starting commit', async () => {
   const agent = await worktree({
     command:
       'echo more >> a.txt && echo new > "sub/n w.txt" && git rm -q "sub/b c.txt" && git branch --show-current',
@@ -83,7 +83,7 @@ test('an agent works in a worktree of its own, and its changes are shown against
   }
 });
 
-test('deleting an agent keeps a worktree with work in it and says so, unless told otherwise', async () => {
+test('deleting an agent keeps a worktree with unsaved work and reports it, unless delete_worktree is set', async () => {
   const clean = await worktree();
   expect(await http('DELETE', `/api/agents/${clean.id}`)).toMatchObject({ status: 204, body: null });
   expect(existsSync(clean.workdir)).toBe(false);
@@ -110,7 +110,7 @@ test('deleting an agent keeps a worktree with work in it and says so, unless tol
   expect(git(repo, 'branch', '--list', doomed.worktree_branch)).toBe('');
 });
 
-test('a folder that the agent did not get from the service is never removed with it', async () => {
+test('deleting an agent never removes a folder that the service did not create', async () => {
   const mine = join(plane.work, 'mine');
   mkdirSync(mine);
   const { body } = await create({ workdir: mine });
@@ -118,7 +118,7 @@ test('a folder that the agent did not get from the service is never removed with
   expect(existsSync(mine)).toBe(true);
 });
 
-test('a workdir is refused in the contract’s words', async () => {
+test('an invalid workdir is refused with the documented message', async () => {
   symlinkSync('/etc', join(plane.work, 'out'));
   mkdirSync(`${plane.work}-evil`);
   const unsafe = 'workdir path must be within allowed safe paths';
@@ -138,7 +138,7 @@ test('a workdir is refused in the contract’s words', async () => {
   expect((await refusal({ workdir: `${plane.work}/${'x'.repeat(5_000)}` }))[0]).toBe(400);
 });
 
-test('a worktree is refused in the contract’s words, or in git’s, and no agent is stored', async () => {
+test('an invalid worktree is refused with the documented message or git’s, and no agent is stored', async () => {
   const count = async () => ((await http('GET', '/api/agents')).body as unknown[]).length;
   const before = await count();
   const refused = (body: Record<string, unknown>) => refusal({ worktree_mode: 'create_worktree', ...body });
@@ -159,7 +159,7 @@ test('a worktree is refused in the contract’s words, or in git’s, and no age
   expect(await count()).toBe(before);
 });
 
-test('a crash of the service leaves worktrees as they are', async () => {
+test('worktrees survive a crash of the service unchanged', async () => {
   const agent = await worktree();
   writeFileSync(join(agent.workdir, 'new'), 'x\n');
   await plane.kill('SIGKILL');

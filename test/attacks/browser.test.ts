@@ -61,7 +61,7 @@ describe('DNS rebinding', () => {
       const rebound = plane.url.replace('127.0.0.1', REBOUND);
       const response = await page.goto(`${rebound}/`);
       expect(response!.status()).toBe(421);
-      // There its own origin equals the service's, so only the name distinguishes them.
+      // The page's origin equals the service's there, so only the host name distinguishes them.
       for (const path of [
         '/api/me',
         '/api/agents',

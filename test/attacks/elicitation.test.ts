@@ -42,7 +42,7 @@ test.each<[what: string, asked: object | string]>([
   ['a URL of a file', url('file:///etc/shadow')],
   ['a URL whose host is hidden behind a username', url('https://example.org%2f@evil.example/')],
   ['a schema that is too large', form({ a: { type: 'string', description: large } })],
-  ['choices without end', form({ a: { type: 'string', enum: Array.from({ length: 20_000 }, String) } })],
+  ['too many choices', form({ a: { type: 'string', enum: Array.from({ length: 20_000 }, String) } })],
   ['a field named __proto__', `{"requestedSchema":{"properties":{"__proto__":{"type":"string"}}}}`],
   ['a schema of references', form({ a: { $ref: '#/properties/a' } })],
 ])('%s is shown to nobody, and the agent gets an error', async (_what, asked) => {
@@ -53,7 +53,7 @@ test.each<[what: string, asked: object | string]>([
   expect(await conversation.elicitations()).toEqual([]);
 });
 
-test('a pattern with endless backtracking blocks nothing', async () => {
+test('a pattern with catastrophic backtracking blocks nothing', async () => {
   const conversation = await elicits(form({ a: { type: 'string', pattern: '^(a|a|aa)+$' } }));
   const { id } = await conversation.elicited();
   const content = { a: `${'a'.repeat(20_000)}!` };
@@ -63,7 +63,7 @@ test('a pattern with endless backtracking blocks nothing', async () => {
   await conversation.silence();
 });
 
-test('values for unknown fields or for __proto__ reach nobody', async () => {
+test('values for unknown fields or for __proto__ are rejected', async () => {
   const conversation = await elicits(form({ constructor: { type: 'string' } }));
   const { id } = await conversation.elicited();
   const answer = (body: string) =>

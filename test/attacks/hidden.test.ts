@@ -1,6 +1,6 @@
 /**
  * A hostile agent against what the sandbox hides, on a machine that keeps changing: files are replaced, settings change, and
- * other users' agents work beside it.
+ * agents of other users run at the same time.
  */
 import { spawnSync } from 'node:child_process';
 import { readdirSync } from 'node:fs';
@@ -132,8 +132,8 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   });
 
   if (!mode.remote) {
-    attack(`the start names files whose replacements agents would see${note}`, async () => {
-      // Repositories are beside it.
+    attack(`the plane warns at startup about files whose replacements agents would see${note}`, async () => {
+      // In the folder that contains the repositories, which running agents see.
       const secret = join(dirname(room.repos), 'secret');
       await writeFile(secret, 'x'.repeat(64), { mode: 0o644 });
       await room.plane.kill('SIGTERM');
@@ -230,7 +230,7 @@ function mountsMissing(): string | null {
   return spawnSync('unshare', ['--mount', 'true']).status === 0 ? null : 'mount namespaces';
 }
 
-/** An `svc` for which the agents' user has a home, by its own list of users in a mount namespace. */
+/** An `svc` for which the agents' user has a home, because it has its own /etc/passwd in a mount namespace. */
 async function withHome(folder: string, home: string): Promise<string> {
   const users = await readFile('/etc/passwd', 'utf8');
   const passwd = join(folder, 'passwd');

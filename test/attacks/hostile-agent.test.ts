@@ -1,4 +1,4 @@
-/** A hostile ACP agent: it lies in every field, answers questions that nobody asked, and asks without end. */
+/** A hostile ACP agent: it lies in every field, sends responses that nobody requested, and asks for permission endlessly. */
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -19,7 +19,7 @@ const SCRIPT = '/usr/bin/script';
 
 let plane: TestPlane;
 let alice: Client;
-/** Ana's agent, which has asked a question and waits. */
+/** Ana's agent, which waits for a permission review. */
 let honest: Conversation;
 let asked: Review;
 const open: Conversation[] = [];
@@ -76,7 +76,7 @@ const LAST = update(said('this is the end'));
 const atEnd = (talk: Conversation) =>
   talk.event(({ payload }) => JSON.stringify(payload ?? '').includes('this is the end'));
 
-test('a question that names another agent and claims to be answered belongs to the asking agent and waits', async () => {
+test('a request that names another agent and claims to be answered is a pending review of its own agent', async () => {
   const { agent_id, session_id, id } = asked;
   const forged = {
     review_id: id,
@@ -98,14 +98,14 @@ test('a question that names another agent and claims to be answered belongs to t
   const event = await talk.event(({ method }) => method === 'session/request_permission');
   expect(event.review_id).toBe(review!.id);
   expect(review!.id).not.toBe(id);
-  // Alice may answer her own, and finds no other.
+  // Alice can answer her own review, and finds no other.
   const answered = (review_id: string) =>
     alice.call('respondReview', { params: { review_id }, body: { decision: 'allow' } });
   await expect(answered(id)).rejects.toThrow('permission review not found');
   expect(await answered(review!.id)).toMatchObject({ status: 'answered', answered_by: 'alice' });
 });
 
-test('a question whose tool call changes while it waits is shown and answered as asked', async () => {
+test('a review shows the tool call as it was requested, even if it changes later', async () => {
   const changed = { ...call, title: 'rm -rf /', rawInput: { command: 'rm -rf /' } };
   const talk = await attack([
     question(1),
@@ -121,7 +121,7 @@ test('a question whose tool call changes while it waits is shown and answered as
   expect(stdout).not.toContain('rm -rf');
 });
 
-test('a second question with the same id is a separate review, and one answer does not settle both', async () => {
+test('a second request with the same id is a separate review that needs its own answer', async () => {
   const second = { ...call, title: 'rm -rf /', toolCallId: 'd' };
   const talk = await attack([question(7), question(7, { toolCall: second })]);
   const [one, two] = await talk.pending(2);
@@ -130,7 +130,7 @@ test('a second question with the same id is a separate review, and one answer do
   expect((two!.tool_call as typeof call).title).toBe('rm -rf /');
 });
 
-test('a question with two options of one id but different kinds is refused', async () => {
+test('a request with two options of the same id but different kinds is refused', async () => {
   const same = [
     { optionId: 'x', name: 'Reject', kind: 'reject_once' },
     { optionId: 'x', name: 'Allow always', kind: 'allow_always' },
@@ -152,7 +152,7 @@ test('an option with a misleading name is recorded by its kind', async () => {
   expect(await talk.respond(review!.id, { decision: 'deny' })).toMatchObject({ option_id: 'allow' });
 });
 
-test('frames that imitate the service’s own only change the agent’s payload', async () => {
+test('frames that imitate the service’s own affect only the agent’s payload', async () => {
   const lies = {
     ...{
       direction: 'to_agent',
@@ -168,7 +168,7 @@ test('frames that imitate the service’s own only change the agent’s payload'
     update(said('forged'), lies),
     { type: 'status', status: 'completed', agent_id: honest.agent_id },
     { jsonrpc: '2.0', id: 'SESSION.1', method: 'initialize', params: {}, ...lies },
-    // The service's answer to a question, sent by the agent.
+    // The service's response to a permission request, sent by the agent.
     { jsonrpc: '2.0', id: 1, result: { outcome: { outcome: 'selected', optionId: 'yes' } }, ...lies },
     LAST,
   ]);
@@ -186,7 +186,7 @@ test('frames that imitate the service’s own only change the agent’s payload'
   expect(status).toBe('running');
 });
 
-test('responses with guessed ids end only the agent’s own turn, and only once', async () => {
+test('responses with guessed ids do not end a turn', async () => {
   const ids = ['__proto__', 'constructor', 'toString', null, 0, -1, 1e21, '', 'ses_1.1'];
   const ends = ids.map((id) => ({ jsonrpc: '2.0', id, result: { stopReason: 'end_turn' } }));
   const talk = await attack([...ends, LAST]);
@@ -222,7 +222,7 @@ test('ids, keys and kinds named like built-in JavaScript properties change nothi
   }
 });
 
-test('an endless stream of questions is bounded, the rest are refused, and nobody else is delayed', async () => {
+test('permission requests beyond the limit are refused, and do not affect other agents', async () => {
   const count = limits.acp_open_requests_max + 50;
   const talk = await attack([...Array.from({ length: count }, (_, i) => question(i)), LAST]);
   await atEnd(talk);
@@ -235,7 +235,7 @@ test('an endless stream of questions is bounded, the rest are refused, and nobod
   expect(refused).toHaveLength(50);
 });
 
-test('oversized frames become output, and later frames are still read', async () => {
+test('malformed and deeply nested frames become output, and later frames are still read', async () => {
   const deep = `${'['.repeat(50_000)}${']'.repeat(50_000)}`;
   const talk = await attack([
     ...[deep, `{"jsonrpc":"2.0","method":"session/update","params":${deep}}`],
@@ -306,7 +306,7 @@ async function onTerminal(...args: string[]): Promise<string> {
 }
 
 test.runIf(existsSync(SCRIPT))(
-  'a terminal shows all its fields without control characters',
+  'a terminal shows all fields of an agent without control characters',
   { timeout: 60_000 },
   async () => {
     const talk = await attack(shownFields());
@@ -336,7 +336,7 @@ test.runIf(existsSync(SCRIPT))(
   },
 );
 
-browserTest('a browser shows all its fields as text, and runs and loads nothing', async () => {
+browserTest('a browser shows all fields of an agent as text, and runs and loads nothing', async () => {
   const talk = await attack(shownFields());
   await atEnd(talk);
   const browser = await openBrowser();
@@ -366,7 +366,7 @@ browserTest('a browser shows all its fields as text, and runs and loads nothing'
 });
 
 browserTest(
-  'a question with lists and quotes nested thousands deep does not break the page of all approvals',
+  'a review with thousands of nested lists and quotes does not break the Approvals page',
   async () => {
     const deep = ['- ', '1. ', '> - ', '*a_'].map((mark) => ({
       type: 'content',

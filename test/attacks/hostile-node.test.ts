@@ -94,7 +94,7 @@ function session(sessionId: string, more: object = {}, phase = 'running') {
 const ownSession = () => `ses_${'e'.repeat(14)}${20 + opened}`;
 
 /** Waits until the plane has processed everything that the node sent: an accepted answer comes after it. */
-const heard = async () => {
+const untilProcessed = async () => {
   await linked();
   await plane.client.call('getAgentNodeHealth', { params: { node_id: evil.id } });
 };
@@ -127,11 +127,11 @@ test('claims about another node’s session end nothing and reveal nothing', asy
     },
   });
   await vi.waitFor(() => expect(answered).toBe(true), 20_000);
-  await heard();
+  await untilProcessed();
   expect(await events()).toEqual(before);
 });
 
-test('a session claimed for another node’s agent and user becomes a new agent of root', async () => {
+test('a session that claims another node’s agent and user becomes a new agent of root', async () => {
   const body = { name: 'resting', node_id: 'honest', workdir: honest.work, command: 'true' };
   const resting = await alice.call('createAgent', { body });
   const agentId = resting.id;
@@ -152,7 +152,7 @@ test('a session claimed for another node’s agent and user becomes a new agent 
   expect(await plane.get(agentId)).toEqual(resting);
 });
 
-test('an agent claimed under the id that a later step would have takes over no step', async () => {
+test('an agent with the id that a later step would get does not take over the step', async () => {
   const member = (member_id: string, command: string) => ({
     ...{ member_id, agent: { command, node_id: 'main', workdir: plane.work } },
   });
@@ -235,7 +235,7 @@ test('answering a start with another node’s session starts and ends nothing th
   const before = await events();
   const { id } = await create();
   await plane.client.call('startAgent', { params: { agent_id: id } }).catch(() => {});
-  await heard();
+  await untilProcessed();
   expect(await events()).toEqual(before);
   expect((await plane.get(id)).session_id).not.toBe(target.session_id);
 });
@@ -282,7 +282,7 @@ test.each<[string, string]>([
   expect(await agentsOf(plane.client)).toEqual([]);
 });
 
-test('malformed changes, files and programs are answered in the API’s form, and bounded', async () => {
+test('malformed changes, files and programs from a node become valid and bounded API responses', async () => {
   const file = (path: string) => ({ path, status: 'evil', additions: 1, deletions: 1, from: path });
   const paths = Array.from({ length: 20_000 }, (_, i) => `../../etc/passwd${i}${ESCAPES}`);
   await open({

@@ -1,5 +1,5 @@
 /**
- * Text of a hostile user that tries to be more than text: paths that lead outside, options of git, shell syntax, forged log
+ * Text from a hostile user that the service might interpret: paths that lead outside, git options, shell syntax, forged log
  * lines, and requests that exhaust or confuse the service.
  */
 import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -331,15 +331,15 @@ describe('exhaustion', () => {
 
   test('a request with endless headers is closed', async () => {
     const socket = connect(Number(new URL(plane.url).port), '127.0.0.1');
-    let said = '';
+    let received = '';
     socket.on('data', (data) => {
-      said += data;
+      received += data;
     });
     socket.on('error', () => {});
     socket.write('GET /api/me HTTP/1.1\r\n');
     const closed = new Promise((resolve) => socket.on('close', resolve));
     for (let n = 0; n < 2_000 && !socket.destroyed; n++) socket.write(`X-${n}: ${'x'.repeat(100)}\r\n`);
     await closed;
-    expect(said === '' || said.startsWith('HTTP/1.1 431')).toBe(true);
+    expect(received === '' || received.startsWith('HTTP/1.1 431')).toBe(true);
   });
 });

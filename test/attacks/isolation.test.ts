@@ -1,6 +1,6 @@
 /**
- * A hostile agent, repository or user against the confinement of agents, with the real program and in every mode of it. Races
- * get more than twice the attempts that they once needed.
+ * A hostile agent, repository or user against the confinement of agents, with the real program in every confinement mode.
+ * Races get more than twice as many attempts as they once needed.
  */
 import { execFileSync, spawn } from 'node:child_process';
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
@@ -254,7 +254,7 @@ describe.each(confinements)('with $name', (mode) => {
     await room.bob.call('stopAgent', { params: { agent_id: other.id }, body: { grace_seconds: 0 } });
   });
 
-  /** Makes the agents' user the owner of a folder, as of everything that agents create. */
+  /** Makes the agents' user the owner of a folder, like of everything that agents create. */
   async function own(folder: string): Promise<void> {
     room.own(folder);
   }
@@ -287,7 +287,7 @@ describe.each(confinements)('with $name', (mode) => {
   });
 
   sandboxed(
-    `a folder that imitates git's record of a worktree opens no worktree of others${note}`,
+    `a folder that imitates git's record of a worktree gives no access to worktrees of others${note}`,
     async () => {
       const repo = makeRepository(join(room.work, 'forged'), { 'a.txt': 'one\n' });
       const forger = await room.folder('forger');
@@ -360,7 +360,7 @@ describe.each(confinements)('with $name', (mode) => {
     }
   }
 
-  /** A program that git of others would run if it existed. */
+  /** A script that plants a program wherever git of others might run it. */
   function plant(repo: string): string {
     const dir = `${repo}/.git`;
     const program = `${room.work}/payload.sh`;

@@ -29,7 +29,7 @@ async function ask(path: string, body?: unknown): Promise<{ status: number; text
   return { status: response.status, text: await response.text() };
 }
 
-test('the answer to a stranger on loopback does not create a root user', async () => {
+test('a stranger on loopback cannot create the root user', async () => {
   const { status, text } = await ask('/api/admin/join-challenge');
   const { token, pin, expires_at } = await challenge();
   const { token: given = '', pin: given_pin = '' } = JSON.parse(text);
@@ -46,7 +46,7 @@ test.runIf(process.getuid?.() === 0)('another user of the machine cannot read th
   expect([status, stdout]).toEqual([1, '']);
 });
 
-test('requests of a stranger neither replace nor use up the link of the operator', async () => {
+test('requests from a stranger neither replace nor use up the operator’s link', async () => {
   const before = await challenge();
   for (let i = 0; i < 50; i++) {
     await ask('/api/admin/join-challenge');

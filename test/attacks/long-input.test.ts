@@ -1,4 +1,4 @@
-/** Long texts of agents and users that try to keep the service or the command line busy. */
+/** Long texts from agents and users that try to keep the service or the command line busy. */
 import { expect, test } from 'vitest';
 import { readMessage } from '../../src/acp/message.ts';
 import { TerminalFilter, visible as visibleInTerminal } from '../../src/cli/terminal.ts';

@@ -83,16 +83,16 @@ test('the victim’s passkey signs the victim in', async () => {
 const b64 = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url');
 
 test.each<[string, Forgery]>([
-  ['of a look-alike origin', { origin: 'http://localhost.evil.example' }],
-  ['of the same host at another port', { origin: 'http://localhost:1' }],
+  ['from a look-alike origin', { origin: 'http://localhost.evil.example' }],
+  ['from the same host at another port', { origin: 'http://localhost:1' }],
   ['for another relying party', { rp_id: 'evil.example' }],
-  ['that was made to register', { type: 'webauthn.create' }],
-  ['for a challenge of its own choice', { challenge: b64({}) }],
-  ['without a person', { flags: 0b100 }],
-  ['without verification', { flags: 0b001 }],
-  ['within a page of somebody else', { client: { crossOrigin: true, topOrigin: 'https://evil.example' } }],
-  ['by another key', { other_key: true }],
-  ['for no user', { user_handle: null }],
+  ['that was made for a registration', { type: 'webauthn.create' }],
+  ['for a made-up challenge', { challenge: b64({}) }],
+  ['without user presence', { flags: 0b100 }],
+  ['without user verification', { flags: 0b001 }],
+  ['from a frame in another site', { client: { crossOrigin: true, topOrigin: 'https://evil.example' } }],
+  ['signed with another key', { other_key: true }],
+  ['without a user handle', { user_handle: null }],
 ])('a response %s signs nobody in', async (_, forged) => {
   expect(said(await login(victim.device, forged))).toEqual([401, NOT_ACCEPTED]);
 });
@@ -168,7 +168,7 @@ test.each([
   ['EdDSA', -257],
   ['ES256', -8],
   ['ES256', -257],
-] as const)('a key of %s that passes for one of %i is not registered', async (real, claimed) => {
+] as const)('a key of %s that claims algorithm %i is not registered', async (real, claimed) => {
   const device = new Authenticator(origin, real, claimed);
   const answer = await finish(mallory.token, device.register(await begin(mallory.token)));
   expect(said(answer)).toEqual([400, NOT_VALID]);

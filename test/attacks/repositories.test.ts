@@ -1,6 +1,6 @@
 /**
  * A hostile agent against the repository of a worktree: forged records, links and FIFOs where git reads, and a `.git` that
- * changes while the service creates a worktree. Races get more than twice the attempts that they once needed.
+ * changes while the service creates a worktree. Races get more than twice as many attempts as they once needed.
  */
 import { chmodSync, existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
@@ -46,7 +46,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   }
 
   /** Waits until an agent has printed a word. */
-  async function saying(agent: Agent, word: string): Promise<void> {
+  async function untilPrinted(agent: Agent, word: string): Promise<void> {
     for (;;) {
       const said = await room.printed(agent.id);
       if (said.includes(word)) return;
@@ -56,39 +56,42 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     }
   }
 
-  attack(`a record that an agent forges in a repository's objects opens no folder${note}`, async () => {
-    const repo = repository('objects');
-    const bob = await inWorktree(room.bob, repo, `echo '${PRIVATE}' >notes.txt`);
-    await room.plane.finished(bob.id);
-    const forger = await room.folder('objects-forger');
-    const made_up = `${repo}/.git/objects/w`;
-    const racer = await inWorktree(
-      room.alice,
-      repo,
-      `mkdir -p ${made_up}/worktrees/n ${made_up}/objects ${made_up}/foo &&
+  attack(
+    `a record that an agent forges in a repository's objects gives access to no folder${note}`,
+    async () => {
+      const repo = repository('objects');
+      const bob = await inWorktree(room.bob, repo, `echo '${PRIVATE}' >notes.txt`);
+      await room.plane.finished(bob.id);
+      const forger = await room.folder('objects-forger');
+      const made_up = `${repo}/.git/objects/w`;
+      const racer = await inWorktree(
+        room.alice,
+        repo,
+        `mkdir -p ${made_up}/worktrees/n ${made_up}/objects ${made_up}/foo &&
       echo ${forger}/.git >${made_up}/worktrees/n/gitdir && echo 'gitdir: ${made_up}/worktrees/n' >${forger}/.git &&
       ln -s ${relative(made_up, bob.workdir)} ${made_up}/foo.link && echo swapping &&
       exec perl -e '$p = shift; until (-e "$p.stop") {
         syscall(${EXCHANGE}, -100, $p, -100, "$p.link", 2); select(undef, undef, undef, 0.02) }' ${made_up}/foo`,
-    );
-    await saying(racer, 'swapping');
-    const reader = await room.alice.call('createAgent', {
-      body: {
-        ...{ name: 'reader', node_id: room.node_id, workdir: forger },
-        command: `cat ${made_up}/foo/notes.txt; touch ${made_up}/objects/planted; echo done`,
-      },
-    });
-    for (let n = 0; n < 16; n++) {
-      await room.alice.call('startAgent', { params: { agent_id: reader.id } });
-      await room.plane.finished(reader.id);
-    }
-    await inWorktree(room.alice, repo, `touch ${made_up}/foo.stop`);
-    await room.plane.finished(racer.id);
-    const said = await room.printed(reader.id);
-    expect(said).toContain('done');
-    expect(said).not.toContain(PRIVATE);
-    expect(existsSync(`${made_up}/objects/planted`)).toBe(false);
-  });
+      );
+      await untilPrinted(racer, 'swapping');
+      const reader = await room.alice.call('createAgent', {
+        body: {
+          ...{ name: 'reader', node_id: room.node_id, workdir: forger },
+          command: `cat ${made_up}/foo/notes.txt; touch ${made_up}/objects/planted; echo done`,
+        },
+      });
+      for (let n = 0; n < 16; n++) {
+        await room.alice.call('startAgent', { params: { agent_id: reader.id } });
+        await room.plane.finished(reader.id);
+      }
+      await inWorktree(room.alice, repo, `touch ${made_up}/foo.stop`);
+      await room.plane.finished(racer.id);
+      const said = await room.printed(reader.id);
+      expect(said).toContain('done');
+      expect(said).not.toContain(PRIVATE);
+      expect(existsSync(`${made_up}/objects/planted`)).toBe(false);
+    },
+  );
 
   attack(
     `a .git that changes while a worktree is created leads git to no other repository${note}`,
@@ -125,7 +128,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
             unlink($record); rename($kept, $record);
           }
         }' ${folder} ${guarded}`);
-      await saying(racer, 'swapping');
+      await untilPrinted(racer, 'swapping');
       for (let n = 0; n < 12; n++) {
         const made = room.alice.call('createAgent', {
           body: {
@@ -182,7 +185,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     },
   );
 
-  attack(`an agent that locks all of its repository delays no other agent${note}`, async () => {
+  attack(`an agent that locks its whole repository delays no other agent${note}`, async () => {
     const repo = repository('locked');
     const holder = await inWorktree(
       room.alice,
@@ -193,7 +196,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
         }
         $| = 1; print "locked\n"; sleep 600'`,
     );
-    await saying(holder, 'locked');
+    await untilPrinted(holder, 'locked');
     const bob = await inWorktree(room.bob, repo, 'git log --oneline');
     expect(await room.plane.finished(bob.id)).toMatchObject({ exit_code: 0 });
     await room.alice.call('stopAgent', { params: { agent_id: holder.id } });

@@ -55,7 +55,7 @@ test.each<[string, (user: { id: string; username: string }, token: string) => Pr
       }),
   ],
   [
-    'another role',
+    'a change of the role',
     ({ id }) => plane.client.call('updateUser', { params: { user_id: id }, body: { role: 'root' } }),
   ],
   ['the deletion of the user', ({ id }) => plane.client.call('deleteUser', { params: { user_id: id } })],

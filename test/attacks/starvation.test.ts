@@ -1,6 +1,6 @@
 /**
  * How one user's agent can slow down others without breaking a rule: in each test, Bob does his work while Alice blocks
- * something that everybody shares.
+ * something that they share.
  */
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
@@ -31,7 +31,7 @@ for (const mode of modes) {
   test.skipIf(
     !mode.sandbox && !mode.run_as ? process.platform !== 'linux' : confinementMissing(mode) !== null,
   )(
-    `FIFOs in alice's folders hold up no work of bob's: ${mode.name}`,
+    `FIFOs in Alice's folders do not delay Bob's work: ${mode.name}`,
     async () => {
       const room = await AttackRoom.open(mode);
       try {
@@ -65,7 +65,7 @@ for (const mode of modes) {
           params: { agent_id: another.id },
           query: { delete_worktree: true },
         });
-        // All of that while most of Alice's requests still wait.
+        // All of that happened while most of Alice's requests were still waiting.
         expect(held).toBeGreaterThan(requests.length / 2);
       } finally {
         await room.close();
@@ -75,7 +75,7 @@ for (const mode of modes) {
   );
 }
 
-test("clients of Alice that do not read their patch do not block Bob's", async () => {
+test("clients of Alice that do not read their patch do not delay Bob's", async () => {
   const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
   const sockets: ReturnType<typeof connect>[] = [];
   try {
@@ -126,7 +126,7 @@ function gitsWaiting(work: string): number {
   return lines.filter((line) => line.startsWith(`git ${work}/hog-`)).length;
 }
 
-test("worktrees that Alice queues in a shared repository do not hold up Bob's", async () => {
+test("worktrees that Alice queues in a shared repository do not delay Bob's", async () => {
   const room = await AttackRoom.open({ run_as: false, sandbox: false, remote: false });
   try {
     const repo = makeRepository(join(room.repos, 'shared'), { 'a.txt': 'one\n' });

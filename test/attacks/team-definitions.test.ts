@@ -76,7 +76,7 @@ describe.each(modes)('with $name', (mode) => {
     expect(existsSync(join(workdir, 'planted'))).toBe(false);
   });
 
-  attack('a token that is limited to a team reaches no worktree of its user', async () => {
+  attack('a token that is limited to a team cannot access a worktree of its user', async () => {
     const workdir = await worktreeOf(room.bob);
     const team = await teamOf(room.bob, 'limited', spec('true', { workdir }), []);
     const body = { name: 'deploy', scopes: ['read', 'operate', 'manage'] as Scope[], team_ids: [team.id] };
@@ -89,7 +89,7 @@ describe.each(modes)('with $name', (mode) => {
     expect(existsSync(join(workdir, 'planted'))).toBe(false);
   });
 
-  attack('a change of a definition that another member saves again gains nothing', async () => {
+  attack('a changed definition gains no access when the owner of the worktree saves it again', async () => {
     const workdir = await worktreeOf(room.bob);
     const own = spec('cat notes.txt', { workdir });
     const team = await teamOf(room.bob, 'again', own, ['alice']);

@@ -12,12 +12,12 @@ let plane: TestPlane;
 let alice: Client;
 let bob: Client;
 /** Everything that Bob has received so far. */
-let heard: string;
+let received: string;
 
 beforeEach(async () => {
   plane = await TestPlane.open();
   [alice, bob] = (await Promise.all(['alice', 'bob'].map(signUp))) as [Client, Client];
-  heard = '';
+  received = '';
 });
 afterEach(() => plane.close());
 
@@ -29,7 +29,7 @@ async function signUp(username: string): Promise<Client> {
 }
 
 function collect<T>(answer: T): T {
-  heard += `${JSON.stringify(answer)}\n`;
+  received += `${JSON.stringify(answer)}\n`;
   return answer;
 }
 
@@ -78,10 +78,10 @@ test('no record, response or stream shows the value of a variable, and agents ge
   await following;
 
   // The stream of changes contained the run, and the audit log was read.
-  expect(heard).toContain('"event":"run"');
-  expect(heard).toContain('run_created');
-  expect(heard).toContain('[redacted:API_KEY]');
-  expect(heard).not.toContain(SECRET);
+  expect(received).toContain('"event":"run"');
+  expect(received).toContain('run_created');
+  expect(received).toContain('[redacted:API_KEY]');
+  expect(received).not.toContain(SECRET);
   expect(made.spec.members[0]!.agent).toMatchObject({ env_keys: ['API_KEY', 'REGION'] });
 });
 
@@ -95,7 +95,7 @@ test('a definition that is saved as it was read keeps its values', async () => {
   expect(await keyInRun(team_id)).toBe(SECRET);
 });
 
-test('a definition without a name removes that variable, and a new value replaces the old one', async () => {
+test('a definition that omits a variable removes it, and a new value replaces the old one', async () => {
   const { id: team_id } = await makeTeam();
   const params = { team_id };
   const change = (agent: object, version: number) =>

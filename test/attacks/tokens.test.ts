@@ -213,7 +213,7 @@ test('a limited token does not find reviews, teams, runs, tasks and mail outside
   }
 });
 
-test('lists, mailboxes and the fleet stream of a limited token contain nothing else', async () => {
+test('lists, mailboxes and the fleet stream contain nothing outside of the limits of a token', async () => {
   const token = await tokenOf(olga, { agent_ids: [given.id] });
   const limited = as(token);
   const agents = (await limited.call('listAgents', { query: {} })) as Agent[];
@@ -338,7 +338,7 @@ test('a token of root without the scope admin gives no rights of root', async ()
   }
 });
 
-test('metrics are closed to this machine, to agents and to tokens without the scope', async () => {
+test('metrics require a token with the scope metrics, even for local programs and agents', async () => {
   const closed = await ask(null, 'GET', '/metrics');
   expect([closed.status, closed.error]).toEqual([401, 'missing authorization token']);
   const script = `fetch('${plane.url}/metrics').then(async (r) => console.log(r.status, await r.text()))`;

@@ -1,6 +1,6 @@
 /**
- * A user against the worktrees of another: taking them over, emptying or filling them by a request for the same path, through
- * records that agents write themselves, and entering them with an agent that was given the path before.
+ * A user against the worktrees of another: taking them over, emptying or filling them with a request for the same path,
+ * forging records of git, and entering them with an agent that had the path before.
  */
 import { execFileSync } from 'node:child_process';
 import {
@@ -118,7 +118,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     expect((await ask(room.alice, {}, 'a-key-to-guess')).id).toBe(agent.id);
   });
 
-  attack(`nothing can be put into another user's empty worktree, whatever the path${note}`, async () => {
+  attack(`nothing can be put into another user's empty worktree by any path${note}`, async () => {
     const worktree_repo = repository('planted');
     const workdir = join(trees, 'bobs-empty');
     const bob = await ask(room.bob, { workdir, command: 'sleep 600', start: true });
@@ -156,7 +156,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     }
   });
 
-  attack(`unsaved work is kept although another agent's record looks like its own${note}`, async () => {
+  attack(`unsaved work is kept even if another agent's record claims its worktree${note}`, async () => {
     const worktree_repo = repository('similar');
     const bob = await made(room.bob, NOTE, { worktree_repo, workdir: join(trees, 'similar') });
     const forge = `r=$(git rev-parse --absolute-git-dir) && echo $r && echo '${bob.workdir}/.git' >$r/gitdir && printf initializing >$r/locked`;
@@ -221,7 +221,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     expect(await refusal(ask(room.bob, { workdir }))).toBe('allowed');
   });
 
-  attack(`deletions that wait remove nothing of whoever has the path next${note}`, async () => {
+  attack(`queued deletions remove nothing from the next owner of the path${note}`, async () => {
     const worktree_repo = repository('deleted');
     const workdir = join(trees, 'deleted');
     const first = await made(room.alice, 'true', { worktree_repo, workdir });
@@ -233,7 +233,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     expect(readFileSync(join(workdir, 'notes.txt'), 'utf8')).toBe(PRECIOUS);
   });
 
-  attack(`a process that a deleted agent left does not get the folder's next files${note}`, async () => {
+  attack(`a process that a deleted agent left cannot read later files in its folder${note}`, async () => {
     const workdir = join(trees, 'left');
     const until = (file: string) =>
       `for i in $(seq 400); do [ -e ${room.work}/${file} ] && break; sleep 0.05; done`;
@@ -268,7 +268,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
     });
   }
 
-  attack(`a view that waits for its turn shows nothing of another user's worktree${note}`, async () => {
+  attack(`a queued read shows nothing of another user's worktree${note}`, async () => {
     const workdir = join(trees, 'late-view');
     const hogs: Agent[] = [];
     for (const n of [0, 1]) {
@@ -303,7 +303,7 @@ describe.each(confinements.filter(({ sandbox }) => sandbox))('with $name', (mode
   });
 
   if (mode.remote) {
-    attack(`no agent gets the folder that the registry names as the root of worktrees${note}`, async () => {
+    attack(`no agent gets the worktree root from the registry as its workdir${note}`, async () => {
       const root = join(trees, 'inner');
       const set = (default_worktree_root: string | null) =>
         room.plane.client.call('updateAgentNode', {
@@ -340,7 +340,7 @@ function gitsWaiting(work: string): number {
   return lines.filter((line) => line.startsWith(`git ${work}/late-view-`)).length;
 }
 
-/** Ends what waits at a FIFO, and what would. */
+/** Unblocks everything that waits at a FIFO, and removes it. */
 function release(fifo: string): void {
   const writer = openSync(fifo, constants.O_RDWR | constants.O_NONBLOCK);
   rmSync(fifo);

@@ -24,14 +24,14 @@ import type { Report } from '../../src/tools/agent-doctor/report.ts';
 import versions from './versions.json' with { type: 'json' };
 
 interface Expected {
-  /** Checks that are not `ok`, as the pinned releases are known to be. */
+  /** Checks that are known not to be `ok` for the pinned releases. */
   others: Record<string, string>;
-  /** Checks whose grade depends on the moment at which KILL comes. */
+  /** Checks whose grade depends on the moment of the KILL. */
   varies?: string[];
   options: { optionId: string; kind: string }[];
 }
 
-/** Whether a process is left behind depends on when KILL comes, for every agent. */
+/** For every agent, it depends on the moment of the KILL whether a process is left behind. */
 const VARIES = 'orphans after KILL';
 
 const codex = ['allow_once:allow_once', 'accept_execpolicy_amendment:allow_always', 'cancel:reject_once'];
@@ -41,7 +41,7 @@ const claude = ['allow-once:allow_once', 'allow-with-updates:allow_always', 'rej
 
 const expected: Record<RealAgentName, Expected> = {
   '@agentclientprotocol/claude-agent-acp': { others: {}, options: claude.map(optionOf) },
-  // It offers no tool that fetches.
+  // It has no tool that fetches.
   '@agentclientprotocol/codex-acp': {
     others: { 'permission to fetch': 'skipped' },
     options: codex.map(optionOf),
@@ -98,7 +98,7 @@ for (const { name, version, preset } of cases) {
     });
     afterAll(() => agent?.remove());
 
-    test('the doctor finds that it asks before it acts, by its preset alone', async ({ skip }) => {
+    test('the agent doctor finds that it asks before it acts, from its preset alone', async ({ skip }) => {
       if (!agent) return skip('the registry does not have it');
       const { argv, env } = agent;
       const signal = new AbortController().signal;
@@ -110,7 +110,7 @@ for (const { name, version, preset } of cases) {
       expect(report.checks.find((check) => check.name === 'permission')!.facts).toMatchObject({ options });
     });
 
-    test('it completes a turn with a permission, driven through the HTTP API, over a kill of the plane', async ({
+    test('it completes a turn with a permission review through the HTTP API, even if the plane is killed', async ({
       skip,
     }) => {
       if (!agent) return skip('the registry does not have it');
@@ -208,7 +208,7 @@ for (const { name, version, preset } of cases) {
 
 const PROMPT = 'Write hello into a file.';
 
-/** The first review of an agent that waits. */
+/** The first pending review of an agent. */
 function questionOf(plane: TestPlane, agent_id: string): Promise<Review> {
   return until(async () => {
     const reviews = await plane.client.call('listReviews', { query: { agent_id, status: 'pending' } });
@@ -216,7 +216,7 @@ function questionOf(plane: TestPlane, agent_id: string): Promise<Review> {
   });
 }
 
-/** The answer to its first prompt. */
+/** The response to the agent's first prompt. */
 function endOfTurn(plane: TestPlane, agent_id: string): Promise<EventRecord> {
   return until(async () => {
     const log = await plane.client.call('getLog', {
@@ -227,7 +227,7 @@ function endOfTurn(plane: TestPlane, agent_id: string): Promise<EventRecord> {
   });
 }
 
-/** The plane of the test has folders of its own in these. */
+/** Replaces the folders that the test's plane sets in these variables. */
 function homeEnv(home: string): Record<string, string> {
   return { HOME: home, XDG_CONFIG_HOME: join(home, '.config'), XDG_DATA_HOME: join(home, '.local/share') };
 }
