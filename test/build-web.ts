@@ -1,12 +1,14 @@
-/** Before tests of the whole program: the web UI that it serves, and compiled code that its starts share. */
+/** Before tests of the whole program: the program's bundle, the web UI that it serves, and compiled code that its starts share. */
 import { readdir } from 'node:fs/promises';
 import { run } from '../scripts/run.ts';
 import { COMPILED, TestPlane } from '../src/testing/plane.ts';
 
 export async function setup(): Promise<void> {
-  // In a process of its own, which is not in test mode.
-  const { ok, output } = await run(['node', 'scripts/build-web.ts', '--if-needed']);
-  if (!ok) throw new Error(`the web UI could not be built:\n${output}`);
+  // In processes of their own, which are not in test mode.
+  for (const script of ['scripts/build-program.ts', 'scripts/build-web.ts']) {
+    const { ok, output } = await run(['node', script, '--if-needed']);
+    if (!ok) throw new Error(`${script} failed:\n${output}`);
+  }
   if (!(await hasCompiled())) await compile();
 }
 

@@ -2,7 +2,9 @@ import { afterEach, expect, test } from 'vitest';
 import { WorkerCalls } from './worker-calls.ts';
 import type { FixtureTasks } from './worker-calls-fixture.ts';
 
-const calls = new WorkerCalls<FixtureTasks>('./worker-calls-fixture', import.meta.url, { greeting: 'hello' });
+const calls = new WorkerCalls<FixtureTasks>(new URL('./worker-calls-fixture.ts', import.meta.url), {
+  greeting: 'hello',
+});
 afterEach(() => calls.close());
 
 test('a call returns what the task returns, or throws what it throws', async () => {

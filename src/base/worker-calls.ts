@@ -26,10 +26,9 @@ export class WorkerCalls<T extends Tasks> {
   #idle: NodeJS.Timeout | undefined;
   readonly #waiting = new Map<number, { resolve(value: unknown): void; reject(error: unknown): void }>();
 
-  /** `entry`: path of a module without its extension, relative to the caller's `import.meta.url`. */
-  constructor(entry: string, caller_url: string, data: unknown, idle_ms: number = limits.worker_idle_ms) {
+  constructor(entry: URL, data: unknown, idle_ms: number = limits.worker_idle_ms) {
     this.#idle_ms = idle_ms;
-    this.#entry = new URL(entry + (caller_url.endsWith('.ts') ? '.ts' : '.js'), caller_url);
+    this.#entry = entry;
     this.#data = data;
   }
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import type { Clock } from '../base/clock.ts';
 import { limits as sharedLimits } from '../base/limits.ts';
 import type { Logger } from '../base/log.ts';
+import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import type { EventBody, EventRecord, StreamName } from '../core/event.ts';
 import { problems } from '../core/problem.ts';
@@ -66,7 +67,7 @@ export class EventLog {
       clock: options.clock,
       heartbeat_ms: options.heartbeat_ms ?? limits.heartbeat_ms,
     };
-    this.#worker = new WorkerCalls('./worker', import.meta.url, {
+    this.#worker = new WorkerCalls(entryPoint('events/worker'), {
       source: options.store.source,
       folder: this.#folder,
       search_path: join(options.data_dir, 'search.db'),

@@ -6,15 +6,12 @@
 import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import fastifyStatic from '@fastify/static';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
+import { packageFolder } from '../base/program-files.ts';
 import { problems } from '../core/problem.ts';
 
-/** Next to the compiled program; when running from source, in the build's output folder. */
-export const WEB_FOLDER = fileURLToPath(
-  new URL(import.meta.url.endsWith('.ts') ? '../../dist/web' : '../web', import.meta.url),
-);
+export const WEB_FOLDER = join(packageFolder, 'dist/web');
 
 export const HTML = 'text/html; charset=utf-8';
 /** Files at the folder's root other than the page. */

@@ -12,6 +12,7 @@ import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Compilable } from 'kysely';
 import { failpoint } from '../base/failpoint.ts';
 import type { Logger } from '../base/log.ts';
+import { entryPoint } from '../base/program-files.ts';
 import { WorkerCalls } from '../base/worker-calls.ts';
 import { Problem } from '../core/problem.ts';
 import { Checkpoints } from './checkpoints.ts';
@@ -120,9 +121,9 @@ class SqliteStore implements Store {
     this.#wal = wal;
     // Started on demand: rarely needed, and it takes a tenth of the service's memory.
     const data = { path: options.path };
-    this.#worker = new WorkerCalls('./worker', import.meta.url, data, limits.store_worker_idle_ms);
+    this.#worker = new WorkerCalls(entryPoint('store/worker'), data, limits.store_worker_idle_ms);
     this.#checkpoints = new Checkpoints(this.#worker, options.log);
-    this.#checker = new WorkerCalls('./worker', import.meta.url, { path: options.path });
+    this.#checker = new WorkerCalls(entryPoint('store/worker'), { path: options.path });
   }
 
   async read<T>(fn: (reader: Reader) => T): Promise<T> {

@@ -11,6 +11,7 @@ import type { Readable, Writable } from 'node:stream';
 import { fileURLToPath } from 'node:url';
 import { sleep } from '../../base/async.ts';
 import { isAlive, type ProcessRef, readAllStats, readStat, readVariable } from '../../base/proc.ts';
+import { entryPoint } from '../../base/program-files.ts';
 import { Problem, problems } from '../../core/problem.ts';
 import { asUser, type RunAs } from '../confinement/run-as.ts';
 import type { Confinement, FolderView, Sandbox } from '../confinement/sandbox.ts';
@@ -42,10 +43,7 @@ export interface FolderWorkersOptions {
   repo_roots: () => Promise<string[]>;
 }
 
-/** `worker.ts` in the source tree, `worker.js` in the built package. */
-const entry = fileURLToPath(
-  new URL(`./worker${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
-);
+const entry = fileURLToPath(entryPoint('node/folders/worker'));
 /** The service's setting, because V8 accepts cached code only with the same settings. */
 const HEAP = process.execArgv.filter((arg) => arg.startsWith('--max-semi-space-size='));
 const VARIABLES = ['PATH', 'HOME', 'XDG_CONFIG_HOME', 'TMPDIR', 'USER', 'LOGNAME'];

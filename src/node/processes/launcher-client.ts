@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import type { ProcessRef } from '../../base/proc.ts';
+import { entryPoint } from '../../base/program-files.ts';
 import { problems } from '../../core/problem.ts';
 import { limits } from '../limits.ts';
 import type { Exec, ExecOptions, ExecResult } from './exec.ts';
@@ -23,10 +24,7 @@ interface Pending {
   reject(error: Error): void;
 }
 
-/** `launcher.ts` in the source tree, `launcher.js` in the built package. */
-const entry = fileURLToPath(
-  new URL(`./launcher${import.meta.url.endsWith('.ts') ? '.ts' : '.js'}`, import.meta.url),
-);
+const entry = fileURLToPath(entryPoint('node/processes/launcher'));
 
 export class Launcher implements Exec {
   readonly #pending = new Map<number, Pending>();

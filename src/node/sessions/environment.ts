@@ -2,12 +2,13 @@
  * The environment of an agent: the service's variables without `SVC_*`, then the agent's own, then those that identify it.
  * The values stay in memory.
  */
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
+import { packageFolder } from '../../base/program-files.ts';
 import type { Launch } from '../../core/session.ts';
 import type { RunAs } from '../confinement/run-as.ts';
 
 /** The package's `bin`, in the source tree and in the built package. */
-export const binFolder = fileURLToPath(new URL('../../../bin', import.meta.url));
+export const binFolder = join(packageFolder, 'bin');
 
 /** What the environments of all agents on this machine have in common. */
 export interface CommonEnvironment {

@@ -1,0 +1,27 @@
+/**
+ * Where the files of the program are. In the source tree each module is a file of its own; in the bundle the entry points and
+ * what they share are files of one folder, `dist/program/`.
+ */
+import { fileURLToPath } from 'node:url';
+
+const from_source = import.meta.url.endsWith('.ts');
+/** This module and the bundle are both two folders below the package. */
+const package_url = new URL('../../', import.meta.url);
+
+/** The folder of the package, which contains `package.json` and `bin/`. */
+export const packageFolder = fileURLToPath(package_url);
+
+/**
+ * The file of an entry point that runs in a process or thread of its own. `scripts/build-program.ts` lists them all.
+ *
+ * @param module its path below `src/` without extension, such as `events/worker`
+ */
+export function entryPoint(module: string): URL {
+  const path = from_source ? `src/${module}.ts` : `dist/program/${bundledName(module)}.js`;
+  return new URL(path, package_url);
+}
+
+/** The name of a bundled entry point without extension: `events/worker` is `events-worker`. */
+export function bundledName(module: string): string {
+  return module.replaceAll('/', '-');
+}
